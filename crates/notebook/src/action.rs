@@ -1,0 +1,503 @@
+//! What can be done to a notebook, and what is told about it afterwards.
+
+use std::fmt;
+
+use crate::cell::{Cell, CellKind, CellRef, NewCell};
+use crate::notebook::{NoSuchCell, Notebook};
+use crate::plan::{Rework, Slot};
+use crate::text::{TextCell, TextError};
+
+/// An edit by cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Replace a cell's source.
+    Edit {
+        /// Which cell.
+        cell: CellRef,
+        /// Its new source.
+        source: String,
+    },
+    /// Add cells, so that the first of them gets index `at` (0 to the number of cells; `None`: after the last).
+    Insert {
+        /// Where.
+        at: Option<usize>,
+        /// What.
+        cells: Vec<NewCell>,
+    },
+    /// Remove cells.
+    Delete {
+        /// Which.
+        cells: Vec<CellRef>,
+    },
+    /// Move a cell, so that it gets index `to`.
+    Move {
+        /// Which cell.
+        cell: CellRef,
+        /// Where to.
+        to: usize,
+    },
+    /// Change a cell's type.
+    Retype {
+        /// Which cell.
+        cell: CellRef,
+        /// What it becomes.
+        kind: CellKind,
+    },
+    /// Remove outputs and execution counts, of the named cells or of all.
+    Clear {
+        /// Which cells; `None` for all.
+        cells: Option<Vec<CellRef>>,
+    },
+}
+
+/// What happens to the outputs of a code cell whose source is edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Outputs {
+    /// They go, and the execution count with them: they are no longer this source's.
+    #[default]
+    Clear,
+    /// They stay.
+    Keep,
+}
+
+/// Why an edit is not possible. The notebook is then as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// A cell that is not there.
+    #[error(transparent)]
+    NoSuchCell(#[from] NoSuchCell),
+    /// An index no new cell can have.
+    #[error("cannot insert at {at}; the notebook has {total} cells, so 0 to {total} are possible")]
+    InsertAt {
+        /// The index asked for.
+        at: usize,
+        /// How many cells there are.
+        total: usize,
+    },
+    /// Not marked text.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A text without cells, for a notebook that has some.
+    #[error("the text has no cells and would delete all {total}; to do that, use the delete action")]
+    Emptying {
+        /// How many cells there are.
+        total: usize,
+    },
+}
+
+/// An edit that was made.
+#[derive(Debug)]
+pub struct Edited {
+    /// The notebook after it; `None` when nothing changed.
+    pub notebook: Option<Notebook>,
+    /// What to tell.
+    pub report: Report,
+}
+
+/// What an edit did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// `edit`, `insert`, `delete`, `move`, `retype`, `clear` or `write`.
+    pub action: &'static str,
+    /// The cells it was done to; removed ones as they were, all others as they are now.
+    pub cells: Vec<TouchedCell>,
+    /// How many cells there are now.
+    pub total: usize,
+    /// What the caller might not expect.
+    pub notes: Vec<Note>,
+}
+
+/// A cell an edit touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TouchedCell {
+    /// What was done to it.
+    pub change: Change,
+    /// Where it is now (a deleted one: where it was).
+    pub index: usize,
+    /// Its id, if the file has ids.
+    pub id: Option<String>,
+    /// Its type.
+    pub kind: CellKind,
+    /// Its source.
+    pub source: String,
+}
+
+/// What was done to a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Its source is another.
+    Edited,
+    /// It is new.
+    Inserted,
+    /// It is gone.
+    Deleted,
+    /// It is elsewhere.
+    Moved,
+    /// Its type is another.
+    Retyped,
+    /// Its outputs are gone.
+    Cleared,
+    /// Its metadata or its outputs are others.
+    Altered,
+}
+
+impl Change {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Edited => "edited",
+            Self::Inserted => "inserted",
+            Self::Deleted => "deleted",
+            Self::Moved => "moved",
+            Self::Retyped => "retyped",
+            Self::Cleared => "cleared",
+            Self::Altered => "altered",
+        }
+    }
+}
+
+/// Something an edit did that the caller did not ask for in so many words. Cells are named by their old index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// Outputs went with the edit.
+    OutputsDropped {
+        /// The cell.
+        cell: usize,
+        /// How many outputs it had.
+        outputs: usize,
+    },
+    /// Code cells have no attachments.
+    AttachmentsDropped {
+        /// The cell.
+        cell: usize,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// A character UTF-8 cannot hold was in a line that was edited.
+    SurrogateReplaced {
+        /// The cell.
+        cell: usize,
+    },
+    /// The file changed outside its cells.
+    AroundCells,
+    /// There was no such file.
+    Created,
+    /// A marker named a cell the notebook does not have; the cell is new.
+    UnknownOrigin {
+        /// The marker's line.
+        line: usize,
+        /// The number it named.
+        cell: usize,
+    },
+    /// A second marker named the same cell; the second cell is new.
+    RepeatedOrigin {
+        /// The second marker's line.
+        line: usize,
+        /// The number both name.
+        cell: usize,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutputsDropped { cell, outputs: 0 } => {
+                write!(f, "the execution count of cell {cell} was removed")
+            }
+            Self::OutputsDropped { cell, outputs: 1 } => write!(f, "the output of cell {cell} was removed"),
+            Self::OutputsDropped { cell, outputs } => {
+                write!(f, "the {outputs} outputs of cell {cell} were removed")
+            }
+            Self::AttachmentsDropped { cell, names } => {
+                write!(
+                    f,
+                    "code cells have no attachments; those of cell {cell} were removed: {}",
+                    names.join(", ")
+                )
+            }
+            Self::SurrogateReplaced { cell } => {
+                write!(f, "a lone surrogate in an edited line of cell {cell} became U+FFFD")
+            }
+            Self::AroundCells => f.write_str("the notebook's metadata or layout changed"),
+            Self::Created => f.write_str("there was no such file; it was created"),
+            Self::UnknownOrigin { line, cell } => {
+                write!(f, "line {line}: there is no cell {cell}, so this became a new cell")
+            }
+            Self::RepeatedOrigin { line, cell } => {
+                write!(
+                    f,
+                    "line {line}: cell:{cell} was used before, so this became a new cell without its metadata and outputs"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    /// One line, then one per note.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.cells.is_empty() {
+            write!(f, "no cell changed")?;
+        }
+        for (at, group) in self.cells.chunk_by(|a, b| a.change == b.change).enumerate() {
+            let separator = if at == 0 { "" } else { "; " };
+            let numbers: Vec<_> = group.iter().map(|cell| cell.index).collect();
+            let kind = match group {
+                [first, rest @ ..] if rest.iter().all(|cell| cell.kind == first.kind) => {
+                    format!("{} ", first.kind)
+                }
+                _ => String::new(),
+            };
+            let noun = if group.len() == 1 { "cell" } else { "cells" };
+            write!(f, "{separator}{} {kind}{noun} {}", group[0].change.name(), ranges(&numbers))?;
+        }
+        write!(f, " ({} {} now)", self.total, if self.total == 1 { "cell" } else { "cells" })?;
+        self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"))
+    }
+}
+
+/// `0, 3-5`
+fn ranges(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => unreachable!("chunks are not empty"),
+    });
+    runs.collect::<Vec<_>>().join(", ")
+}
+
+impl Notebook {
+    /// Does `action`.
+    pub fn act(&self, action: &Action, outputs: Outputs) -> Result<Edited, EditError> {
+        let mut slots: Vec<_> = (0..self.len()).map(Slot::Keep).collect();
+        let name = match action {
+            Action::Edit { cell, source } => {
+                let index = self.locate(cell)?;
+                if self.cell(index).source() != *source {
+                    let rework = Rework {
+                        source: Some(source),
+                        clear: outputs == Outputs::Clear,
+                        ..Rework::default()
+                    };
+                    slots[index] = Slot::Rework(index, rework);
+                }
+                "edit"
+            }
+            Action::Insert { at, cells } => {
+                let (at, total) = (at.unwrap_or(self.len()), self.len());
+                if at > total {
+                    return Err(EditError::InsertAt { at, total });
+                }
+                slots.splice(at..at, cells.iter().map(Slot::New));
+                "insert"
+            }
+            Action::Delete { cells } => {
+                let gone = self.locate_all(cells)?;
+                slots.retain(|slot| !matches!(slot, Slot::Keep(index) if gone.contains(index)));
+                "delete"
+            }
+            Action::Move { cell, to } => {
+                let index = self.locate(cell)?;
+                self.locate(&CellRef::Index(*to))?;
+                let slot = slots.remove(index);
+                slots.insert(*to, slot);
+                "move"
+            }
+            Action::Retype { cell, kind } => {
+                let index = self.locate(cell)?;
+                if self.cell(index).kind() != *kind {
+                    slots[index] = Slot::Rework(index, Rework { kind: Some(*kind), ..Rework::default() });
+                }
+                "retype"
+            }
+            Action::Clear { cells } => {
+                let chosen = match cells {
+                    Some(cells) => self.locate_all(cells)?,
+                    None => (0..self.len()).collect(),
+                };
+                for index in chosen
+                    .into_iter()
+                    .filter(|index| self.cell(*index).kind() == CellKind::Code && self.has_results(*index))
+                {
+                    slots[index] = Slot::Rework(index, Rework { clear: true, ..Rework::default() });
+                }
+                "clear"
+            }
+        };
+        Ok(self.edited(name, &slots, Vec::new()))
+    }
+
+    /// Replaces the notebook's cells by those of a marked text.
+    pub fn write(&self, cells: &[TextCell], outputs: Outputs) -> Result<Edited, EditError> {
+        if cells.is_empty() && !self.is_empty() {
+            return Err(EditError::Emptying { total: self.len() });
+        }
+        let mut used = vec![false; self.len()];
+        let is_new = self.is_empty();
+        let mut notes = Vec::new();
+        let slots: Vec<_> = cells
+            .iter()
+            .map(|TextCell { cell, origin, line }| {
+                let (line, Some(index)) = (*line, *origin) else {
+                    return Slot::New(cell);
+                };
+                match used.get_mut(index) {
+                    // A text copied into a new notebook: its numbers speak of the notebook it came from.
+                    None if is_new => {}
+                    None => notes.push(Note::UnknownOrigin { line, cell: index }),
+                    Some(true) => notes.push(Note::RepeatedOrigin { line, cell: index }),
+                    Some(used) => {
+                        *used = true;
+                        return self.continued(index, cell, outputs);
+                    }
+                }
+                Slot::New(cell)
+            })
+            .collect();
+        Ok(self.edited("write", &slots, notes))
+    }
+
+    /// Puts `other` in the place of this notebook: what a caller who wrote the JSON itself asks for.
+    pub fn replaced_by(&self, other: Self) -> Edited {
+        let raw = |notebook: &Self, index: usize| {
+            (index < notebook.len()).then(|| notebook.cell(index).raw().to_owned())
+        };
+        let cells = (0..self.len().max(other.len()))
+            .filter_map(|index| match (raw(self, index), raw(&other, index)) {
+                (Some(old), Some(new)) if old == new => None,
+                (Some(_), Some(_)) => {
+                    let (old, new) = (self.cell(index), other.cell(index));
+                    let change = match (old.source() == new.source(), old.kind() == new.kind()) {
+                        (false, _) => Change::Edited,
+                        (true, false) => Change::Retyped,
+                        (true, true) => Change::Altered,
+                    };
+                    Some(other.touched(index, change))
+                }
+                (None, _) => Some(other.touched(index, Change::Inserted)),
+                (Some(_), None) => Some(self.touched(index, Change::Deleted)),
+            })
+            .collect::<Vec<_>>();
+        let changed = other.text() != self.text();
+        let notes = if changed && cells.is_empty() { vec![Note::AroundCells] } else { Vec::new() };
+        let report = Report { action: "write", cells, total: other.len(), notes };
+        Edited { notebook: changed.then_some(other), report }
+    }
+
+    /// Cell `index`, reading as `text` says.
+    fn continued<'a>(&self, index: usize, text: &'a NewCell, outputs: Outputs) -> Slot<'a> {
+        let cell = self.cell(index);
+        let source = (cell.source() != text.source).then_some(text.source.as_str());
+        let kind = (cell.kind() != text.kind).then_some(text.kind);
+        if source.is_none() && kind.is_none() {
+            return Slot::Keep(index);
+        }
+        Slot::Rework(index, Rework { kind, source, clear: source.is_some() && outputs == Outputs::Clear })
+    }
+
+    fn locate_all(&self, cells: &[CellRef]) -> Result<Vec<usize>, NoSuchCell> {
+        cells.iter().map(|cell| self.locate(cell)).collect()
+    }
+
+    /// Whether clearing the cell would change it.
+    fn has_results(&self, index: usize) -> bool {
+        let cell = self.cell(index).json();
+        let has_count = cell.get("execution_count").is_some_and(|count| count.raw() != "null");
+        has_count || cell.get("outputs").is_some_and(|outputs| !outputs.elements().is_empty())
+    }
+
+    fn edited(&self, action: &'static str, slots: &[Slot<'_>], mut notes: Vec<Note>) -> Edited {
+        let notebook = self.rebuilt(slots);
+        let now = notebook.as_ref().unwrap_or(self);
+        let mut cells = Vec::new();
+        let mut kept = vec![false; self.len()];
+        let moved = moved_slots(slots);
+        for (place, slot) in slots.iter().enumerate() {
+            let change = match slot {
+                Slot::New(_) => Some(Change::Inserted),
+                Slot::Keep(index) => {
+                    kept[*index] = true;
+                    moved.contains(&place).then_some(Change::Moved)
+                }
+                Slot::Rework(index, rework) => {
+                    kept[*index] = true;
+                    self.note_losses(*index, *rework, &mut notes);
+                    Some(match rework {
+                        Rework { source: Some(_), .. } => Change::Edited,
+                        Rework { kind: Some(_), .. } => Change::Retyped,
+                        Rework { kind: None, source: None, .. } => Change::Cleared,
+                    })
+                }
+            };
+            cells.extend(change.map(|change| now.touched(place, change)));
+        }
+        let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
+        cells.extend(gone.map(|(index, _)| self.touched(index, Change::Deleted)));
+        cells.sort_by_key(|cell| cell.change);
+        let report = Report { action, cells, total: now.len(), notes };
+        Edited { notebook, report }
+    }
+
+    fn note_losses(&self, index: usize, rework: Rework<'_>, notes: &mut Vec<Note>) {
+        let cell = self.cell(index);
+        let asked_for = rework.kind.is_none() && rework.source.is_none();
+        let clears = rework.clear && cell.kind() == CellKind::Code;
+        let loses_results = clears || rework.kind.is_some();
+        if loses_results && !asked_for && self.has_results(index) {
+            notes.push(Note::OutputsDropped { cell: index, outputs: cell.outputs().len() });
+        }
+        if rework.kind == Some(CellKind::Code)
+            && let Some(attachments) = cell.json().get("attachments")
+        {
+            let names: Vec<_> =
+                attachments.members().into_iter().map(|member| member.key.into_owned()).collect();
+            if !names.is_empty() {
+                notes.push(Note::AttachmentsDropped { cell: index, names });
+            }
+        }
+        if rework.source.is_some_and(|source| replaces_surrogate(&cell, source)) {
+            notes.push(Note::SurrogateReplaced { cell: index });
+        }
+    }
+
+    fn touched(&self, index: usize, change: Change) -> TouchedCell {
+        let cell = self.cell(index);
+        let id = cell.id().map(std::borrow::Cow::into_owned);
+        TouchedCell { change, index, id, kind: cell.kind(), source: cell.source().into_owned() }
+    }
+}
+
+/// Whether a line that is now written anew had a lone surrogate, which the text showed as U+FFFD.
+fn replaces_surrogate(cell: &Cell<'_>, source: &str) -> bool {
+    let old = cell.source();
+    let has_lone = old.contains('\u{fffd}') && !cell.source_json().raw().contains('\u{fffd}');
+    let is_new = |line: &str| !old.lines().any(|old| old == line);
+    has_lone && source.lines().any(|line| line.contains('\u{fffd}') && is_new(line))
+}
+
+/// The places whose cell came from elsewhere: those outside a longest run of cells in their old order.
+fn moved_slots(slots: &[Slot<'_>]) -> Vec<usize> {
+    let old: Vec<_> = slots
+        .iter()
+        .enumerate()
+        .filter_map(|(place, slot)| match slot {
+            Slot::Keep(index) | Slot::Rework(index, _) => Some((place, *index)),
+            Slot::New(_) => None,
+        })
+        .collect();
+    // Patience: `tails[n]` ends the best increasing run of length n + 1, `before` links each place to its predecessor.
+    let mut tails: Vec<usize> = Vec::new();
+    let mut before = vec![None; old.len()];
+    for at in 0..old.len() {
+        let length = tails.partition_point(|tail| old[*tail].1 < old[at].1);
+        before[at] = length.checked_sub(1).map(|shorter| tails[shorter]);
+        if length < tails.len() { tails[length] = at } else { tails.push(at) }
+    }
+    let mut in_order = vec![false; old.len()];
+    let mut at = tails.last().copied();
+    while let Some(place) = at {
+        in_order[place] = true;
+        at = before[place];
+    }
+    old.iter().zip(in_order).filter(|(_, stays)| !stays).map(|((place, _), _)| *place).collect()
+}

@@ -1,0 +1,197 @@
+//! What a cell is, and how to point at one.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::json::{Json, Span};
+use crate::output::Output;
+
+/// The three kinds of cell nbformat 4 has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CellKind {
+    /// Runs in the kernel; has outputs and an execution count.
+    Code,
+    /// Prose.
+    Markdown,
+    /// Passed through unrendered.
+    Raw,
+}
+
+impl CellKind {
+    /// The name nbformat and our markers use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Markdown => "markdown",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+impl fmt::Display for CellKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for CellKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "code" => Ok(Self::Code),
+            "markdown" => Ok(Self::Markdown),
+            "raw" => Ok(Self::Raw),
+            other => Err(format!("`{other}` is not a cell type; use code, markdown or raw")),
+        }
+    }
+}
+
+/// A cell named by its place, counting from 0, or by its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CellRef {
+    /// `3`
+    Index(usize),
+    /// `id:abcd1234`
+    Id(String),
+}
+
+impl CellRef {
+    /// Several: `2,5-7,id:abcd1234`.
+    pub fn list(text: &str) -> Result<Vec<Self>, String> {
+        /// Cells of one range.
+        const MOST: usize = 10_000;
+        let mut cells = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            match part.split_once('-').map(|(first, last)| (first.parse::<usize>(), last.parse::<usize>())) {
+                Some((Ok(first), Ok(last))) if first <= last && last - first < MOST => {
+                    cells.extend((first..=last).map(Self::Index));
+                }
+                _ => cells.push(part.parse()?),
+            }
+        }
+        Ok(cells)
+    }
+}
+
+impl fmt::Display for CellRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(index) => write!(f, "{index}"),
+            Self::Id(id) => write!(f, "id:{id}"),
+        }
+    }
+}
+
+impl FromStr for CellRef {
+    type Err = String;
+
+    /// A number is an index; anything else, with or without `id:`, is an id.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("id:") {
+            Some("") => Err("`id:` needs the cell's id after it".to_owned()),
+            Some(id) => Ok(Self::Id(id.to_owned())),
+            None => match text.parse() {
+                Ok(index) => Ok(Self::Index(index)),
+                Err(_) if text.is_empty() => Err("a cell is named by its index or its id".to_owned()),
+                Err(_) => Ok(Self::Id(text.to_owned())),
+            },
+        }
+    }
+}
+
+/// A cell to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCell {
+    /// Its type.
+    pub kind: CellKind,
+    /// Its text.
+    pub source: String,
+    /// Tags for its metadata.
+    pub tags: Vec<String>,
+}
+
+impl NewCell {
+    /// A cell without tags.
+    pub fn new(kind: CellKind, source: impl Into<String>) -> Self {
+        Self { kind, source: source.into(), tags: Vec::new() }
+    }
+}
+
+/// Where the parts of a cell are in the file.
+#[derive(Debug, Clone)]
+pub(crate) struct CellSpans {
+    pub(crate) whole: Span,
+    pub(crate) kind: CellKind,
+    pub(crate) id: Option<Span>,
+    pub(crate) source: Span,
+}
+
+/// A cell of a parsed notebook.
+#[derive(Debug, Clone)]
+pub struct Cell<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) spans: &'a CellSpans,
+    pub(crate) index: usize,
+}
+
+impl<'a> Cell<'a> {
+    /// Its place in the notebook, counting from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> CellKind {
+        self.spans.kind
+    }
+
+    /// Its id, which notebooks before nbformat 4.5 do not have.
+    pub fn id(&self) -> Option<Cow<'a, str>> {
+        self.spans.id.clone().and_then(|span| Json { text: self.text, span }.string())
+    }
+
+    /// Its text, joined. A lone surrogate reads as U+FFFD; writing the cell back unedited keeps it.
+    pub fn source(&self) -> Cow<'a, str> {
+        joined(&self.source_json())
+    }
+
+    /// Its JSON as it stands in the file.
+    pub fn raw(&self) -> &'a str {
+        &self.text[self.spans.whole.clone()]
+    }
+
+    /// How often the kernel had run when this cell ran.
+    pub fn execution_count(&self) -> Option<i64> {
+        self.json().get("execution_count").and_then(|count| count.integer())
+    }
+
+    /// What its last run produced, in order.
+    pub fn outputs(&self) -> Vec<Output<'a>> {
+        let outputs = self.json().get("outputs");
+        outputs.map(|outputs| outputs.elements()).unwrap_or_default().into_iter().map(Output::new).collect()
+    }
+
+    /// The tags in its metadata.
+    pub fn tags(&self) -> Vec<Cow<'a, str>> {
+        let tags = self.json().get("metadata").and_then(|metadata| metadata.get("tags"));
+        tags.map(|tags| tags.elements()).unwrap_or_default().iter().filter_map(Json::string).collect()
+    }
+
+    pub(crate) fn json(&self) -> Json<'a> {
+        Json { text: self.text, span: self.spans.whole.clone() }
+    }
+
+    pub(crate) fn source_json(&self) -> Json<'a> {
+        Json { text: self.text, span: self.spans.source.clone() }
+    }
+}
+
+/// The text of a "multiline string": a string, or an array of strings to be joined.
+pub(crate) fn joined<'a>(value: &Json<'a>) -> Cow<'a, str> {
+    match value.string() {
+        Some(text) => text,
+        None => value.elements().iter().filter_map(Json::string).collect::<String>().into(),
+    }
+}

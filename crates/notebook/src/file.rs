@@ -1,0 +1,275 @@
+//! Notebook files: read whole, replaced whole or not at all.
+//!
+//! [`update`] is the only way a notebook changes on disk. It holds a lock on the file from before reading until after
+//! replacing it, so no edit made through this crate is lost to another; and it compares the file with what was read
+//! just before replacing it, so an edit made by any other program is noticed and wins.
+
+mod again;
+mod save;
+
+pub use again::{Again, Since};
+pub use save::{Durability, create};
+
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+
+use self::save::Stamp;
+use crate::notebook::{Notebook, ParseError};
+use crate::snapshot::{Fingerprint, Snapshot};
+
+/// How long to wait for another program's edit of the same notebook.
+const LOCK_WAIT: Duration = Duration::from_mins(1);
+
+/// How long a file that was just written may take to become a notebook: some programs save in place.
+const WRITE_WAIT: Duration = Duration::from_millis(300);
+
+/// Why a notebook file could not be read or written. The file is then as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// No such file.
+    #[error("{}: no such file", path.display())]
+    Missing {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// Not a file a notebook can be in.
+    #[error("{}: {what}, not a notebook file", path.display())]
+    NotAFile {
+        /// The path asked for.
+        path: PathBuf,
+        /// `a directory`, `a named pipe`, …
+        what: &'static str,
+    },
+    /// Not a notebook.
+    #[error("{} is not a usable notebook", path.display())]
+    Parse {
+        /// The path asked for.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+    /// Somebody else wrote the file meanwhile.
+    #[error("{}: changed since it was read, so nothing was written ({what}); read it again", path.display())]
+    Changed {
+        /// The path asked for.
+        path: PathBuf,
+        /// What is different.
+        what: String,
+    },
+    /// The system refused.
+    #[error("{}: could not {attempt}", path.display())]
+    Io {
+        /// The path asked for.
+        path: PathBuf,
+        /// What was tried.
+        attempt: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+/// What the caller believes is in the file.
+#[derive(Debug, Clone)]
+pub enum Expected {
+    /// Whatever is there.
+    Anything,
+    /// What it once read.
+    Fingerprint(Fingerprint),
+    /// What it once read, known well enough to tell what changed.
+    Snapshot(Box<Snapshot>),
+}
+
+/// What to do when there is no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfMissing {
+    /// That is an error.
+    Fail,
+    /// Start from an empty notebook.
+    Create,
+}
+
+/// Reads a notebook.
+pub fn read(path: &Path) -> Result<Notebook, FileError> {
+    when_written(path, || {
+        let mut file = open(path, path, Access::Read)?;
+        let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
+        parse(path, contents(path, &mut file, &metadata)?)
+    })
+}
+
+/// Reads a notebook, changes it, and saves what `change` returns; `None` leaves the file alone.
+///
+/// Blocks while another process updates the same notebook. A symlink is followed, not replaced.
+pub fn update<T, E: From<FileError>>(
+    path: &Path,
+    if_missing: IfMissing,
+    expected: &Expected,
+    change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
+) -> Result<T, E> {
+    loop {
+        match fs::canonicalize(path) {
+            Ok(target) => {
+                let Some(Held { lock: _lock, notebook, stamp }) = when_written(path, || lock(path, &target))?
+                else {
+                    continue; // replaced by another writer while we waited for it
+                };
+                check_expected(path, expected, &notebook)?;
+                let (changed, told) = change(&notebook)?;
+                if let Some(changed) = changed {
+                    save::replace(path, &target, &notebook, &stamp, &changed, Durability::Now)?;
+                }
+                return Ok(told);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && if_missing == IfMissing::Create => {
+                if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+                    let what = "a symlink to a file that is not there";
+                    return Err(FileError::NotAFile { path: path.into(), what }.into());
+                }
+                if let Expected::Fingerprint(_) | Expected::Snapshot(_) = expected {
+                    let what = "it is gone".to_owned();
+                    return Err(FileError::Changed { path: path.into(), what }.into());
+                }
+                let empty = Notebook::empty();
+                let (changed, told) = change(&empty)?;
+                if create(path, changed.as_ref().unwrap_or(&empty))? {
+                    return Ok(told);
+                }
+                // Another process created it first: its notebook is the one to change.
+            }
+            Err(error) => return Err(unreadable(path, error).into()),
+        }
+    }
+}
+
+/// Tries again for a moment when what was just written is no notebook yet.
+fn when_written<T>(path: &Path, attempt: impl Fn() -> Result<T, FileError>) -> Result<T, FileError> {
+    let deadline = Instant::now() + WRITE_WAIT;
+    loop {
+        let written = || fs::metadata(path).and_then(|metadata| metadata.modified());
+        let is_fresh = || written().is_ok_and(|at| at.elapsed().is_ok_and(|age| age < WRITE_WAIT));
+        match attempt() {
+            Err(FileError::Parse { .. }) if Instant::now() < deadline && is_fresh() => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// What a file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    /// Network file systems lock only what is open for writing.
+    Lock,
+}
+
+/// Opens `target`; errors speak of `path`, the name the caller knows it by.
+fn open(path: &Path, target: &Path, for_what: Access) -> Result<File, FileError> {
+    // Without waiting: a named pipe would wait for a writer that may never come.
+    let open = |write| OpenOptions::new().read(true).write(write).custom_flags(libc::O_NONBLOCK).open(target);
+    let refuse = |kind: fs::FileType| {
+        let what = match () {
+            () if kind.is_file() => return Ok(()),
+            () if kind.is_dir() => "a directory",
+            () if kind.is_fifo() => "a named pipe",
+            () if kind.is_socket() => "a socket",
+            () => "a device",
+        };
+        Err(FileError::NotAFile { path: path.into(), what })
+    };
+    let failed = |error| unreadable(path, error);
+    refuse(fs::metadata(target).map_err(failed)?.file_type())?;
+    let file = match for_what {
+        Access::Read => open(false),
+        Access::Lock => open(true).or_else(|_| open(false)),
+    };
+    let file = file.map_err(failed)?;
+    // Once more: it may have become something else before it was opened.
+    refuse(file.metadata().map_err(failed)?.file_type())?;
+    Ok(file)
+}
+
+fn contents(path: &Path, file: &mut File, metadata: &Metadata) -> Result<Vec<u8>, FileError> {
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
+    let read = file.read_to_end(&mut bytes);
+    read.map_err(|source| FileError::Io { path: path.into(), attempt: "read it", source })?;
+    Ok(bytes)
+}
+
+fn parse(path: &Path, bytes: Vec<u8>) -> Result<Notebook, FileError> {
+    Notebook::parse(bytes).map_err(|source| FileError::Parse { path: path.into(), source })
+}
+
+fn unreadable(path: &Path, source: io::Error) -> FileError {
+    match source.kind() {
+        io::ErrorKind::NotFound => FileError::Missing { path: path.into() },
+        _ => FileError::Io { path: path.into(), attempt: "open it", source },
+    }
+}
+
+/// A notebook read under its lock.
+struct Held {
+    /// Given back when dropped.
+    lock: File,
+    notebook: Notebook,
+    stamp: Stamp,
+}
+
+/// Locks and reads the file. `None` when it was replaced while we waited: the lock is then on a file nobody sees.
+fn lock(path: &Path, target: &Path) -> Result<Option<Held>, FileError> {
+    let mut file = open(path, target, Access::Lock)?;
+    wait_for(&file).map_err(|source| FileError::Io { path: path.into(), attempt: "lock it", source })?;
+    let locked = file.metadata().map_err(|error| unreadable(path, error))?;
+    match fs::metadata(target) {
+        Ok(seen) if (seen.dev(), seen.ino()) == (locked.dev(), locked.ino()) => {}
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(path, error)),
+    }
+    let notebook = parse(path, contents(path, &mut file, &locked)?)?;
+    Ok(Some(Held { lock: file, notebook, stamp: Stamp::of(&locked) }))
+}
+
+/// Waits for the lock, but not for ever: its holder may be stopped in a debugger.
+fn wait_for(file: &File) -> io::Result<()> {
+    let deadline = Instant::now() + LOCK_WAIT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let held = format!("another program has held it for {} s", LOCK_WAIT.as_secs());
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, held));
+            }
+            // A file system without locks: the comparison before replacing still guards.
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+fn has_no_locks(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::EBADF | libc::ENOSYS | libc::EOPNOTSUPP))
+}
+
+fn check_expected(path: &Path, expected: &Expected, notebook: &Notebook) -> Result<(), FileError> {
+    let now = || Fingerprint::of(notebook.text().as_bytes());
+    let what = match expected {
+        Expected::Anything => return Ok(()),
+        Expected::Fingerprint(fingerprint) if *fingerprint == now() => return Ok(()),
+        Expected::Fingerprint(_) => format!("its fingerprint is {} now", now()),
+        Expected::Snapshot(snapshot) => match snapshot.changes_to(notebook) {
+            nothing if nothing.is_empty() => return Ok(()),
+            changes => changes,
+        },
+    };
+    Err(FileError::Changed { path: path.into(), what })
+}

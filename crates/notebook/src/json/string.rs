@@ -1,0 +1,143 @@
+//! Strings between JSON and Rust.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// How characters beyond ASCII are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Escapes {
+    /// As they are, the way Jupyter writes.
+    Needed,
+    /// As `\uXXXX`, the way Python's `ensure_ascii` writes.
+    Ascii,
+}
+
+impl Escapes {
+    /// The habit `sample` shows, if it shows one.
+    pub(crate) fn of(sample: &str) -> Option<Self> {
+        if !sample.is_ascii() {
+            return Some(Self::Needed);
+        }
+        let mut rest = sample;
+        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+            let code = rest.get(at + 1..at + 6).and_then(|escape| escape.strip_prefix('u'));
+            if code.and_then(|digits| u32::from_str_radix(digits, 16).ok()).is_some_and(|code| code >= 0x80) {
+                return Some(Self::Ascii);
+            }
+            // The next character belongs to this escape: of `\\u00e9` nothing is one.
+            rest = rest.get(at + 2..).unwrap_or_default();
+        }
+        None
+    }
+}
+
+/// The text of a checked string literal's inside. A lone surrogate, which Rust cannot hold, reads as U+FFFD.
+pub(crate) fn decode(inside: &str) -> Cow<'_, str> {
+    let Some(first) = memchr::memchr(b'\\', inside.as_bytes()) else {
+        return Cow::Borrowed(inside);
+    };
+    let mut text = String::with_capacity(inside.len());
+    text.push_str(&inside[..first]);
+    let mut rest = &inside[first..];
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        let escape = rest.as_bytes()[at + 1];
+        let mut length = 2;
+        match escape {
+            b'b' => text.push('\u{8}'),
+            b'f' => text.push('\u{c}'),
+            b'n' => text.push('\n'),
+            b'r' => text.push('\r'),
+            b't' => text.push('\t'),
+            b'u' => {
+                let (character, taken) = unicode_escape(&rest[at..]);
+                text.push(character);
+                length = taken;
+            }
+            quoted => text.push(char::from(quoted)),
+        }
+        rest = &rest[at + length..];
+    }
+    text.push_str(rest);
+    Cow::Owned(text)
+}
+
+/// The character that `escapes` starts with, and how many bytes spell it.
+fn unicode_escape(escapes: &str) -> (char, usize) {
+    let unit = |at: usize| {
+        let digits = escapes.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let first = unit(0).expect("the scanner checked the digits");
+    if let 0xD800..0xDC00 = first
+        && let Some(second @ 0xDC00..0xE000) = unit(6)
+    {
+        let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+        return (char::from_u32(code).expect("a surrogate pair is a character"), 12);
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
+}
+
+/// Appends `text` as a string literal, quotes included, escaping what Python's `json` escapes.
+pub(crate) fn encode(out: &mut String, text: &str, escapes: Escapes) {
+    out.push('"');
+    encode_inside(out, text, escapes);
+    out.push('"');
+}
+
+/// Appends `text` as the inside of a string literal.
+pub(crate) fn encode_inside(out: &mut String, text: &str, escapes: Escapes) {
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            control if control < ' ' => escape_units(out, control),
+            wide if escapes == Escapes::Ascii && wide > '\u{7e}' => escape_units(out, wide),
+            plain => out.push(plain),
+        }
+    }
+}
+
+fn escape_units(out: &mut String, character: char) {
+    for unit in character.encode_utf16(&mut [0; 2]) {
+        write!(out, "\\u{unit:04x}").expect("a String takes everything");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn escapes_decode_as_python_decodes_them() {
+        assert_eq!(decode(r#"a\n\t\"\\\/\u00e9\ud83d\ude00z"#), "a\n\t\"\\/é😀z");
+        assert_eq!(decode(r"\ud800x\udc00"), "\u{fffd}x\u{fffd}");
+        assert_eq!(decode(r"\ud800\u0041"), "\u{fffd}A");
+    }
+
+    #[test]
+    fn the_habit_is_read_from_a_sample() {
+        assert_eq!(Escapes::of("plain \\n"), None);
+        assert_eq!(Escapes::of("é"), Some(Escapes::Needed));
+        assert_eq!(Escapes::of(r"\u00e9"), Some(Escapes::Ascii));
+        assert_eq!(Escapes::of(r"\u001b"), None);
+        assert_eq!(Escapes::of(r"\\u00e9"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_undoes_encoding(text in any::<String>(), ascii: bool) {
+            let mut literal = String::new();
+            let escapes = if ascii { Escapes::Ascii } else { Escapes::Needed };
+            encode_inside(&mut literal, &text, escapes);
+            prop_assert!(!ascii || literal.is_ascii());
+            prop_assert_eq!(decode(&literal), text);
+        }
+    }
+}

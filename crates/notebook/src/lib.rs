@@ -1,0 +1,37 @@
+//! Jupyter notebooks as text, without losing a byte.
+//!
+//! A `.ipynb` file is parsed into cells *and where each part sits in the file*; an edit splices the text, so every byte that
+//! was not edited is the byte that was there: key order, indentation, escapes, `1.0`, `NaN`, duplicate keys, line ends, byte order mark.
+//!
+//! - [`Notebook::parse`], [`Notebook::to_marked_text`], [`text::parse`]: between JSON and cell-marked text;
+//! - [`Notebook::write`], [`Notebook::act`], [`replace::replace`]: edits, each with a [`Report`];
+//! - [`file::read`], [`file::update`]: files, locked and replaced atomically;
+//! - [`recording::Recording`], [`Notebook::with_results`]: what cells do while they run, as outputs;
+//! - [`Selector`], [`Notebook::view`]: parts of a notebook, and outputs, for reading.
+//!
+//! Knows nothing of kernels or of running cells; blocks on file operations.
+
+mod action;
+mod cell;
+pub mod file;
+mod json;
+mod marker;
+mod notebook;
+mod output;
+mod plan;
+mod print;
+pub mod recording;
+pub mod replace;
+pub mod select;
+mod snapshot;
+mod splice;
+pub mod text;
+mod view;
+
+pub use action::{Action, Change, EditError, Edited, Note, Outputs, Report, TouchedCell};
+pub use cell::{Cell, CellKind, CellRef, NewCell};
+pub use notebook::{NoSuchCell, Notebook, ParseError};
+pub use output::{Image, NotBase64, Output, OutputKind};
+pub use select::Selector;
+pub use snapshot::{Fingerprint, Snapshot};
+pub use view::OutputView;

@@ -1,0 +1,361 @@
+//! A parsed notebook: the file's text, and where its cells are.
+
+use std::fmt;
+
+use crate::cell::{Cell, CellKind, CellRef, CellSpans};
+use crate::json::{Json, Scanner, Span, SyntaxError};
+
+/// A notebook of nbformat 4, byte for byte as it was read.
+#[derive(Clone)]
+pub struct Notebook {
+    pub(crate) text: String,
+    pub(crate) root: Span,
+    pub(crate) cells_array: Span,
+    pub(crate) cells: Vec<CellSpans>,
+    pub(crate) minor: i64,
+}
+
+/// Why a file is not a notebook we can edit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// Not JSON, or not of a notebook's shape.
+    #[error("line {line}, column {column}: {reason}")]
+    Malformed {
+        /// Counting from 1.
+        line: usize,
+        /// In characters, counting from 1.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// nbformat 1 to 3.
+    #[error(
+        "it has nbformat {major}; convert it first: \
+         jupyter nbconvert --to notebook --nbformat 4 --inplace FILE"
+    )]
+    OldFormat {
+        /// The file's major version.
+        major: i64,
+    },
+    /// nbformat 5 or later.
+    #[error(
+        "it has nbformat {major}, newer than this program knows; update cellwright, or save the notebook as nbformat 4"
+    )]
+    NewFormat {
+        /// The file's major version.
+        major: i64,
+    },
+}
+
+/// A cell that is not there, or not there once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSuchCell {
+    /// Past the end.
+    #[error("there is no cell {index}; {}", cells_there(*total))]
+    Index {
+        /// The index asked for.
+        index: usize,
+        /// How many cells there are.
+        total: usize,
+    },
+    /// No cell has this id.
+    #[error("no cell has the id `{id}`")]
+    Id {
+        /// The id asked for.
+        id: String,
+    },
+    /// The file is invalid: ids are to be unique.
+    #[error("{} cells have the id `{id}` (cells {}); name one by its index", at.len(), list(at))]
+    Ambiguous {
+        /// The id asked for.
+        id: String,
+        /// The cells that have it.
+        at: Vec<usize>,
+    },
+}
+
+impl Notebook {
+    /// Reads a notebook. The text is kept as it is, byte order mark and all.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, ParseError> {
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let readable = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+            malformed(&readable, at, "not UTF-8 from here on; notebooks are UTF-8 files")
+        })?;
+        match index(&text) {
+            Ok(index) => index.into_notebook(text),
+            Err(error) => Err(malformed(&text, error.at, error.reason)),
+        }
+    }
+
+    /// A notebook without cells, as Jupyter writes one.
+    pub fn empty() -> Self {
+        let text = "{\n \"cells\": [],\n \"metadata\": {},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}\n";
+        Self::parse(text.into()).expect("this is a notebook")
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many cells it has.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether it has no cells.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Its cells in order.
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = Cell<'_>> {
+        self.cells.iter().enumerate().map(|(index, spans)| Cell { text: &self.text, spans, index })
+    }
+
+    /// The cell at `index`, which must exist.
+    pub fn cell(&self, index: usize) -> Cell<'_> {
+        Cell { text: &self.text, spans: &self.cells[index], index }
+    }
+
+    /// The index `cell` points at.
+    pub fn locate(&self, cell: &CellRef) -> Result<usize, NoSuchCell> {
+        match cell {
+            CellRef::Index(index) if *index < self.len() => Ok(*index),
+            CellRef::Index(index) => Err(NoSuchCell::Index { index: *index, total: self.len() }),
+            CellRef::Id(id) => {
+                let at: Vec<_> = self
+                    .cells()
+                    .filter(|cell| cell.id().as_deref() == Some(id))
+                    .map(|cell| cell.index)
+                    .collect();
+                match at[..] {
+                    [] => Err(NoSuchCell::Id { id: id.clone() }),
+                    [index] => Ok(index),
+                    _ => Err(NoSuchCell::Ambiguous { id: id.clone(), at }),
+                }
+            }
+        }
+    }
+
+    /// Whether the file's version has cell ids (nbformat 4.5).
+    pub fn has_ids(&self) -> bool {
+        self.minor >= 5
+    }
+
+    /// The language its metadata names.
+    pub fn language(&self) -> Option<String> {
+        let metadata = self.root().get("metadata")?;
+        let name = |object: &str, key: &str| {
+            metadata.get(object)?.get(key)?.string().map(std::borrow::Cow::into_owned)
+        };
+        name("kernelspec", "language").or_else(|| name("language_info", "name"))
+    }
+
+    /// The kernel its metadata names.
+    pub fn kernel_name(&self) -> Option<String> {
+        Some(self.root().get("metadata")?.get("kernelspec")?.get("name")?.string()?.into_owned())
+    }
+
+    pub(crate) fn root(&self) -> Json<'_> {
+        Json { text: &self.text, span: self.root.clone() }
+    }
+}
+
+impl fmt::Debug for Notebook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Notebook({} cells, {} bytes)", self.len(), self.text.len())
+    }
+}
+
+/// What one pass over the file found. Of equal keys the last counts.
+struct Index {
+    root: Span,
+    major: Option<i64>,
+    minor: Option<i64>,
+    has_worksheets: bool,
+    cells: Option<(Span, Vec<CellSpans>)>,
+}
+
+impl Index {
+    fn into_notebook(self, text: String) -> Result<Notebook, ParseError> {
+        let at_start = |reason: &str| malformed(&text, self.root.start, reason);
+        match self.major {
+            None if self.has_worksheets => return Err(ParseError::OldFormat { major: 3 }),
+            None => return Err(at_start("it has no whole number `nbformat`")),
+            Some(major @ ..4) => return Err(ParseError::OldFormat { major }),
+            Some(major @ 5..) => return Err(ParseError::NewFormat { major }),
+            Some(4) => {}
+        }
+        let Some((cells_array, cells)) = self.cells else {
+            return Err(at_start("it has no `cells`"));
+        };
+        Ok(Notebook { root: self.root, cells_array, cells, minor: self.minor.unwrap_or(0), text })
+    }
+}
+
+fn index(text: &str) -> Result<Index, SyntaxError> {
+    let bom = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    let mut scanner = Scanner::new(text, bom);
+    scanner.space();
+    let start = scanner.at;
+    match scanner.peek() {
+        None => return scanner.fail("the file is empty; a notebook is a JSON object"),
+        Some(b'{') => {}
+        // Valid JSON of another shape deserves that answer; anything else, the scanner's.
+        Some(_) => {
+            return scanner.value().and_then(|_| {
+                Scanner::new(text, start).fail("a notebook is a JSON object, this is another value")
+            });
+        }
+    }
+    let mut index =
+        Index { root: start..start, major: None, minor: None, has_worksheets: false, cells: None };
+    object(text, &mut scanner, |key, scanner| {
+        match key {
+            "cells" => index.cells = Some(cells(text, scanner)?),
+            "nbformat" => index.major = integer(text, scanner)?,
+            "nbformat_minor" => index.minor = integer(text, scanner)?,
+            other => {
+                index.has_worksheets |= other == "worksheets";
+                scanner.value()?;
+            }
+        }
+        Ok(())
+    })?;
+    index.root.end = scanner.at;
+    scanner.space();
+    if scanner.peek().is_some() {
+        return scanner.fail("text after the end of the notebook");
+    }
+    Ok(index)
+}
+
+/// Steps over an object, handing each key to `member`, which steps over the value.
+fn object(
+    text: &str,
+    scanner: &mut Scanner<'_>,
+    mut member: impl FnMut(&str, &mut Scanner<'_>) -> Result<(), SyntaxError>,
+) -> Result<(), SyntaxError> {
+    scanner.at += 1;
+    scanner.space();
+    if scanner.take(b'}') {
+        return Ok(());
+    }
+    loop {
+        let key = scanner.key()?;
+        let key = crate::json::string::decode(&text[key.start + 1..key.end - 1]);
+        member(&key, scanner)?;
+        if scanner.delimiter(b'}')? {
+            return Ok(());
+        }
+    }
+}
+
+fn integer(text: &str, scanner: &mut Scanner<'_>) -> Result<Option<i64>, SyntaxError> {
+    let span = scanner.value()?;
+    Ok(Json { text, span }.integer())
+}
+
+fn cells(text: &str, scanner: &mut Scanner<'_>) -> Result<(Span, Vec<CellSpans>), SyntaxError> {
+    let start = scanner.at;
+    if scanner.peek() != Some(b'[') {
+        return scanner.fail("`cells` must be an array");
+    }
+    scanner.at += 1;
+    scanner.space();
+    let mut cells = Vec::new();
+    if !scanner.take(b']') {
+        loop {
+            cells.push(cell(text, scanner, cells.len())?);
+            if scanner.delimiter(b']')? {
+                break;
+            }
+        }
+    }
+    Ok((start..scanner.at, cells))
+}
+
+impl CellSpans {
+    /// Reads the cell that starts at `at`.
+    pub(crate) fn read(text: &str, at: usize, number: usize) -> Result<Self, SyntaxError> {
+        cell(text, &mut Scanner::new(text, at), number)
+    }
+
+    /// The same cell, starting elsewhere.
+    pub(crate) fn moved_to(&self, start: usize) -> Self {
+        let moved = |span: &Span| span.start - self.whole.start + start..span.end - self.whole.start + start;
+        Self {
+            whole: moved(&self.whole),
+            kind: self.kind,
+            id: self.id.as_ref().map(moved),
+            source: moved(&self.source),
+        }
+    }
+}
+
+fn cell(text: &str, scanner: &mut Scanner<'_>, number: usize) -> Result<CellSpans, SyntaxError> {
+    let start = scanner.at;
+    let fail = |at: usize, reason: &str| Err(SyntaxError { at, reason: format!("cell {number}: {reason}") });
+    if scanner.peek() != Some(b'{') {
+        return fail(start, "a cell must be an object");
+    }
+    let (mut kind, mut id, mut source) = (None, None, None);
+    object(text, scanner, |key, scanner| {
+        let span = scanner.value()?;
+        match key {
+            "cell_type" => kind = Some(span),
+            "id" => id = Some(span),
+            "source" => source = Some(span),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let Some(kind_span) = kind else {
+        return fail(start, "it has no `cell_type`");
+    };
+    let kind = match (Json { text, span: kind_span.clone() }).string().map(|name| name.parse::<CellKind>()) {
+        Some(Ok(kind)) => kind,
+        Some(Err(reason)) => return fail(kind_span.start, &reason),
+        None => return fail(kind_span.start, "`cell_type` must be a string"),
+    };
+    let Some(source) = source else {
+        return fail(start, "it has no `source`");
+    };
+    if !is_multiline_string(&Json { text, span: source.clone() }) {
+        return fail(source.start, "`source` must be a string or an array of strings");
+    }
+    Ok(CellSpans { whole: start..scanner.at, kind, id, source })
+}
+
+fn is_multiline_string(value: &Json<'_>) -> bool {
+    use crate::json::Kind;
+    match value.kind() {
+        Kind::String => true,
+        Kind::Array => value.elements().iter().all(|element| element.kind() == Kind::String),
+        Kind::Object | Kind::Number | Kind::Word => false,
+    }
+}
+
+fn malformed(text: &str, at: usize, reason: impl Into<String>) -> ParseError {
+    let before = &text[..at];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    ParseError::Malformed {
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1,
+        reason: reason.into(),
+    }
+}
+
+fn cells_there(total: usize) -> String {
+    match total {
+        0 => "the notebook has no cells".to_owned(),
+        1 => "the notebook has one cell, 0".to_owned(),
+        _ => format!("the notebook has cells 0 to {}", total - 1),
+    }
+}
+
+pub(crate) fn list(numbers: &[usize]) -> String {
+    numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,252 @@
+//! What becomes of each cell: every edit of a notebook is a list of [`Slot`]s, and one function writes it.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::cell::{Cell, CellKind, CellSpans, NewCell};
+use crate::json::{Kind, Sequence, Span, string::Escapes};
+use crate::notebook::Notebook;
+use crate::recording::Results;
+use crate::splice::{Item, Layout, SourceForm, rebuild, with_members, with_value};
+
+/// A cell of the notebook to be.
+#[derive(Debug)]
+pub(crate) enum Slot<'a> {
+    Keep(usize),
+    Rework(usize, Rework<'a>),
+    New(&'a NewCell),
+}
+
+/// What changes in a cell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rework<'a> {
+    pub(crate) kind: Option<CellKind>,
+    pub(crate) source: Option<&'a str>,
+    pub(crate) clear: bool,
+}
+
+impl Notebook {
+    /// The notebook with these cells; `None` when they are the ones it has.
+    pub(crate) fn rebuilt(&self, slots: &[Slot<'_>]) -> Option<Notebook> {
+        let in_place =
+            |(place, slot): (usize, &Slot<'_>)| matches!(slot, Slot::Keep(index) if *index == place);
+        if slots.len() == self.len() && slots.iter().enumerate().all(in_place) {
+            return None;
+        }
+        let mut ids = NewIds::beside(self);
+        let mut last_old = None;
+        let items = slots
+            .iter()
+            .map(|slot| match slot {
+                Slot::Keep(index) => {
+                    last_old = Some(*index);
+                    Item::Kept(*index)
+                }
+                Slot::Rework(index, rework) => {
+                    last_old = Some(*index);
+                    Item::Changed(*index, self.reworked(&self.cell(*index), *rework))
+                }
+                Slot::New(cell) => {
+                    let model =
+                        last_old.or_else(|| (!self.is_empty()).then_some(0)).map(|index| self.cell(index));
+                    Item::New(self.written(cell, model.as_ref(), ids.next()))
+                }
+            })
+            .collect();
+        Some(self.assembled(items))
+    }
+
+    /// The notebook with what a run left of some of its cells, which must be code.
+    #[must_use]
+    pub fn with_results<'a>(&self, results: impl IntoIterator<Item = (usize, &'a Results)>) -> Self {
+        let mut items: Vec<_> = (0..self.len()).map(Item::Kept).collect();
+        for (index, results) in results {
+            let cell = self.cell(index);
+            assert_eq!(cell.kind(), CellKind::Code, "only code cells have results");
+            items[index] = Item::Changed(index, self.recorded(&cell, results));
+        }
+        self.assembled(items)
+    }
+
+    /// The notebook with another value for one key of its metadata.
+    #[must_use]
+    pub fn with_metadata(&self, key: &str, value: &Value) -> Self {
+        let root = self.root();
+        let Some(metadata) = root.get("metadata").filter(|metadata| metadata.kind() == Kind::Object) else {
+            return self.clone();
+        };
+        let layout = Layout::of(&root).of_value(&metadata);
+        let value = layout.printer(Escapes::Needed).value(value);
+        let changed = with_members(&metadata, &layout, vec![(key, value)]);
+        let mut text = self.text.clone();
+        text.replace_range(metadata.span.clone(), &changed);
+        Self::parse(text.into_bytes()).expect("a spliced notebook is a notebook")
+    }
+
+    /// The notebook whose cells are these: those that were kept are moved to their new place, the others are read.
+    fn assembled(&self, items: Vec<Item>) -> Notebook {
+        let sequence = Sequence {
+            open: self.cells_array.start + 1,
+            close: self.cells_array.end - 1,
+            items: self.cells.iter().map(|cell| cell.whole.clone()).collect(),
+        };
+        let kept: Vec<_> = items
+            .iter()
+            .map(|item| match item {
+                Item::Kept(old) => Some(*old),
+                Item::Changed(..) | Item::New(_) => None,
+            })
+            .collect();
+        let mut text = String::with_capacity(self.text.len() + 4096);
+        text.push_str(&self.text[..sequence.open]);
+        let otherwise = || Layout::of(&self.root()).nested();
+        let placed = rebuild(&mut text, &self.text, &sequence, items, otherwise);
+        text.push_str(&self.text[sequence.close..]);
+        let cells = kept.into_iter().zip(&placed).enumerate();
+        let cells = cells.map(|(index, (kept, place))| match kept {
+            Some(old) => self.cells[old].moved_to(place.start),
+            None => CellSpans::read(&text, place.start, index).expect("a spliced cell is a cell"),
+        });
+        let cells = cells.collect();
+        // Everything after the cells moved by as much as the text grew or shrank.
+        let end = |span: &Span| span.start..text.len() - (self.text.len() - span.end);
+        Notebook {
+            root: end(&self.root),
+            cells_array: end(&self.cells_array),
+            cells,
+            minor: self.minor,
+            text,
+        }
+    }
+
+    /// The JSON of `cell` after a run.
+    fn recorded(&self, cell: &Cell<'_>, results: &Results) -> String {
+        let json = cell.json();
+        let layout = Layout::of(&json);
+        let mut printer = layout.printer(Escapes::Needed);
+        let outputs = results.outputs();
+        let mut written = printer.value(&outputs);
+        if !written.is_ascii() {
+            printer.escapes = self.escapes(&written, Some(cell));
+            written = printer.value(&outputs);
+        }
+        let count = results.execution_count.map_or_else(|| "null".to_owned(), |count| count.to_string());
+        let mut changes = vec![("execution_count", count)];
+        if let (Some(times), Some(metadata)) = (results.execution(), json.get("metadata"))
+            && metadata.kind() == Kind::Object
+        {
+            let layout = layout.of_value(&metadata);
+            let times = layout.printer(Escapes::Needed).value(&times);
+            changes.push(("metadata", with_members(&metadata, &layout, vec![("execution", times)])));
+        }
+        changes.push(("outputs", written));
+        with_members(&json, &layout, changes)
+    }
+
+    /// The JSON of `cell` after `rework`.
+    fn reworked(&self, cell: &Cell<'_>, rework: Rework<'_>) -> String {
+        let json = cell.json();
+        let layout = Layout::of(&json);
+        let members = json.members();
+        let kind = rework.kind.unwrap_or(cell.kind());
+        let clear = rework.clear && cell.kind() == CellKind::Code;
+        let becomes_code = kind == CellKind::Code && cell.kind() != CellKind::Code;
+        let mut missing =
+            if becomes_code { vec![("execution_count", "null"), ("outputs", "[]")] } else { Vec::new() };
+        let mut items = Vec::with_capacity(members.len() + missing.len());
+        for (at, member) in members.iter().enumerate() {
+            // Jupyter sorts the keys of a cell; new ones go where they would be.
+            while let Some((key, value)) = missing.first().filter(|(key, _)| *key < &*member.key) {
+                items.push(Item::New(layout.member(key, value)));
+                missing.remove(0);
+            }
+            let value = match &*member.key {
+                // What the new type may not have. (A cell whose type stays keeps even what it should not have.)
+                "outputs" | "execution_count" if rework.kind.is_some() => continue,
+                "attachments" if becomes_code => continue,
+                "cell_type" if rework.kind.is_some() => Some(format!("\"{kind}\"")),
+                "outputs" if clear && !member.value.elements().is_empty() => Some("[]".to_owned()),
+                "execution_count" if clear && member.value.raw() != "null" => Some("null".to_owned()),
+                "source" if member.value.span == cell.spans.source => rework.source.map(|source| {
+                    let form = SourceForm::of(&member.value, &layout);
+                    form.rewrite(&member.value, source, self.escapes(source, Some(cell)))
+                }),
+                _ => None,
+            };
+            items.push(match value {
+                Some(value) => Item::Changed(at, with_value(member, &value)),
+                None => Item::Kept(at),
+            });
+        }
+        items.extend(missing.into_iter().map(|(key, value)| Item::New(layout.member(key, value))));
+        let mut out = "{".to_owned();
+        rebuild(&mut out, &self.text, &json.sequence(), items, || layout.nested());
+        out.push('}');
+        out
+    }
+
+    /// The JSON of a new cell, set like `model`.
+    fn written(&self, cell: &NewCell, model: Option<&Cell<'_>>, id: Option<String>) -> String {
+        let layout = match model {
+            Some(model) => Layout::of(&model.json()),
+            None => Layout::of(&self.root()).of_element(),
+        };
+        let form = match model {
+            Some(model) => SourceForm::of(&model.source_json(), &layout),
+            None => SourceForm::Lines(layout.nested()),
+        };
+        let mut members = vec![layout.member("cell_type", &format!("\"{}\"", cell.kind))];
+        if cell.kind == CellKind::Code {
+            members.push(layout.member("execution_count", "null"));
+        }
+        if let Some(id) = id {
+            members.push(layout.member("id", &format!("\"{id}\"")));
+        }
+        let metadata = if cell.tags.is_empty() { json!({}) } else { json!({ "tags": cell.tags }) };
+        members.push(layout.member("metadata", &layout.printer(Escapes::Needed).value(&metadata)));
+        if cell.kind == CellKind::Code {
+            members.push(layout.member("outputs", "[]"));
+        }
+        let source = form.write(&cell.source, self.escapes(&cell.source, model));
+        members.push(layout.member("source", &source));
+        layout.object(members)
+    }
+
+    /// How to write `source`: as the cell it belongs to is written, else as the file is.
+    fn escapes(&self, source: &str, model: Option<&Cell<'_>>) -> Escapes {
+        if source.is_ascii() {
+            return Escapes::Needed;
+        }
+        let of_cell =
+            model.and_then(|cell| Escapes::of(cell.source_json().raw()).or_else(|| Escapes::of(cell.raw())));
+        of_cell.or_else(|| Escapes::of(&self.text)).unwrap_or(Escapes::Needed)
+    }
+}
+
+/// Ids for new cells: none before nbformat 4.5, unique from then on.
+struct NewIds<'a> {
+    notebook: &'a Notebook,
+    taken: Option<HashSet<String>>,
+}
+
+impl<'a> NewIds<'a> {
+    fn beside(notebook: &'a Notebook) -> Self {
+        Self { notebook, taken: None }
+    }
+
+    fn next(&mut self) -> Option<String> {
+        if !self.notebook.has_ids() {
+            return None;
+        }
+        let taken = self.taken.get_or_insert_with(|| {
+            self.notebook.cells().filter_map(|cell| cell.id()).map(std::borrow::Cow::into_owned).collect()
+        });
+        loop {
+            let id = format!("{:08x}", getrandom::u32().expect("the system gives random numbers"));
+            if taken.insert(id.clone()) {
+                return Some(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! From what cells do while they run to the outputs a notebook keeps, the way Jupyter's clients record them.
+//!
+//! - Text printed in a row to one stream is one output; carriage returns and backspaces are applied as a terminal would.
+//! - `clear_output` removes what the cell has shown, at once or when the next output comes.
+//! - A display that is updated changes wherever it was shown, in earlier cells too.
+//! - What a cell shows is bounded: of more text the beginning and the end are kept, and a line between them says so.
+
+mod printed;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use self::printed::Printed;
+
+/// Bytes of text kept from the end of a cell that prints too much.
+const TAIL: usize = 64 * 1024;
+
+/// One value in several representations: MIME type to content, and hints on showing it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bundle {
+    /// Text is a string, images are base64 strings, JSON types are JSON.
+    pub data: Map<String, Value>,
+    /// MIME type to hints.
+    pub metadata: Map<String, Value>,
+}
+
+/// An exception, as a notebook keeps it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Raised {
+    /// Its class.
+    pub name: String,
+    /// What it says.
+    pub message: String,
+    /// The traceback as printed.
+    pub traceback: Vec<String>,
+}
+
+/// A standard stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamName {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl StreamName {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
+/// When a cell ran, for the metadata Jupyter keeps of it. Times are ISO 8601.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timing {
+    /// When its code began to run.
+    pub started: String,
+    /// When it had ended.
+    pub ended: Option<String>,
+}
+
+/// What a run leaves of one cell. Cheap to clone; a clone stays as it is while the run goes on.
+#[derive(Debug, Clone, Default)]
+pub struct Results {
+    outputs: Arc<Vec<RunOutput>>,
+    /// The number the kernel gave the cell; none while it runs.
+    pub execution_count: Option<u64>,
+    /// When it ran, if that is to be kept.
+    pub timing: Option<Timing>,
+}
+
+#[derive(Debug, Clone)]
+enum RunOutput {
+    Stream { name: StreamName, printed: Printed },
+    Display { content: Bundle },
+    Result { content: Bundle, count: Option<u64> },
+    Error(Raised),
+}
+
+/// What the cells of a run have shown so far. Cells are numbered as they are run.
+#[derive(Debug)]
+pub struct Recording {
+    cells: BTreeMap<usize, CellRecord>,
+    /// Where each display was shown: cell, how often that had been cleared, place.
+    displays: HashMap<String, Vec<(usize, u64, usize)>>,
+    /// Most bytes kept of a cell.
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct CellRecord {
+    results: Results,
+    clear_next: bool,
+    cleared: u64,
+    weight: usize,
+}
+
+impl Recording {
+    /// An empty one that keeps at most `limit` bytes of what each cell shows.
+    pub fn new(limit: usize) -> Self {
+        Self { cells: BTreeMap::new(), displays: HashMap::new(), limit }
+    }
+
+    /// What there is of a cell. Nothing, if it showed nothing.
+    pub fn results(&self, cell: usize) -> Results {
+        self.cells.get(&cell).map(|record| record.results.clone()).unwrap_or_default()
+    }
+
+    /// The cell begins: whatever an earlier run showed is gone.
+    pub fn begin(&mut self, cell: usize, timing: Option<Timing>) {
+        let results = Results { timing, ..Results::default() };
+        self.cells.insert(cell, CellRecord { results, ..CellRecord::default() });
+    }
+
+    /// The cell is over.
+    pub fn end(&mut self, cell: usize, execution_count: Option<u64>, ended: impl FnOnce() -> String) {
+        let results = &mut self.record(cell).results;
+        results.execution_count = execution_count;
+        if let Some(timing) = &mut results.timing {
+            timing.ended = Some(ended());
+        }
+    }
+
+    /// The cell printed something.
+    pub fn print(&mut self, cell: usize, stream: StreamName, text: &str) {
+        let room = self.limit;
+        let record = self.next_output(cell);
+        let fits = text.floor_char_boundary(room.saturating_sub(record.weight));
+        record.weight += text.len();
+        let outputs = Arc::make_mut(&mut record.results.outputs);
+        let printed = match outputs.last_mut() {
+            Some(RunOutput::Stream { name, printed }) if *name == stream => printed,
+            _ => {
+                outputs.push(RunOutput::Stream { name: stream, printed: Printed::default() });
+                let Some(RunOutput::Stream { printed, .. }) = outputs.last_mut() else {
+                    unreachable!("it was just put there")
+                };
+                printed
+            }
+        };
+        printed.push(&text[..fits]);
+        printed.push_beyond(&text[fits..], TAIL);
+    }
+
+    /// The cell showed something, which can be updated under `display_id`.
+    /// Jupyter: showing it anew updates it where it was shown before; returns the cells of those places.
+    pub fn display(&mut self, cell: usize, content: Bundle, display_id: Option<String>) -> Vec<usize> {
+        let updated = display_id.as_ref().map(|id| self.update(id, &content)).unwrap_or_default();
+        let content = self.bounded(cell, content);
+        let record = self.next_output(cell);
+        let (cleared, place) = (record.cleared, record.results.outputs.len());
+        record.push(RunOutput::Display { content });
+        if let Some(display_id) = display_id {
+            self.displays.entry(display_id).or_default().push((cell, cleared, place));
+        }
+        updated
+    }
+
+    /// The cell's last expression had a value.
+    pub fn result(&mut self, cell: usize, content: Bundle, count: Option<u64>) {
+        let content = self.bounded(cell, content);
+        self.next_output(cell).push(RunOutput::Result { content, count });
+    }
+
+    /// The cell raised an exception.
+    pub fn error(&mut self, cell: usize, raised: Raised) {
+        self.next_output(cell).push(RunOutput::Error(raised));
+    }
+
+    /// A display shows something else now. Returns the cells it is in.
+    pub fn update(&mut self, display_id: &str, content: &Bundle) -> Vec<usize> {
+        let mut changed = Vec::new();
+        for (cell, cleared, place) in self.displays.get(display_id).into_iter().flatten() {
+            if let Some(record) = self.cells.get_mut(cell)
+                && record.cleared == *cleared
+                && let Some(RunOutput::Display { content: shown }) =
+                    Arc::make_mut(&mut record.results.outputs).get_mut(*place)
+            {
+                shown.clone_from(content);
+                changed.push(*cell);
+            }
+        }
+        changed
+    }
+
+    /// What the cell has shown goes: now, or when the next output comes.
+    pub fn clear(&mut self, cell: usize, wait: bool) {
+        let record = self.record(cell);
+        if wait {
+            record.clear_next = true;
+        } else {
+            record.clear();
+        }
+    }
+
+    /// Where all that the cell printed can be read, if some of it was left out here.
+    pub fn kept_whole(&mut self, cell: usize, place: &str) {
+        let outputs = Arc::make_mut(&mut self.record(cell).results.outputs);
+        for output in outputs {
+            if let RunOutput::Stream { printed, .. } = output {
+                printed.kept_whole(place);
+            }
+        }
+    }
+
+    fn record(&mut self, cell: usize) -> &mut CellRecord {
+        self.cells.entry(cell).or_default()
+    }
+
+    fn next_output(&mut self, cell: usize) -> &mut CellRecord {
+        let record = self.record(cell);
+        if std::mem::take(&mut record.clear_next) {
+            record.clear();
+        }
+        record
+    }
+
+    /// The content itself while there is room, else a note on what it was.
+    fn bounded(&mut self, cell: usize, content: Bundle) -> Bundle {
+        let limit = self.limit;
+        let bytes: usize = content.data.values().map(weight).sum();
+        let record = self.record(cell);
+        if record.weight.saturating_add(bytes) <= limit {
+            record.weight += bytes;
+            return content;
+        }
+        let types: Vec<_> = content.data.keys().map(String::as_str).collect();
+        let note = format!(
+            "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes]",
+            types.join(", ")
+        );
+        Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), metadata: Map::new() }
+    }
+}
+
+impl CellRecord {
+    fn push(&mut self, output: RunOutput) {
+        Arc::make_mut(&mut self.results.outputs).push(output);
+    }
+
+    fn clear(&mut self) {
+        self.results.outputs = Arc::default();
+        self.cleared += 1;
+        self.weight = 0;
+    }
+}
+
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => members.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+    }
+}
+
+impl Results {
+    /// The value of the cell's `outputs`.
+    pub(crate) fn outputs(&self) -> Value {
+        self.outputs.iter().map(RunOutput::json).collect()
+    }
+
+    /// The value of `execution` in the cell's metadata. We see no messages, so the kernel is busy while the cell runs.
+    pub(crate) fn execution(&self) -> Option<Value> {
+        let Timing { started, ended } = self.timing.as_ref()?;
+        let mut times = json!({ "iopub.execute_input": started, "iopub.status.busy": started });
+        if let Some(ended) = ended {
+            times["iopub.status.idle"] = ended.as_str().into();
+            times["shell.execute_reply"] = ended.as_str().into();
+        }
+        Some(times)
+    }
+}
+
+impl RunOutput {
+    /// Keys in the order Jupyter sorts them.
+    fn json(&self) -> Value {
+        match self {
+            Self::Stream { name, printed } => {
+                json!({ "name": name.name(), "output_type": "stream", "text": lines(&printed.text()) })
+            }
+            Self::Display { content } => {
+                json!({ "data": data(content), "metadata": content.metadata, "output_type": "display_data" })
+            }
+            Self::Result { content, count } => json!({
+                "data": data(content),
+                "execution_count": count,
+                "metadata": content.metadata,
+                "output_type": "execute_result",
+            }),
+            Self::Error(Raised { name, message, traceback }) => {
+                json!({ "ename": name, "evalue": message, "output_type": "error", "traceback": traceback })
+            }
+        }
+    }
+}
+
+/// A MIME bundle as nbformat stores it: sorted, what is text cut into lines, JSON only under types that are JSON.
+fn data(content: &Bundle) -> Value {
+    let sorted: BTreeMap<_, _> = content.data.iter().collect();
+    let stored = sorted.into_iter().map(|(mime, value)| {
+        let is_text =
+            mime.starts_with("text/") || matches!(&**mime, "application/javascript" | "image/svg+xml");
+        // nbformat's schema: `^application/(.*\+)?json$`.
+        let is_json =
+            mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json"));
+        let value = match value {
+            Value::String(text) if is_text => lines(text),
+            Value::String(_) => value.clone(),
+            Value::Array(pieces) if pieces.iter().all(Value::is_string) => value.clone(),
+            _ if is_json => value.clone(),
+            _ => Value::String(value.to_string()),
+        };
+        (mime.clone(), value)
+    });
+    Value::Object(stored.collect())
+}
+
+fn lines(text: &str) -> Value {
+    text.split_inclusive('\n').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_under_a_type_that_is_not_json_is_kept_as_text() {
+        let Value::Object(displayed) = json!({
+            "application/json": [1],
+            "application/vnd.example+json": {"a": 1},
+            "application/vnd.example.json": {"a": 1},
+            "text/plain": "two\nlines",
+        }) else {
+            unreachable!("it is written as an object")
+        };
+        let mut recording = Recording::new(1000);
+        recording.display(0, Bundle { data: displayed, metadata: Map::new() }, None);
+        assert_eq!(
+            recording.results(0).outputs()[0]["data"],
+            json!({
+                "application/json": [1],
+                "application/vnd.example+json": {"a": 1},
+                "application/vnd.example.json": r#"{"a":1}"#,
+                "text/plain": ["two\n", "lines"],
+            })
+        );
+    }
+}

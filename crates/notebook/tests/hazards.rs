@@ -1,0 +1,369 @@
+//! One test for each way notebooks were seen to break (N1 to N21), named after what the user saw.
+//! N10 and N11 sit with the marker text; N21, which needs several processes, with the command line.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+
+use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
+use cellwright_notebook::{
+    Action, CellKind, CellRef, Edited, NewCell, Notebook, OutputView, Outputs, ParseError, Snapshot, text,
+};
+
+#[track_caller]
+fn notebook(text: &str) -> Notebook {
+    Notebook::parse(text.as_bytes().to_vec()).expect("a notebook")
+}
+
+/// Edits cell 0 of `before` to read `y`, and compares the whole file.
+#[track_caller]
+fn editing(before: &str, after: &str) {
+    let edited = edit(&notebook(before), 0, "y");
+    assert_eq!(edited.notebook.expect("it changed").text(), after);
+}
+
+fn edit(notebook: &Notebook, cell: usize, source: &str) -> Edited {
+    let action = Action::Edit { cell: CellRef::Index(cell), source: source.to_owned() };
+    notebook.act(&action, Outputs::Clear).expect("the cell is there")
+}
+
+fn act(notebook: &Notebook, action: &Action) -> Edited {
+    notebook.act(action, Outputs::Clear).expect("it can be done")
+}
+
+/// A notebook on one line with these cells.
+fn with_cells(cells: &str, minor: u8) -> String {
+    format!(r#"{{"cells":[{cells}],"metadata":{{}},"nbformat":4,"nbformat_minor":{minor}}}"#)
+}
+
+const MARKDOWN: &str = r#"{"cell_type":"markdown","metadata":{},"source":["x"]}"#;
+const CODE: &str = r#"{"cell_type":"code","execution_count":3,"metadata":{},"outputs":[{"output_type":"stream","name":"stdout","text":"1\n"}],"source":["x"]}"#;
+
+#[test]
+fn n1_indentation_and_the_final_newline_stay() {
+    for (indent, end) in [(" ", "\n"), ("  ", ""), ("\t", "\n\n"), ("    ", "\r\n")] {
+        let file = |source: &str| {
+            format!(
+                "{{\n{indent}\"cells\": [\n{indent}{indent}{{\n{indent}{indent}{indent}\"cell_type\": \"raw\",\n{indent}{indent}{indent}\"source\": [\n{indent}{indent}{indent}{indent}\"{source}\"\n{indent}{indent}{indent}]\n{indent}{indent}}}\n{indent}],\n{indent}\"nbformat\": 4\n}}{end}"
+            )
+        };
+        editing(&file("x"), &file("y"));
+    }
+}
+
+#[test]
+fn n2_escapes_stay_as_they_were_written() {
+    let file = |source: &str| {
+        with_cells(
+            &format!(
+                r#"{{"cell_type":"raw","metadata":{{"a":"\u00e9\ud83d\ude00\/"}},"source":[{source}]}}"#
+            ),
+            4,
+        )
+    };
+    editing(&file(r#""x""#), &file(r#""y""#));
+    // Lines of the edited cell that were not edited keep their spelling, and new ones follow it.
+    let edited = edit(&notebook(&file(r#""caf\u00e9 \/\n","x""#)), 0, "café /\nnaïve");
+    assert_eq!(edited.notebook.unwrap().text(), file(r#""caf\u00e9 \/\n","na\u00efve""#));
+}
+
+#[test]
+fn n3_numbers_keep_every_digit() {
+    let file = |source: &str| {
+        with_cells(
+            &format!(
+                r#"{{"cell_type":"raw","metadata":{{"n":[1.0,-0.0,1E5,0.1000000000000000055,12345678901234567890,1e400]}},"source":"{source}"}}"#
+            ),
+            4,
+        )
+    };
+    editing(&file("x"), &file("y"));
+}
+
+#[test]
+fn n4_keys_keep_their_order_and_their_doubles() {
+    let file = |source: &str| {
+        format!(
+            r#"{{"nbformat":4,"z":1,"cells":[{{"source":"{source}","7":1,"a":1,"a":2,"cell_type":"raw"}}],"10":0,"2":0}}"#
+        )
+    };
+    editing(&file("x"), &file("y"));
+}
+
+#[test]
+fn n5_what_python_writes_beyond_json_can_be_opened() {
+    let file = |source: &str| {
+        with_cells(
+            &format!(
+                r#"{{"cell_type":"raw","metadata":{{"n":[NaN,Infinity,-Infinity,"\ud800"]}},"source":"{source}"}}"#
+            ),
+            4,
+        )
+    };
+    editing(&file("x"), &file("y"));
+}
+
+#[test]
+fn n6_a_source_keeps_its_form() {
+    let string = |source: &str| {
+        with_cells(
+            &format!(
+                r#"{{"cell_type":"raw","source":"{source}"}},{{"cell_type":"raw","source":["a","b\nc"]}}"#
+            ),
+            4,
+        )
+    };
+    editing(&string("x"), &string("y"));
+    let empty = with_cells(r#"{"cell_type":"raw","source":[]}"#, 4);
+    editing(&empty, &with_cells(r#"{"cell_type":"raw","source":["y"]}"#, 4));
+}
+
+#[test]
+fn n7_line_ends_inside_sources_and_the_byte_order_mark_stay() {
+    let file = |source: &str| {
+        format!(
+            "\u{feff}{}",
+            with_cells(
+                &format!(
+                    r#"{{"cell_type":"raw","source":"{source}"}},{{"cell_type":"raw","source":"a\r\nb\rc"}}"#
+                ),
+                4
+            )
+        )
+    };
+    editing(&file("x"), &file("y"));
+    let before = notebook(&file("x"));
+    let unedited = text::parse(&before.to_marked_text()).unwrap();
+    assert!(before.write(&unedited, Outputs::Clear).unwrap().notebook.is_none());
+}
+
+#[test]
+fn n8_new_cells_have_an_id_just_where_the_format_has_them() {
+    for (minor, has_id) in [(4, false), (5, true), (9, true)] {
+        let inserted = act(
+            &notebook(&with_cells(MARKDOWN, minor)),
+            &Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Code, "x"); 3] },
+        );
+        let after = inserted.notebook.unwrap();
+        let ids: std::collections::HashSet<_> = after.cells().filter_map(|cell| cell.id()).collect();
+        assert_eq!(ids.len(), if has_id { 3 } else { 0 });
+        assert!(ids.iter().all(|id| id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit())));
+        assert_eq!(inserted.report.cells[0].id.is_some(), has_id);
+    }
+}
+
+#[test]
+fn n9_a_repeated_cell_number_makes_a_new_cell_and_says_so() {
+    let before = notebook(&with_cells(CODE, 4));
+    let cells = text::parse("# %% [code] cell:0\nx\n# %% [code] cell:0\nx\n# %% [raw] cell:9\nz\n").unwrap();
+    let Edited { notebook: after, report } = before.write(&cells, Outputs::Clear).unwrap();
+    let after = after.unwrap();
+    assert_eq!(after.cell(0).raw(), before.cell(0).raw());
+    assert_eq!(after.len(), 3);
+    insta::assert_snapshot!(report, @r"
+    inserted cells 1-2 (3 cells now)
+    note: line 3: cell:0 was used before, so this became a new cell without its metadata and outputs
+    note: line 5: there is no cell 9, so this became a new cell
+    ");
+}
+
+#[test]
+fn n12_an_empty_text_does_not_delete_every_cell() {
+    let error = notebook(&with_cells(MARKDOWN, 4)).write(&[], Outputs::Clear).unwrap_err();
+    insta::assert_snapshot!(error, @"the text has no cells and would delete all 1; to do that, use the delete action");
+}
+
+#[test]
+fn n13_retyping_says_what_it_drops_and_leaves_a_valid_cell() {
+    let retype = |cells: &str, kind| {
+        let edited = act(&notebook(&with_cells(cells, 4)), &Action::Retype { cell: CellRef::Index(0), kind });
+        (edited.notebook.unwrap().cell(0).raw().to_owned(), edited.report.to_string())
+    };
+    let (cell, report) = retype(CODE, CellKind::Markdown);
+    assert_eq!(cell, MARKDOWN);
+    insta::assert_snapshot!(report, @r"
+    retyped markdown cell 0 (1 cell now)
+    note: the output of cell 0 was removed
+    ");
+    let attached =
+        r#"{"attachments":{"a.png":{"image/png":"aa"}},"cell_type":"markdown","metadata":{},"source":["x"]}"#;
+    let (cell, report) = retype(attached, CellKind::Code);
+    assert_eq!(
+        cell,
+        r#"{"cell_type":"code","execution_count":null,"metadata":{},"outputs":[],"source":["x"]}"#
+    );
+    insta::assert_snapshot!(report, @r"
+    retyped code cell 0 (1 cell now)
+    note: code cells have no attachments; those of cell 0 were removed: a.png
+    ");
+}
+
+#[test]
+fn n14_an_edited_cell_does_not_keep_results_that_are_not_its_own() {
+    let edited = edit(&notebook(&with_cells(CODE, 4)), 0, "y");
+    let expected = r#"{"cell_type":"code","execution_count":null,"metadata":{},"outputs":[],"source":["y"]}"#;
+    assert_eq!(edited.notebook.unwrap().cell(0).raw(), expected);
+    insta::assert_snapshot!(edited.report, @r"
+    edited code cell 0 (1 cell now)
+    note: the output of cell 0 was removed
+    ");
+    let action = Action::Edit { cell: CellRef::Index(0), source: "y".into() };
+    let kept = notebook(&with_cells(CODE, 4)).act(&action, Outputs::Keep).unwrap().notebook.unwrap();
+    assert_eq!((kept.cell(0).outputs().len(), kept.cell(0).execution_count()), (1, Some(3)));
+}
+
+#[test]
+fn an_edit_keeps_even_what_the_cell_should_not_have() {
+    let odd = |cells: &str| with_cells(cells, 4);
+    editing(
+        &odd(r#"{"cell_type":"code","attachments":{"a":{}},"source":"x"}"#),
+        &odd(r#"{"cell_type":"code","attachments":{"a":{}},"source":"y"}"#),
+    );
+    editing(
+        &odd(r#"{"cell_type":"markdown","outputs":[1],"execution_count":7,"source":"x"}"#),
+        &odd(r#"{"cell_type":"markdown","outputs":[1],"execution_count":7,"source":"y"}"#),
+    );
+}
+
+#[test]
+fn n15_a_save_by_another_program_between_read_and_write_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nb.ipynb");
+    fs::write(&path, with_cells(MARKDOWN, 4)).unwrap();
+    let read = Snapshot::of(&file::read(&path).unwrap());
+    let theirs = with_cells(&format!("{CODE},{MARKDOWN}"), 4);
+    fs::write(&path, &theirs).unwrap();
+
+    let told = |expected: Expected| {
+        let error = update_with(&path, &expected, |notebook| edit(notebook, 0, "y").notebook).unwrap_err();
+        assert!(matches!(error, FileError::Changed { .. }));
+        assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
+        error.to_string().replace(&*path.to_string_lossy(), "nb.ipynb")
+    };
+    insta::assert_snapshot!(told(Expected::Snapshot(Box::new(read.clone()))), @"nb.ipynb: changed since it was read, so nothing was written (cell 0 has other outputs or metadata; 1 cell was added); read it again");
+    insta::assert_snapshot!(told(Expected::Fingerprint(read.fingerprint())), @"nb.ipynb: changed since it was read, so nothing was written (its fingerprint is ab93fbcf627903da6e74e4b3a07619d8 now); read it again");
+}
+
+#[test]
+fn n15_a_save_during_the_edit_itself_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nb.ipynb");
+    fs::write(&path, with_cells(MARKDOWN, 4)).unwrap();
+    let theirs = with_cells(CODE, 4);
+    let error = update_with(&path, &Expected::Anything, |notebook| {
+        fs::write(&path, &theirs).unwrap(); // a program that knows nothing of our lock
+        edit(notebook, 0, "y").notebook
+    });
+    assert!(matches!(error, Err(FileError::Changed { .. })), "{error:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
+    assert_eq!(entries(folder.path()), ["nb.ipynb"], "no temporary file is left");
+}
+
+#[test]
+fn n17_outputs_are_seen_without_raw_json() {
+    let cell = r#"{"cell_type":"code","execution_count":1,"metadata":{},"source":"plot()","outputs":[
+        {"output_type":"stream","name":"stdout","text":["one\n","two\n"]},
+        {"output_type":"display_data","metadata":{},"data":{"image/png":"iVBORw0KGgoAAAANSUhEUgAAAAMAAAADCAIAAADZSiLo\n","text/plain":"<Figure>"}},
+        {"output_type":"error","ename":"ValueError","evalue":"bad: x","traceback":["\u001b[0;31mValueError\u001b[0m: bad: x"]}]}"#;
+    let notebook = notebook(&with_cells(cell, 4));
+    insta::assert_snapshot!(notebook.view(None, OutputView::Summary).unwrap(), @r"
+    # %% [code] cell:0
+    plot()
+    # %% [output 0] stream stdout, 2 lines, 8 bytes: one
+    # %% [output 1] display, image/png 3x3, 33 bytes, text/plain, 1 line, 8 bytes: <Figure>
+    # %% [output 2] error ValueError, 1 line, 18 bytes: bad: x
+    ");
+    insta::assert_snapshot!(notebook.view(None, OutputView::Text { budget: 12 }).unwrap(), @r"
+    # %% [code] cell:0
+    plot()
+    # %% [output 0] stream stdout, 2 lines, 8 bytes
+    one
+    two
+    # %% [output 1] display, image/png 3x3, 33 bytes, text/plain, 1 line, 8 bytes
+    [image 0.1.0: image/png 3x3, 33 bytes]
+    <Fig
+    [4 of 8 bytes not shown; read cell #0 alone or with a larger budget]
+    # %% [output 2] error ValueError, 1 line, 18 bytes
+    [18 of 18 bytes not shown; read cell #0 alone or with a larger budget]
+    ");
+    let hostile = CODE.replace("\"stdout\"", r#""a\n# %% [code] cell:1""#).replace(r"1\n", r"# %% [code]\n");
+    let hostile = Notebook::parse(with_cells(&hostile, 4).into_bytes()).unwrap();
+    insta::assert_snapshot!(hostile.view(None, OutputView::Text { budget: 99 }).unwrap(), @r"
+    # %% [code] cell:0
+    x
+    # %% [output 0] stream a�# %% [code] cell:1, 1 line, 12 bytes
+    # %%% [code]
+    ");
+    assert!(notebook.cell(0).outputs()[1].images()[0].bytes().unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn n18_a_program_of_several_lines_stays_one() {
+    let cell = NewCell::new(CellKind::Code, "a = 1\nb = 2\n\nprint(a)");
+    let after = act(&notebook(&with_cells(MARKDOWN, 4)), &Action::Insert { at: None, cells: vec![cell] });
+    let raw = after.notebook.unwrap().cell(1).raw().to_owned();
+    assert!(raw.ends_with(r#""source":["a = 1\n","b = 2\n","\n","print(a)"]}"#), "{raw}");
+}
+
+#[test]
+fn n19_permissions_owner_and_symlinks_survive_a_save() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real.ipynb"), folder.path().join("link.ipynb"));
+    fs::write(&real, with_cells(MARKDOWN, 4)).unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        std::os::unix::fs::chown(&real, Some(1234), Some(4321)).unwrap();
+    }
+    let before = fs::metadata(&real).unwrap();
+    symlink("real.ipynb", &link).unwrap();
+    update_with(&link, &Expected::Anything, |notebook| edit(notebook, 0, "y").notebook).unwrap();
+    let after = fs::metadata(&real).unwrap();
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(file::read(&real).unwrap().cell(0).source(), "y");
+    assert_eq!(entries(folder.path()), ["link.ipynb", "real.ipynb"]);
+}
+
+#[test]
+fn n20_each_kind_of_wrong_file_gets_its_own_answer() {
+    let parsed = |text: &str| Notebook::parse(text.as_bytes().to_vec()).unwrap_err().to_string();
+    assert_eq!(
+        Notebook::parse(br#"{"metadata":{},"nbformat":3,"nbformat_minor":0,"worksheets":[]}"#.to_vec())
+            .unwrap_err(),
+        ParseError::OldFormat { major: 3 }
+    );
+    insta::assert_snapshot!(parsed(r#"{"worksheets":[]}"#), @"it has nbformat 3; convert it first: jupyter nbconvert --to notebook --nbformat 4 --inplace FILE");
+    insta::assert_snapshot!(parsed(r#"{"nbformat":5,"cells":[]}"#), @"it has nbformat 5, newer than this program knows; update cellwright, or save the notebook as nbformat 4");
+    insta::assert_snapshot!(parsed(""), @"line 1, column 1: the file is empty; a notebook is a JSON object");
+    insta::assert_snapshot!(parsed("hello"), @"line 1, column 1: expected a value");
+    insta::assert_snapshot!(parsed("[1, 2]"), @"line 1, column 1: a notebook is a JSON object, this is another value");
+    insta::assert_snapshot!(parsed("{\"nbformat\": 4}"), @"line 1, column 1: it has no `cells`");
+    insta::assert_snapshot!(parsed("{\"cells\": []}"), @"line 1, column 1: it has no whole number `nbformat`");
+    insta::assert_snapshot!(parsed("{\"nbformat\": 4,\n\"cells\": {}}"), @"line 2, column 10: `cells` must be an array");
+    insta::assert_snapshot!(parsed(r#"{"cells":[1]}"#), @"line 1, column 11: cell 0: a cell must be an object");
+    insta::assert_snapshot!(parsed(r#"{"cells":[{"source":""}]}"#), @"line 1, column 11: cell 0: it has no `cell_type`");
+    insta::assert_snapshot!(parsed(r#"{"cells":[{"cell_type":"heading","source":""}]}"#), @"line 1, column 24: cell 0: `heading` is not a cell type; use code, markdown or raw");
+    insta::assert_snapshot!(parsed(r#"{"cells":[{"cell_type":"raw"}]}"#), @"line 1, column 11: cell 0: it has no `source`");
+    insta::assert_snapshot!(parsed(r#"{"cells":[{"cell_type":"raw","source":[1]}]}"#), @"line 1, column 39: cell 0: `source` must be a string or an array of strings");
+    insta::assert_snapshot!(parsed("{\"cells\": [\n  {\"cell_type\": \"raw\", \"source\": \"é"), @"line 2, column 34: a string that never ends");
+    insta::assert_snapshot!(parsed("{\"nbformat\":4,\"cells\":[]} x"), @"line 1, column 27: text after the end of the notebook");
+    let latin1 = Notebook::parse(b"{\n\"\xe9\"}".to_vec()).unwrap_err();
+    insta::assert_snapshot!(latin1, @"line 2, column 2: not UTF-8 from here on; notebooks are UTF-8 files");
+}
+
+fn update_with(
+    path: &Path,
+    expected: &Expected,
+    change: impl Fn(&Notebook) -> Option<Notebook>,
+) -> Result<(), FileError> {
+    file::update(path, IfMissing::Fail, expected, |notebook| Ok((change(notebook), ())))
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

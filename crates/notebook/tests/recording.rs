@@ -1,0 +1,172 @@
+//! What cells do while they run, as outputs in a file.
+
+use cellwright_notebook::Notebook;
+use cellwright_notebook::recording::{Bundle, Raised, Recording, StreamName, Timing};
+use serde_json::{Value, json};
+
+use StreamName::{Stderr, Stdout};
+
+/// Records as `does` says, and gives back the outputs of cell 0 and 1.
+fn recorded(does: impl FnOnce(&mut Recording)) -> [Value; 2] {
+    let cell = |id: &str| json!({"cell_type": "code", "execution_count": 7, "id": id, "metadata": {}, "outputs": [1], "source": "x"});
+    let text = json!({"cells": [cell("a"), cell("b")], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    let notebook = Notebook::parse(serde_json::to_vec_pretty(&text).unwrap()).unwrap();
+    let mut recording = Recording::new(1000);
+    does(&mut recording);
+    let results = [0, 1].map(|cell| recording.results(cell));
+    let saved = notebook.with_results(results.iter().enumerate());
+    let saved: Value = serde_json::from_str(saved.text()).unwrap();
+    [0, 1].map(|cell| saved["cells"][cell]["outputs"].clone())
+}
+
+fn text(text: &str) -> Bundle {
+    let Value::Object(data) = json!({ "text/plain": text }) else { unreachable!() };
+    Bundle { data, ..Bundle::default() }
+}
+
+fn shown(text: &str) -> Value {
+    json!({"data": {"text/plain": [text]}, "metadata": {}, "output_type": "display_data"})
+}
+
+fn printed(name: &str, lines: &[&str]) -> Value {
+    json!({"name": name, "output_type": "stream", "text": lines})
+}
+
+#[test]
+fn text_in_a_row_is_one_output() {
+    let [outputs, nothing] = recorded(|recording| {
+        recording.print(0, Stdout, "a\nb");
+        recording.print(0, Stdout, "c\n");
+        recording.print(0, Stderr, "e\n");
+        recording.print(0, Stdout, "10%\r");
+        recording.print(0, Stdout, "20%");
+    });
+    assert_eq!(
+        outputs,
+        json!([
+            printed("stdout", &["a\n", "bc\n"]),
+            printed("stderr", &["e\n"]),
+            printed("stdout", &["20%"])
+        ])
+    );
+    assert_eq!(nothing, json!([]));
+}
+
+#[test]
+fn k27_clearing_waits_for_the_next_output_when_asked() {
+    let [first, second] = recorded(|recording| {
+        recording.print(0, Stdout, "old\n");
+        recording.clear(0, true);
+        recording.clear(0, true);
+        recording.print(0, Stdout, "new\n");
+        recording.print(1, Stdout, "old\n");
+        recording.clear(1, true);
+    });
+    assert_eq!(
+        (first, second),
+        (json!([printed("stdout", &["new\n"])]), json!([printed("stdout", &["old\n"])]))
+    );
+    let [first, _] = recorded(|recording| {
+        recording.print(0, Stdout, "old\n");
+        recording.clear(0, false);
+    });
+    assert_eq!(first, json!([]));
+}
+
+#[test]
+fn k27_a_display_is_updated_wherever_it_was_shown() {
+    let mut changed = Vec::new();
+    let [first, second] = recorded(|recording| {
+        recording.display(0, text("one"), Some("d".into()));
+        recording.display(0, text("other"), None);
+        changed.push(recording.display(1, text("two"), Some("d".into())));
+        changed.push(recording.update("d", &text("three")));
+        changed.push(recording.update("unknown", &text("never")));
+    });
+    assert_eq!((first, second), (json!([shown("three"), shown("other")]), json!([shown("three")])));
+    assert_eq!(changed, [vec![0], vec![0, 1], vec![]]);
+}
+
+#[test]
+fn a_display_that_was_cleared_is_not_updated() {
+    let [first, _] = recorded(|recording| {
+        recording.display(0, text("one"), Some("d".into()));
+        recording.clear(0, false);
+        recording.display(0, text("two"), None);
+        assert!(recording.update("d", &text("three")).is_empty());
+    });
+    assert_eq!(first, json!([shown("two")]));
+}
+
+#[test]
+fn values_are_stored_as_nbformat_stores_them() {
+    let [outputs, _] = recorded(|recording| {
+        let Value::Object(data) = json!({
+            "text/plain": "a\nb", "image/svg+xml": "<svg>\n</svg>", "image/png": "iVBO\nRw0K\n",
+            "application/json": {"z": [1.0, null], "a": "x\ny"}, "application/vnd.x+json": "s\nt",
+        }) else {
+            unreachable!()
+        };
+        let Value::Object(metadata) = json!({"image/png": {"width": 3}}) else { unreachable!() };
+        recording.result(0, Bundle { data, metadata }, Some(4));
+        let raised = Raised { name: "E".into(), message: "m".into(), traceback: vec!["t\nu".into()] };
+        recording.error(0, raised);
+    });
+    let expected = json!([
+        {
+            "data": {
+                "application/json": {"z": [1.0, null], "a": "x\ny"}, "application/vnd.x+json": "s\nt",
+                "image/png": "iVBO\nRw0K\n", "image/svg+xml": ["<svg>\n", "</svg>"], "text/plain": ["a\n", "b"],
+            },
+            "execution_count": 4, "metadata": {"image/png": {"width": 3}}, "output_type": "execute_result",
+        },
+        {"ename": "E", "evalue": "m", "output_type": "error", "traceback": ["t\nu"]},
+    ]);
+    assert_eq!(outputs.to_string(), expected.to_string());
+}
+
+#[test]
+fn too_much_is_bounded_and_says_so() {
+    let [outputs, _] = recorded(|recording| {
+        for line in 0..50_000 {
+            recording.print(0, Stdout, &format!("line {line}\n"));
+        }
+        recording.display(0, text(&"x".repeat(2000)), None);
+        recording.error(0, Raised { name: "E".into(), ..Raised::default() });
+        recording.kept_whole(0, "artifact://abc");
+    });
+    let lines: Vec<_> =
+        outputs[0]["text"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    assert_eq!((lines[0], *lines.last().unwrap()), ("line 0\n", "line 49999\n"));
+    let notice = lines.iter().find(|line| line.starts_with("[…")).unwrap();
+    assert!(notice.contains("bytes not kept in the notebook; all of it: artifact://abc]"), "{notice}");
+    assert_eq!(
+        outputs[1],
+        shown("[text/plain, 2000 bytes: not kept, for a cell's outputs may take 1000 bytes]")
+    );
+    assert_eq!(outputs[2]["ename"], "E");
+}
+
+#[test]
+fn a_file_is_written_in_its_own_hand_and_nothing_else_changes() {
+    let mut recording = Recording::new(1000);
+    recording.begin(0, Some(Timing { started: "S".into(), ended: None }));
+    recording.print(0, Stdout, "é\n");
+    recording.end(0, Some(3), || "E".into());
+    let results = recording.results(0);
+    for (before, after) in [
+        // As Jupyter writes.
+        (
+            "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"id\": \"a\",\n   \"metadata\": {},\n   \"outputs\": [],\n   \"source\": []\n  }\n ],\n \"metadata\": {\"x\": 1.0},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}\n",
+            "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"execution_count\": 3,\n   \"id\": \"a\",\n   \"metadata\": {\n    \"execution\": {\n     \"iopub.execute_input\": \"S\",\n     \"iopub.status.busy\": \"S\",\n     \"iopub.status.idle\": \"E\",\n     \"shell.execute_reply\": \"E\"\n    }\n   },\n   \"outputs\": [\n    {\n     \"name\": \"stdout\",\n     \"output_type\": \"stream\",\n     \"text\": [\n      \"é\\n\"\n     ]\n    }\n   ],\n   \"source\": []\n  }\n ],\n \"metadata\": {\"x\": 1.0},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}\n",
+        ),
+        // On one line, escaped, without some of the keys.
+        (
+            "{\"nbformat\":4,\"nbformat_minor\":2,\"metadata\":{\"t\":\"\\u00e4\"},\"cells\":[{\"source\":\"x\",\"cell_type\":\"code\",\"metadata\":{\"z\":1}}]}",
+            "{\"nbformat\":4,\"nbformat_minor\":2,\"metadata\":{\"t\":\"\\u00e4\"},\"cells\":[{\"execution_count\":3,\"outputs\":[{\"name\":\"stdout\",\"output_type\":\"stream\",\"text\":[\"\\u00e9\\n\"]}],\"source\":\"x\",\"cell_type\":\"code\",\"metadata\":{\"execution\":{\"iopub.execute_input\":\"S\",\"iopub.status.busy\":\"S\",\"iopub.status.idle\":\"E\",\"shell.execute_reply\":\"E\"},\"z\":1}}]}",
+        ),
+    ] {
+        let notebook = Notebook::parse(before.into()).unwrap();
+        assert_eq!(notebook.with_results([(0, &results)]).text(), after);
+    }
+}
