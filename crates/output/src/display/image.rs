@@ -1,0 +1,313 @@
+//! Images: taken from a bundle, measured, and made to fit what a model accepts.
+
+use std::{borrow::Cow, fmt, io::Cursor};
+
+use base64::{
+    Engine as _,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use image::{DynamicImage, ImageReader, codecs::jpeg::JpegEncoder};
+use serde_json::{Map, Value};
+
+use super::string;
+use crate::{artifacts::Kind, lines::Counted};
+
+/// Images of more pixels than this are not decoded: they would take gigabytes.
+const MOST_PIXELS: u64 = 100_000_000;
+
+/// An image is not made smaller than this in the attempt to fit a limit of bytes.
+const SMALLEST_SIDE: u32 = 64;
+
+const JPEG_QUALITY: u8 = 85;
+
+/// An image, as it was displayed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    /// What its bytes are, whatever the bundle called them.
+    pub format: ImageFormat,
+    /// The file: not base64.
+    pub bytes: Vec<u8>,
+    /// Its size, where its header tells.
+    pub size: Option<PixelSize>,
+}
+
+/// A format that images are displayed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageFormat {
+    /// PNG.
+    Png,
+    /// JPEG.
+    Jpeg,
+    /// WebP.
+    Webp,
+    /// GIF.
+    Gif,
+    /// SVG, which is text.
+    Svg,
+}
+
+/// Width and height.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PixelSize {
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+/// How large an image may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageLimits {
+    /// Most bytes of the file.
+    pub bytes: usize,
+    /// Most pixels of its longer side.
+    pub side: u32,
+}
+
+/// An image without its encoding.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pixels {
+    /// Its size.
+    pub size: PixelSize,
+    /// Red, green, blue and opacity of each pixel, row by row.
+    pub rgba: Vec<u8>,
+}
+
+/// Why an image does not fit and could not be made to.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{image} not shown: {reason}")]
+pub struct Unbounded {
+    image: String,
+    reason: String,
+}
+
+impl Default for ImageLimits {
+    /// What models take without scaling it down themselves.
+    fn default() -> Self {
+        Self { bytes: 1024 * 1024, side: 1568 }
+    }
+}
+
+impl Image {
+    /// An image file. `None` if its bytes are none of the formats.
+    pub fn new(bytes: Vec<u8>) -> Option<Self> {
+        let format = ImageFormat::of(&bytes)?;
+        let size = match format {
+            ImageFormat::Svg => svg_size(&bytes),
+            ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Webp | ImageFormat::Gif => {
+                let size = imagesize::blob_size(&bytes).ok();
+                size.and_then(|size| PixelSize::checked(size.width, size.height))
+            }
+        };
+        Some(Self { format, bytes, size })
+    }
+
+    /// The image of a bundle, in the format that most can show; or a note on why it cannot be shown.
+    pub(super) fn from_bundle(bundle: &Map<String, Value>) -> Option<Result<Self, String>> {
+        let present =
+            |format: ImageFormat| Some((format.mime(), bundle.get(format.mime()).and_then(string)?));
+        let mut broken = None;
+        for (mime, text) in ImageFormat::ALL.into_iter().filter_map(present) {
+            let bytes = match mime {
+                "image/svg+xml" => Ok(text.into_owned().into_bytes()),
+                _ => base64(&text),
+            };
+            match bytes.map(Self::new) {
+                Ok(Some(image)) => return Some(Ok(image)),
+                Ok(None) => broken = Some(format!("[{mime} that is no image]")),
+                Err(error) => broken = Some(format!("[{mime} that could not be decoded: {error}]")),
+            }
+        }
+        broken.map(Err)
+    }
+
+    /// The image as a model can take it: itself if it is within `limits`, else scaled down, as JPEG where
+    /// PNG would be too long.
+    pub fn bounded(&self, limits: ImageLimits) -> Result<Cow<'_, Self>, Unbounded> {
+        let refused = |reason: &str| Unbounded { image: self.to_string(), reason: reason.to_owned() };
+        if self.format == ImageFormat::Svg {
+            return Err(refused("models take no SVG; it is text"));
+        }
+        let size = self.size.ok_or_else(|| refused("its size is unknown"))?;
+        if self.bytes.len() <= limits.bytes && size.longer() <= limits.side {
+            return Ok(Cow::Borrowed(self));
+        }
+        let decoded = self.decoded(size).map_err(|reason| refused(&reason))?;
+        let mut longer = size.longer().min(limits.side);
+        while longer >= SMALLEST_SIDE.min(size.longer()) {
+            let is_smaller = longer < size.longer();
+            let scaled = if is_smaller { &decoded.thumbnail(longer, longer) } else { &decoded };
+            for encode in [png, jpeg] {
+                let bytes = encode(scaled).map_err(|error| refused(&error.to_string()))?;
+                if bytes.len() <= limits.bytes {
+                    return Self::new(bytes)
+                        .map(Cow::Owned)
+                        .ok_or_else(|| refused("it could not be encoded"));
+                }
+            }
+            longer = longer * 3 / 4;
+        }
+        Err(refused("it is too long even when scaled down"))
+    }
+}
+
+impl Image {
+    /// Its pixels, made fewer if it is wider than `width`.
+    pub fn pixels(&self, width: u32) -> Result<Pixels, Unbounded> {
+        let refused = |reason: String| Unbounded { image: self.to_string(), reason };
+        let size = self.size.ok_or_else(|| refused("its size is unknown".to_owned()))?;
+        let mut decoded = self.decoded(size).map_err(refused)?;
+        if size.width > width {
+            decoded = decoded.thumbnail(width.max(1), size.height);
+        }
+        let rgba = decoded.into_rgba8();
+        let size = PixelSize { width: rgba.width(), height: rgba.height() };
+        Ok(Pixels { size, rgba: rgba.into_raw() })
+    }
+
+    fn decoded(&self, size: PixelSize) -> Result<DynamicImage, String> {
+        if u64::from(size.width) * u64::from(size.height) > MOST_PIXELS {
+            return Err("it is too large to be decoded".to_owned());
+        }
+        let format = match self.format {
+            ImageFormat::Png => image::ImageFormat::Png,
+            ImageFormat::Jpeg => image::ImageFormat::Jpeg,
+            ImageFormat::Webp | ImageFormat::Gif | ImageFormat::Svg => {
+                return Err("only PNG and JPEG can be decoded".to_owned());
+            }
+        };
+        let decoded = ImageReader::with_format(Cursor::new(&self.bytes), format).decode();
+        decoded.map_err(|error| error.to_string())
+    }
+}
+
+/// What the image is, in words.
+impl fmt::Display for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.format.mime())?;
+        if let Some(PixelSize { width, height }) = self.size {
+            write!(f, ", {width}x{height}")?;
+        }
+        write!(f, ", {}", Counted(self.bytes.len() as u64, "byte"))
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Image({self})")
+    }
+}
+
+impl ImageFormat {
+    /// The most widely shown first: a bundle often holds one image in several formats.
+    const ALL: [Self; 5] = [Self::Png, Self::Jpeg, Self::Webp, Self::Gif, Self::Svg];
+
+    /// Its MIME type.
+    pub fn mime(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Webp => "image/webp",
+            Self::Gif => "image/gif",
+            Self::Svg => "image/svg+xml",
+        }
+    }
+
+    /// The kind of artifact to store it as.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Png => Kind::Png,
+            Self::Jpeg => Kind::Jpeg,
+            Self::Webp => Kind::Webp,
+            Self::Gif => Kind::Gif,
+            Self::Svg => Kind::Svg,
+        }
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match imagesize::image_type(bytes) {
+            Ok(imagesize::ImageType::Png) => Some(Self::Png),
+            Ok(imagesize::ImageType::Jpeg) => Some(Self::Jpeg),
+            Ok(imagesize::ImageType::Webp) => Some(Self::Webp),
+            Ok(imagesize::ImageType::Gif) => Some(Self::Gif),
+            _ => memchr::memmem::find(bytes, b"<svg").map(|_| Self::Svg),
+        }
+    }
+}
+
+impl PixelSize {
+    fn checked(width: usize, height: usize) -> Option<Self> {
+        Some(Self { width: width.try_into().ok()?, height: height.try_into().ok()? })
+    }
+
+    fn longer(self) -> u32 {
+        self.width.max(self.height)
+    }
+}
+
+/// Decodes base64 as it is found in bundles: with line breaks, with padding or without.
+fn base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &STANDARD,
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    if text.bytes().any(|byte| byte.is_ascii_whitespace()) {
+        let packed: String = text.split_ascii_whitespace().collect();
+        return LENIENT.decode(packed);
+    }
+    LENIENT.decode(text)
+}
+
+fn png(image: &DynamicImage) -> image::ImageResult<Vec<u8>> {
+    let mut file = Cursor::new(Vec::new());
+    image.write_to(&mut file, image::ImageFormat::Png)?;
+    Ok(file.into_inner())
+}
+
+fn jpeg(image: &DynamicImage) -> image::ImageResult<Vec<u8>> {
+    let mut pixels = image.to_rgba8();
+    for pixel in pixels.pixels_mut() {
+        // JPEG knows no transparency: what shows through is white, like a page.
+        let [red, green, blue, alpha] = pixel.0;
+        let over_white = |part: u8| {
+            let sum = u16::from(part) * u16::from(alpha) + 255 * (255 - u16::from(alpha));
+            u8::try_from(sum / 255).unwrap_or(u8::MAX)
+        };
+        pixel.0 = [over_white(red), over_white(green), over_white(blue), 255];
+    }
+    let mut file = Vec::new();
+    DynamicImage::from(pixels)
+        .to_rgb8()
+        .write_with_encoder(JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY))?;
+    Ok(file)
+}
+
+/// The size in the attributes of the outermost element: `width` and `height`, else the `viewBox`.
+fn svg_size(bytes: &[u8]) -> Option<PixelSize> {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(16 * 1024)]);
+    let (_, tag) = text.split_once("<svg")?;
+    let (tag, _) = tag.split_once('>')?;
+    let attribute = |name: &str| {
+        let (before, value) = tag.split_once(&format!("{name}="))?;
+        before.ends_with(|ch: char| ch.is_whitespace()).then_some(())?;
+        let quote = value.chars().next()?;
+        value[1..].split(quote).next()
+    };
+    let number = |text: &str| {
+        let digits = text.trim().trim_end_matches(|ch: char| !ch.is_ascii_digit());
+        digits.parse::<f64>().ok().filter(|size| (0.0..1e6).contains(size))
+    };
+    let own = attribute("width").and_then(number).zip(attribute("height").and_then(number));
+    let (width, height) = own.or_else(|| {
+        let mut sides =
+            attribute("viewBox")?.split([' ', ',']).filter(|part| !part.is_empty()).skip(2).map(number);
+        sides.next()?.zip(sides.next()?)
+    })?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be within 0 and 1e6"
+    )]
+    Some(PixelSize { width: width.ceil() as u32, height: height.ceil() as u32 })
+}

@@ -1,0 +1,29 @@
+//! What a run printed and displayed: bounded, sanitized, truncated truthfully, and kept in full.
+//!
+//! [`Sink`] takes the bytes of a run's streams and gives back [`Captured`] text; what does not fit is in an
+//! artifact ([`Artifacts`]) that can be read in parts. [`Display`] chooses what to show of a MIME bundle. Nothing here knows of kernels or of async; files are written and
+//! read synchronously.
+
+mod artifacts;
+mod decode;
+mod display;
+mod kept;
+mod lines;
+mod screen;
+mod sink;
+mod spill;
+#[cfg(test)]
+mod tests;
+mod truncation;
+
+pub use artifacts::{
+    Artifact, ArtifactError, ArtifactId, Artifacts, Found, Hit, InvalidId, Kind, Page, Pruned, Retention,
+    Window,
+};
+pub use display::{
+    Display, Image, ImageFormat, ImageLimits, JSON_SHOWN, PixelSize, Pixels, Unbounded, json_text,
+};
+pub use lines::Extent;
+pub use screen::Colours;
+pub use sink::{Captured, Clear, Limits, Sink, Stream};
+pub use truncation::{FullText, Truncation};

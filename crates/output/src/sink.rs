@@ -1,0 +1,243 @@
+//! The sink: takes what a run prints, in any chunks, and gives back what is worth showing.
+
+use crate::{
+    artifacts::{Artifacts, Kind},
+    decode::Decoder,
+    kept::Kept,
+    lines::Extent,
+    screen::{Colours, Screen},
+    spill::Spill,
+    truncation::{FullText, Truncation},
+};
+
+/// Room that the marker of a cut line needs, with any number in it.
+const MARKER_ROOM: usize = 40;
+
+/// How much of an output is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the first lines.
+    pub head: usize,
+    /// Bytes of the last lines, and what the head leaves unused.
+    pub tail: usize,
+    /// Bytes of one line.
+    pub line: usize,
+}
+
+impl Limits {
+    /// Everything is shown, for programs: they must never be handed a text with a gap in it.
+    pub const NONE: Self = Self { head: usize::MAX, tail: 0, line: usize::MAX };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { head: 20 * 1024, tail: 30 * 1024, line: 768 }
+    }
+}
+
+/// Which stream of a process bytes came from. Each is decoded on its own; both are shown on one screen, as in a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// When [`Sink::clear`] takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clear {
+    /// At once.
+    Now,
+    /// When something is printed next, so that an animation does not flicker.
+    BeforeNextOutput,
+}
+
+/// What a run printed, as far as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// The text, with the notice of `truncation` on a line of its own where something was left out.
+    pub text: String,
+    /// What is missing, if anything.
+    pub truncation: Option<Truncation>,
+}
+
+/// Takes the output of one run. Holds a bounded part of it; all of it goes to an artifact as soon as
+/// it is more than a few pages, and stays there if not everything is shown. Never fails: an artifact that could not be
+/// written is told in the notice. Dropping it writes what is buffered and closes the artifact's file.
+#[derive(Debug)]
+pub struct Sink {
+    limits: Limits,
+    colours: Colours,
+    decoders: [Decoder; 2],
+    screen: Screen,
+    kept: Kept,
+    spill: Spill,
+    clear_next: bool,
+}
+
+impl Sink {
+    /// A sink that keeps no artifact.
+    pub fn new(limits: Limits, colours: Colours) -> Self {
+        Self::with_spill(limits, colours, Spill::new(None, Kind::Log))
+    }
+
+    /// A sink that stores the full output among `artifacts` when it cannot all be shown.
+    pub fn with_artifacts(limits: Limits, colours: Colours, artifacts: &Artifacts) -> Self {
+        Self::storing(limits, colours, artifacts, Kind::Log)
+    }
+
+    pub(crate) fn storing(limits: Limits, colours: Colours, artifacts: &Artifacts, kind: Kind) -> Self {
+        Self::with_spill(limits, colours, Spill::new(Some(artifacts.clone()), kind))
+    }
+
+    pub(crate) fn with_spill(limits: Limits, colours: Colours, spill: Spill) -> Self {
+        // A line that is longer than head and tail would not be shown at all.
+        let longest = limits.head.max(limits.tail);
+        let limits = Limits { line: limits.line.min(longest - MARKER_ROOM.min(longest / 2)), ..limits };
+        Self {
+            limits,
+            colours,
+            decoders: Default::default(),
+            screen: Screen::new(colours, limits.line),
+            kept: Kept::new(limits.head, limits.tail),
+            spill,
+            clear_next: false,
+        }
+    }
+
+    /// Takes bytes as they come from a stream.
+    pub fn write(&mut self, stream: Stream, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.begin_output();
+        let (screen, kept, spill) = (&mut self.screen, &mut self.kept, &mut self.spill);
+        self.decoders[stream as usize].decode(bytes, |text, raw| {
+            spill.write(raw);
+            screen.feed(text, kept);
+        });
+    }
+
+    /// Takes text that stands on lines of its own, such as a displayed value.
+    pub fn write_block(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.begin_output();
+        self.start_line();
+        self.feed(text);
+        self.start_line();
+    }
+
+    /// Forgets what was printed so far, also in the artifact.
+    pub fn clear(&mut self, when: Clear) {
+        match when {
+            Clear::Now => {
+                self.clear_next = false;
+                self.screen = Screen::new(self.colours, self.limits.line);
+                self.kept = Kept::new(self.limits.head, self.limits.tail);
+                self.spill.clear();
+            }
+            Clear::BeforeNextOutput => self.clear_next = true,
+        }
+    }
+
+    /// What would be captured if the run ended now. The artifact it may name holds all of that already.
+    pub fn snapshot(&mut self) -> Captured {
+        let spill = &mut self.spill;
+        captured(&self.screen, self.kept.clone(), self.limits.line, || spill.full_text())
+    }
+
+    /// The end of the run.
+    pub fn finish(mut self) -> Captured {
+        let mut spill = self.finish_decoding();
+        let captured = captured(&self.screen, self.kept, self.limits.line, || spill.full_text());
+        if captured.truncation.is_none() {
+            // Everything is shown: what the artifact has more are states that were overwritten.
+            spill.clear();
+        }
+        captured
+    }
+
+    /// The end of a text that is stored already.
+    pub(crate) fn finish_as(mut self, full: FullText) -> Captured {
+        self.finish_decoding();
+        captured(&self.screen, self.kept, self.limits.line, || full)
+    }
+
+    /// Bytes held in memory.
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.screen.held_bytes() + self.kept.held_bytes() + self.spill.held_bytes()
+    }
+
+    fn begin_output(&mut self) {
+        if self.clear_next {
+            self.clear(Clear::Now);
+        }
+    }
+
+    fn start_line(&mut self) {
+        while !self.screen.at_fresh_line() {
+            self.feed("\n");
+        }
+        if self.screen.is_styled() {
+            self.feed("\x1b[0m");
+        }
+    }
+
+    fn feed(&mut self, text: &str) {
+        self.spill.write(text.as_bytes());
+        self.screen.feed(text, &mut self.kept);
+    }
+
+    fn finish_decoding(&mut self) -> Spill {
+        let mut spill = std::mem::replace(&mut self.spill, Spill::new(None, Kind::Log));
+        for decoder in &mut self.decoders {
+            decoder.finish(|text, raw| {
+                spill.write(raw);
+                self.screen.feed(text, &mut self.kept);
+            });
+        }
+        spill
+    }
+}
+
+fn captured(screen: &Screen, mut kept: Kept, line_cap: usize, full: impl FnOnce() -> FullText) -> Captured {
+    screen.show_rest(&mut kept);
+    let (head, omitted, tail) = kept.finish();
+    let (head_cut, tail_cut) = (head.cut_before(head.len()), tail.cut_before(tail.len()));
+    let cut = Extent { lines: head_cut.lines + tail_cut.lines, bytes: head_cut.bytes + tail_cut.bytes };
+    let mut text = head.as_str().to_owned();
+    if omitted.lines == 0 && cut.lines == 0 {
+        text.push_str(tail.as_str());
+        return Captured { text, truncation: None };
+    }
+    let (all_head, all_tail) = (head.extent_before(head.len()), tail.extent_before(tail.len()));
+    let truncation = Truncation {
+        total: Extent {
+            lines: all_head.lines + omitted.lines + all_tail.lines,
+            bytes: all_head.bytes + omitted.bytes + all_tail.bytes,
+        },
+        head: Extent { bytes: all_head.bytes - head_cut.bytes, ..all_head },
+        omitted,
+        tail: Extent { bytes: all_tail.bytes - tail_cut.bytes, ..all_tail },
+        cut,
+        line_cap,
+        full: full(),
+    };
+    // Where lines are missing; after everything when lines were only cut.
+    let notice = format!("{truncation}\n");
+    if omitted.lines > 0 {
+        text.push_str(&notice);
+        text.push_str(tail.as_str());
+    } else {
+        text.push_str(tail.as_str());
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&notice);
+    }
+    Captured { text, truncation: Some(truncation) }
+}

@@ -1,0 +1,153 @@
+//! What holds for every output, however it arrives and whatever the limits are.
+
+use std::ops::RangeInclusive;
+
+use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink, Stream};
+use proptest::prelude::*;
+
+/// Texts made of what tells terminals apart, and of bytes that are no text.
+fn printed() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        6 => "[a-z ]{0,12}".prop_map(String::into_bytes),
+        4 => Just(b"\n".to_vec()),
+        1 => Just(b"\r\n".to_vec()),
+        2 => Just(b"\r".to_vec()),
+        2 => Just(b"\x08".to_vec()),
+        1 => Just(b"\t".to_vec()),
+        2 => "\\PC{1,4}".prop_map(String::into_bytes),
+        1 => Just("e\u{301}👩‍👩‍👧漢".as_bytes().to_vec()),
+        2 => "\x1b\\[[0-9;]{0,4}[ABCDEFGJKm]".prop_map(String::into_bytes),
+        1 => "\x1b\\[[1-6][0-9][AF]".prop_map(String::into_bytes),
+        1 => "\x1b[\\]P_][a-z]{0,5}(\x07|\x1b\\\\)?".prop_map(String::into_bytes),
+        1 => "\x1b[(EDM]".prop_map(String::into_bytes),
+        1 => prop::collection::vec(any::<u8>(), 1..6),
+        1 => "[a-z]{60,90}".prop_map(String::into_bytes),
+    ];
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+/// Some output many times over, so that the sink's batches and the artifact's buffer fill.
+fn much_printed() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec((printed(), 1_usize..300), 1..4)
+        .prop_map(|pieces| pieces.iter().flat_map(|(piece, times)| piece.repeat(*times)).collect())
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    (0_usize..600, 0_usize..600, 1_usize..200).prop_map(|(head, tail, line)| Limits { head, tail, line })
+}
+
+fn colours() -> impl Strategy<Value = Colours> {
+    prop_oneof![Just(Colours::Kept), Just(Colours::Dropped)]
+}
+
+fn captured(bytes: &[u8], limits: Limits, colours: Colours) -> Captured {
+    let mut sink = Sink::new(limits, colours);
+    sink.write(Stream::Stdout, bytes);
+    sink.finish()
+}
+
+/// Chunk lengths, used over and over.
+fn chunks<'a>(mut bytes: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+    lengths.iter().cycle().map_while(move |length| {
+        let (chunk, rest) = bytes.split_at((*length).min(bytes.len()));
+        bytes = rest;
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn how_it_was_split_does_not_matter(
+        bytes in prop_oneof![4 => printed(), 1 => much_printed()],
+        lengths in prop::collection::vec(1_usize..40, 1..8),
+        limits in limits(), colours in colours(),
+    ) {
+        let mut sink = Sink::new(limits, colours);
+        for chunk in chunks(&bytes, &lengths) {
+            sink.write(Stream::Stdout, chunk);
+        }
+        prop_assert_eq!(sink.finish(), captured(&bytes, limits, colours));
+    }
+
+    #[test]
+    fn looking_at_it_meanwhile_does_not_matter(
+        bytes in printed(), cut in any::<prop::sample::Index>(), limits in limits(),
+    ) {
+        let cut = cut.index(bytes.len() + 1);
+        let mut sink = Sink::new(limits, Colours::Dropped);
+        sink.write(Stream::Stdout, &bytes[..cut]);
+        sink.snapshot();
+        sink.write(Stream::Stdout, &bytes[cut..]);
+        prop_assert_eq!(sink.finish(), captured(&bytes, limits, Colours::Dropped));
+    }
+
+    #[test]
+    fn head_and_tail_are_the_beginning_and_the_end_and_the_numbers_add_up(
+        bytes in much_printed(), limits in limits(), colours in colours(),
+    ) {
+        let Captured { text, truncation } = captured(&bytes, limits, colours);
+        // The same output with every line shown, each cut at the same length.
+        let line_cap = truncation.as_ref().map_or(limits.line, |truncation| truncation.line_cap);
+        let whole = captured(&bytes, Limits { line: line_cap, ..Limits::NONE }, colours);
+        let all_cut = whole.truncation.as_ref().map_or(0, |truncation| truncation.cut.bytes);
+        let presented = match &whole.truncation {
+            Some(truncation) => whole.text.strip_suffix(&format!("{truncation}\n")).unwrap(),
+            None => &whole.text,
+        };
+        let Some(truncation) = truncation else {
+            prop_assert_eq!(&text, presented);
+            return Ok(());
+        };
+        let notice = format!("{truncation}\n");
+        let (head, tail) = text.split_once(&notice).unwrap();
+        prop_assert!(head.len() + tail.len() <= limits.head + limits.tail + 1);
+        if truncation.omitted.lines == 0 {
+            prop_assert_eq!(head.trim_end_matches('\n'), presented.trim_end_matches('\n'));
+        } else {
+            prop_assert!(head.len() <= limits.head);
+            prop_assert!(presented.starts_with(head));
+            // Before a notice at the end an unfinished last line was ended.
+            prop_assert!(presented.ends_with(tail) || presented.trim_end_matches('\n').ends_with(tail));
+        }
+        let (total, head, tail, omitted) = (truncation.total, truncation.head, truncation.tail, truncation.omitted);
+        prop_assert_eq!(total.lines, head.lines + omitted.lines + tail.lines);
+        prop_assert_eq!(total.bytes, head.bytes + omitted.bytes + tail.bytes + truncation.cut.bytes);
+        prop_assert_eq!(total.lines, presented.lines().count() as u64);
+        if let Some(whole) = whole.truncation {
+            prop_assert_eq!(total, whole.total);
+            prop_assert!(truncation.cut.bytes <= all_cut);
+        } else {
+            prop_assert_eq!(total.bytes, presented.len() as u64);
+        }
+    }
+
+    #[test]
+    fn the_artifact_has_every_byte_and_the_omitted_lines_under_their_numbers(
+        bytes in much_printed(), limits in limits(), length in 1_usize..5000,
+    ) {
+        let store = tempfile::tempdir().unwrap();
+        let artifacts = Artifacts::new(store.path());
+        let mut sink = Sink::with_artifacts(limits, Colours::Dropped, &artifacts);
+        for chunk in bytes.chunks(length) {
+            sink.write(Stream::Stdout, chunk);
+        }
+        let Some(truncation) = sink.finish().truncation else {
+            prop_assert_eq!(artifacts.list().unwrap(), vec![]);
+            return Ok(());
+        };
+        let artifact = artifacts.open(truncation.full.artifact().unwrap()).unwrap();
+        prop_assert_eq!(artifact.content(u64::MAX).unwrap().unwrap(), bytes.clone());
+        let omitted: RangeInclusive<u64> =
+            truncation.head.lines + 1..=truncation.head.lines + truncation.omitted.lines;
+        let page = artifact.lines(omitted, usize::MAX / 2).unwrap();
+        prop_assert_eq!(page.lines, truncation.omitted.lines);
+        let whole = captured(&bytes, Limits::NONE, Colours::Dropped).text;
+        prop_assert!(whole.contains(&page.text));
+        // Past the cap the sink does not follow the cursor byte by byte.
+        if bytes.split(|byte| *byte == b'\n').all(|line| line.len() <= truncation.line_cap) {
+            prop_assert_eq!(page.text.len() as u64, truncation.omitted.bytes);
+        }
+    }
+}

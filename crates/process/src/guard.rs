@@ -1,0 +1,125 @@
+//! What is left of us when we are killed: a shell that ends the groups we started.
+//!
+//! One guard per process, started with the first child. It reads the groups to
+//! watch from a pipe whose other end only we hold; when that end closes, however we died, it kills
+//! what is still on its list. It runs in its own group and ignores polite signals, so a Ctrl-C or a
+//! closing terminal does not take it first.
+
+use std::collections::BTreeSet;
+use std::io::{PipeWriter, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::{io, thread};
+
+/// Lines are `+GROUP` and `-GROUP`. POSIX sh and its builtins only.
+const SCRIPT: &str = r#"
+trap '' HUP INT QUIT TERM
+groups=' '
+while read -r line; do
+    group=${line#?}
+    case $line in
+        +*) groups="$groups$group " ;;
+        -*) case $groups in *" $group "*) groups="${groups%%" $group "*} ${groups#*" $group "}" ;; esac ;;
+    esac
+done
+for group in $groups; do kill -9 "-$group" 2>/dev/null; done
+"#;
+
+static GUARD: Mutex<Guard> = Mutex::new(Guard { groups: BTreeSet::new(), pipe: None });
+
+struct Guard {
+    groups: BTreeSet<u32>,
+    pipe: Option<PipeWriter>,
+}
+
+/// Has the guard kill `group` should we die.
+pub(crate) fn watch(group: u32) {
+    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    guard.groups.insert(group);
+    guard.tell(&format!("+{group}\n"));
+}
+
+/// Takes `group` off the list. Call it before the group's leader is reaped: from then on its number
+/// may belong to strangers.
+pub(crate) fn forget(group: u32) {
+    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    if guard.groups.remove(&group) {
+        guard.tell(&format!("-{group}\n"));
+    }
+}
+
+impl Guard {
+    fn tell(&mut self, line: &str) {
+        let told = self.pipe.as_mut().is_some_and(|pipe| pipe.write_all(line.as_bytes()).is_ok());
+        if !told {
+            // The first group, or somebody killed the guard: a new one learns the whole list.
+            let groups = &self.groups;
+            self.pipe = start()
+                .and_then(|mut pipe| {
+                    groups.iter().try_for_each(|group| writeln!(pipe, "+{group}"))?;
+                    Ok(pipe)
+                })
+                .ok();
+        }
+    }
+}
+
+/// Returns when the shell has the pipe: what is written from then on reaches it even if we are killed at once.
+fn start() -> io::Result<PipeWriter> {
+    let (reader, writer) = io::pipe()?;
+    let guard = Command::new("/bin/sh")
+        .args(["-c", SCRIPT])
+        .env_clear()
+        .current_dir("/")
+        .process_group(0)
+        .stdin(reader)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut guard = guard.inspect_err(|error| {
+        tracing::warn!(%error, "no guard: if this process is killed, its children live on");
+    })?;
+    // Ends with the guard, which it reaps.
+    thread::Builder::new().name("process-guard".into()).stack_size(128 * 1024).spawn(move || match guard
+        .wait()
+    {
+        Ok(status) => tracing::warn!(%status, "the guard of child processes ended early"),
+        Err(error) => tracing::warn!(%error, "the guard of child processes is not ours to wait for"),
+    })?;
+    Ok(writer)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Child;
+
+    use super::*;
+
+    fn group() -> Child {
+        Command::new("/bin/sleep").arg("600").process_group(0).spawn().expect("every system has it")
+    }
+
+    #[test]
+    fn the_guard_ends_the_groups_on_its_list_and_no_others() {
+        let (mut listed, mut forgotten, mut twice) = (group(), group(), group());
+        let mut guard = Command::new("/bin/sh")
+            .args(["-c", SCRIPT])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("every system has a shell");
+        let lines = format!(
+            "+{}\n+{1}\n+{2}\n-{1}\n-{2}\n+{2}\n-1{0}\n-77\n",
+            listed.id(),
+            forgotten.id(),
+            twice.id()
+        );
+        guard.stdin.take().expect("piped").write_all(lines.as_bytes()).expect("it reads");
+        assert!(guard.wait().expect("it ends").success());
+        assert!(!listed.wait().expect("it was killed").success());
+        assert!(!twice.wait().expect("it was killed").success());
+        assert!(forgotten.try_wait().expect("it is ours").is_none());
+        forgotten.kill().expect("it is ours");
+        forgotten.wait().expect("it was killed");
+    }
+}

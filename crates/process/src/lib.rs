@@ -1,0 +1,20 @@
+//! Child processes that leave nothing behind.
+//!
+//! Every child runs in a process group of its own, sees only the environment its caller lists, is
+//! stopped politely and then firmly, is reaped, and is described truthfully when it ends. Dropping
+//! a [`Child`] kills its whole group. When this process dies without a chance to clean up, a guard
+//! process kills the groups that are left.
+//!
+//! What runs in a child, and what its output means, is left to the caller.
+
+mod child;
+mod command;
+mod exit;
+mod guard;
+mod memory;
+
+pub use child::{Child, Graces};
+pub use command::{Command, SpawnError, Stderr, Stdin, Stdout};
+pub use exit::Exit;
+pub use memory::group_memory;
+pub use nix::sys::signal::Signal;

@@ -1,0 +1,208 @@
+//! Children on a real system.
+
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
+
+use cellwright_process::{Child, Command, Exit, Graces, Signal, Stderr, Stdin, Stdout, group_memory};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn shell(script: &str) -> Command {
+    Command::new("/bin/sh", [("PATH", "/usr/bin:/bin")]).args(["-c", script])
+}
+
+/// A shell that prints a line when it is ready, and that line.
+async fn ready(script: &str) -> (Child, String) {
+    let mut child = shell(script).stdout(Stdout::Piped).spawn().unwrap();
+    let mut line = String::new();
+    let stdout = child.stdout.as_mut().unwrap();
+    while !line.ends_with('\n') {
+        line.push(char::from(stdout.read_u8().await.unwrap()));
+    }
+    (child, line.trim().to_owned())
+}
+
+fn alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
+}
+
+/// Waits until the process is gone; the system ends a killed one when it comes to it.
+#[track_caller]
+fn gone_within(pid: &str, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    while alive(pid) {
+        assert!(Instant::now() < deadline, "{pid} is still there");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+const SOON: Duration = Duration::from_secs(20);
+const NONE: Duration = Duration::ZERO;
+const PATIENT: Graces = Graces { asked: NONE, interrupted: SOON, terminated: SOON };
+
+#[tokio::test]
+async fn an_exit_is_described_truthfully() {
+    for (script, described) in [
+        ("exit 0", "exited with code 0"),
+        ("exit 3", "exited with code 3"),
+        ("kill -9 $$", "was ended by SIGKILL"),
+        ("kill -15 $$", "was ended by SIGTERM"),
+        ("ulimit -c 0; kill -11 $$", "was ended by SIGSEGV (segmentation fault)"),
+    ] {
+        let exit = shell(script).spawn().unwrap().wait().await;
+        assert_eq!(exit.to_string(), described, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let error = Command::new("/no/such/program", [("A", "b")]).spawn().unwrap_err();
+    assert_eq!(error.to_string(), "could not start `/no/such/program`");
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_given_and_nothing_else() {
+    let mut child = Command::new("env", [("PATH", "/usr/bin:/bin"), ("ONLY", "this")])
+        .stdout(Stdout::Piped)
+        .spawn()
+        .unwrap();
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).await.unwrap();
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["ONLY=this", "PATH=/usr/bin:/bin"]);
+}
+
+#[tokio::test]
+async fn pipes_and_extra_descriptors_reach_the_child() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut child = shell("cat >&3; cat <&3")
+        .stdin(Stdin::Piped)
+        .stdout(Stdout::Piped)
+        .descriptor(3, OwnedFd::from(theirs))
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"to the socket").await.unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let mut ours = tokio::net::UnixStream::from_std(ours).unwrap();
+    let mut heard = [0; 13];
+    ours.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"to the socket");
+    ours.write_all(b"to stdout").await.unwrap();
+    ours.shutdown().await.unwrap();
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "to stdout");
+    assert_eq!(child.wait().await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn the_tail_of_standard_error_is_kept_and_bounded() {
+    let script =
+        "i=0; while [ $i -lt 5000 ]; do echo line $i é >&2; i=$((i+1)); done; echo the end >&2; exit 1";
+    let mut child = shell(script).stderr(Stderr::Tail(200)).spawn().unwrap();
+    assert_eq!(child.wait().await, Exit::Code(1));
+    let tail = child.stderr_tail();
+    assert!(tail.ends_with("line 4999 é\nthe end\n"), "{tail}");
+    assert!(tail.len() <= 200 && !tail.contains('\u{fffd}'), "{tail}");
+}
+
+#[tokio::test]
+async fn stopping_reaches_the_whole_group() {
+    let (mut child, grandchild) = ready("sleep 600 & echo $!; wait").await;
+    let exit = child.stop(PATIENT).await;
+    assert!(matches!(exit, Exit::Signal { number: 2, .. }), "{exit:?}");
+    gone_within(&grandchild, SOON);
+}
+
+#[tokio::test]
+async fn stopping_goes_from_polite_to_firm() {
+    let graces = Graces {
+        asked: Duration::from_millis(1),
+        interrupted: Duration::from_millis(50),
+        terminated: Duration::from_millis(50),
+    };
+    let (mut child, _) = ready("trap '' INT; echo ready; while :; do sleep 0.01; done").await;
+    assert!(matches!(child.stop(graces).await, Exit::Signal { number: 15, .. }));
+    let (mut child, _) = ready("trap '' INT TERM; echo ready; while :; do sleep 0.01; done").await;
+    assert!(matches!(child.stop(graces).await, Exit::Signal { number: 9, .. }));
+    let (mut child, _) = ready("trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done").await;
+    assert_eq!(child.stop(PATIENT).await, Exit::Code(7));
+}
+
+#[tokio::test]
+async fn a_stopped_process_can_be_ended() {
+    let (mut child, _) = ready("echo ready; while :; do sleep 0.01; done").await;
+    child.signal(Signal::SIGSTOP).unwrap();
+    let graces = Graces { asked: NONE, interrupted: NONE, terminated: Duration::from_millis(50) };
+    assert!(matches!(child.stop(graces).await, Exit::Signal { .. }));
+}
+
+#[tokio::test]
+async fn dropping_a_child_kills_its_group_and_reaps_it() {
+    let (child, grandchild) = ready("sleep 600 & echo $!; wait").await;
+    let pid = child.id().to_string();
+    drop(child);
+    gone_within(&grandchild, SOON);
+    let deadline = Instant::now() + SOON;
+    while Path::new("/proc").join(&pid).exists() {
+        assert!(Instant::now() < deadline, "{pid} was not reaped");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_group_ends_with_its_leader() {
+    let (mut child, grandchild) = ready("sleep 600 & echo $!").await;
+    assert_eq!(child.wait().await, Exit::Code(0));
+    gone_within(&grandchild, SOON);
+    assert_eq!(child.wait().await, Exit::Code(0), "asked again, the same");
+    child.signal(Signal::SIGKILL).unwrap();
+}
+
+#[tokio::test]
+async fn waiting_can_be_cancelled_and_taken_up_again() {
+    let (mut child, _) = ready("echo ready; exec sleep 600").await;
+    tokio::select! {
+        biased;
+        exit = child.wait() => panic!("{exit}"),
+        () = tokio::task::yield_now() => {}
+    }
+    child.signal(Signal::SIGKILL).unwrap();
+    assert!(matches!(child.wait().await, Exit::Signal { number: 9, .. }));
+}
+
+#[tokio::test]
+async fn memory_counts_the_group() {
+    let (child, _) = ready("sleep 600 & echo ready; wait").await;
+    let memory = group_memory(child.id()).unwrap();
+    assert!((100_000..100_000_000).contains(&memory), "{memory}");
+    assert_eq!(group_memory(u32::MAX), None);
+}
+
+// K6: orphans after the host's death.
+#[test]
+fn when_the_host_is_killed_its_children_and_their_children_end() {
+    let mut host = process::Command::new(host()).stdout(process::Stdio::piped()).spawn().unwrap();
+    let mut ids = String::new();
+    BufReader::new(host.stdout.take().unwrap()).read_line(&mut ids).unwrap();
+    let ids: Vec<&str> = ids.split_whitespace().collect();
+    assert!(ids.len() == 2 && ids.iter().all(|pid| alive(pid)), "{ids:?}");
+    host.kill().unwrap();
+    host.wait().unwrap();
+    for pid in ids {
+        gone_within(pid, Duration::from_secs(2));
+    }
+}
+
+/// The example that cargo builds along with the tests.
+fn host() -> PathBuf {
+    let mut folder = env::current_exe().unwrap();
+    folder.pop();
+    folder.pop();
+    folder.join("examples/host")
+}
