@@ -1,0 +1,203 @@
+//! Talking to a kernel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cellwright_zmtp::{Backoff, Dealer, DealerSender, Options, SendError, Sub};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::warn;
+
+use crate::Channel;
+use crate::codec::{Decoder, Key};
+use crate::connection::{ConnectionInfo, Unsupported};
+use crate::content::{Content, KernelInfoReply, KernelInfoRequest};
+use crate::heartbeat::{Pulse, watch_pulse};
+use crate::message::{ContentError, Header, Message, Session};
+
+/// After the kernel has answered, how long its iopub may take before it is asked again.
+const PROOF: Duration = Duration::from_millis(250);
+/// How often it is asked while iopub is connected: by then every subscription is in force.
+const GIVE_UP_PROOF: u32 = 20;
+/// A kernel's sockets come up some tenths of a second after its start; looking often costs little.
+const RECONNECT: Backoff = Backoff { first: Duration::from_millis(5), most: Duration::from_millis(50) };
+
+/// The five channels to one kernel. They connect by themselves, also to a kernel that is still starting, and again when
+/// the connection breaks.
+pub struct Client {
+    sender: ClientSender,
+    shell: Dealer,
+    control: Dealer,
+    stdin: Dealer,
+    iopub: Sub,
+    decoder: Decoder,
+    rejected: Option<String>,
+    pulse: watch::Receiver<Pulse>,
+    _heartbeat: AbortOnDropHandle<()>,
+}
+
+/// Sends for a [`Client`]. Does not keep it open.
+#[derive(Clone)]
+pub struct ClientSender {
+    session: Arc<Session>,
+    key: Key,
+    shell: DealerSender,
+    control: DealerSender,
+    stdin: DealerSender,
+}
+
+impl Client {
+    /// Starts to connect, and returns at once. Must be called in a runtime.
+    pub fn connect(info: &ConnectionInfo, session: Session) -> Result<Self, Unsupported> {
+        info.check_supported()?;
+        // A kernel that listens on every interface is found on this machine.
+        let ip = if info.ip == "*" { "127.0.0.1".to_owned() } else { info.ip.clone() };
+        let local = ConnectionInfo { ip, ..info.clone() };
+        // One identity for all: the kernel asks for input on stdin whoever sent the request on shell.
+        let identity = Bytes::copy_from_slice(session.id().as_bytes());
+        let options = Options { identity, reconnect: RECONNECT, ..Options::default() };
+        let dealer = |channel| Dealer::connect(&local.endpoint(channel), options.clone());
+        let (shell, control, stdin) =
+            (dealer(Channel::Shell), dealer(Channel::Control), dealer(Channel::Stdin));
+        let iopub = Sub::connect(&local.endpoint(Channel::Iopub), options.clone());
+        iopub.subscribe(b"");
+        let (pulse, heartbeat) = watch_pulse(&local.heartbeat_endpoint(), options);
+        let key = Key::new(&info.key);
+        let sender = ClientSender {
+            session: Arc::new(session),
+            key: key.clone(),
+            shell: shell.sender(),
+            control: control.sender(),
+            stdin: stdin.sender(),
+        };
+        let decoder = Decoder::new(key);
+        Ok(Self {
+            sender,
+            shell,
+            control,
+            stdin,
+            iopub,
+            decoder,
+            rejected: None,
+            pulse,
+            _heartbeat: heartbeat,
+        })
+    }
+
+    /// Waits until the kernel answers and its outputs reach us, however long that takes: the caller sets the deadline,
+    /// and finds in [`Self::trouble`] what was missing.
+    ///
+    /// A subscription takes effect some time after the connection is made, and what is published before is lost. It
+    /// is proven by `iopub_welcome`, or by any message at all, such as the status around our own request. So call this
+    /// before the first request: whatever arrives meanwhile is dropped. May be cancelled and called again.
+    pub async fn ready(&mut self) -> Result<KernelInfoReply, ContentError> {
+        let (mut subscribed, mut unproven) = (false, 0);
+        loop {
+            let asked = self.sender.request(Channel::Shell, &KernelInfoRequest::default()).await;
+            let asked = asked.expect("a socket that we hold is open");
+            let info = loop {
+                let (channel, message) = self.recv().await;
+                subscribed |= channel == Channel::Iopub;
+                if channel == Channel::Shell && message.answers(&asked) {
+                    break message;
+                }
+            };
+            let proven = async {
+                while !subscribed {
+                    subscribed = self.recv().await.0 == Channel::Iopub;
+                }
+            };
+            if timeout(PROOF, proven).await.is_ok() {
+                return info.parse();
+            }
+            // A kernel that publishes no status is against the protocol, and yet of use.
+            unproven += u32::from(self.iopub.trouble().is_none());
+            if unproven == GIVE_UP_PROOF {
+                warn!("the kernel answers but publishes nothing");
+                return info.parse();
+            }
+        }
+    }
+
+    /// The next message on any channel. Frames that are no message, or wrongly signed, are skipped and told
+    /// by [`Self::trouble`]. Cancel-safe.
+    pub async fn recv(&mut self) -> (Channel, Message) {
+        loop {
+            let (channel, frames) = tokio::select! {
+                frames = self.iopub.recv() => (Channel::Iopub, frames),
+                frames = self.shell.recv() => (Channel::Shell, frames),
+                frames = self.stdin.recv() => (Channel::Stdin, frames),
+                frames = self.control.recv() => (Channel::Control, frames),
+            };
+            match self.decoder.decode(frames) {
+                Ok(message) => return (channel, message),
+                Err(error) => {
+                    warn!(channel = channel.name(), %error, "skipped a message");
+                    self.rejected = Some(format!("skipped a message on {}: {error}", channel.name()));
+                }
+            }
+        }
+    }
+
+    /// A handle for sending.
+    pub fn sender(&self) -> &ClientSender {
+        &self.sender
+    }
+
+    /// Whether the kernel answers its heartbeat, to be watched.
+    pub fn pulse(&self) -> watch::Receiver<Pulse> {
+        self.pulse.clone()
+    }
+
+    /// What keeps us from talking, for error messages: channels without a connection, the last message skipped.
+    pub fn trouble(&self) -> Option<String> {
+        let unconnected = [
+            ("shell", self.shell.trouble()),
+            ("iopub", self.iopub.trouble()),
+            ("control", self.control.trouble()),
+            ("stdin", self.stdin.trouble()),
+        ];
+        let unconnected = unconnected.into_iter().filter_map(|(name, why)| Some(format!("{name}: {}", why?)));
+        let troubles: Vec<_> = unconnected.chain(self.rejected.clone()).collect();
+        (!troubles.is_empty()).then(|| troubles.join("; "))
+    }
+
+    /// Whether no channel has a connection. What came before a connection was lost may still wait in [`Self::recv`].
+    pub fn is_disconnected(&self) -> bool {
+        let troubles =
+            [self.shell.trouble(), self.iopub.trouble(), self.control.trouble(), self.stdin.trouble()];
+        troubles.iter().all(Option::is_some)
+    }
+
+    /// Sends what is queued, for up to a second, then disconnects.
+    pub async fn close(self) {
+        tokio::join!(self.shell.close(), self.control.close(), self.stdin.close(), self.iopub.close());
+    }
+}
+
+impl ClientSender {
+    /// Makes messages of this client's session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Sends a message. Waits while much is queued. Cancel-safe.
+    pub async fn send(&self, channel: Channel, message: &Message) -> Result<(), SendError> {
+        let sender = match channel {
+            Channel::Shell => &self.shell,
+            Channel::Control => &self.control,
+            Channel::Stdin => &self.stdin,
+            Channel::Iopub => return Err(SendError::Unroutable), // one way
+        };
+        sender.send(self.key.encode(message)).await
+    }
+
+    /// Sends a request; its header tells which answers and outputs belong to it.
+    pub async fn request<C: Content>(&self, channel: Channel, content: &C) -> Result<Header, SendError> {
+        let message = self.session.message(content);
+        self.send(channel, &message).await?;
+        Ok(message.header)
+    }
+}

@@ -1,0 +1,50 @@
+//! Whether a kernel is alive, asked of its heartbeat channel.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use cellwright_zmtp::{Endpoint, Options, Req};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What the heartbeat channel last told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pulse {
+    /// Nothing was heard yet: the kernel may be starting.
+    Unknown,
+    /// The kernel answered.
+    Beating,
+    /// It did not answer in time. It may be stopped, gone, or out of reach; an answer makes it beating again.
+    Silent {
+        /// When the unanswered question was asked.
+        since: Instant,
+    },
+}
+
+/// Asks once a second until dropped.
+pub(crate) fn watch_pulse(
+    endpoint: &Endpoint,
+    options: Options,
+) -> (watch::Receiver<Pulse>, AbortOnDropHandle<()>) {
+    let (told, pulse) = watch::channel(Pulse::Unknown);
+    let mut req = Req::connect(endpoint, options);
+    let task = tokio::spawn(async move {
+        loop {
+            let asked = Instant::now();
+            let answered = timeout(PATIENCE, req.request(vec![Bytes::from_static(b"ping")])).await;
+            let next = match (answered, *told.borrow()) {
+                (Ok(Ok(_)), _) => Pulse::Beating,
+                (Ok(Err(_)), _) => return, // closed
+                (Err(_), Pulse::Beating) => Pulse::Silent { since: asked },
+                (Err(_), unchanged) => unchanged,
+            };
+            told.send_if_modified(|pulse| std::mem::replace(pulse, next) != next);
+            sleep(INTERVAL).await;
+        }
+    });
+    (pulse, AbortOnDropHandle::new(task))
+}

@@ -1,0 +1,63 @@
+//! The Jupyter wire, both ways.
+//!
+//! [`Message`] and [`content`] are what is said; [`Key`] and [`Decoder`] sign and check it; [`Client`] talks to a kernel over
+//! ZeroMQ, [`Server`] is the kernel's side; [`websocket`] frames the same messages for Jupyter's servers.
+//! [`KernelSpec`] and [`Surroundings`] find installed kernels, [`ConnectionInfo`], [`ConnectionFile`] and [`Reserved`]
+//! tell where a kernel listens. Versions 5.3 to 5.5 of the messaging protocol are spoken; message types and fields that are not
+//! known here pass through unharmed. Processes, sessions and policy are left to others.
+
+mod client;
+mod codec;
+mod connection;
+pub mod content;
+mod heartbeat;
+mod json;
+mod kernelspec;
+mod message;
+mod paths;
+mod server;
+mod stream_text;
+pub mod websocket;
+
+pub use client::{Client, ClientSender};
+pub use codec::{DecodeError, Decoder, Key};
+pub use connection::{ConnectionFile, ConnectionFileError, ConnectionInfo, Reserved, Transport, Unsupported};
+pub use heartbeat::Pulse;
+pub use json::Json;
+pub use kernelspec::{Description, InterruptMode, KernelSpec, SpecError};
+pub use message::{ContentError, Header, Message, PROTOCOL_VERSION, Session, timestamp};
+pub use paths::{Prefix, Surroundings};
+pub use server::{Arrival, BindError, Closed, Request, Server, ServerSender};
+pub use stream_text::{StreamPieces, StreamText};
+
+/// Which socket a message travels on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// Requests.
+    Shell,
+    /// Requests that must not wait behind a cell.
+    Control,
+    /// The kernel's questions to the user.
+    Stdin,
+    /// Outputs and status, for everyone.
+    Iopub,
+}
+
+impl Channel {
+    /// Its name in websocket messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Control => "control",
+            Self::Stdin => "stdin",
+            Self::Iopub => "iopub",
+        }
+    }
+
+    /// The channel of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Shell, Self::Control, Self::Stdin, Self::Iopub]
+            .into_iter()
+            .find(|channel| channel.name() == name)
+    }
+}

@@ -1,0 +1,247 @@
+//! Messages: who said what, in answer to what.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::content::Content;
+use crate::json::Json;
+
+/// The messaging protocol's version that our own messages follow.
+pub const PROTOCOL_VERSION: &str = "5.5";
+
+/// A Jupyter message. Metadata and content stay text until someone parses them; all of it is cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Routing frames: who to answer, or the topic on iopub.
+    pub identities: Vec<Bytes>,
+    /// What this message is.
+    pub header: Header,
+    /// The header of the request that caused it.
+    pub parent: Option<Header>,
+    /// Extra facts, by convention few.
+    pub metadata: Json,
+    /// The message's own fields.
+    pub content: Json,
+    /// Binary data that the content refers to.
+    pub buffers: Vec<Bytes>,
+}
+
+impl Message {
+    /// The content as the type that belongs to the message's type.
+    pub fn parse<C: Content>(&self) -> Result<C, ContentError> {
+        let failed = |source| ContentError { msg_type: C::TYPE, source };
+        self.content.parse().map_err(failed)
+    }
+
+    /// Whether this answers, or was caused by, the request with this header.
+    pub fn answers(&self, request: &Header) -> bool {
+        self.parent.as_ref().is_some_and(|parent| parent.msg_id() == request.msg_id())
+    }
+
+    /// The same as caused by a request.
+    #[must_use]
+    pub fn with_parent(self, parent: &Header) -> Self {
+        Self { parent: Some(parent.clone()), ..self }
+    }
+
+    /// The same with metadata.
+    #[must_use]
+    pub fn with_metadata(self, metadata: &impl Serialize) -> Self {
+        Self { metadata: Json::of(metadata), ..self }
+    }
+
+    /// The same with binary buffers.
+    #[must_use]
+    pub fn with_buffers(self, buffers: Vec<Bytes>) -> Self {
+        Self { buffers, ..self }
+    }
+}
+
+/// The content is not what its message's type promises.
+#[derive(Debug, thiserror::Error)]
+#[error("malformed content of `{msg_type}`")]
+pub struct ContentError {
+    msg_type: &'static str,
+    source: serde_json::Error,
+}
+
+/// A message's header, kept as it came so that an answer can repeat it with every field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    text: Bytes,
+    fields: Fields,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Fields {
+    msg_id: String,
+    msg_type: String,
+    session: String,
+    username: String,
+    date: String,
+    version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subshell_id: Option<String>,
+}
+
+impl Header {
+    /// Reads a header; `None` for the empty object that stands for no parent.
+    pub fn parse(text: Bytes) -> Result<Option<Self>, serde_json::Error> {
+        let fields: Fields = Json::from(text.clone()).parse()?;
+        if fields.msg_id.is_empty() && fields.msg_type.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self { text, fields }))
+    }
+
+    fn new(fields: Fields) -> Self {
+        Self { text: Json::of(&fields).bytes().clone(), fields }
+    }
+
+    /// The header as it travels.
+    pub fn text(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// Unique among all messages.
+    pub fn msg_id(&self) -> &str {
+        &self.fields.msg_id
+    }
+
+    /// For example `execute_request`.
+    pub fn msg_type(&self) -> &str {
+        &self.fields.msg_type
+    }
+
+    /// The session of whoever sent the message.
+    pub fn session(&self) -> &str {
+        &self.fields.session
+    }
+
+    /// The protocol version the sender follows; empty when it did not say.
+    pub fn version(&self) -> &str {
+        &self.fields.version
+    }
+
+    /// The subshell the message is for (protocol 5.5).
+    pub fn subshell_id(&self) -> Option<&str> {
+        self.fields.subshell_id.as_deref()
+    }
+
+    /// The same for a subshell.
+    #[must_use]
+    pub fn for_subshell(self, subshell_id: &str) -> Self {
+        Self::new(Fields { subshell_id: Some(subshell_id.to_owned()), ..self.fields })
+    }
+}
+
+/// One party of the conversation: makes messages that are told apart from everyone else's.
+#[derive(Debug)]
+pub struct Session {
+    id: String,
+    username: String,
+}
+
+impl Session {
+    /// A new session for a user, who may be anyone: the name is shown, not checked.
+    pub fn new(username: &str) -> Self {
+        Self::with_id(Uuid::new_v4().simple().to_string(), username)
+    }
+
+    /// A session that continues under an id it had before.
+    pub fn with_id(id: String, username: &str) -> Self {
+        Self { id, username: username.to_owned() }
+    }
+
+    /// The id in every header of this session.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// A new message.
+    pub fn message<C: Content>(&self, content: &C) -> Message {
+        self.message_of_type(C::TYPE, Json::of(content))
+    }
+
+    /// A new message of a type we have no struct for.
+    pub fn message_of_type(&self, msg_type: &str, content: Json) -> Message {
+        let header = Header::new(Fields {
+            msg_id: Uuid::new_v4().simple().to_string(),
+            msg_type: msg_type.to_owned(),
+            session: self.id.clone(),
+            username: self.username.clone(),
+            date: timestamp(SystemTime::now()),
+            version: PROTOCOL_VERSION.to_owned(),
+            subshell_id: None,
+        });
+        Message {
+            identities: Vec::new(),
+            header,
+            parent: None,
+            metadata: Json::default(),
+            content,
+            buffers: Vec::new(),
+        }
+    }
+
+    /// An answer, addressed to whoever asked.
+    pub fn reply<C: Content>(&self, request: &Message, content: &C) -> Message {
+        Message {
+            identities: request.identities.clone(),
+            ..self.message(content).with_parent(&request.header)
+        }
+    }
+}
+
+/// ISO 8601 in UTC with microseconds, as Jupyter writes it.
+pub fn timestamp(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
+}
+
+/// Days since 1970 to a date of the Gregorian calendar.
+/// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_as_jupyter_writes_them() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.000000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000000Z"),
+            (951_868_800, "2000-03-01T00:00:00.000000Z"),
+            (1_709_164_800, "2024-02-29T00:00:00.000000Z"),
+            (4_107_542_399, "2100-02-28T23:59:59.000000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000000Z"),
+        ] {
+            assert_eq!(timestamp(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn a_header_keeps_fields_it_does_not_know() {
+        let text = Bytes::from_static(br#"{"msg_id":"1","msg_type":"x","newer":{"a":1}}"#);
+        let header = Header::parse(text.clone()).expect("JSON").expect("not empty");
+        assert_eq!((header.text(), header.msg_type(), header.session()), (&text, "x", ""));
+        assert_eq!(Header::parse(Bytes::from_static(b"{}")).expect("JSON"), None);
+    }
+}

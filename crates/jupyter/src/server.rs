@@ -1,0 +1,370 @@
+//! Being a kernel.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cellwright_zmtp::{Endpoint, Options, Rep, Router, RouterSender, SendError, XPub, XPubSender};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, warn};
+
+use crate::Channel;
+use crate::codec::{Decoder, Key};
+use crate::connection::{ConnectionInfo, Transport, Unsupported};
+use crate::content::{Content, ExecutionState, IopubWelcome, Status};
+use crate::json::Json;
+use crate::message::{Header, Message, Session};
+
+/// A subscriber that takes nothing for this long is not waited for any more.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A kernel's five sockets. Heartbeats and new subscribers are answered by tasks of its own, whatever its owner does.
+pub struct Server {
+    info: ConnectionInfo,
+    shell: Router,
+    control: Router,
+    stdin: Router,
+    decoder: Decoder,
+    sender: ServerSender,
+    closing: CancellationToken,
+    welcomer: AbortOnDropHandle<u64>,
+    heart: AbortOnDropHandle<u64>,
+}
+
+/// Why a kernel could not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Not in a way we speak.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// A socket could not be bound.
+    #[error("could not listen on {endpoint}")]
+    Bind {
+        /// Where.
+        endpoint: Endpoint,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What came in.
+#[derive(Debug)]
+pub enum Arrival {
+    /// On shell or control: wants a reply.
+    Request(Request),
+    /// On stdin: the answer to a question of ours.
+    Input(Message),
+}
+
+/// Answers and publishes for a [`Server`]. Does not keep it open.
+#[derive(Clone)]
+pub struct ServerSender {
+    session: Arc<Session>,
+    key: Key,
+    shell: RouterSender,
+    control: RouterSender,
+    stdin: RouterSender,
+    iopub: XPubSender,
+}
+
+/// How much was left unsent when a server was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closed {
+    /// Messages that some client did not take in time.
+    pub unsent: u64,
+}
+
+impl Server {
+    /// Binds all sockets. [`Self::info`] then has the ports that were chosen where 0 was given.
+    pub async fn bind(info: &ConnectionInfo, session: Session) -> Result<Self, BindError> {
+        info.check_supported()?;
+        let mut info = info.clone();
+        let shell = bind!(Router, info.endpoint(Channel::Shell))?;
+        let control = bind!(Router, info.endpoint(Channel::Control))?;
+        let stdin = bind!(Router, info.endpoint(Channel::Stdin))?;
+        let iopub = bind!(XPub, info.endpoint(Channel::Iopub))?;
+        let rep = bind!(Rep, info.heartbeat_endpoint())?;
+        let bound =
+            [shell.endpoint(), control.endpoint(), stdin.endpoint(), iopub.endpoint(), rep.endpoint()];
+        if let (Transport::Tcp, [shell, control, stdin, iopub, hb]) = (info.transport, bound.map(port)) {
+            (info.shell_port, info.control_port, info.stdin_port) = (shell, control, stdin);
+            (info.iopub_port, info.hb_port) = (iopub, hb);
+        }
+        let key = Key::new(&info.key);
+        let sender = ServerSender {
+            session: Arc::new(session),
+            key: key.clone(),
+            shell: shell.sender(),
+            control: control.sender(),
+            stdin: stdin.sender(),
+            iopub: iopub.sender(),
+        };
+        let closing = CancellationToken::new();
+        let welcomer = tokio::spawn(welcome(iopub, sender.clone(), closing.clone()));
+        let heart = tokio::spawn(beat(rep, closing.clone()));
+        Ok(Self {
+            info,
+            shell,
+            control,
+            stdin,
+            decoder: Decoder::new(key).refusing_replays(),
+            sender,
+            closing,
+            welcomer: AbortOnDropHandle::new(welcomer),
+            heart: AbortOnDropHandle::new(heart),
+        })
+    }
+
+    /// Where it listens, for a connection file.
+    pub fn info(&self) -> &ConnectionInfo {
+        &self.info
+    }
+
+    /// The next request, or answer to a question of ours. Control comes first, so that an interrupt does not wait
+    /// behind a queue of cells. Messages that are malformed, wrongly signed or repeated are skipped. Cancel-safe.
+    pub async fn recv(&mut self) -> Arrival {
+        loop {
+            let (channel, (identity, frames)) = tokio::select! {
+                biased;
+                received = self.control.recv() => (Channel::Control, received),
+                received = self.stdin.recv() => (Channel::Stdin, received),
+                received = self.shell.recv() => (Channel::Shell, received),
+            };
+            let frames = [vec![identity], frames].concat();
+            match self.decoder.decode(frames) {
+                Ok(message) if channel == Channel::Stdin => return Arrival::Input(message),
+                Ok(message) => {
+                    return Arrival::Request(Request::new(self.sender.clone(), channel, message));
+                }
+                Err(error) => warn!(channel = channel.name(), %error, "skipped a message"),
+            }
+        }
+    }
+
+    /// A handle for answering and publishing.
+    pub fn sender(&self) -> &ServerSender {
+        &self.sender
+    }
+
+    /// Sends what is queued, for up to a second, and frees the endpoints. So the reply to a shutdown request and the last
+    /// status reach every client that reads.
+    pub async fn close(self) -> Closed {
+        self.closing.cancel();
+        let (shell, control, stdin, iopub, _) = tokio::join!(
+            self.shell.close(),
+            self.control.close(),
+            self.stdin.close(),
+            self.welcomer,
+            self.heart
+        );
+        Closed {
+            unsent: shell + control + stdin + iopub.expect("the welcomer neither panics nor is aborted"),
+        }
+    }
+}
+
+macro_rules! bind {
+    ($socket:ident, $endpoint:expr) => {{
+        let endpoint = $endpoint;
+        $socket::bind(&endpoint, Options::default())
+            .await
+            .map_err(|source| BindError::Bind { endpoint, source })
+    }};
+}
+use bind;
+
+fn port(endpoint: &Endpoint) -> u16 {
+    match endpoint {
+        Endpoint::Tcp { port, .. } => *port,
+        Endpoint::Ipc(_) => 0,
+    }
+}
+
+/// Tells each new subscriber that its subscription is in force, and nobody else.
+/// <https://jupyter.org/enhancement-proposals/65-jupyter-xpub/jupyter-xpub.html>
+async fn welcome(mut iopub: XPub, sender: ServerSender, closing: CancellationToken) -> u64 {
+    loop {
+        let subscription = tokio::select! {
+            subscription = iopub.recv() => subscription,
+            () = closing.cancelled() => return iopub.close().await,
+        };
+        if !subscription.active {
+            continue;
+        }
+        let topic = String::from_utf8_lossy(&subscription.topic).into_owned();
+        let mut message = sender.session.message(&IopubWelcome { subscription: topic, ..Default::default() });
+        message.identities.push(subscription.topic);
+        if let Err(error) = sender.iopub.send_to(&subscription.peer, sender.key.encode(&message)) {
+            debug!(%error, "could not welcome a subscriber");
+        }
+    }
+}
+
+async fn beat(mut rep: Rep, closing: CancellationToken) -> u64 {
+    loop {
+        let (to, beat) = tokio::select! {
+            received = rep.recv() => received,
+            () = closing.cancelled() => return rep.close().await,
+        };
+        if let Err(error) = rep.send(to, beat) {
+            debug!(%error, "could not answer a heartbeat");
+        }
+    }
+}
+
+impl ServerSender {
+    /// Makes messages of this kernel's session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Publishes a message to everyone. Never waits: a client that lags by more than its queue of 64 MiB misses it. Meant
+    /// for status and whatever else must not be held up by a slow reader.
+    pub fn publish(&self, message: Message) {
+        let topic = Bytes::copy_from_slice(message.header.msg_type().as_bytes());
+        let message = Message { identities: vec![topic], ..message };
+        if let Err(error) = self.iopub.send(&self.key.encode(&message)) {
+            debug!(%error, msg_type = message.header.msg_type(), "not published: the kernel is shutting down");
+        }
+    }
+
+    /// Waits while a reader lags, unless it has stopped reading altogether, then publishes. Meant for output, which
+    /// then nobody who reads loses. Call it where only the code that makes the output waits, not where requests are
+    /// received: a client that waits for its reply does not always read iopub. Cancel-safe: what was not published is not.
+    pub async fn publish_when_read(&self, message: Message) {
+        self.iopub.room(PATIENCE).await;
+        self.publish(message);
+    }
+
+    /// Asks the user of the client that sent `request`; the answer arrives as [`Arrival::Input`]. False when that
+    /// client has no stdin channel open.
+    pub fn ask(&self, request: &Message, question: &crate::content::InputRequest) -> bool {
+        let message = self.session.reply(request, question);
+        self.deliver(&self.stdin, &message)
+    }
+
+    fn deliver(&self, router: &RouterSender, message: &Message) -> bool {
+        let mut frames = self.key.encode(message);
+        let identity = frames.remove(0);
+        match router.send(&identity, frames) {
+            Ok(()) => true,
+            Err(SendError::Unroutable | SendError::Closed) => false, // the client has gone, or we are going
+            Err(error @ SendError::Full) => {
+                warn!(%error, msg_type = message.header.msg_type(), "a client does not read its replies");
+                false
+            }
+        }
+    }
+}
+
+/// A request on its way to its reply. Whatever happens to it, the client gets one: dropping it replies with an error.
+/// The reply is sent before the kernel says that it is idle.
+#[must_use = "dropping a request replies with an error"]
+pub struct Request {
+    sender: ServerSender,
+    channel: Channel,
+    message: Message,
+    begun: bool,
+    replied: bool,
+}
+
+impl Request {
+    fn new(sender: ServerSender, channel: Channel, message: Message) -> Self {
+        Self { sender, channel, message, begun: false, replied: false }
+    }
+
+    /// What was asked.
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// Shell or control.
+    pub fn channel(&self) -> Channel {
+        self.channel
+    }
+
+    /// For publishing outputs.
+    pub fn sender(&self) -> &ServerSender {
+        &self.sender
+    }
+
+    /// What outputs of this request have as their parent.
+    pub fn header(&self) -> &Header {
+        &self.message.header
+    }
+
+    /// Tells everyone that the kernel is at work on this request.
+    pub fn begin(&mut self) {
+        if !self.begun {
+            self.begun = true;
+            self.publish_state(ExecutionState::Busy);
+        }
+    }
+
+    /// A message caused by this request, to be published.
+    pub fn output<C: Content>(&self, content: &C) -> Message {
+        self.sender.session.message(content).with_parent(self.header())
+    }
+
+    /// Replies, then tells everyone that the work is done.
+    pub fn reply<C: Content>(self, content: &C) {
+        let reply = self.sender.session.reply(&self.message, content);
+        self.reply_with(&reply);
+    }
+
+    /// Replies with a message made by [`Session::reply`], for those with metadata or buffers.
+    pub fn reply_with(mut self, reply: &Message) {
+        self.finish(reply);
+    }
+
+    /// Ends the work on a message that has no reply, such as those of comms.
+    pub fn done(mut self) {
+        self.replied = true;
+        self.begin();
+        self.publish_state(ExecutionState::Idle);
+    }
+
+    fn finish(&mut self, reply: &Message) {
+        self.replied = true;
+        self.begin();
+        let router = if self.channel == Channel::Control { &self.sender.control } else { &self.sender.shell };
+        self.sender.deliver(router, reply);
+        self.publish_state(ExecutionState::Idle);
+    }
+
+    fn publish_state(&self, execution_state: ExecutionState) {
+        self.sender.publish(self.output(&Status { execution_state, ..Status::default() }));
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if self.replied {
+            return;
+        }
+        let asked = self.message.header.msg_type();
+        let msg_type = format!("{}_reply", asked.strip_suffix("_request").unwrap_or(asked));
+        let content = json!({
+            "status": "error",
+            "ename": "RequestDropped",
+            "evalue": format!("the kernel did not answer {asked}"),
+            "traceback": [],
+        });
+        let mut reply = self.sender.session.message_of_type(&msg_type, Json::of(&content));
+        reply.identities.clone_from(&self.message.identities);
+        let reply = reply.with_parent(&self.message.header);
+        self.finish(&reply);
+    }
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Request")
+            .field("channel", &self.channel)
+            .field("message", &self.message)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,59 @@
+use std::os::unix::fs::PermissionsExt;
+
+use cellwright_jupyter::{
+    Channel, Client, ConnectionFile, ConnectionFileError, ConnectionInfo, Reserved, Session, Transport,
+    Unsupported,
+};
+use serde_json::json;
+
+#[test]
+fn a_connection_file_is_private_keeps_what_it_does_not_know_and_goes() {
+    let root = tempfile::tempdir().expect("a folder");
+    let folder = root.path().join("new/runtime");
+    let mut info = ConnectionInfo::local(Transport::Tcp, "127.0.0.1".into(), [1, 2, 3, 4, 5]);
+    info.extra.insert("newer".into(), json!({"than": "us"}));
+    let file = ConnectionFile::create(&folder, &info).expect("a file");
+    let path = file.path().to_owned();
+    assert_eq!(ConnectionInfo::read(&path).expect("readable"), info);
+    let mode = |path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(&folder)), (0o600, 0o700));
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 1, "no half-written file is left");
+    drop(file);
+    assert!(matches!(ConnectionInfo::read(&path), Err(ConnectionFileError::Read { .. })));
+}
+
+#[test]
+fn a_file_with_the_least_in_it_is_read_and_endpoints_follow_the_transport() {
+    let ports = json!({"shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5});
+    let mut info: ConnectionInfo = serde_json::from_value(ports).expect("enough");
+    assert_eq!(info.endpoint(Channel::Iopub).to_string(), "tcp://127.0.0.1:2");
+    assert_eq!((info.key.as_str(), info.signature_scheme.as_str()), ("", "hmac-sha256"));
+    (info.transport, info.ip) = (Transport::Ipc, "/run/kernel".into());
+    assert_eq!(info.endpoint(Channel::Control).to_string(), "ipc:///run/kernel-4");
+    assert_eq!(info.heartbeat_endpoint().to_string(), "ipc:///run/kernel-5");
+}
+
+#[test]
+fn what_we_do_not_speak_is_refused_with_its_name() {
+    let mut info = ConnectionInfo::local(Transport::Tcp, "127.0.0.1".into(), [1, 2, 3, 4, 5]);
+    info.extra.insert("curve_publickey".into(), json!("rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"));
+    let refused = |info: &ConnectionInfo| Client::connect(info, Session::new("tests")).err();
+    assert!(matches!(refused(&info), Some(Unsupported::Encryption)));
+    info.extra.clear();
+    info.signature_scheme = "hmac-md5".into();
+    assert!(matches!(refused(&info), Some(Unsupported::SignatureScheme(scheme)) if scheme == "hmac-md5"));
+}
+
+#[test]
+fn unix_sockets_get_a_private_folder_that_goes_and_a_long_path_is_told() {
+    let root = tempfile::tempdir().expect("a folder");
+    let reserved = Reserved::ipc(root.path()).expect("short enough");
+    let folder = std::path::Path::new(&reserved.info.ip).parent().expect("inside a folder").to_owned();
+    let mode = std::fs::metadata(&folder).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700);
+    drop(reserved);
+    assert!(!folder.exists());
+    let long = root.path().join("x".repeat(100));
+    let told = Reserved::ipc(&long).expect_err("too long").to_string();
+    assert!(told.contains("too long for a Unix socket"), "{told}");
+}

@@ -1,0 +1,9 @@
+//! Against the real thing: `jupyter_client`, `jupyter_core`, `jupyter_server` and ipykernel.
+
+mod connection;
+mod echo;
+mod ipykernel;
+mod messages;
+mod paths;
+mod python;
+mod server;

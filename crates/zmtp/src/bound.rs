@@ -1,0 +1,281 @@
+//! Sockets that bind and serve many peers.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::DropGuard;
+use tracing::{debug, warn};
+
+use crate::connection::{Core, Delivery, Peer, converse};
+use crate::endpoint::{Endpoint, Listener, Stream};
+use crate::frame::Decoder;
+use crate::handshake::{Fault, SocketKind, shake_hands};
+use crate::outbox::Outbox;
+use crate::{Message, Options, SendError};
+
+/// The peers of a bound socket.
+struct Hub {
+    core: Core,
+    peers: Mutex<HashMap<Bytes, Arc<Peer>>>,
+    newcomers: AtomicU32,
+}
+
+struct Bound {
+    hub: Arc<Hub>,
+    inbox: UnboundedReceiver<Delivery>,
+    endpoint: Endpoint,
+    _close: DropGuard,
+}
+
+impl Bound {
+    async fn bind(kind: SocketKind, endpoint: &Endpoint, options: Options) -> io::Result<Self> {
+        let (listener, endpoint) = Listener::bind(endpoint).await?;
+        let (core, inbox) = Core::new(kind, options);
+        let close = core.closing.clone().drop_guard();
+        let hub = Arc::new(Hub { core, peers: Mutex::default(), newcomers: AtomicU32::new(0) });
+        hub.core.tasks.spawn(accept(Arc::clone(&hub), listener));
+        Ok(Self { hub, inbox, endpoint, _close: close })
+    }
+
+    async fn recv(&mut self) -> Delivery {
+        self.inbox.recv().await.expect("the hub holds a sender")
+    }
+}
+
+async fn accept(hub: Arc<Hub>, listener: Listener) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = hub.core.closing.cancelled() => return,
+        };
+        match accepted {
+            Ok(stream) => drop(hub.core.tasks.spawn(serve(Arc::clone(&hub), stream))),
+            Err(error) => {
+                // Out of descriptors, most likely: it passes, and spinning would not help.
+                warn!(%error, "could not accept a connection");
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+async fn serve(hub: Arc<Hub>, mut stream: Box<dyn Stream>) {
+    let core = &hub.core;
+    let mut decoder = Decoder::for_handshake();
+    let shaken = tokio::select! {
+        shaken = timeout(core.options.handshake, shake_hands(&mut stream, &mut decoder, core.kind, &[])) => shaken,
+        () = core.closing.cancelled() => return, // nothing can have been queued for it
+    };
+    let introduction = match shaken.unwrap_or(Err(Fault::HandshakeTimeout)) {
+        Ok(introduction) => introduction,
+        Err(fault) => return debug!(kind = ?core.kind, %fault, "handshake failed"),
+    };
+    decoder.accept_messages(core.options.max_message);
+    let peer = hub.admit(introduction.identity);
+    let fault = converse(stream, decoder, introduction.minor, &peer, core).await;
+    debug!(kind = ?core.kind, peer = ?peer.identity, %fault, "connection ended");
+    hub.dismiss(&peer);
+}
+
+impl Hub {
+    fn peers(&self) -> MutexGuard<'_, HashMap<Bytes, Arc<Peer>>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a peer. One that claims the identity of another takes its place, and what waited for the other:
+    /// it is the same client whose old connection is dead without our knowing.
+    fn admit(&self, claimed: Bytes) -> Arc<Peer> {
+        let number = self.newcomers.fetch_add(1, Ordering::Relaxed);
+        let routed = self.core.kind == SocketKind::Router && !claimed.is_empty();
+        let identity = if routed { claimed } else { [&[0], &number.to_be_bytes()[..]].concat().into() };
+        let mut peers = self.peers();
+        let outbox = match peers.get(&identity) {
+            Some(former) => {
+                former.gone.cancel();
+                Arc::clone(&former.outbox)
+            }
+            None => Arc::new(Outbox::new(self.core.options.send_queue)),
+        };
+        let peer = Arc::new(Peer::new(identity.clone(), outbox));
+        peers.insert(identity, Arc::clone(&peer));
+        peer
+    }
+
+    fn dismiss(&self, peer: &Arc<Peer>) {
+        peer.gone.cancel();
+        let mut peers = self.peers();
+        if peers.get(&peer.identity).is_some_and(|current| Arc::ptr_eq(current, peer)) {
+            peers.remove(&peer.identity);
+            self.core.count_dropped(peer.outbox.waiting());
+        }
+    }
+
+    fn send(&self, identity: &[u8], message: Message) -> Result<(), SendError> {
+        if self.core.closing.is_cancelled() {
+            return Err(SendError::Closed);
+        }
+        let peer = self.peers().get(identity).cloned().ok_or(SendError::Unroutable)?;
+        peer.outbox.offer(message).map_err(|_| {
+            self.core.count_dropped(1);
+            SendError::Full
+        })
+    }
+}
+
+macro_rules! bound_socket {
+    ($socket:ident) => {
+        impl $socket {
+            /// Binds; [`Self::endpoint`] then tells the port that was chosen.
+            pub async fn bind(endpoint: &Endpoint, options: Options) -> io::Result<Self> {
+                Bound::bind(SocketKind::$socket, endpoint, options).await.map(Self)
+            }
+
+            /// Where the socket listens.
+            pub fn endpoint(&self) -> &Endpoint {
+                &self.0.endpoint
+            }
+
+            /// How many messages were dropped because a peer read too slowly or left.
+            pub fn dropped(&self) -> u64 {
+                self.0.hub.core.dropped()
+            }
+
+            /// Sends what is queued, for up to [`Options::linger`], and frees the endpoint. Returns how many
+            /// messages could not be sent.
+            pub async fn close(self) -> u64 {
+                self.0.hub.core.close().await
+            }
+        }
+    };
+}
+
+/// Takes messages of many peers and answers each by its identity.
+pub struct Router(Bound);
+bound_socket!(Router);
+
+impl Router {
+    /// The next message and who sent it. Cancel-safe.
+    pub async fn recv(&mut self) -> (Bytes, Message) {
+        let delivery = self.0.recv().await;
+        (delivery.peer, delivery.message)
+    }
+
+    /// A handle for sending, to be used wherever answers are made.
+    pub fn sender(&self) -> RouterSender {
+        RouterSender(Arc::clone(&self.0.hub))
+    }
+}
+
+/// Sends for a [`Router`]. Does not keep it open.
+#[derive(Clone)]
+pub struct RouterSender(Arc<Hub>);
+
+impl RouterSender {
+    /// Queues a message for the peer known as `identity`. Never waits.
+    pub fn send(&self, identity: &[u8], message: Message) -> Result<(), SendError> {
+        self.0.send(identity, message)
+    }
+}
+
+/// Takes requests and answers each once.
+pub struct Rep(Bound);
+bound_socket!(Rep);
+
+/// Where the reply to a request goes.
+#[derive(Debug)]
+pub struct ReplyTo {
+    peer: Bytes,
+    envelope: Message,
+}
+
+impl Rep {
+    /// The next request. Messages without the empty frame that every request starts with are skipped. Cancel-safe.
+    pub async fn recv(&mut self) -> (ReplyTo, Message) {
+        loop {
+            let Delivery { peer, mut message, .. } = self.0.recv().await;
+            if let Some(delimiter) = message.iter().position(Bytes::is_empty) {
+                let body = message.split_off(delimiter + 1);
+                return (ReplyTo { peer, envelope: message }, body);
+            }
+        }
+    }
+
+    /// Queues the reply. Never waits.
+    pub fn send(&self, to: ReplyTo, reply: Message) -> Result<(), SendError> {
+        self.0.hub.send(&to.peer, [to.envelope, reply].concat())
+    }
+}
+
+/// Publishes to everyone who subscribed, and tells who did.
+pub struct XPub(Bound);
+bound_socket!(XPub);
+
+/// A change in what a subscriber wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// For [`XPubSender::send_to`].
+    pub peer: Bytes,
+    /// What messages it is about: those whose first frame starts so.
+    pub topic: Bytes,
+    /// False when it was cancelled.
+    pub active: bool,
+}
+
+impl XPub {
+    /// The next change of a subscription. It is in force already. Cancel-safe.
+    pub async fn recv(&mut self) -> Subscription {
+        let Delivery { peer, message, .. } = self.0.recv().await;
+        let change = &message[0];
+        Subscription { peer, topic: change.slice(1..), active: change[0] == 1 }
+    }
+
+    /// A handle for sending.
+    pub fn sender(&self) -> XPubSender {
+        XPubSender(Arc::clone(&self.0.hub))
+    }
+}
+
+/// Sends for an [`XPub`]. Does not keep it open.
+#[derive(Clone)]
+pub struct XPubSender(Arc<Hub>);
+
+impl XPubSender {
+    /// Queues a message for everyone who wants it. Never waits: a subscriber whose queue is full misses it, which
+    /// is counted.
+    pub fn send(&self, message: &Message) -> Result<(), SendError> {
+        let hub = &self.0;
+        if hub.core.closing.is_cancelled() {
+            return Err(SendError::Closed);
+        }
+        let topic = message.first().map_or(&[][..], |frame| frame);
+        for peer in hub.peers().values().filter(|peer| peer.topics.want(topic)) {
+            if peer.outbox.offer(message.clone()).is_err() {
+                hub.core.count_dropped(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues a message for one subscriber, whatever it subscribed to. Never waits.
+    pub fn send_to(&self, peer: &[u8], message: Message) -> Result<(), SendError> {
+        self.0.send(peer, message)
+    }
+
+    /// Waits until every subscriber's queue has room, so that the next message is lost to none of them. A
+    /// subscriber that takes nothing at all for `patience` is not waited for until it moves again. Cancel-safe.
+    pub async fn room(&self, patience: Duration) {
+        let peers: Vec<_> = self.0.peers().values().cloned().collect();
+        for peer in peers {
+            tokio::select! {
+                () = peer.outbox.room(patience) => {}
+                () = peer.gone.cancelled() => {}
+            }
+        }
+    }
+}
