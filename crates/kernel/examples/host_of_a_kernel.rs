@@ -1,0 +1,37 @@
+//! A host for the test of what happens when one is killed: starts a kernel whose cell waits for a
+//! child, prints their process ids, and waits.
+//!
+//! `host_of_a_kernel PYTHON CACHE`
+
+use std::env;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::{Cell, Event, Launch, Next, Output};
+
+const CELL: &str = "import os, subprocess\n\
+    child = subprocess.Popen(['sleep', '600'])\n\
+    print(os.getpid(), child.pid, flush=True)\n\
+    child.wait()";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> io::Result<()> {
+    let mut arguments = env::args_os().skip(1).map(PathBuf::from);
+    let python = arguments.next().expect("host_of_a_kernel PYTHON CACHE");
+    let cache = arguments.next().expect("host_of_a_kernel PYTHON CACHE");
+    let cwd = env::current_dir()?;
+    let search = Search { explicit: Some(python), cwd, variables: env::vars_os().collect(), managed: None };
+    let launched = Launch::new(search, cache).start().await.map_err(io::Error::other)?;
+    let mut execution = launched.kernel.execute(Cell::new(CELL)).await;
+    loop {
+        match execution.next().await {
+            Next::Event(Event::Output(Output::Text { text, .. })) => {
+                io::stdout().write_all(text.as_bytes())?;
+                io::stdout().flush()?;
+            }
+            Next::Event(_) => {}
+            Next::Finished(_) => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+"""How an exception that ended a cell is told: the user's frames, with source lines, and none of ours."""
+
+import os
+import sys
+import traceback
+
+from .wire import encode, quote
+
+OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+RUNNER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "runner.py")
+# More than anyone reads; a message of a gigabyte must still fit a frame.
+LONGEST = 1 << 20
+
+
+def report(kernel, cell, error: BaseException) -> str:
+    """The `error` frame."""
+    try:
+        text = kernel.interrupts.call(message_of, error)
+        lines = kernel.interrupts.call(lines_of, error, kernel.cells.history.sources)
+    except BaseException as trouble:  # `__str__` is user code: it may raise, or run until interrupted
+        text = "<no message: %s>" % type(trouble).__name__
+        lines = ["%s: %s" % (type(error).__name__, text)]
+    if isinstance(error, SystemExit):
+        lines.append("The cell asked Python to exit; the kernel and its variables are still there.")
+    line = line_in(cell.file, error)
+    _keep_for_debugger(error)
+    return '{"type":"error","id":%s,"ename":%s,"evalue":%s,"traceback":%s%s' % (
+        cell.id,
+        quote(type(error).__name__),
+        quote(text),
+        encode(lines),
+        "" if line is None else ',"line":%d' % line,
+    )
+
+
+def summary(error: BaseException) -> str:
+    """One line for messages of ours."""
+    try:
+        text = message_of(error)
+    except BaseException:
+        text = ""
+    return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
+
+
+def message_of(error: BaseException) -> str:
+    if isinstance(error, SyntaxError) and error.msg:
+        return _clip(error.msg)  # where it is has its own field
+    return _clip(str(error))
+
+
+def lines_of(error: BaseException, cells=()) -> list:
+    """The traceback as lines, from the first frame of user code on."""
+    start = error.__traceback__
+    while start is not None and start.tb_frame.f_code.co_filename not in cells:
+        start = start.tb_next
+    if start is None:  # not raised in a cell: leave out ours at least
+        start = error.__traceback__
+        while start is not None and _ours(start.tb_frame.f_code.co_filename):
+            start = start.tb_next
+    told = traceback.TracebackException(type(error), error, start)
+    _drop_ours(told, set())
+    if type(error).__name__ == "UsageError":  # a magic used wrongly: where IPython noticed helps nobody
+        told.stack[:] = [frame for frame in told.stack if frame.filename in cells]
+    return [_clip(line) for text in told.format() for line in text.rstrip("\n").split("\n")]
+
+
+def line_in(file: str, error: BaseException) -> "int | None":
+    """The line of the cell or file that raised, or that does not parse."""
+    line = None
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == file:
+            line = step.tb_lineno
+        step = step.tb_next
+    if isinstance(error, SyntaxError) and error.filename == file:
+        line = error.lineno
+    return line
+
+
+def leave_child(error: BaseException) -> None:
+    """Ends a process that a cell forked, the way the error would have ended a script."""
+    if isinstance(error, SystemExit):
+        raise error
+    print("\n".join(lines_of(error)), file=sys.stderr)
+    raise SystemExit(1)
+
+
+def _ours(file: str) -> bool:
+    return file.startswith(OURS) or file == RUNNER
+
+
+def _drop_ours(told: traceback.TracebackException, seen: set) -> None:
+    """Removes our frames here and in the exceptions this one came from."""
+    if id(told) in seen:
+        return
+    seen.add(id(told))
+    if told.stack is not None:
+        told.stack[:] = [frame for frame in told.stack if not _ours(frame.filename)]
+    for other in [told.__cause__, told.__context__] + list(getattr(told, "exceptions", None) or []):
+        if other is not None:
+            _drop_ours(other, seen)
+
+
+def _keep_for_debugger(error: BaseException) -> None:
+    """As at the prompt: `pdb.pm()` and `%tb` look here."""
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    sys.last_exc = error
+
+
+def _clip(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    return "%s… (%d characters in all)" % (text[:LONGEST], len(text))

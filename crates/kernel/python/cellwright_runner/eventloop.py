@@ -1,0 +1,135 @@
+"""One asyncio loop for the life of the kernel: cells await on it, background tasks go on between cells."""
+
+import asyncio
+import os
+import sys
+from asyncio import events
+
+from . import part, running
+
+ASYNCIO = os.path.dirname(asyncio.__file__) + os.sep
+
+
+def adopt(kernel, asyncio_module) -> None:
+    """Called when asyncio is imported, by whomever."""
+    if kernel.loop is None:
+        kernel.loop = kernel.interrupts.loop = EventLoop()
+    original = asyncio_module.create_task
+    if hasattr(original, "__wrapped__"):
+        return
+
+    def create_task(coro, **options):
+        # A cell without `await` runs outside the loop, so that `asyncio.run` works in it; its tasks start after it.
+        if events._get_running_loop() is None and kernel.cells.current is not None:
+            return kernel.loop.loop.create_task(coro, **options)
+        return original(coro, **options)
+
+    create_task.__wrapped__ = original
+    create_task.__doc__ = original.__doc__
+    asyncio_module.create_task = asyncio_module.tasks.create_task = create_task
+
+
+def ensure(kernel) -> "EventLoop":
+    if kernel.loop is None:
+        adopt(kernel, asyncio)
+    return kernel.loop
+
+
+class EventLoop:
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        self.task = None  # of the cell that awaits
+        self.asked = False  # to stop
+        self.make_current()
+
+    def make_current(self) -> None:
+        """`asyncio.run` in a cell leaves no current loop behind, and a cell may have closed ours."""
+        if self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+
+    def run(self, coroutine):
+        """Runs the coroutine of a cell to its end."""
+        self.asked = False
+        self.task = task = self.loop.create_task(coroutine)
+        try:
+            return self.loop.run_until_complete(task)
+        except asyncio.CancelledError as cancelled:
+            if not self.asked:
+                raise
+            raise KeyboardInterrupt().with_traceback(cancelled.__traceback__) from None
+        finally:
+            if not task.done():  # something else in the loop was interrupted
+                task.cancel()
+                self.loop.run_until_complete(asyncio.wait([task], timeout=1))
+            if task.done() and not task.cancelled():
+                task.exception()  # else the loop would log it as never retrieved
+            self.task = None
+
+    # Waiting for the host
+
+    def wait(self, wire) -> None:
+        """Returns when a message has come; lets background tasks run meanwhile. Raises whatever `wire` does."""
+        loop = self.loop
+        if loop.is_closed() or not (loop._ready or loop._scheduled or asyncio.all_tasks(loop)):
+            return
+        ready = bool(wire.inbox or wire.waiting)
+
+        def readable() -> None:
+            nonlocal ready
+            ready = True
+            loop.stop()
+
+        if ready:
+            loop.call_soon(loop.stop)  # one turn, so that a busy host does not starve the tasks
+            self._turn()
+            return
+        loop.add_reader(wire.fd, readable)
+        try:
+            while not ready:
+                self._turn()
+        finally:
+            loop.remove_reader(wire.fd)
+
+    def _turn(self) -> None:
+        try:
+            self.loop.run_forever()
+        except BaseException as error:  # `sys.exit()` in a task, or an interrupt
+            lines = part("errors").lines_of(error, running().cells.history.sources)
+            print("In a background task:", *lines, sep="\n", file=sys.stderr)
+
+    # Interrupts: called by the signal handler with the frame it interrupted.
+
+    def interrupt(self, frame) -> bool:
+        """Stops the awaiting cell by cancelling its task. False: it is running code that must be interrupted itself."""
+        task = self.task
+        if task is None or task.done():
+            return False
+        if _in_user_code(frame) and (asyncio.current_task(self.loop) is task or self.asked):
+            return False
+        self.asked = True
+        self.loop.call_soon_threadsafe(task.cancel)
+        return True
+
+    def interrupt_idle(self, frame) -> None:
+        """Between cells an interrupt is ignored, unless a background task keeps the next cell from starting."""
+        if self.loop.is_running() and _in_user_code(frame) and _message_waits():
+            raise KeyboardInterrupt
+
+
+def _in_user_code(frame) -> bool:
+    """Whether a callback of the loop has come to code that is not asyncio's. An exception in the loop's own code, which
+    also runs on behalf of a task, could lose the step that the task waits for."""
+    found = False
+    while frame is not None and frame.f_code is not events.Handle._run.__code__:
+        if frame.f_globals is globals():
+            return False  # the loop itself
+        found = found or not frame.f_code.co_filename.startswith(ASYNCIO)
+        frame = frame.f_back
+    return found  # Python 3.9 ends the chain at a coroutine that an exception was thrown into
+
+
+def _message_waits() -> bool:
+    import select
+
+    return bool(select.select([running().wire.fd], [], [], 0)[0])

@@ -1,0 +1,105 @@
+"""SIGINT: a `KeyboardInterrupt` in user code, nothing between cells, and never in the middle of a frame.
+
+The handler looks at the stack it interrupted instead of at flags, so there is no instant between two
+statements of ours at which an interrupt could tear a frame or unwind the runner. Where it must not
+raise, the interrupt is held: whoever sends frames for user code delivers it afterwards, and should
+nobody come by, the signal is sent again, and again: one that arrives just before a system call blocks is
+noticed by Python only when the call is over. A held interrupt never reaches a later cell.
+"""
+
+import _signal
+import _thread
+import os
+import sys
+import time
+
+SIGINT = 2
+RETRY = 0.001
+RETRY_AT_MOST = 0.05
+
+_held: set = set()
+
+
+def uninterruptible(function):
+    """Marks a function that an interrupt must not leave half-way."""
+    _held.add(function.__code__)
+    return function
+
+
+class Interrupts:
+    def __init__(self):
+        self.running = False
+        self.turn = 0  # counts what user code was run for
+        self.held_for = 0  # the turn that an interrupt waits for
+        self.loop = None  # set by `eventloop` once there is one: decides for cells that await
+        self.main_thread = _thread.get_ident()
+        self.retrying = False
+        self.sent_again = False
+        self.handler = self._on_signal
+
+    def install(self) -> None:
+        """Takes SIGINT, at the start of every cell again: one cell's handler must not make the next unstoppable."""
+        if _signal.getsignal(SIGINT) is not self.handler:
+            _signal.signal(SIGINT, self.handler)
+
+    def begin(self) -> None:
+        """From here on an interrupt is meant for the user code that `call` is about to run."""
+        self.turn += 1
+        self.running = True
+
+    def call(self, function, *arguments):
+        """Runs user code: the only thing SIGINT can interrupt."""
+        if not self.running:
+            self.begin()
+        try:
+            self.deliver()
+            return function(*arguments)
+        finally:
+            self.running = False
+
+    def deliver(self) -> None:
+        """Raises an interrupt that came while a frame was being sent."""
+        if self.held_for == self.turn and self.running and _thread.get_ident() == self.main_thread:
+            self._interrupt(sys._getframe(1))
+
+    def _interrupt(self, frame) -> None:
+        self.held_for = 0
+        if self.loop is None or not self.loop.interrupt(frame):
+            raise KeyboardInterrupt
+
+    def _on_signal(self, _number, frame) -> None:
+        if self.sent_again:
+            self.sent_again = False
+            if self.held_for != self.turn:
+                return  # it was delivered meanwhile
+        if not self.running:
+            if self.loop is not None:
+                self.loop.interrupt_idle(frame)
+        elif self._in_user_code(frame):
+            self._interrupt(frame)
+        else:
+            self.held_for = self.turn
+            if not self.retrying:
+                self.retrying = True
+                _thread.start_new_thread(self._again, (os.getpid(),))
+
+    def _in_user_code(self, frame) -> bool:
+        caller = Interrupts.call.__code__
+        if frame.f_code is caller:
+            return False  # user code has not begun, or is over
+        while frame is not None and frame.f_code is not caller:
+            if frame.f_code in _held:
+                return False
+            frame = frame.f_back
+        return True  # also at the end of the chain, which Python 3.9 cuts inside coroutines
+
+    def _again(self, pid: int) -> None:
+        pause = RETRY
+        while True:
+            time.sleep(pause)
+            self.retrying = False  # whatever is held from here on gets a thread of its own
+            if not (self.held_for == self.turn and self.running and os.getpid() == pid):
+                return
+            self.retrying = self.sent_again = True
+            _signal.pthread_kill(self.main_thread, SIGINT)
+            pause = min(2 * pause, RETRY_AT_MOST)

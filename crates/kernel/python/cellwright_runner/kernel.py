@@ -1,0 +1,221 @@
+"""The runner's main loop: takes messages one at a time and answers them in order."""
+
+import _frozen_importlib
+import _signal
+import _thread
+import builtins
+import os
+import sys
+import time
+
+from . import part
+from .cells import Cells
+from .imports import AfterImport
+from .interrupts import Interrupts
+from .streams import Streams
+from .wire import MAX_MESSAGE, Closed, Wire, encode, quote
+
+PROTOCOL = 1
+# How long a host that hung up may leave us with `shutdown` and its `atexit` functions.
+LEAVING = 1.0
+
+
+class Kernel:
+    """Everything that ties this process to its host: descriptors, threads and signal handlers, made in one place."""
+
+    def __init__(self, namespace: dict):
+        self.namespace = namespace
+        self.wire = Wire(3, 4)
+        self.streams = Streams(self.wire)
+        self.interrupts = Interrupts()
+        self.hidden: dict = {}  # names we put into the namespace; they are not the user's variables
+        self.cells = Cells(self)
+        self.loop = None  # asyncio's, once something imports asyncio
+        self.shell = None  # IPython's or the built-in one, once a cell needs it
+        self.largest_display = MAX_MESSAGE - (1 << 20)
+
+    def attach(self) -> None:
+        """Takes over this process's output, signals and forks."""
+        self.pid = os.getpid()
+        self.streams.install()
+        self.interrupts.install()
+        os.register_at_fork(before=self._before_fork, after_in_parent=self._forked, after_in_child=self._in_child)
+        _thread.start_new_thread(self._watch, (self.wire.fd,))
+        if sys.version_info >= (3, 12):
+            # Python warns of forks in a process with threads; the threads it would count are ours, and ready for it.
+            import _warnings
+
+            for call in ("fork", "forkpty"):
+                text = "This process (pid=%d) is multi-threaded, use of %s() may lead to deadlocks in the child."
+                _warnings.filters.insert(0, ("ignore", text % (self.pid, call), DeprecationWarning, None, 0))
+
+    def serve(self) -> None:
+        while True:
+            try:
+                if self.loop is not None:
+                    self.loop.wait(self.wire)
+                message = self.wire.receive()
+            except Closed:
+                self.host_gone()
+            handler = getattr(self, "on_" + str(message.get("type")), None)
+            if handler is None:
+                self.warn("unknown message type %r" % message.get("type"))
+                continue
+            try:
+                handler(message)
+            except Exception as error:
+                self.warn("`%s` failed: %s" % (message["type"], part("errors").summary(error)))
+
+    def warn(self, text: str) -> None:
+        self.wire.send('{"type":"warning","message":%s' % quote(text))
+
+    # Ends
+
+    def host_gone(self) -> None:
+        """Nobody is left to run for: ends the process and everything it started."""
+        if os.getpgrp() == self.pid:
+            os.killpg(self.pid, _signal.SIGKILL)
+        os._exit(1)
+
+    def _watch(self, fd: int) -> None:
+        """A thread that waits for the host to hang up, which the main thread cannot while a cell runs."""
+        time.sleep(LEAVING / 20)  # the start is for the first cell
+        import select
+
+        poll = select.poll()
+        poll.register(fd, select.POLLHUP)  # not POLLIN: messages are the main thread's
+        poll.poll()
+        if self.wire.fd == fd:
+            if self.cells.current is None:
+                time.sleep(LEAVING)  # the main thread may have a `shutdown` to read
+            self.host_gone()
+
+    # Forks: the child keeps fd 1 and 2 and loses everything by which it could be taken for the kernel.
+
+    def _before_fork(self) -> None:
+        self.wire.lock.acquire()  # no frame is half sent, no flush half done
+        self.streams.flush()
+
+    def _forked(self) -> None:
+        self.wire.lock.release()
+
+    def _in_child(self) -> None:
+        self.wire.close()
+        self.wire.lock = _thread.RLock()
+        self.streams.renew_in_child()
+        self.interrupts.main_thread = _thread.get_ident()
+
+    # Messages
+
+    def on_hello(self, message: dict) -> None:
+        self.wire.nonce = message["nonce"].encode("ascii")
+        self.wire.send(
+            '{"type":"ready","protocol":%d,"python":"%d.%d.%d","implementation":%s,"executable":%s,"prefix":%s,"pid":%d'
+            % (
+                (PROTOCOL,)
+                + sys.version_info[:3]
+                + (quote(sys.implementation.name), quote(sys.executable), quote(sys.prefix), self.pid)
+            )
+        )
+
+    def on_configure(self, message: dict) -> None:
+        warnings = part("setup").configure(self, message)
+        self.wire.send('{"type":"configured","warnings":%s' % encode(warnings))
+
+    def on_execute(self, message: dict) -> None:
+        self.cells.execute(message)
+
+    def on_input_reply(self, message: dict) -> None:
+        pass  # the cell that asked was interrupted meanwhile
+
+    def on_complete(self, message: dict) -> None:
+        self._reply(message, "completion", "complete")
+
+    def on_inspect(self, message: dict) -> None:
+        self._reply(message, "introspection", "inspect")
+
+    def on_variables(self, message: dict) -> None:
+        self._reply(message, "introspection", "variables")
+
+    def on_ping(self, message: dict) -> None:
+        self.wire.send('{"type":"reply","id":%s' % encode(message.get("id")))
+
+    def on_shutdown(self, message: dict) -> None:
+        exit_functions = sys.modules.get("atexit")
+        if exit_functions is not None:
+            exit_functions._run_exitfuncs()
+        self.streams.flush()
+        os._exit(0)
+
+    def _reply(self, message: dict, module: str, function: str) -> None:
+        reply = {"type": "reply", "id": message.get("id")}
+        try:
+            reply.update(self.interrupts.call(getattr(part(module), function), self, message))
+        except BaseException as error:  # properties and `__dir__` are user code, which may raise anything
+            reply["error"] = part("errors").summary(error)
+        self.wire.send(encode(reply)[:-1])
+
+
+def serve() -> None:
+    """Runs until the host is gone or says `shutdown`. The calling script's namespace becomes the user's."""
+    namespace = sys.modules["__main__"].__dict__
+    for name in [name for name in namespace if name not in ("__name__", "__package__", "__builtins__")]:
+        del namespace[name]
+    # As at the interactive prompt.
+    sys.argv[:] = [""]
+    namespace.update(__doc__=None, __spec__=None, __loader__=_frozen_importlib.BuiltinImporter, __annotations__={})
+    package = sys.modules[__package__]
+    kernel = package._kernel = Kernel(namespace)
+    kernel.attach()
+    _install_builtins(kernel)
+    AfterImport(kernel).install()
+    kernel.serve()
+
+
+def _install_builtins(kernel: Kernel) -> None:
+    """Names every cell can use. Each loads its implementation when first called."""
+
+    def display(*objects, **options):
+        """Shows objects in the richest form they offer. `display_id=` makes the output one that can be updated."""
+        return part("display").display(*objects, **options)
+
+    def update_display(obj, *, display_id, **options):
+        """Shows `obj` in place of what was displayed under `display_id`."""
+        return part("display").update_display(obj, display_id=display_id, **options)
+
+    def clear_output(wait=False):
+        """Removes the cell's output so far; with `wait`, when the next output comes."""
+        return part("display").clear_output(wait)
+
+    def input(prompt="", /):
+        """Asks the person or program that runs this cell; an `EOFError` when there is none."""
+        return part("stdin").ask(str(prompt), False)
+
+    class Exit:
+        def __init__(self, name: str):
+            self.name = name
+
+        def __repr__(self) -> str:
+            return "%s() ends the cell; the kernel and its variables stay" % self.name
+
+        def __call__(self, code=None):
+            # Unlike the original, leaves sys.stdin open.
+            raise SystemExit if code is None else SystemExit(code)
+
+    run_by_shell = os.system
+
+    def system(command):
+        kernel.streams.before_child()
+        return run_by_shell(command)
+
+    def breakpointhook(*arguments, **options):
+        return part("stdin").breakpointhook(*arguments, **options)
+
+    for function in (display, update_display, clear_output, input):
+        function.__qualname__ = function.__name__
+        function.__module__ = "builtins"
+        setattr(builtins, function.__name__, function)
+    builtins.exit, builtins.quit = Exit("exit"), Exit("quit")
+    os.system = system
+    sys.breakpointhook = breakpointhook
+    sys.displayhook = kernel.cells.displayhook

@@ -1,0 +1,245 @@
+"""Helpers that cells find in their namespace: `env`, `read`, `write`, `bash`, `output` and `tool`.
+
+Complete in itself, so that it can also be sent as source to a kernel that is not ours. Loading it imports nothing:
+each helper imports what it needs when called.
+"""
+
+import os
+
+__all__ = ["env", "read", "write", "bash", "output", "tool"]
+
+
+def env(key=None, value=None):
+    """All environment variables, sorted; one by its `key` (None if unset); or sets one and returns it."""
+    if key is None:
+        return dict(sorted(os.environ.items()))
+    if value is not None:
+        os.environ[key] = str(value)
+    return os.environ.get(key)
+
+
+def read(path, offset: int = 1, limit: "int | None" = None, encoding: str = "utf-8") -> str:
+    """The text of a file: whole, or `limit` lines from line `offset` on (counted from 1)."""
+    with open(os.path.expanduser(path), encoding=encoding, errors="replace", newline="") as file:
+        if offset <= 1 and limit is None:
+            return file.read()
+        import itertools
+
+        start = max(offset, 1) - 1
+        return "".join(itertools.islice(file, start, None if limit is None else start + limit))
+
+
+def write(path, content) -> str:
+    """Writes text or bytes to a file, making its folders; the absolute path."""
+    path = os.path.abspath(os.path.expanduser(path))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        with open(path, "wb") as file:
+            file.write(content)
+    else:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(str(content))
+    return path
+
+
+class BashResult:
+    """What a shell command left: `text` (stdout and stderr as they came) and `exit_code`."""
+
+    def __init__(self, text: str, exit_code: int):
+        self.text = text
+        self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:  # short: the text has been printed already
+        return "<bash: exit code %d, %d characters>" % (self.exit_code, len(self.text))
+
+    def __bool__(self) -> bool:
+        return self.exit_code == 0
+
+
+def bash(cmd: str, cwd=None, timeout: "float | None" = None) -> BashResult:
+    """Runs a shell command and prints its output as it comes. After `timeout` seconds it is ended: `TimeoutError`."""
+    import codecs
+    import subprocess
+    import sys
+    import time
+
+    snapshot = _variable("SHELL_SNAPSHOT")
+    if snapshot and os.path.isfile(snapshot):
+        # The snapshot holds what a login shell would set up, at a fraction of its cost.
+        program = ["bash", "-c", '. "$0" && eval "$1"', snapshot, cmd]
+    else:
+        program = ["bash", "-lc", cmd]
+    sys.stdout.flush()
+    child = subprocess.Popen(
+        program, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+    )
+    deadline = None if timeout is None else time.monotonic() + timeout
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pieces = []
+    try:
+        while True:
+            chunk = _read_until(child.stdout, deadline)
+            piece = decoder.decode(chunk, final=not chunk)
+            pieces.append(piece)
+            sys.stdout.write(piece)
+            if not chunk:
+                break
+        child.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    except (TimeoutError, subprocess.TimeoutExpired):
+        end_family(child)
+        raise TimeoutError("the command did not end within %g seconds: %s" % (timeout, cmd)) from None
+    except BaseException:
+        end_family(child)
+        raise
+    finally:
+        child.stdout.close()
+    return BashResult("".join(pieces), child.returncode)
+
+
+def output(id, encoding: str = "utf-8") -> str:
+    """The full text of an artifact: what `artifact://ID` in a truncated reply stands for."""
+    folder = _variable("ARTIFACTS_DIR")
+    if not folder:
+        raise RuntimeError("there are no artifacts here: CELLWRIGHT_ARTIFACTS_DIR is not set")
+    name = str(id)
+    if name.startswith("artifact://"):
+        name = name[len("artifact://") :]
+    for entry in sorted(os.listdir(folder)):
+        if entry == name or entry.startswith(name + "."):
+            with open(os.path.join(folder, entry), encoding=encoding, errors="replace", newline="") as file:
+                return file.read()
+    raise FileNotFoundError("no artifact %r in %s" % (name, folder))
+
+
+class ToolError(RuntimeError):
+    """A tool answered with an error."""
+
+
+class Tools:
+    """`tool.<name>(**arguments)` calls a tool of the session that runs this cell; its untruncated, typed result."""
+
+    def __getattr__(self, name: str):
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(**arguments):
+            return _call_tool(name, arguments)
+
+        call.__name__ = call.__qualname__ = name
+        return call
+
+    def __call__(self, name: str, **arguments):
+        """For tools whose name is not a Python name."""
+        return _call_tool(name, arguments)
+
+    def __repr__(self) -> str:
+        return "<tools of this session: tool.<name>(**arguments)>"
+
+
+tool = Tools()
+
+
+def _call_tool(name: str, arguments: dict):
+    import json
+    import urllib.error
+    import urllib.request
+
+    url, token = _variable("TOOL_BRIDGE_URL"), _variable("TOOL_BRIDGE_TOKEN")
+    if not url:
+        raise RuntimeError("tool.%s() needs a session with a tool bridge: CELLWRIGHT_TOOL_BRIDGE_URL is not set" % name)
+    body = {"session": _variable("TOOL_BRIDGE_SESSION"), "name": name, "args": arguments}
+    request = urllib.request.Request(
+        url.rstrip("/") + "/v1/tool",
+        json.dumps(body).encode("utf-8"),
+        {"Content-Type": "application/json", "Authorization": "Bearer %s" % token},
+    )
+    # The bridge is on this machine: never through the proxy of the environment.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request) as response:
+            answer = response.read()
+    except urllib.error.HTTPError as refused:
+        answer = refused.read()
+        if not answer.lstrip().startswith(b"{"):
+            raise ToolError("tool.%s(): the bridge answered %d %s" % (name, refused.code, refused.reason)) from None
+    except urllib.error.URLError as unreachable:
+        raise ToolError("tool.%s(): the bridge at %s cannot be reached: %s" % (name, url, unreachable.reason)) from None
+    answer = json.loads(answer)
+    if not answer.get("ok"):
+        raise ToolError("tool.%s(): %s" % (name, answer.get("error", "no reason given")))
+    return answer.get("value")
+
+
+def _variable(name: str) -> "str | None":
+    return os.environ.get("CELLWRIGHT_" + name) or os.environ.get("PI_" + name)
+
+
+def _read_until(pipe, deadline: "float | None") -> bytes:
+    """The next bytes of a pipe, none at its end. `TimeoutError` when they do not come in time."""
+    import select
+    import time
+
+    if deadline is not None:
+        poll = select.poll()  # `select` refuses descriptors above 1,023
+        poll.register(pipe, select.POLLIN)
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            raise TimeoutError
+    return os.read(pipe.fileno(), 1 << 16)
+
+
+def end_family(child) -> None:
+    """Ends a child process and its descendants. They share our process group, so that they also end with us."""
+    import signal
+    import subprocess
+
+    family = _descendants(child.pid)
+    for pid in [child.pid] + family:
+        _kill(pid, signal.SIGTERM)
+    try:
+        child.wait(0.5)
+    except subprocess.TimeoutExpired:
+        _kill(child.pid, signal.SIGKILL)
+        child.wait()
+    for pid in family:
+        _kill(pid, signal.SIGKILL)
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass  # already gone
+
+
+def _descendants(pid: int) -> list:
+    children: dict = {}
+    for child, parent in _processes():
+        children.setdefault(parent, []).append(child)
+    found: list = []
+    front = [pid]
+    while front:
+        front = [child for parent in front for child in children.get(parent, [])]
+        found += front
+    return found
+
+
+def _processes() -> list:
+    """(pid, parent) of every process: from /proc, and elsewhere from `ps`."""
+    pairs = []
+    if os.path.exists("/proc/self/stat"):
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    with open("/proc/%s/stat" % entry, "rb") as file:
+                        # The name, in parentheses, may hold anything; state and parent follow it.
+                        pairs.append((int(entry), int(file.read().rpartition(b")")[2].split()[1])))
+                except (OSError, IndexError, ValueError):
+                    pass  # ended meanwhile
+        return pairs
+    import subprocess
+
+    listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    return [tuple(map(int, line.split())) for line in listing.stdout.splitlines()]

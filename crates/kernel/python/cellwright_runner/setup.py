@@ -1,0 +1,88 @@
+"""`configure`: the process before its first cell."""
+
+import os
+import sys
+
+from . import part
+
+
+def configure(kernel, message: dict) -> list:
+    """Applies what it can; what it cannot is told as a list of warnings."""
+    warnings: list = []
+    limits = message.get("limits") or {}
+    kernel.cells.history.outputs = limits.get("outputs", kernel.cells.history.outputs)
+    kernel.cells.history.source_bytes = limits.get("sources", kernel.cells.history.source_bytes)
+    kernel.largest_display = min(kernel.largest_display, limits.get("display", kernel.largest_display))
+    for name, value in (message.get("env") or {}).items():
+        try:
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        except (ValueError, OSError, TypeError) as error:
+            warnings.append("environment variable %r was not set: %s" % (name, error))
+    # plotly would otherwise send megabytes of script with every figure.
+    os.environ.setdefault("PLOTLY_RENDERER", "plotly_mimetype")
+    cwd = message.get("cwd")
+    if cwd:
+        try:
+            os.chdir(cwd)
+            os.environ["PWD"] = cwd
+        except OSError as error:
+            warnings.append("the working folder is still %s: %s" % (os.getcwd(), error))
+    for folder in reversed(message.get("path") or []):
+        if folder in sys.path:
+            sys.path.remove(folder)
+        sys.path.insert(0, folder)
+    _prelude(kernel, message.get("prelude"), warnings)
+    for module in message.get("modules") or []:
+        _module(kernel, module, warnings)
+    kernel.streams.look_for_c_output()
+    return warnings
+
+
+def _prelude(kernel, prelude, warnings: list) -> None:
+    """The prelude beside us, or one that came as source, of which only what it exports reaches the user."""
+    if not prelude:
+        return
+    if prelude is True:
+        names = part("prelude").__dict__
+    else:
+        names = {"__name__": "prelude", "__builtins__": __builtins__}
+        if not _execute(kernel, prelude, "<prelude>", names, "the prelude", warnings):
+            return
+    for name in names.get("__all__") or [name for name in names if not name.startswith("_")]:
+        kernel.namespace[name] = kernel.hidden[name] = names[name]
+
+
+def _module(kernel, module: dict, warnings: list) -> None:
+    """An extension module: a file run in the user's namespace."""
+    path, what = module["path"], "module `%s`" % module["name"]
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        warnings.append("%s was not loaded: %s" % (what, error))
+        return
+    names = kernel.namespace
+    before = dict(names)
+    names["__file__"] = path
+    try:
+        _execute(kernel, source, path, names, what, warnings)
+    finally:
+        names.pop("__file__", None)
+        for name, value in names.items():
+            if name not in before or before[name] is not value:
+                kernel.hidden[name] = value
+
+
+def _execute(kernel, source, file: str, names: dict, what: str, warnings: list) -> bool:
+    try:
+        kernel.interrupts.call(exec, compile(source, file, "exec", dont_inherit=True), names)
+        return True
+    except BaseException as error:  # also `sys.exit()`: a module must not take the kernel with it
+        errors = part("errors")
+        line = errors.line_in(file, error)
+        place = file if line is None else "%s, line %d" % (file, line)
+        warnings.append("%s was not loaded: %s (%s)" % (what, errors.summary(error), place))
+        return False

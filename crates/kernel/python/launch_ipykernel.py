@@ -1,0 +1,23 @@
+"""Starts ipykernel so that a reader who falls behind loses nothing; sent with `python -c`.
+
+ipykernel publishes through a socket that throws messages away once 1,000 of them wait, without a word.
+"""
+
+import sys
+
+# As `python -m ipykernel_launcher` does: files in the current folder must not shadow what ipykernel imports.
+if sys.path and sys.path[0] == "":
+    del sys.path[0]
+
+import zmq  # noqa: E402
+from ipykernel.kernelapp import IPKernelApp  # noqa: E402
+
+
+class LosslessKernelApp(IPKernelApp):
+    def _bind_socket(self, s, port):
+        if s.type in (zmq.PUB, zmq.XPUB):
+            s.sndhwm = 0  # no limit; set before the bind, or it is not heeded
+        return super()._bind_socket(s, port)
+
+
+LosslessKernelApp.launch_instance()

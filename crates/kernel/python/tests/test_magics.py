@@ -1,0 +1,156 @@
+"""Magics of a Python without IPython, and what must not be taken for one."""
+
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+from host import FOLDER, RunnerTest, brief, plain
+
+sys.path.insert(0, FOLDER)
+from cellwright_runner import magics  # noqa: E402
+
+
+class Scanner(unittest.TestCase):
+    def kinds(self, source):
+        lines = list(magics.logical_lines(source))
+        self.assertEqual("".join(text for _, text in lines), source)
+        return [kind for kind, _ in lines if kind != "python"]
+
+    def test_what_is_a_magic(self):
+        for source, kinds in (
+            ("!ls", ["system"]),
+            ("!!ls", ["system"]),
+            ("%time x", ["magic"]),
+            ("  !ls", ["system"]),
+            ("if x:\n    !ls\n    %cd ..\n", ["system", "magic"]),
+            ("x = !ls", ["assign"]),
+            ("a, b = %env X", ["assign"]),
+            ("x['k'] = !ls", ["assign"]),
+            ("x?", ["help"]),
+            ("??x.y", ["help"]),
+            ("!echo it's \\\n  \"fine\nx = 1", ["system"]),
+            ("print(1)\n!ls\nprint(2)", ["system"]),
+        ):
+            with self.subTest(source):
+                self.assertEqual(self.kinds(source), kinds)
+
+    def test_what_is_none(self):
+        for source in (
+            "'''\n!ls\n%d items\n'''",
+            'f"""\n%time {x}\n"""',
+            "x = (7\n% 3)",
+            "x = 7 \\\n% 3",
+            "x = [\n!ls\n]",
+            "# !ls",
+            "x != 1",
+            "x %= 2",
+            "x = y % z",
+            "print('what?')",
+            "s = 'it\\'s\\\n%d'",
+            "x = '?'\ny = x",
+            "if a ==!b: pass",
+        ):
+            with self.subTest(source):
+                self.assertEqual(self.kinds(source), [])
+
+    def test_line_numbers_stay(self):
+        source = "!echo a \\\n  b\nx = !ls\n%cd ..\n1/0"
+        self.assertEqual(magics.to_python(source).count("\n"), source.count("\n"))
+
+
+class WithoutIPython(RunnerTest):
+    configure = {"prelude": True}
+
+    def setUp(self):
+        self.folder = os.path.realpath(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        hide = os.path.join(self.folder, "hide")
+        os.makedirs(os.path.join(hide, "IPython"))
+        with open(os.path.join(hide, "IPython", "__init__.py"), "w") as file:
+            file.write("raise ImportError('hidden for this test')")
+        self.env = {"PYTHONPATH": hide}
+        self.host.run("import os; os.chdir(%r)" % self.folder)
+
+    def test_commands(self):
+        self.check("!echo out; echo err >&2; exit 3", ("stdout", "out\n"), ("stderr", "err\n"))
+        self.check("_exit_code", plain("3"))
+        self.check("name = 'Ada'\n!echo {name} $name $HOME_NOT_SET {print}x ${name}".replace("{print}", "{1 + 1}"),
+                   ("stdout", "Ada Ada 2x\n"))  # fmt: skip
+        self.check("x = !printf 'a\\nb\\xff\\n'\nx", plain("['a', 'b\ufffd']"))
+        self.check("if True:\n    !echo deep", ("stdout", "deep\n"))
+        self.check("!cat", *[])
+        self.check("print('first')\n!echo second\nprint('third')", ("stdout", "first\nsecond\nthird\n"))
+
+    def test_redirected_output_takes_commands_along(self):
+        self.check(
+            "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()) as out:\n    !echo away\nout.getvalue()",
+            plain("'away\\n'"),
+        )
+
+    def test_folders_and_variables(self):
+        os.mkdir(os.path.join(self.folder, "sub"))
+        self.check("%cd sub", ("stdout", os.path.join(self.folder, "sub") + "\n"))
+        self.check("%cd -", ("stdout", self.folder + "\n"))
+        self.check("%pwd", plain(repr(self.folder)))
+        self.check("%env CW_TEST=5", ("stdout", "env: CW_TEST=5\n"))
+        self.check("x = %env CW_TEST\nx, os.environ['CW_TEST']", plain("('5', '5')"))
+        self.check("y = 2\n%who", ("stdout", "x\ty\n"))
+
+    def test_files(self):
+        self.check("%%writefile a.py\nz = 7\nprint('run', __name__)\n", ("stdout", "Writing a.py\n"))
+        self.check("%run a.py", ("stdout", "run __main__\n"))
+        self.check("z", plain("7"))
+        self.check("%load a.py", ("stdout", "z = 7\nprint('run', __name__)\n"))
+        self.check("%%writefile -a a.py\nz = 8\n", ("stdout", "Appending to a.py\n"))
+
+    def test_shell_cells(self):
+        self.check('%%bash\nfor i in 1 2; do\n  echo "it\'s $i"\ndone', ("stdout", "it's 1\nit's 2\n"))
+        events = brief(self.host.run("%%bash\nexit 4"))
+        self.assertEqual(events[-1][:2], ("error", "CalledProcessError"))
+
+    def test_time(self):
+        events = brief(self.host.run("%time sum(range(10))"))
+        self.assertEqual(events[-1], plain("45"))
+        self.assertIn("wall time", events[0][1])
+        self.assertIn("per loop", brief(self.host.run("%timeit 1 + 1"))[0][1])
+        self.assertEqual(brief(self.host.run("%%time\na = 1\na + 1"))[-1], plain("2"))
+
+    def test_help(self):
+        self.check("len?", ("stdout", "len(obj, /)\n\nReturn the number of items in a container.\n"))
+        self.host.run("def f():\n  'Doc.'\n  return 5")
+        self.assertIn("return 5", brief(self.host.run("f??"))[0][1])
+        self.check("nothing?", ("stdout", "Object `nothing` not found.\n"))
+
+    def test_pip_is_this_pythons(self):
+        expected = brief(
+            self.host.run("import sys, subprocess\nsubprocess.run([sys.executable, '-m', 'pip', '--version']); None")
+        )
+        self.assertEqual(brief(self.host.run("%pip --version")), expected)
+
+    def test_an_unknown_magic_says_what_there_is(self):
+        ((kind, name, text),) = brief(self.host.run("%frobnicate 1"))
+        self.assertEqual((kind, name), ("error", "NameError"))
+        self.assertIn("%cd %env", text)
+        self.assertIn("%%bash", brief(self.host.run("%%frobnicate\nx"))[0][2])
+
+    def test_an_error_in_a_cell_with_magics_has_the_right_line(self):
+        events = self.host.run("!true\nx = 1\n1/0")
+        self.assertEqual(events[-2]["line"], 3)
+        self.assertIn("    1/0", events[-2]["traceback"])
+
+    def test_python_that_looks_like_a_magic_stays_python(self):
+        self.check('s = """\n%d items\n!ls\n"""\nn = (7\n% 3)\n!echo mixed\nn, s', ("stdout", "mixed\n"),
+                   plain("(1, '\\n%d items\\n!ls\\n')"))  # fmt: skip
+
+    def test_an_ordinary_syntax_error_stays_one(self):
+        self.assertEqual(brief(self.host.run("print('100%'"))[-1][1], "SyntaxError")
+
+    def test_exported_notebooks_run(self):
+        self.check("get_ipython().system('echo hi')", ("stdout", "hi\n"))
+        self.check("get_ipython().run_line_magic('matplotlib', 'inline')")
+
+
+if __name__ == "__main__":
+    unittest.main()

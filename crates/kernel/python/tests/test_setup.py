@@ -1,0 +1,216 @@
+"""`configure` and the prelude."""
+
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from host import FOLDER, RunnerTest, brief, plain
+
+
+class Folder(RunnerTest):
+    def setUp(self):
+        self.folder = os.path.realpath(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def file(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+
+class Configure(Folder):
+    env = {"CW_OLD": "1"}
+
+    def test_folder_environment_and_path(self):
+        self.file("lib/cw_lib.py", "x = 1")
+        self.configure = {
+            "cwd": self.folder,
+            "env": {"CW_NEW": "ü", "CW_OLD": None},
+            "path": [os.path.join(self.folder, "lib")],
+        }
+        self.check(
+            "import os, sys, cw_lib\nos.getcwd() == %r, os.environ['CW_NEW'], 'CW_OLD' in os.environ, sys.path[:2]"
+            % self.folder,
+            plain("(True, 'ü', False, [%r, ''])" % os.path.join(self.folder, "lib")),
+        )
+
+    def test_a_folder_that_is_not_there_is_a_warning(self):
+        self.configure = {"cwd": os.path.join(self.folder, "gone")}
+        self.check("1", plain("1"))
+        self.assertIn("the working folder is still", self.configured["warnings"][0])
+
+    def test_modules_run_in_the_namespace_and_failing_ones_are_named(self):
+        good = self.file("good.py", "import os\ndef helper(): return 'helped'\nhere = __file__")
+        bad = self.file("bad.py", "x = 1\n\nundefined_name\n")
+        wrong = self.file("wrong.py", "x = (\n")
+        leaving = self.file("leaving.py", "import sys\nsys.exit(2)")
+        gone = os.path.join(self.folder, "gone.py")
+        paths = {"good": good, "bad": bad, "wrong": wrong, "leaving": leaving, "gone": gone}
+        self.configure = {"modules": [{"name": name, "path": path} for name, path in paths.items()]}
+        self.check("helper(), here == %r, '__file__' in globals()" % good, plain("('helped', True, False)"))
+        warnings = self.configured["warnings"]
+        self.assertEqual(len(warnings), 4)
+        self.assertEqual(
+            warnings[0],
+            "module `bad` was not loaded: NameError: name 'undefined_name' is not defined (%s, line 3)" % bad,
+        )
+        self.assertIn("module `wrong` was not loaded: SyntaxError", warnings[1])
+        self.assertIn("%s, line " % wrong, warnings[1])
+        self.assertIn("module `leaving` was not loaded: SystemExit: 2 (%s, line 2)" % leaving, warnings[2])
+        self.assertIn("module `gone` was not loaded", warnings[3])
+        self.assertEqual(self.host.ask(type="variables", limit=10)["total"], 0)
+
+    def test_a_prelude_of_ones_own_leaks_no_names(self):
+        self.configure = {
+            "prelude": "import os as _os\n__all__ = ['shout']\nlocal = 1\ndef shout(): return _os.name.upper()"
+        }
+        self.check("shout()", plain(repr(os.name.upper())))
+        self.check("[name for name in ('_os', 'local', '__all__') if name in globals()]", plain("[]"))
+
+    def test_limits(self):
+        self.configure = {"limits": {"outputs": 2}}
+        for code in "123":
+            self.host.run(code)
+        self.check("sorted(Out)", plain("[2, 3]"))
+
+
+class Prelude(Folder):
+    configure = {"prelude": True}
+
+    def test_env(self):
+        self.check("env('CW_X'), env('CW_X', 5), env('CW_X'), env()['CW_X']", plain("(None, '5', '5', '5')"))
+
+    def test_read_and_write(self):
+        path = os.path.join(self.folder, "deep", "file.txt")
+        self.check("write(%r, 'a\\r\\nb\\nc\\n')" % path, plain(repr(path)))
+        self.check(
+            "read(%r), read(%r, 2, 1), read(%r, offset=3)" % (path, path, path),
+            plain("('a\\r\\nb\\nc\\n', 'b\\n', 'c\\n')"),
+        )
+        self.check("write(%r, b'\\xff'); read(%r)" % (path, path), plain("'\ufffd'"))
+
+    def test_bash(self):
+        self.check("r = bash('echo out; echo err >&2; exit 3')\nr.text, r.exit_code, bool(r), str(r)",
+                   ("stdout", "out\nerr\n"), plain("('out\\nerr\\n', 3, False, 'out\\nerr\\n')"))  # fmt: skip
+        self.check("bash('pwd', cwd=%r)" % self.folder, ("stdout", self.folder + "\n"),
+                   plain("<bash: exit code 0, %d characters>" % (len(self.folder) + 1)))  # fmt: skip
+        self.check("bash('cat').exit_code", plain("0"))
+        self.check("bash(\"printf '\\\\xff\\\\xc3'\").text", ("stdout", "\ufffd\ufffd"), plain("'\ufffd\ufffd'"))
+
+    def test_bash_output_is_seen_while_it_runs(self):
+        host = self.host
+        cell = host.start("bash('echo early; sleep 600')")
+        host.wait_for_text("early\n")
+        host.interrupt()
+        self.assertEqual(host.finish(cell)[-1]["status"], "interrupted")
+
+    def test_bash_that_takes_too_long_is_ended_with_its_children(self):
+        events = brief(self.host.run("bash('echo $$; sleep 613 & sleep 614; true', timeout=0.3)"))
+        self.assertEqual(events[-1][:2], ("error", "TimeoutError"))
+        self.assertIn("0.3 seconds", events[-1][2])
+        running = subprocess.run(["ps", "-A", "-o", "args="], stdout=subprocess.PIPE).stdout.decode()
+        self.assertNotIn("sleep 613", running)
+        self.assertNotIn("sleep 614", running)
+
+    def test_bash_uses_the_snapshot(self):
+        snapshot = self.file("snapshot.sh", "greet() { echo hello $1; }\nalias_dir=/tmp\n")
+        self.env = {"CELLWRIGHT_SHELL_SNAPSHOT": snapshot}
+        self.check(
+            'bash(\'greet "$USER_NAME you" && echo "$alias_dir"\').exit_code',
+            ("stdout", "hello you\n/tmp\n"),
+            plain("0"),
+        )
+
+    def test_output_reads_artifacts_whole(self):
+        self.file("artifacts/7.log", "x" * 100000)
+        self.env = {"PI_ARTIFACTS_DIR": os.path.join(self.folder, "artifacts")}
+        self.check(
+            "len(output(7)), len(output('artifact://7')), len(output('7.log'))", plain("(100000, 100000, 100000)")
+        )
+        self.assertEqual(brief(self.host.run("output(8)"))[0][1], "FileNotFoundError")
+
+    def test_without_a_session_the_helpers_say_what_is_missing(self):
+        self.env = {name: "" for name in os.environ if name.startswith(("CELLWRIGHT_", "PI_"))}
+        self.assertIn("CELLWRIGHT_ARTIFACTS_DIR", brief(self.host.run("output(1)"))[0][2])
+        self.assertIn("CELLWRIGHT_TOOL_BRIDGE_URL", brief(self.host.run("tool.read(path='x')"))[0][2])
+
+    def test_the_prelude_runs_in_any_kernel(self):
+        with open(os.path.join(FOLDER, "cellwright_runner", "prelude.py"), encoding="utf-8") as file:
+            names = {"__name__": "elsewhere"}
+            exec(file.read(), names)
+        self.assertEqual(names["env"]("PATH"), os.environ["PATH"])
+
+
+class Bridge(RunnerTest):
+    configure = {"prelude": True}
+
+    def setUp(self):
+        self.requests = requests = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                requests.append((self.path, self.headers["Authorization"], body))
+                status, answer = {
+                    "big": (200, {"ok": True, "value": "x" * 1_000_000}),
+                    "typed": (200, {"ok": True, "value": {"n": 1, "list": [None, 1.5]}}),
+                    "fails": (200, {"ok": False, "error": "no such file"}),
+                    "forbidden": (403, {"ok": False, "error": "not allowed"}),
+                }.get(body["name"], (404, None))
+                data = json.dumps(answer).encode() if answer else b"not found"
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        # A proxy that would swallow the call.
+        proxy = "http://127.0.0.1:9"
+        self.env = {
+            "PI_TOOL_BRIDGE_URL": "http://127.0.0.1:1",
+            "CELLWRIGHT_TOOL_BRIDGE_URL": "http://127.0.0.1:%d/" % server.server_port,
+            "CELLWRIGHT_TOOL_BRIDGE_TOKEN": "secret",
+            "PI_TOOL_BRIDGE_SESSION": "s1",
+            "http_proxy": proxy,
+            "HTTP_PROXY": proxy,
+            "all_proxy": proxy,
+            "no_proxy": "",
+        }
+
+    def test_results_are_typed_and_whole(self):
+        self.check("tool.typed(path='a', lines=[1])", plain("{'n': 1, 'list': [None, 1.5]}"))
+        self.assertEqual(
+            self.requests,
+            [("/v1/tool", "Bearer secret", {"session": "s1", "name": "typed", "args": {"path": "a", "lines": [1]}})],
+        )
+        self.check("len(tool.big())", plain("1000000"))
+        self.check("tool('typed')['n']", plain("1"))
+
+    def test_failures_are_told(self):
+        for name, message in (
+            ("fails", "tool.fails(): no such file"),
+            ("forbidden", "tool.forbidden(): not allowed"),
+            ("gone", "tool.gone(): the bridge answered 404 Not Found"),
+        ):
+            with self.subTest(name):
+                self.check("tool.%s()" % name, ("error", "ToolError", message))
+
+    def test_the_object_is_shown_plainly(self):
+        self.check("tool", plain("<tools of this session: tool.<name>(**arguments)>"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,384 @@
+//! A kernel's side of the driver's requests in Jupyter's messages, over whichever wire they travel.
+//!
+//! Messages say which request caused them. What another client caused is that client's; what no cell of ours
+//! that runs now caused is background output. Comms (widgets) have nobody to talk to here and are dropped.
+
+mod cell;
+mod setup;
+
+use std::collections::{HashMap, VecDeque};
+
+use cellwright_jupyter::content::{
+    ClearOutput, CommClose, CommMsg, CommOpen, CompleteReply, CompleteRequest, Content, DisplayData,
+    ErrorOutput, ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply,
+    InputRequest, InspectReply, InspectRequest, InterruptReply, InterruptRequest, KernelInfoReply,
+    KernelInfoRequest, ReplyStatus, ShutdownRequest, Status, Stream as StreamContent, StreamName,
+    UpdateDisplayData,
+};
+use cellwright_jupyter::{Channel, Json, Message, Session, StreamPieces};
+use serde_json::Value;
+
+pub(crate) use setup::prepare;
+
+use crate::event::{Answer, Event, MimeBundle, Output, Stream};
+use crate::request::{Completions, Question, Reply, Variables};
+use crate::transport::{CellId, Incoming, QuestionId, Request, Step, StopFailed};
+use cell::{Current, Raised};
+
+/// What is wrong with a message's content.
+type Unreadable = Box<dyn std::error::Error>;
+
+/// What was said and what it meant. Feed it messages, take what they mean.
+#[derive(Default)]
+pub(crate) struct Conversation {
+    cell: Option<Current>,
+    /// Requests that are not cells, by message id.
+    asked: HashMap<String, Asked>,
+    ready: VecDeque<Incoming>,
+    /// A text that is unescaped as it is taken: a print of 100 MB is never there twice.
+    text: Option<(Option<CellId>, Stream, StreamPieces)>,
+    gone: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    Complete(QuestionId),
+    Inspect(QuestionId),
+    Variables(QuestionId),
+    Ping(QuestionId),
+    Interrupt,
+    /// Sent after a break in the connection: its answer comes after everything the cell had to say.
+    Probe(CellId),
+}
+
+impl Conversation {
+    /// The message for a request; none when there is nothing to say. [`Request::Shutdown`] is the transport's.
+    pub(crate) fn say(&mut self, session: &Session, request: Request) -> Option<(Channel, Message)> {
+        match request {
+            Request::Execute { cell, code, allow_stdin, silent, store_history, title: _ } => {
+                let message = session.message(&ExecuteRequest {
+                    code,
+                    silent,
+                    store_history,
+                    allow_stdin,
+                    stop_on_error: false,
+                    ..ExecuteRequest::default()
+                });
+                self.cell = Some(Current::new(cell, message.header.msg_id(), silent));
+                Some((Channel::Shell, message))
+            }
+            Request::Input { cell, answer } => {
+                let current = self.cell.as_mut().filter(|current| current.id == cell)?;
+                let question = current.input.take()?;
+                let message = session.message(&input_reply(answer)).with_parent(&question);
+                Some((Channel::Stdin, message))
+            }
+            Request::Ask { id, question } => {
+                let (asked, message) = match question {
+                    Question::Complete { code, cursor } => {
+                        let content =
+                            CompleteRequest { code, cursor_pos: cursor, ..CompleteRequest::default() };
+                        (Asked::Complete(id), session.message(&content))
+                    }
+                    Question::Inspect { code, cursor, detail } => {
+                        let content = InspectRequest {
+                            code,
+                            cursor_pos: cursor,
+                            detail_level: detail,
+                            ..InspectRequest::default()
+                        };
+                        (Asked::Inspect(id), session.message(&content))
+                    }
+                    Question::Variables { limit } => {
+                        (Asked::Variables(id), session.message(&setup::list_variables(limit)))
+                    }
+                    Question::Ping => (Asked::Ping(id), session.message(&KernelInfoRequest::default())),
+                };
+                Some((Channel::Shell, self.ask(asked, message)))
+            }
+            Request::Shutdown => Some((Channel::Control, session.message(&ShutdownRequest::default()))),
+        }
+    }
+
+    /// The message that interrupts the running cell.
+    pub(crate) fn interrupt(&mut self, session: &Session) -> (Channel, Message) {
+        let message = session.message(&InterruptRequest::default());
+        (Channel::Control, self.ask(Asked::Interrupt, message))
+    }
+
+    /// A message that wakes a kernel whose event loop sleeps while a cell awaits something: ipykernel notes a signal and
+    /// heeds it only when its loop turns.
+    pub(crate) fn nudge(session: &Session) -> (Channel, Message) {
+        (Channel::Shell, session.message(&KernelInfoRequest::default()))
+    }
+
+    /// Notes that the running cell is interrupted, by message or otherwise.
+    pub(crate) fn interrupting(&mut self) {
+        if let Some(cell) = &mut self.cell {
+            cell.interrupted = true;
+        }
+    }
+
+    /// A question that is answered after the running cell's end, for when that may have been lost.
+    pub(crate) fn probe(&mut self, session: &Session) -> Option<(Channel, Message)> {
+        let cell = self.cell.as_ref()?.id;
+        let message = session.message(&KernelInfoRequest::default());
+        Some((Channel::Shell, self.ask(Asked::Probe(cell), message)))
+    }
+
+    fn ask(&mut self, asked: Asked, message: Message) -> Message {
+        self.asked.insert(message.header.msg_id().to_owned(), asked);
+        message
+    }
+
+    /// Something the session should know.
+    pub(crate) fn warn(&mut self, warning: String) {
+        let cell = self.cell.as_ref().map(|cell| cell.id);
+        self.ready.push_back(Incoming::Event { cell, event: Event::Warning(warning) });
+    }
+
+    /// Events of no cell, to be taken first.
+    pub(crate) fn begin_with(&mut self, events: Vec<Event>) {
+        self.ready.extend(events.into_iter().map(|event| Incoming::Event { cell: None, event }));
+    }
+
+    /// A step of stopping failed after it had begun.
+    pub(crate) fn stop_failed(&mut self, step: Step, why: String) {
+        self.ready.push_back(Incoming::StopFailed(StopFailed { step, why }));
+    }
+
+    /// The kernel is gone. Whether it had begun with a cell it was sent can not be known then: its last words
+    /// may be lost. So it counts as begun.
+    pub(crate) fn bury(&mut self) {
+        self.start();
+        self.cell = None;
+    }
+
+    /// The kernel said that it ends, or will be another one from here on.
+    pub(crate) fn gone(&mut self) -> Option<String> {
+        self.gone.take()
+    }
+
+    /// What comes next, in order; `None` when there is nothing until more is heard.
+    pub(crate) fn next(&mut self) -> Option<Incoming> {
+        if let Some(incoming) = self.ready.pop_front() {
+            return Some(incoming);
+        }
+        let (cell, stream, pieces) = self.text.as_mut()?;
+        let text = pieces.next();
+        let incoming = text.map(|text| Incoming::Event { cell: *cell, event: Event::text(*stream, text) });
+        self.text.take_if(|_| incoming.is_none());
+        incoming
+    }
+
+    /// Takes in a message. To be called when [`Self::next`] has nothing left.
+    pub(crate) fn hear(&mut self, session: &Session, channel: Channel, message: &Message) {
+        if let Err(error) = self.understand(session, channel, message) {
+            let kind = message.header.msg_type();
+            self.warn(format!("a `{kind}` of the kernel could not be read: {}", with_causes(&*error)));
+        }
+    }
+
+    fn understand(
+        &mut self,
+        session: &Session,
+        channel: Channel,
+        message: &Message,
+    ) -> Result<(), Unreadable> {
+        let parent = message.parent.as_ref();
+        let ours = parent.is_none_or(|parent| parent.session() == session.id());
+        let of_cell =
+            parent.is_some_and(|parent| self.cell.as_ref().is_some_and(|cell| cell.sent == parent.msg_id()));
+        match channel {
+            Channel::Iopub if message.header.msg_type() == Status::TYPE => {
+                self.take_status(message.parse::<Status>()?.execution_state, of_cell);
+            }
+            Channel::Iopub if ours => self.take_output(message, of_cell)?,
+            // What others did in the same kernel is theirs to show.
+            Channel::Iopub => {}
+            Channel::Shell if of_cell => self.take_verdict(message.parse()?),
+            Channel::Shell | Channel::Control => {
+                if let Some(asked) = parent.and_then(|parent| self.asked.remove(parent.msg_id())) {
+                    self.take_answer(asked, message)?;
+                }
+            }
+            Channel::Stdin => {
+                if of_cell && message.header.msg_type() == InputRequest::TYPE {
+                    let InputRequest { prompt, password, .. } = message.parse()?;
+                    self.start();
+                    if let Some(cell) = &mut self.cell {
+                        cell.input = Some(message.header.clone());
+                        self.ready.push_back(Incoming::Input { cell: cell.id, prompt, password });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_status(&mut self, state: ExecutionState, of_cell: bool) {
+        match state {
+            ExecutionState::Busy if of_cell => {
+                // One that is not silent says more exactly when it starts.
+                if self.cell.as_ref().is_some_and(|cell| cell.silent) {
+                    self.start();
+                }
+            }
+            ExecutionState::Idle if of_cell => self.take_idle(),
+            // A server's word about a kernel that died. The one it starts in its place knows nothing of ours.
+            ExecutionState::Other(state)
+                if matches!(state.as_str(), "restarting" | "autorestarting" | "dead") =>
+            {
+                self.gone = Some(match state.as_str() {
+                    "dead" => "the kernel died".to_owned(),
+                    _ => "the kernel died and its server started another".to_owned(),
+                });
+            }
+            ExecutionState::Busy
+            | ExecutionState::Idle
+            | ExecutionState::Starting
+            | ExecutionState::Other(_) => {}
+        }
+    }
+
+    fn take_output(&mut self, message: &Message, of_cell: bool) -> Result<(), Unreadable> {
+        let event = match message.header.msg_type() {
+            ExecuteInput::TYPE => {
+                if of_cell {
+                    self.start();
+                }
+                return Ok(());
+            }
+            StreamContent::TYPE => {
+                let pieces = StreamPieces::parse(&message.content)?;
+                let stream = match pieces.name() {
+                    StreamName::Stderr => Stream::Stderr,
+                    StreamName::Stdout | StreamName::Other(_) => Stream::Stdout,
+                };
+                let cell = self.owner(of_cell);
+                self.text = Some((cell, stream, pieces));
+                return Ok(());
+            }
+            DisplayData::TYPE => {
+                let DisplayData { data, metadata, transient, .. } = message.parse()?;
+                let content = MimeBundle { data, metadata };
+                Event::Output(Output::Display { content, display_id: transient.display_id })
+            }
+            UpdateDisplayData::TYPE => {
+                let UpdateDisplayData { data, metadata, transient, .. } = message.parse()?;
+                // Without a name there is nothing to update.
+                let Some(display_id) = transient.display_id else { return Ok(()) };
+                Event::UpdateDisplay { display_id, content: MimeBundle { data, metadata } }
+            }
+            ExecuteResult::TYPE => {
+                let ExecuteResult { execution_count, data, metadata, .. } = message.parse()?;
+                Event::Output(Output::Result {
+                    content: MimeBundle { data, metadata },
+                    count: execution_count,
+                })
+            }
+            ErrorOutput::TYPE => {
+                let ErrorOutput { ename, evalue, traceback, .. } = message.parse()?;
+                if let Some(cell) = self.cell.as_mut().filter(|_| of_cell) {
+                    cell.raised = Raised::Shown;
+                }
+                Event::Output(Output::Error(cell::exception(ename, evalue, &traceback)))
+            }
+            ClearOutput::TYPE => Event::ClearOutput { wait: message.parse::<ClearOutput>()?.wait },
+            kind @ (CommOpen::TYPE | CommMsg::TYPE | CommClose::TYPE) => {
+                tracing::debug!(kind, "dropped: nobody here shows widgets");
+                return Ok(());
+            }
+            kind => {
+                tracing::debug!(kind, "dropped");
+                return Ok(());
+            }
+        };
+        let cell = self.owner(of_cell);
+        self.ready.push_back(Incoming::Event { cell, event });
+        Ok(())
+    }
+
+    /// Whose output it is. One that shows something has started, whether it said so or not.
+    fn owner(&mut self, of_cell: bool) -> Option<CellId> {
+        if !of_cell {
+            return None;
+        }
+        self.start();
+        self.cell.as_ref().map(|cell| cell.id)
+    }
+
+    fn take_answer(&mut self, asked: Asked, message: &Message) -> Result<(), Unreadable> {
+        let (id, reply) = match asked {
+            Asked::Complete(id) => {
+                let CompleteReply { status, matches, cursor_start, cursor_end, .. } = message.parse()?;
+                let completions = Completions { matches, start: cursor_start, end: cursor_end };
+                (id, done(&status).map(|()| Reply::Completions(completions)))
+            }
+            Asked::Inspect(id) => {
+                let InspectReply { status, found, data, metadata, .. } = message.parse()?;
+                let content = found.then_some(MimeBundle { data, metadata });
+                (id, done(&status).map(|()| Reply::Inspection(content)))
+            }
+            Asked::Variables(id) => {
+                let reply: ExecuteReply = message.parse()?;
+                let told = setup::listed_variables(&reply.user_expressions);
+                (id, told.map(|(listed, total)| Reply::Variables(Variables { listed, total })))
+            }
+            Asked::Ping(id) => (id, message.parse::<KernelInfoReply>().map(|_| Ok(Reply::Pong))?),
+            Asked::Interrupt => {
+                let InterruptReply { status, .. } = message.parse()?;
+                if let Err(why) = done(&status) {
+                    self.stop_failed(Step::Interrupt, why);
+                }
+                return Ok(());
+            }
+            Asked::Probe(cell) => {
+                if self.cell.as_ref().is_some_and(|current| current.id == cell) {
+                    self.warn("how the cell ended was lost with the connection".to_owned());
+                    self.ready.push_back(Incoming::Idle(cell));
+                    self.cell = None;
+                }
+                return Ok(());
+            }
+        };
+        self.ready.push_back(Incoming::Answered { id, reply });
+        Ok(())
+    }
+}
+
+fn done(status: &ReplyStatus) -> Result<(), String> {
+    match status {
+        ReplyStatus::Ok => Ok(()),
+        ReplyStatus::Error => Err("it answered with an error".to_owned()),
+        ReplyStatus::Aborted => Err("it did not try".to_owned()),
+        ReplyStatus::Other(status) => Err(format!("it answered `{status}`")),
+    }
+}
+
+fn input_reply(answer: Answer) -> InputReply {
+    match answer {
+        Ok(value) => InputReply { value, ..InputReply::default() },
+        // The protocol has no word for it; ipykernel takes an end-of-transmission for the end of the file.
+        Err(_) => {
+            InputReply { status: ReplyStatus::Error, value: "\u{4}".to_owned(), ..InputReply::default() }
+        }
+    }
+}
+
+/// An error and what led to it, on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// A piece of text as a literal of Python.
+fn literal(text: &str) -> String {
+    // Every string of JSON is one of Python.
+    Value::from(text).to_string()
+}
+
+/// A bundle's value, when it is JSON in text.
+fn json_text(data: &Value) -> Option<Json> {
+    data.get("text/plain")?.as_str().map(|text| Json::from(bytes::Bytes::copy_from_slice(text.as_bytes())))
+}

@@ -1,0 +1,357 @@
+//! The policy of a running kernel, over any transport.
+//!
+//! One task owns the kernel. It runs one cell at a time, in order, and keeps these promises:
+//!
+//! - A cell is over when its reply *and* its idle came, in either order; one that stays out is waited
+//!   for only so long.
+//! - A timeout or a stop interrupts, then terminates, then kills, and the outcome says what became of
+//!   the kernel. An interrupt is sent only once the cell has started, because a kernel between cells
+//!   ignores it.
+//! - Death is noticed at once, also between cells.
+//! - Output of no running cell belongs to the session and is kept as background output.
+//! - A reader that stopped reading holds up the cell, loses nothing and delays no stop.
+
+mod delivery;
+mod running;
+mod stopping;
+
+use std::collections::{HashMap, VecDeque};
+use std::future::{pending, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+pub use stopping::Graces;
+
+use crate::event::{Answer, Event, InputRequest, Output, Status};
+use crate::execution::{Cell, Stdin};
+use crate::mailbox::Mailbox;
+use crate::outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
+use crate::request::{AskError, Question, Reply};
+use crate::transport::{CellId, Incoming, QuestionId, Request, Step, StopFailed, Transport};
+use delivery::made_room;
+use running::{Phase, Running};
+use stopping::Ending;
+
+/// What a handle asks of the driver.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Execute { cell: Cell, mailbox: Arc<Mailbox<Finished>> },
+    Interrupt { answer: oneshot::Sender<Result<(), StopFailed>> },
+    Ask { question: Question, answer: oneshot::Sender<Result<Reply, AskError>> },
+    Shutdown,
+}
+
+pub(crate) struct Driver<T> {
+    transport: T,
+    graces: Graces,
+    commands: mpsc::Receiver<Command>,
+    background: Arc<Mailbox<Exit>>,
+    exit: watch::Sender<Option<Exit>>,
+    running: Option<Running>,
+    waiting: VecDeque<Waiting>,
+    questions: HashMap<QuestionId, oneshot::Sender<Result<Reply, AskError>>>,
+    ending: Option<Ending>,
+    last_id: u64,
+}
+
+struct Waiting {
+    cell: Cell,
+    mailbox: Arc<Mailbox<Finished>>,
+}
+
+/// What the driver woke up for.
+enum Wake {
+    Command(Option<Command>),
+    Stop,
+    Deadline,
+    Answer(Answer),
+    Room,
+    Incoming(Incoming),
+}
+
+impl<T: Transport> Driver<T> {
+    pub(crate) fn new(
+        transport: T,
+        graces: Graces,
+        commands: mpsc::Receiver<Command>,
+        background: Arc<Mailbox<Exit>>,
+        exit: watch::Sender<Option<Exit>>,
+    ) -> Self {
+        Self {
+            transport,
+            graces,
+            commands,
+            background,
+            exit,
+            running: None,
+            waiting: VecDeque::new(),
+            questions: HashMap::new(),
+            ending: None,
+            last_id: 0,
+        }
+    }
+
+    /// Serves the kernel until it has ended or nobody holds its handle.
+    pub(crate) async fn run(mut self) {
+        let exit = loop {
+            match self.wake().await {
+                Wake::Command(Some(command)) => self.obey(command),
+                Wake::Command(None) => {
+                    self.abandon();
+                    break Exit::Lost("the kernel was dropped".into());
+                }
+                Wake::Stop => self.stop_cells(),
+                Wake::Deadline => {
+                    if let Some(exit) = self.pass_deadlines() {
+                        break exit;
+                    }
+                }
+                Wake::Answer(answer) => self.answer_input(answer),
+                Wake::Room => {}
+                Wake::Incoming(Incoming::Closed(exit)) => break exit,
+                Wake::Incoming(incoming) => {
+                    self.take(incoming);
+                    // What came with it needs no other wake-up: a short cell says all it has to say at once.
+                    while self.full_mailbox().is_none()
+                        && let Some(incoming) = self.transport.try_recv()
+                    {
+                        self.take(incoming);
+                    }
+                }
+            }
+            self.start_next();
+        };
+        self.bury(exit).await;
+    }
+
+    /// Nobody holds the kernel any more: it dies with the transport.
+    fn abandon(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.phase = Phase::Ending { reason: StopReason::Shutdown };
+        }
+        for waiting in self.waiting.drain(..) {
+            waiting.mailbox.close(running::shut_down());
+        }
+    }
+
+    async fn wake(&mut self) -> Wake {
+        let full = self.full_mailbox();
+        let deadline = self.next_deadline();
+        let Self { transport, commands, running, waiting, background, .. } = self;
+        let mailbox = running.as_ref().map(|running| Arc::clone(&running.mailbox));
+        let (stop, input) = match running {
+            Some(Running { stop, input, phase: Phase::Running { .. }, .. }) => (Some(&*stop), input.as_mut()),
+            Some(Running { input, .. }) => (None, input.as_mut()),
+            None => (None, None),
+        };
+        tokio::select! {
+            // Stopping beats output: a cell that prints without end must not delay its own end.
+            biased;
+            command = commands.recv() => Wake::Command(command),
+            () = cancelled(stop) => Wake::Stop,
+            () = any_cancelled(waiting), if !waiting.is_empty() => Wake::Stop,
+            () = passed(deadline) => Wake::Deadline,
+            answer = answered(input) => Wake::Answer(answer),
+            () = made_room(full.as_ref()), if full.is_some() => Wake::Room,
+            incoming = transport.recv(), if full.is_none() => Wake::Incoming(incoming),
+            // Reached when there is nothing to do: what was said so far is what can be read now.
+            () = announced(mailbox.as_deref(), background) => unreachable!("it only looks"),
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Execute { mailbox, .. } if self.ending.is_some() => mailbox.close(running::shut_down()),
+            Command::Execute { cell, mailbox } => self.waiting.push_back(Waiting { cell, mailbox }),
+            Command::Interrupt { answer } => {
+                let result = match &mut self.running {
+                    Some(running) if running.started => self.transport.stop(Step::Interrupt),
+                    Some(running) => {
+                        running.interrupt_at_start = true;
+                        Ok(())
+                    }
+                    None => Ok(()),
+                };
+                drop(answer.send(result)); // whoever asked may have gone
+            }
+            Command::Ask { question, answer } => {
+                let id = QuestionId(self.new_id());
+                self.questions.insert(id, answer);
+                self.transport.send(Request::Ask { id, question });
+            }
+            Command::Shutdown => self.shut_down(),
+        }
+    }
+
+    /// Sends the next cell that still has a caller.
+    fn start_next(&mut self) {
+        while self.running.is_none()
+            && self.ending.is_none()
+            && let Some(Waiting { cell, mailbox }) = self.waiting.pop_front()
+        {
+            if cell.stop.is_cancelled() {
+                mailbox.close(running::cancelled_in_the_queue());
+                continue;
+            }
+            let id = CellId(self.new_id());
+            self.transport.send(Request::Execute {
+                cell: id,
+                code: cell.code,
+                allow_stdin: cell.stdin == Stdin::Forwarded,
+                silent: cell.silent,
+                store_history: cell.store_history,
+                title: cell.title,
+            });
+            self.running = Some(Running::new(id, mailbox, cell.stop, cell.timeout));
+        }
+    }
+
+    fn take(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Started(id) => {
+                if let Some(running) = self.running.as_mut().filter(|running| running.id == id) {
+                    running.started = true;
+                    let interrupt = running.interrupt_at_start;
+                    self.deliver(Event::Status(Status::Started));
+                    if interrupt {
+                        self.interrupt_if_started();
+                    }
+                }
+            }
+            Incoming::Event { cell, event } => match &mut self.running {
+                Some(running) if Some(running.id) == cell => {
+                    if let Event::Output(Output::Error(exception)) = &event {
+                        running.exception = Some(exception.clone());
+                    }
+                    self.deliver(event);
+                }
+                Some(_) | None => self.put_aside(event),
+            },
+            Incoming::Input { cell, prompt, password } => match &mut self.running {
+                Some(running) if running.id == cell => {
+                    let (answer, input) = oneshot::channel();
+                    running.input = Some(input);
+                    self.deliver(Event::InputRequest(InputRequest { prompt, password, answer }));
+                }
+                Some(_) | None => {
+                    let answer = Err("the cell that asks is over".into());
+                    self.transport.send(Request::Input { cell, answer });
+                }
+            },
+            Incoming::Replied { cell, verdict, count } => {
+                self.settle(cell, |running| running.reply = Some((verdict, count)));
+            }
+            Incoming::Idle(cell) => self.settle(cell, |running| running.idle = true),
+            Incoming::Answered { id, reply } => {
+                if let Some(answer) = self.questions.remove(&id) {
+                    drop(answer.send(reply.map_err(AskError::Failed))); // whoever asked may have gone
+                }
+            }
+            Incoming::StopFailed(failed) => self.take_failure(&failed),
+            Incoming::Closed(_) => unreachable!("the loop ends with it"),
+        }
+    }
+
+    fn answer_input(&mut self, answer: Answer) {
+        if let Some(running) = &mut self.running {
+            running.input = None;
+            self.transport.send(Request::Input { cell: running.id, answer });
+        }
+    }
+
+    /// Half of a cell's end has come.
+    fn settle(&mut self, cell: CellId, half: impl FnOnce(&mut Running)) {
+        let Some(running) = self.running.as_mut().filter(|running| running.id == cell) else { return };
+        half(running);
+        if running.reply.is_some() && running.idle {
+            self.finish();
+        } else {
+            running.settled_by = Some(Instant::now() + self.graces.settle);
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(running) = self.running.take() {
+            let kernel = if self.ending.is_some() { Fate::Killed } else { Fate::Survived };
+            self.close(&running.mailbox, running.finished(kernel));
+        }
+    }
+
+    /// Tells everyone who waits that the kernel has ended, and everyone who comes later.
+    async fn bury(mut self, exit: Exit) {
+        if let Some(running) = self.running.take() {
+            self.close(&running.mailbox, running.buried(&exit));
+        }
+        let died = Finished {
+            outcome: Outcome::Died(Death { exit: exit.clone(), started: false }),
+            execution_count: None,
+        };
+        for waiting in self.waiting.drain(..) {
+            waiting.mailbox.close(died.clone());
+        }
+        for (_, answer) in self.questions.drain() {
+            drop(answer.send(Err(AskError::Died(exit.clone())))); // whoever asked may have gone
+        }
+        let Self { transport, mut commands, background, exit: told, .. } = self;
+        drop(transport);
+        background.close(exit.clone());
+        told.send_replace(Some(exit.clone()));
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Execute { mailbox, .. } => mailbox.close(died.clone()),
+                Command::Interrupt { answer } => drop(answer.send(Ok(()))),
+                Command::Ask { answer, .. } => drop(answer.send(Err(AskError::Died(exit.clone())))),
+                Command::Shutdown => {}
+            }
+        }
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+/// Wakes the readers of what was pushed, whenever it is polled; never ready.
+async fn announced(cell: Option<&Mailbox<Finished>>, background: &Mailbox<Exit>) {
+    poll_fn(|_| -> Poll<()> {
+        cell.into_iter().for_each(Mailbox::announce);
+        background.announce();
+        Poll::Pending
+    })
+    .await;
+}
+
+async fn cancelled(stop: Option<&CancellationToken>) {
+    match stop {
+        Some(stop) => stop.cancelled().await,
+        None => pending().await,
+    }
+}
+
+async fn any_cancelled(waiting: &VecDeque<Waiting>) {
+    let mut stops: Vec<_> = waiting.iter().map(|waiting| Box::pin(waiting.cell.stop.cancelled())).collect();
+    poll_fn(|context| {
+        let any = stops.iter_mut().any(|stop| stop.as_mut().poll(context).is_ready());
+        if any { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+async fn answered(input: Option<&mut oneshot::Receiver<Answer>>) -> Answer {
+    match input {
+        Some(input) => input.await.unwrap_or_else(|_| Err("nobody answers".into())),
+        None => pending().await,
+    }
+}

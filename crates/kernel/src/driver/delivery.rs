@@ -1,0 +1,87 @@
+//! Who gets an event, and who is too full for more.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use super::Driver;
+use super::running::{Phase, Running};
+use super::stopping::{Ending, Then};
+use crate::event::Event;
+use crate::mailbox::{Mailbox, Reader};
+use crate::outcome::{Exit, Finished};
+use crate::transport::Transport;
+
+/// How much may wait for a reader before the kernel is held up.
+const ROOM: usize = 1 << 20;
+
+/// How much more is taken in while a cell is being stopped: enough for a cell that obeys to say its
+/// last words, and a bound for one that goes on printing until it is killed.
+const ROOM_TO_STOP: usize = 8 << 20;
+
+impl<T: Transport> Driver<T> {
+    /// Hands an event of the running cell to whoever reads it.
+    pub(super) fn deliver(&self, event: Event) {
+        let Some(running) = &self.running else { return self.put_aside(event) };
+        match running.mailbox.reader() {
+            Reader::Present => running.mailbox.push(event),
+            Reader::Gone => {}
+            Reader::Detached => {
+                running.mailbox.take_all().into_iter().for_each(|unread| self.put_aside(unread));
+                self.put_aside(event);
+            }
+        }
+    }
+
+    /// Keeps an event that belongs to no cell for the session.
+    pub(super) fn put_aside(&self, event: Event) {
+        match self.background.reader() {
+            Reader::Present => self.background.push(event),
+            Reader::Gone | Reader::Detached => {}
+        }
+    }
+
+    pub(super) fn close(&self, mailbox: &Mailbox<Finished>, finished: Finished) {
+        if mailbox.reader() == Reader::Detached {
+            mailbox.take_all().into_iter().for_each(|unread| self.put_aside(unread));
+        }
+        mailbox.close(finished);
+    }
+
+    /// Whom the kernel has to wait for.
+    pub(super) fn full_mailbox(&self) -> Option<Full> {
+        if let Some(Ending { then: Then::GiveUp, .. }) = self.ending {
+            return None; // it is killed: what is left is what its pipes hold
+        }
+        let room = match &self.running {
+            Some(Running { phase: Phase::Interrupting { .. } | Phase::Ending { .. }, .. }) => {
+                ROOM + ROOM_TO_STOP
+            }
+            Some(Running { phase: Phase::Running { .. }, .. }) | None => ROOM,
+        };
+        match &self.running {
+            Some(running) if running.mailbox.reader() == Reader::Present => {
+                (running.mailbox.weight() >= room).then(|| Full::Cell(Arc::clone(&running.mailbox)))
+            }
+            // Background output that waits to be read must not keep a cell from starting.
+            Some(running) if !running.started => None,
+            Some(_) | None => {
+                (self.background.weight() >= room).then(|| Full::Background(Arc::clone(&self.background)))
+            }
+        }
+    }
+}
+
+/// Someone the kernel has to wait for.
+pub(super) enum Full {
+    Cell(Arc<Mailbox<Finished>>),
+    Background(Arc<Mailbox<Exit>>),
+}
+
+/// Waits until its reader took something or left. Cancel-safe.
+pub(super) async fn made_room(full: Option<&Full>) {
+    match full {
+        Some(Full::Cell(mailbox)) => mailbox.made_room().await,
+        Some(Full::Background(mailbox)) => mailbox.made_room().await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,128 @@
+//! The cell that runs, and how it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{Answer, Exception};
+use crate::mailbox::Mailbox;
+use crate::outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
+use crate::transport::{CellId, Verdict};
+
+/// The cell that was sent to the kernel.
+pub(super) struct Running {
+    pub(super) id: CellId,
+    pub(super) mailbox: Arc<Mailbox<Finished>>,
+    pub(super) stop: CancellationToken,
+    pub(super) timeout: Option<Duration>,
+    pub(super) started: bool,
+    /// An interrupt was asked for before the cell had started.
+    pub(super) interrupt_at_start: bool,
+    pub(super) phase: Phase,
+    pub(super) exception: Option<Exception>,
+    pub(super) reply: Option<(Verdict, Option<u64>)>,
+    pub(super) idle: bool,
+    /// When half of the end has come: until when the other half is waited for.
+    pub(super) settled_by: Option<Instant>,
+    pub(super) input: Option<oneshot::Receiver<Answer>>,
+}
+
+/// How far the stopping of a cell has come.
+#[derive(Clone, Copy)]
+pub(super) enum Phase {
+    Running {
+        deadline: Option<Instant>,
+    },
+    /// At `again` the interrupt is repeated once: code that swallowed the first may heed the second.
+    Interrupting {
+        reason: StopReason,
+        again: Option<Instant>,
+        until: Instant,
+    },
+    Ending {
+        reason: StopReason,
+    },
+}
+
+impl Running {
+    pub(super) fn new(
+        id: CellId,
+        mailbox: Arc<Mailbox<Finished>>,
+        stop: CancellationToken,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let timeout = timeout.filter(|timeout| !timeout.is_zero());
+        // A deadline past the end of time is none.
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        Self {
+            id,
+            mailbox,
+            stop,
+            timeout,
+            started: false,
+            interrupt_at_start: false,
+            phase: Phase::Running { deadline },
+            exception: None,
+            reply: None,
+            idle: false,
+            settled_by: None,
+            input: None,
+        }
+    }
+
+    /// How the cell ended, by what the kernel said of it.
+    pub(super) fn finished(&self, kernel: Fate) -> Finished {
+        let (verdict, execution_count) = match self.reply {
+            Some((verdict, count)) => (verdict, count),
+            // Only the idle came: the cell is over, and an exception would have been shown.
+            None if self.exception.is_some() => (Verdict::Error, None),
+            None => (Verdict::Ok, None),
+        };
+        let outcome = match (verdict, self.phase) {
+            (_, Phase::Ending { reason })
+            | (Verdict::Error | Verdict::Interrupted, Phase::Interrupting { reason, .. }) => {
+                Outcome::Stopped { reason, kernel }
+            }
+            (Verdict::Interrupted, Phase::Running { .. }) => {
+                Outcome::Stopped { reason: StopReason::Interrupted, kernel }
+            }
+            (Verdict::Ok, Phase::Running { .. } | Phase::Interrupting { .. }) => Outcome::Completed,
+            (Verdict::Error, Phase::Running { .. }) => {
+                Outcome::Raised(self.exception.clone().unwrap_or_default())
+            }
+        };
+        Finished { outcome, execution_count }
+    }
+
+    /// How the cell ended when the kernel did.
+    pub(super) fn buried(&self, exit: &Exit) -> Finished {
+        let kernel = match exit {
+            Exit::Process(_) | Exit::Lost(_) => Fate::Killed,
+            Exit::Left(_) => Fate::Left,
+        };
+        let outcome = match self.phase {
+            // It had replied: what it did is done.
+            _ if self.reply.is_some() => return self.finished(kernel),
+            Phase::Running { .. } => Outcome::Died(Death { exit: exit.clone(), started: self.started }),
+            Phase::Interrupting { reason, .. } | Phase::Ending { reason } => {
+                Outcome::Stopped { reason, kernel }
+            }
+        };
+        Finished { outcome, execution_count: None }
+    }
+}
+
+/// The end of a cell that was not run because the kernel was shut down.
+pub(super) fn shut_down() -> Finished {
+    let outcome = Outcome::Stopped { reason: StopReason::Shutdown, kernel: Fate::Killed };
+    Finished { outcome, execution_count: None }
+}
+
+/// The end of a cell whose caller did not wait for its turn.
+pub(super) fn cancelled_in_the_queue() -> Finished {
+    let outcome = Outcome::Stopped { reason: StopReason::Cancelled, kernel: Fate::Survived };
+    Finished { outcome, execution_count: None }
+}

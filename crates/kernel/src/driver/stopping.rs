@@ -1,0 +1,175 @@
+//! From polite to firm: the steps of stopping a cell and of ending a kernel.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Driver;
+use super::running::{self, Phase, Running};
+use crate::event::{Event, Status};
+use crate::outcome::{Exit, StopReason};
+use crate::transport::{Request, Step, StopFailed, Transport};
+
+/// How long each step may take before the next one follows.
+#[derive(Clone, Copy, Debug)]
+pub struct Graces {
+    /// For a cell to end after an interrupt.
+    pub interrupt: Duration,
+    /// For a kernel to leave after it was asked to.
+    pub shutdown: Duration,
+    /// For a kernel to end after it was told to.
+    pub terminate: Duration,
+    /// For the system to end a kernel that was killed.
+    pub kill: Duration,
+    /// For the idle after the reply, or the reply after the idle.
+    pub settle: Duration,
+}
+
+impl Default for Graces {
+    fn default() -> Self {
+        Self {
+            interrupt: Duration::from_secs(5),
+            shutdown: Duration::from_secs(2),
+            terminate: Duration::from_secs(1),
+            kill: Duration::from_secs(5),
+            settle: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How far the ending of the kernel has come; what is to be done at `until`.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    pub(super) then: Then,
+    pub(super) until: Instant,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Then {
+    Terminate,
+    Kill,
+    GiveUp,
+}
+
+impl<T: Transport> Driver<T> {
+    /// Stops the cells whose callers asked for it: one that waits is taken off the queue, and only the
+    /// one that runs is interrupted.
+    pub(super) fn stop_cells(&mut self) {
+        self.waiting.retain(|waiting| {
+            let wanted = !waiting.cell.stop.is_cancelled();
+            if !wanted {
+                waiting.mailbox.close(running::cancelled_in_the_queue());
+            }
+            wanted
+        });
+        if let Some(Running { phase: Phase::Running { .. }, stop, .. }) = &self.running
+            && stop.is_cancelled()
+        {
+            self.begin_stop(StopReason::Cancelled);
+        }
+    }
+
+    fn begin_stop(&mut self, reason: StopReason) {
+        let now = Instant::now();
+        let (again, until) = (Some(now + self.graces.interrupt / 2), now + self.graces.interrupt);
+        if let Some(running) = &mut self.running {
+            running.phase = Phase::Interrupting { reason, again, until };
+            running.interrupt_at_start = !running.started;
+            self.deliver(Event::Status(Status::Stopping(reason)));
+            self.interrupt_if_started();
+        }
+    }
+
+    pub(super) fn interrupt_if_started(&mut self) {
+        if self.running.as_ref().is_some_and(|running| running.started)
+            && let Err(failed) = self.transport.stop(Step::Interrupt)
+        {
+            self.take_failure(&failed);
+        }
+    }
+
+    /// A kernel that can not be interrupted is not worth the grace.
+    pub(super) fn take_failure(&mut self, failed: &StopFailed) {
+        self.deliver(Event::Warning(failed.to_string()));
+        if let Some(Running { phase: Phase::Interrupting { reason, .. }, .. }) = self.running
+            && failed.step == Step::Interrupt
+        {
+            self.end_kernel(reason);
+        }
+    }
+
+    fn end_kernel(&mut self, reason: StopReason) {
+        if let Some(running) = &mut self.running {
+            running.phase = Phase::Ending { reason };
+        }
+        self.escalate(Then::Terminate);
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        for waiting in self.waiting.drain(..) {
+            waiting.mailbox.close(running::shut_down());
+        }
+        self.transport.send(Request::Shutdown);
+        let mut grace = self.graces.shutdown;
+        if self.running.is_some() {
+            grace += self.graces.interrupt;
+        }
+        self.ending = Some(Ending { then: Then::Terminate, until: Instant::now() + grace });
+        if let Some(Running { phase: Phase::Running { .. }, .. }) = self.running {
+            self.begin_stop(StopReason::Shutdown);
+        }
+    }
+
+    /// Takes one step towards the kernel's end. `Some` when there is none left to take.
+    fn escalate(&mut self, then: Then) -> Option<Exit> {
+        let (step, next, grace) = match then {
+            Then::Terminate => (Step::Terminate, Then::Kill, self.graces.terminate),
+            Then::Kill => (Step::Kill, Then::GiveUp, self.graces.kill),
+            Then::GiveUp => return Some(Exit::Lost("the kernel was killed and does not end".into())),
+        };
+        let taken = self.transport.stop(step);
+        // A step that failed leaves nothing to wait for.
+        let grace = if taken.is_ok() { grace } else { Duration::ZERO };
+        self.ending = Some(Ending { then: next, until: Instant::now() + grace });
+        None
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let running = self.running.as_ref().map(|running| {
+            let phase = match running.phase {
+                Phase::Running { deadline } => deadline,
+                Phase::Interrupting { again, until, .. } => again.or(Some(until)),
+                Phase::Ending { .. } => None,
+            };
+            [phase, running.settled_by].into_iter().flatten().min()
+        });
+        [running.flatten(), self.ending.map(|ending| ending.until)].into_iter().flatten().min()
+    }
+
+    /// Does what is due. `Some` when the kernel is given up.
+    pub(super) fn pass_deadlines(&mut self) -> Option<Exit> {
+        let now = Instant::now();
+        if let Some(running) = &mut self.running {
+            let timeout = running.timeout;
+            match running.phase {
+                _ if running.settled_by.is_some_and(|by| by <= now) => self.finish(),
+                Phase::Running { deadline: Some(deadline) } if deadline <= now => {
+                    self.begin_stop(StopReason::TimedOut(timeout.unwrap_or_default()));
+                }
+                Phase::Interrupting { reason, until, .. } if until <= now => self.end_kernel(reason),
+                Phase::Interrupting { reason, again: Some(again), until } if again <= now => {
+                    running.phase = Phase::Interrupting { reason, again: None, until };
+                    self.interrupt_if_started();
+                }
+                Phase::Running { .. } | Phase::Interrupting { .. } | Phase::Ending { .. } => {}
+            }
+        }
+        match self.ending {
+            Some(Ending { then, until }) if until <= now => self.escalate(then),
+            Some(_) | None => None,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Kernels behind a Jupyter Kernel Gateway, Jupyter Server or Enterprise Gateway.
+//!
+//! A kernel is made and ended by REST and talks through a websocket. A connection that breaks is made again under the
+//! same session, for which servers keep what was missed; what may be missing all the same is told.
+
+mod launch;
+mod link;
+mod lock;
+mod rest;
+mod seen;
+mod shared;
+mod socket;
+
+use std::sync::Arc;
+
+use cellwright_jupyter::{Channel, Message, Session};
+use tokio::task::JoinSet;
+
+pub use launch::{Launch, Launched};
+pub use rest::{Address, GatewayError, InvalidAddress};
+pub use shared::{Shared, SharedError, Status};
+
+use crate::conversation::Conversation;
+use crate::outcome::Exit;
+use crate::transport::{Incoming, Request, Step, StopFailed, Transport};
+use link::{Link, News};
+use rest::Rest;
+use seen::Seen;
+
+/// Our side of a kernel behind a server. Dropping it ends the kernel.
+struct Gateway {
+    rest: Arc<Rest>,
+    kernel: String,
+    session: Session,
+    link: Link,
+    conversation: Conversation,
+    seen: Seen,
+    /// Requests to the server that are under way.
+    chores: JoinSet<Done>,
+    life: Life,
+    /// The server has ended the kernel.
+    deleted: bool,
+}
+
+enum Life {
+    Alive,
+    /// It was asked to end.
+    Ending,
+    Over(Exit),
+}
+
+/// A request to the server that was answered.
+enum Done {
+    Interrupt(Result<(), GatewayError>),
+    Delete(Step, Result<(), GatewayError>),
+}
+
+impl Gateway {
+    fn new(rest: Arc<Rest>, kernel: String, session: Session, link: Link) -> Self {
+        Self {
+            rest,
+            kernel,
+            session,
+            link,
+            conversation: Conversation::default(),
+            seen: Seen::default(),
+            chores: JoinSet::new(),
+            life: Life::Alive,
+            deleted: false,
+        }
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            Some(done) = self.chores.join_next() => {
+                self.take_done(done.expect("a request to a server does not panic"));
+            }
+            news = self.link.recv() => self.take_news(news),
+        }
+    }
+
+    fn take_news(&mut self, news: News) {
+        match news {
+            News::Message(channel, message) => self.take_message(channel, &message),
+            News::Unreadable(why) => {
+                self.conversation.warn(format!("a message of the server was skipped: {why}"));
+            }
+            News::Restored => {
+                self.seen.expect_a_gap();
+                if let Some(probe) = self.conversation.probe(&self.session) {
+                    self.link.send(probe);
+                }
+            }
+            News::Lost(why) => self.end(why),
+        }
+    }
+
+    fn take_message(&mut self, channel: Channel, message: &Message) {
+        if self.seen.before(message.header.msg_id()) {
+            return;
+        }
+        if let Some(warning) = self.seen.gap() {
+            self.conversation.warn(warning);
+        }
+        self.conversation.hear(&self.session, channel, message);
+        if let Some(limit) = seen::rate_limit(channel, message) {
+            self.conversation.warn(limit);
+        }
+        if let Some(why) = self.conversation.gone() {
+            self.end(why);
+        }
+    }
+
+    fn take_done(&mut self, done: Done) {
+        match done {
+            Done::Interrupt(Ok(())) => self.link.send(Conversation::nudge(&self.session)),
+            Done::Interrupt(Err(error)) => {
+                tracing::debug!(%error, "the server did not interrupt the kernel; asking the kernel itself");
+                let message = self.conversation.interrupt(&self.session);
+                self.link.send(message);
+            }
+            Done::Delete(_, Ok(())) => {
+                self.deleted = true;
+                self.end("the server ended the kernel".to_owned());
+            }
+            Done::Delete(step, Err(error)) => self.conversation.stop_failed(step, error.to_string()),
+        }
+    }
+
+    fn end(&mut self, why: String) {
+        if !matches!(self.life, Life::Over(_)) {
+            self.conversation.bury();
+            self.life = Life::Over(Exit::Lost(why));
+        }
+    }
+
+    fn delete(&mut self, step: Step) {
+        if matches!(self.life, Life::Alive) {
+            self.life = Life::Ending;
+            let (rest, kernel) = (Arc::clone(&self.rest), self.kernel.clone());
+            self.chores.spawn(async move { Done::Delete(step, rest.delete(&kernel).await) });
+        }
+    }
+}
+
+impl Transport for Gateway {
+    fn send(&mut self, request: Request) {
+        if let Request::Shutdown = request {
+            return self.delete(Step::Terminate);
+        }
+        if let Some(message) = self.conversation.say(&self.session, request) {
+            self.link.send(message);
+        }
+    }
+
+    async fn recv(&mut self) -> Incoming {
+        loop {
+            match (self.conversation.next(), &self.life) {
+                (Some(incoming), _) => return incoming,
+                (None, Life::Over(exit)) => return Incoming::Closed(exit.clone()),
+                (None, Life::Alive | Life::Ending) => self.wait().await,
+            }
+        }
+    }
+
+    fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
+        self.conversation.interrupting();
+        match step {
+            Step::Interrupt => {
+                let (rest, kernel) = (Arc::clone(&self.rest), self.kernel.clone());
+                self.chores.spawn(async move { Done::Interrupt(rest.interrupt(&kernel).await) });
+            }
+            Step::Terminate | Step::Kill => self.delete(step),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // Also a kernel whose connection was lost, or that its server has just restarted, would stay for ever.
+        if let (false, Ok(runtime)) = (self.deleted, tokio::runtime::Handle::try_current()) {
+            let (rest, kernel) = (Arc::clone(&self.rest), self.kernel.clone());
+            // Ends by itself: each request has its time.
+            drop(runtime.spawn(async move { rest.delete(&kernel).await }));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Making a kernel on a server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_jupyter::content::{Content, KernelInfoReply, KernelInfoRequest};
+use cellwright_jupyter::{Channel, Session};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::Gateway;
+use super::link::{Link, News};
+use super::rest::{Address, GatewayError, Rest};
+use super::socket::Socket;
+use crate::conversation::prepare;
+use crate::driver::Graces;
+use crate::environment::Variables;
+use crate::execution::Background;
+use crate::kernel::Kernel;
+use crate::outcome::Exit;
+use crate::runner::Setup;
+
+/// How long a server may take to tell what it can start.
+const HEALTH: Duration = Duration::from_secs(10);
+
+/// After a kernel's answer, how long its outputs may take before it is asked again.
+const PROOF: Duration = Duration::from_secs(1);
+
+/// A kernel to be made on a server.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Which server.
+    pub address: Address,
+    /// The name of a kernelspec of the server, or of a language; none for the server's default.
+    pub name: Option<String>,
+    /// The folder cells are to run in, where the server has it.
+    pub cwd: std::path::PathBuf,
+    /// Our environment, of which `KERNEL_*` and the user's name go to the server.
+    pub variables: Variables,
+    /// What the first cell of a Python kernel finds.
+    pub setup: Setup,
+    /// How long it may take until the first cell can run.
+    pub ready_within: Duration,
+    /// How long each step of stopping may take.
+    pub graces: Graces,
+}
+
+/// A kernel that is ready for its first cell.
+#[derive(Debug)]
+pub struct Launched {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// What it says outside its cells.
+    pub background: Background,
+    /// What it says of itself.
+    pub info: KernelInfoReply,
+    /// The server's name for it.
+    pub id: String,
+    /// The name of its kernelspec.
+    pub spec: String,
+}
+
+impl Launch {
+    /// A launch with the usual limits.
+    pub fn new(address: Address, cwd: impl Into<std::path::PathBuf>, variables: Variables) -> Self {
+        Self {
+            address,
+            name: None,
+            cwd: cwd.into(),
+            variables,
+            setup: Setup::default(),
+            ready_within: Duration::from_mins(2),
+            graces: Graces {
+                shutdown: Duration::from_secs(10),
+                terminate: Duration::from_secs(10),
+                ..Graces::default()
+            },
+        }
+    }
+
+    /// Makes the kernel and waits until it is ready for its first cell.
+    pub async fn start(&self) -> Result<Launched, GatewayError> {
+        let deadline = Instant::now() + self.ready_within;
+        let rest = Arc::new(Rest::new(self.address.clone())?);
+        let spec = rest.kernelspecs(HEALTH).await?.choose(self.name.as_deref(), &self.address)?;
+        let id = rest.create(&spec, &self.kernel_variables()).await?;
+        let session = Session::new("cellwright");
+        let opened = Socket::open(&self.address, &id, session.id()).await;
+        let socket = match opened {
+            Ok(socket) => socket,
+            Err(error) => {
+                drop(rest.delete(&id).await); // the first error is the one to tell
+                return Err(error);
+            }
+        };
+        let link = Link::new(Arc::clone(&rest), id.clone(), socket);
+        // From here on its drop ends the kernel.
+        let mut gateway = Gateway::new(rest, id.clone(), session, link);
+        let late = || GatewayError::Timeout { address: self.address.to_string(), limit: self.ready_within };
+        let info = timeout_at(deadline, gateway.ready()).await.map_err(|_| late())??;
+        if info.language_info.name == "python" {
+            let prepared = timeout_at(deadline, prepare(&mut gateway, &self.setup, &self.cwd)).await;
+            let events = prepared.map_err(|_| late())?.map_err(|exit| gateway.failed(&exit))?;
+            gateway.conversation.begin_with(events);
+        }
+        let (kernel, background) = Kernel::start(gateway, self.graces, None);
+        Ok(Launched { kernel, background, info, id, spec })
+    }
+
+    /// What an Enterprise Gateway hands to the kernels it places.
+    fn kernel_variables(&self) -> BTreeMap<String, String> {
+        let text = |name: &str| self.variables.get(std::ffi::OsStr::new(name))?.to_str().map(str::to_owned);
+        let mut env: BTreeMap<_, _> = self
+            .variables
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+            .filter(|(name, _)| name.starts_with("KERNEL_"))
+            .collect();
+        if let Some(user) = text("USER").or_else(|| text("LOGNAME")) {
+            env.entry("KERNEL_USERNAME".to_owned()).or_insert(user);
+        }
+        env
+    }
+}
+
+impl Gateway {
+    /// Waits until the kernel answers and its outputs reach us.
+    async fn ready(&mut self) -> Result<KernelInfoReply, GatewayError> {
+        loop {
+            let question = self.session.message(&KernelInfoRequest::default());
+            let asked = question.header.clone();
+            self.link.send((Channel::Shell, question));
+            let (mut info, mut published) = (None, false);
+            let answered = async {
+                while info.is_none() || !published {
+                    match self.link.recv().await {
+                        News::Message(channel, message) if message.answers(&asked) => {
+                            published |= channel == Channel::Iopub;
+                            if message.header.msg_type() == KernelInfoReply::TYPE {
+                                info = Some(message.parse::<KernelInfoReply>());
+                            }
+                        }
+                        News::Message(..) | News::Unreadable(_) | News::Restored => {}
+                        News::Lost(why) => return Err(why),
+                    }
+                }
+                Ok(())
+            };
+            if let Ok(Err(why)) = timeout(PROOF, answered).await {
+                return Err(self.failed(&Exit::Lost(why)));
+            }
+            if let (Some(info), true) = (info, published) {
+                return info.map_err(|error| self.failed(&Exit::Lost(error.to_string())));
+            }
+        }
+    }
+
+    fn failed(&self, exit: &Exit) -> GatewayError {
+        GatewayError::NotJupyter { address: self.rest.address.to_string(), why: exit.to_string() }
+    }
+}

@@ -1,0 +1,148 @@
+//! The connection to a kernel behind a server, made again when it breaks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_jupyter::{Channel, Message};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, interval_at, sleep, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::rest::{GatewayError, Rest};
+use super::socket::{Arrival, Socket, Way};
+
+/// Messages wait here for a reader that is slow; when it is full nothing more is read from the server.
+const ROOM: usize = 64;
+
+/// How long a server may be out of reach before its kernel counts as lost.
+const AWAY: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often a server is asked for a sign of life, and how long it may go without one.
+const PING: Duration = Duration::from_secs(20);
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// Carries messages both ways. Dropping it disconnects.
+pub(super) struct Link {
+    outgoing: mpsc::UnboundedSender<(Channel, Message)>,
+    news: mpsc::Receiver<News>,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// What the connection brings.
+pub(super) enum News {
+    Message(Channel, Box<Message>),
+    /// Something came that can not be read.
+    Unreadable(String),
+    /// The connection broke, and is there again: what was under way may be lost, or come twice.
+    Restored,
+    /// It broke and can not be made again.
+    Lost(String),
+}
+
+impl Link {
+    pub(super) fn new(rest: Arc<Rest>, kernel: String, socket: Socket) -> Self {
+        // Bounded by what the driver asks for: one cell and its answers at a time.
+        let (outgoing, orders) = mpsc::unbounded_channel();
+        let (teller, news) = mpsc::channel(ROOM);
+        let keeper = Keeper { rest, kernel, way: socket.way.clone(), orders, news: teller };
+        Self { outgoing, news, _task: AbortOnDropHandle::new(tokio::spawn(keeper.keep(socket))) }
+    }
+
+    /// Sends a message, also while the connection is being made again.
+    pub(super) fn send(&self, message: (Channel, Message)) {
+        drop(self.outgoing.send(message)); // a link that is lost has told so
+    }
+
+    /// What comes next. Cancel-safe. After [`News::Lost`] nothing comes.
+    pub(super) async fn recv(&mut self) -> News {
+        self.news.recv().await.unwrap_or_else(|| News::Lost("the connection was closed".to_owned()))
+    }
+}
+
+struct Keeper {
+    rest: Arc<Rest>,
+    kernel: String,
+    way: Way,
+    orders: mpsc::UnboundedReceiver<(Channel, Message)>,
+    news: mpsc::Sender<News>,
+}
+
+impl Keeper {
+    async fn keep(mut self, mut socket: Socket) {
+        let mut unsent = None;
+        loop {
+            let Some(broken) = self.talk(&mut socket, &mut unsent).await else { return socket.close().await };
+            tracing::debug!(kernel = self.kernel, broken, "the connection to a kernel broke");
+            socket = match self.open_again(&broken).await {
+                Ok(socket) => socket,
+                Err(why) => return drop(self.news.send(News::Lost(why)).await), // the reader may have left
+            };
+            if self.news.send(News::Restored).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Carries messages until the connection breaks, and says why; `None` when nobody is left to carry for.
+    async fn talk(&mut self, socket: &mut Socket, unsent: &mut Option<(Channel, Message)>) -> Option<String> {
+        let mut pings = interval_at(Instant::now() + PING, PING);
+        let mut heard = Instant::now();
+        loop {
+            if let Some((channel, message)) = unsent {
+                if let Err(broken) = socket.send(*channel, message).await {
+                    return Some(broken);
+                }
+                *unsent = None;
+            }
+            // Room first: what is read must not be lost when something else happens.
+            let arrival = async {
+                let room = self.news.reserve().await.ok()?;
+                Some((room, socket.recv().await))
+            };
+            tokio::select! {
+                order = self.orders.recv() => *unsent = Some(order?),
+                arrival = arrival => {
+                    let (room, arrival) = arrival?;
+                    heard = Instant::now();
+                    match arrival {
+                        Ok(Arrival::Message(channel, message)) => room.send(News::Message(channel, message)),
+                        Ok(Arrival::Other(Some(error))) => room.send(News::Unreadable(error.to_string())),
+                        Ok(Arrival::Other(None)) => {}
+                        Err(broken) => return Some(broken),
+                    }
+                }
+                _ = pings.tick() => {
+                    if let Err(broken) = socket.ping().await {
+                        return Some(broken);
+                    }
+                }
+                () = sleep_until(heard + SILENCE), if self.news.capacity() > 0 => {
+                    return Some(format!("the server was silent for {SILENCE:?}"));
+                }
+            }
+        }
+    }
+
+    async fn open_again(&self, broken: &str) -> Result<Socket, String> {
+        let deadline = Instant::now() + AWAY;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match Socket::again(&self.rest.address, &self.kernel, self.way.clone()).await {
+                Ok(socket) => return Ok(socket),
+                Err(GatewayError::NotFound { .. }) => {
+                    return Err(format!(
+                        "the connection broke ({broken}), and the server no longer knows the kernel"
+                    ));
+                }
+                Err(error @ GatewayError::Refused { .. }) => return Err(error.to_string()),
+                Err(error) if Instant::now() + pause > deadline => {
+                    return Err(format!("the connection broke ({broken}), and {error}"));
+                }
+                Err(_) => sleep(pause).await,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}

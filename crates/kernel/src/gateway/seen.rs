@@ -1,0 +1,84 @@
+//! What a connection that broke may have lost or brought twice, and what a server threw away.
+
+use std::collections::{HashSet, VecDeque};
+
+use cellwright_jupyter::content::{Content, Stream};
+use cellwright_jupyter::{Channel, Message, StreamPieces};
+
+/// How many messages back a repetition is recognised: as many as servers keep for a connection that broke.
+const REMEMBERED: usize = 4096;
+
+/// Which messages have come.
+#[derive(Default)]
+pub(super) struct Seen {
+    ids: HashSet<String>,
+    order: VecDeque<String>,
+    /// The kernel's own count in the last message, where it counts.
+    last: Option<(String, u64)>,
+    after_break: bool,
+    missing: Option<String>,
+}
+
+impl Seen {
+    /// Whether a message has come before.
+    pub(super) fn before(&mut self, id: &str) -> bool {
+        if !self.ids.insert(id.to_owned()) {
+            return true;
+        }
+        self.order.push_back(id.to_owned());
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+        self.count(id);
+        false
+    }
+
+    /// The connection broke here.
+    pub(super) fn expect_a_gap(&mut self) {
+        self.after_break = true;
+    }
+
+    /// What is to be said about the first message after a break.
+    pub(super) fn gap(&mut self) -> Option<String> {
+        self.missing.take()
+    }
+
+    /// Kernels made from ipykernel count their messages at the end of their ids, `SESSION_PID_COUNT`.
+    fn count(&mut self, id: &str) {
+        let counted = id.rsplit_once('_').and_then(|(who, count)| Some((who, count.parse::<u64>().ok()?)));
+        let counted = counted.filter(|(who, _)| who.contains('_'));
+        if std::mem::take(&mut self.after_break) {
+            self.missing = match (&self.last, counted) {
+                (Some((before, last)), Some((who, count))) if before == who => {
+                    match count.saturating_sub(last + 1) {
+                        0 => None,
+                        missing => Some(format!(
+                            "the connection broke and was made again: up to {missing} messages of the kernel are missing"
+                        )),
+                    }
+                }
+                _ => Some("the connection broke and was made again: some output may be missing".to_owned()),
+            };
+        }
+        if let Some((who, count)) = counted {
+            let last = self.last.take().filter(|(before, last)| before == who && *last > count);
+            self.last = last.or_else(|| Some((who.to_owned(), count)));
+        }
+    }
+}
+
+/// What to say when a message is a server's word that it throws output away.
+pub(super) fn rate_limit(channel: Channel, message: &Message) -> Option<String> {
+    if channel != Channel::Iopub || message.header.msg_type() != Stream::TYPE {
+        return None;
+    }
+    let beginning = StreamPieces::parse(&message.content).ok()?.next()?;
+    let beginning = beginning.trim_start();
+    let exceeded = beginning.starts_with("IOPub data rate exceeded")
+        || beginning.starts_with("IOPub message rate exceeded");
+    exceeded.then(|| {
+        "the server threw output away, by its rate limit; start it with --ZMQChannelsWebsocketConnection.limit_rate=False to keep all".to_owned()
+    })
+}

@@ -1,0 +1,370 @@
+//! One gateway on this machine for all processes of a user.
+//!
+//! It is started by whoever needs it first and goes on when they are gone. `gateway.json` says where it is; whoever finds
+//! it well uses it, and whoever does not takes the lock, looks again, and starts another.
+
+mod process;
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use cellwright_process::{Command, Signal, Stderr};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::lock::{Lock, LockError};
+use super::rest::Address;
+use crate::environment::Rules;
+use crate::interpreter::{Candidate, Search};
+use process::{Info, started};
+
+const READY: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(50);
+/// How often a start is tried whose port another took.
+const STARTS: u32 = 3;
+const TERMINATED: Duration = Duration::from_secs(5);
+const KILLED: Duration = Duration::from_secs(5);
+const ANSWERS: Duration = Duration::from_secs(10);
+
+/// Kernels that nobody is connected to end after an hour: their owners can not come back for them.
+const OPTIONS: [&str; 4] = [
+    "--ZMQChannelsWebsocketConnection.limit_rate=False",
+    "--RemoteMappingKernelManager.cull_idle_timeout=3600",
+    "--KernelGatewayApp.ip=127.0.0.1",
+    "--KernelGatewayApp.port_retries=0",
+];
+
+/// Leaves our session, so that closing a terminal does not end it, and runs the gateway.
+const RUN: &str = "import os, runpy, sys; os.setsid(); sys.argv[0] = 'kernel_gateway'; \
+                   runpy.run_module('kernel_gateway', run_name='__main__', alter_sys=True)";
+
+/// Says with its exit code whether a gateway can run.
+const CAN_RUN: &str = "import sys\nfrom importlib.util import find_spec\n\
+                       sys.exit(not (find_spec('kernel_gateway') and find_spec('ipykernel')))";
+
+/// The gateway that a user's processes on this machine share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// The folder for its files, for the user alone.
+    pub folder: PathBuf,
+    /// Which Python runs it: the first that can.
+    pub search: Search,
+    /// Which variables of our environment it, and its kernels, may see.
+    pub rules: Rules,
+}
+
+/// What is known of the shared gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// There is none.
+    Stopped,
+    /// It runs and is well.
+    Running {
+        /// Its process.
+        pid: u32,
+        /// Where it listens.
+        url: String,
+        /// What runs it.
+        python: PathBuf,
+    },
+    /// Its process is there and does not answer.
+    Unwell {
+        /// Its process.
+        pid: u32,
+        /// What it, or the system, answers.
+        why: String,
+    },
+}
+
+/// The shared gateway could not be started, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum SharedError {
+    /// No Python can run it.
+    #[error("no Python here can run a gateway; {}", advice.as_ref().map_or_else(|| "install Python first".to_owned(), |python| format!("run `{} -m pip install jupyter_kernel_gateway ipykernel`", python.display())))]
+    NoPython {
+        /// The first Python there is.
+        advice: Option<PathBuf>,
+    },
+    /// Its folder or one of its files can not be used.
+    #[error("could not use `{}`", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Its folder is another user's.
+    #[error("`{}` belongs to another user or is open to others; remove it", folder.display())]
+    Foreign {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Another process does not let go of the lock.
+    #[error("process {holder} is starting or stopping the gateway and does not end; the lock is `{}`", path.display())]
+    Locked {
+        /// Who.
+        holder: String,
+        /// The lock.
+        path: PathBuf,
+    },
+    /// It ended, or did not get ready.
+    #[error("the gateway did not start: {why}{}", if log.is_empty() { String::new() } else { format!("; it said: {log}") })]
+    NotStarted {
+        /// What happened.
+        why: String,
+        /// The end of what it said.
+        log: String,
+    },
+    /// Its process can not be ended.
+    #[error("the gateway, process {pid}, does not end")]
+    DoesNotEnd {
+        /// The process.
+        pid: u32,
+    },
+}
+
+impl Shared {
+    /// The gateway's address; starts it when there is none that is well. Processes that ask at the same time get the same.
+    pub async fn address(&self) -> Result<Address, SharedError> {
+        self.prepare()?;
+        // Most calls need no lock.
+        if let Some(info) = self.read()
+            && info.is_well().await.is_ok()
+        {
+            return Ok(info.address());
+        }
+        let lock = self.lock().await?;
+        if let Some(info) = self.read() {
+            if info.is_alive() && info.is_well_at_last().await.is_ok() {
+                return Ok(info.address());
+            }
+            self.end(&info).await?;
+        }
+        let info = self.start().await?;
+        if !lock.is_ours() {
+            // We were stopped for so long that another went on in our place: its gateway is the one.
+            self.end_process(&info).await?;
+            let theirs = self.read().map(|info| info.address());
+            return theirs.ok_or_else(|| SharedError::NotStarted {
+                why: "another process took over".to_owned(),
+                log: String::new(),
+            });
+        }
+        self.write(&info)?;
+        Ok(info.address())
+    }
+
+    /// What is known of it. Starts nothing.
+    pub async fn status(&self) -> Status {
+        let Some(info) = self.read().filter(Info::is_alive) else { return Status::Stopped };
+        match info.is_well().await {
+            Ok(()) => Status::Running { pid: info.pid, url: info.url, python: info.python },
+            Err(error) => Status::Unwell { pid: info.pid, why: error.to_string() },
+        }
+    }
+
+    /// Ends it and its kernels; whether there was one.
+    pub async fn stop(&self) -> Result<bool, SharedError> {
+        self.prepare()?;
+        let _lock = self.lock().await?;
+        match self.read() {
+            Some(info) => {
+                let alive = info.is_alive();
+                self.end(&info).await?;
+                Ok(alive)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// How much the gateway has said so far, to ask later what it has said since.
+    pub fn logged(&self) -> u64 {
+        fs::metadata(self.file("gateway.log")).map_or(0, |log| log.len())
+    }
+
+    /// Whether the gateway has run out of files since; its answers do not tell.
+    pub fn ran_out_of_files_since(&self, logged: u64) -> bool {
+        let said = || {
+            let mut log = File::open(self.file("gateway.log"))?;
+            log.seek(io::SeekFrom::Start(logged))?;
+            let mut said = Vec::new();
+            log.read_to_end(&mut said)?;
+            io::Result::Ok(said)
+        };
+        memchr::memmem::find(&said().unwrap_or_default(), b"Too many open files").is_some()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn failed(&self, name: &str) -> impl Fn(io::Error) -> SharedError {
+        let path = self.file(name);
+        move |source| SharedError::Io { path: path.clone(), source }
+    }
+
+    /// A folder that only the user can enter: what is in it decides where our code goes.
+    fn prepare(&self) -> Result<(), SharedError> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(self.failed(""))?;
+        let folder = fs::symlink_metadata(&self.folder).map_err(self.failed(""))?;
+        let ours = folder.is_dir()
+            && folder.uid() == rustix::process::geteuid().as_raw()
+            && folder.mode().trailing_zeros() >= 6; // nothing for group and others
+        if ours { Ok(()) } else { Err(SharedError::Foreign { folder: self.folder.clone() }) }
+    }
+
+    async fn lock(&self) -> Result<Lock, SharedError> {
+        let path = self.file("gateway.lock");
+        Lock::take(&path).await.map_err(|error| match error {
+            LockError::Io(source) => SharedError::Io { path, source },
+            LockError::Held(holder) => SharedError::Locked { holder, path },
+        })
+    }
+
+    /// What `gateway.json` says; one that can not be read says nothing.
+    fn read(&self) -> Option<Info> {
+        serde_json::from_slice(&fs::read(self.file("gateway.json")).ok()?).ok()
+    }
+
+    fn write(&self, info: &Info) -> Result<(), SharedError> {
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?; // 0600 from the start
+            serde_json::to_writer_pretty(&mut file, info)?;
+            file.persist(self.file("gateway.json")).map_err(|error| error.error)
+        };
+        write().map(drop).map_err(self.failed("gateway.json"))
+    }
+
+    async fn end(&self, info: &Info) -> Result<(), SharedError> {
+        self.end_process(info).await?;
+        match fs::remove_file(self.file("gateway.json")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed("gateway.json")(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Ends the process if it is the one that was started: a number may have been given to another.
+    async fn end_process(&self, info: &Info) -> Result<(), SharedError> {
+        for (signal, grace) in [(Signal::SIGTERM, TERMINATED), (Signal::SIGKILL, KILLED)] {
+            if !info.is_alive() {
+                return Ok(());
+            }
+            info.signal(signal);
+            let deadline = Instant::now() + grace;
+            while info.is_alive() && Instant::now() < deadline {
+                sleep(LOOK).await;
+            }
+        }
+        if info.is_alive() { Err(SharedError::DoesNotEnd { pid: info.pid }) } else { Ok(()) }
+    }
+
+    async fn start(&self) -> Result<Info, SharedError> {
+        let candidate = self.python().await?;
+        let mut attempt = 1;
+        loop {
+            match self.try_start(&candidate).await {
+                Err(SharedError::NotStarted { log, .. }) if attempt < STARTS && log.contains("in use") => {
+                    attempt += 1;
+                }
+                decided => return decided,
+            }
+        }
+    }
+
+    /// Starts the gateway, which is to outlive us, so not among the children that end with us.
+    async fn try_start(&self, candidate: &Candidate) -> Result<Info, SharedError> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let port = port.map_err(|error| not_started(&error.to_string()))?.port();
+        let token = token();
+        let log = File::options()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(self.file("gateway.log"));
+        let log = log.map_err(self.failed("gateway.log"))?;
+        let variables = candidate.environment(self.rules.pass(&self.search.variables));
+        let names: Vec<_> = variables.keys().filter_map(|name| name.to_str()).collect();
+        let names = names.join(",");
+        let child = std::process::Command::new(&candidate.python)
+            .args(["-c", RUN])
+            .args(OPTIONS)
+            .arg(format!("--KernelGatewayApp.port={port}"))
+            .env_clear()
+            .envs(variables)
+            // Not among the arguments, which everyone can see.
+            .env("KG_AUTH_TOKEN", &token)
+            .env("KG_ENV_PROCESS_WHITELIST", names)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        let mut child = child.map_err(|error| not_started(&error.to_string()))?;
+        let info = Info {
+            pid: child.id(),
+            started: started(child.id()),
+            url: format!("http://127.0.0.1:{port}/"),
+            token,
+            python: candidate.python.clone(),
+        };
+        let deadline = Instant::now() + READY;
+        loop {
+            if let Ok(Some(status)) = child.try_wait() {
+                let why = format!("its process ended ({status})");
+                return Err(SharedError::NotStarted { why, log: self.last_words() });
+            }
+            match info.is_well().await {
+                Ok(()) => break,
+                Err(error) if Instant::now() > deadline => {
+                    info.signal(Signal::SIGKILL);
+                    drop(child.wait()); // killed
+                    return Err(SharedError::NotStarted { why: error.to_string(), log: self.last_words() });
+                }
+                Err(_) => sleep(LOOK).await,
+            }
+        }
+        // Reaped when it ends, should we live that long.
+        std::thread::spawn(move || child.wait());
+        Ok(info)
+    }
+
+    /// The first Python that has what a gateway needs.
+    async fn python(&self) -> Result<Candidate, SharedError> {
+        let mut first = None;
+        for lead in self.search.leads() {
+            let Some(Ok(candidate)) = lead.candidate(&self.search).await else { continue };
+            let variables = candidate.environment(self.rules.pass(&self.search.variables));
+            let question =
+                Command::new(&candidate.python, variables).args(["-c", CAN_RUN]).stderr(Stderr::Null);
+            if let Ok(mut child) = question.current_dir(&self.folder).spawn()
+                && timeout(ANSWERS, child.wait()).await.is_ok_and(cellwright_process::Exit::success)
+            {
+                return Ok(candidate);
+            }
+            first.get_or_insert(candidate.python);
+        }
+        Err(SharedError::NoPython { advice: first })
+    }
+
+    fn last_words(&self) -> String {
+        let said = fs::read_to_string(self.file("gateway.log")).unwrap_or_default();
+        let lines: Vec<_> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(5)..].join("\n")
+    }
+}
+
+fn token() -> String {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).expect("the system has random bytes");
+    format!("{:032x}", u128::from_le_bytes(random))
+}
+
+fn not_started(why: &str) -> SharedError {
+    SharedError::NotStarted { why: why.to_owned(), log: String::new() }
+}

@@ -1,0 +1,85 @@
+//! The gateway's process: what is written down about it, and whether it is there and well.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cellwright_process::Signal;
+use rustix::process::{Pid, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use super::LOOK;
+use crate::gateway::rest::{Address, GatewayError, Rest};
+
+const HEALTH: Duration = Duration::from_secs(3);
+/// How often a gateway whose process lives is asked before it counts as broken: others' kernels end with it.
+const HEALTH_ATTEMPTS: u32 = 3;
+
+/// A gateway that runs.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Info {
+    pub(super) pid: u32,
+    /// When the process started, as the system counts: another that got its number later has another.
+    pub(super) started: Option<u64>,
+    pub(super) url: String,
+    pub(super) token: String,
+    pub(super) python: PathBuf,
+}
+
+impl Info {
+    pub(super) fn address(&self) -> Address {
+        Address::new(&self.url, Some(self.token.clone())).expect("an address that we wrote")
+    }
+
+    pub(super) async fn is_well(&self) -> Result<(), GatewayError> {
+        Rest::new(self.address())?.kernelspecs(HEALTH).await.map(drop)
+    }
+
+    /// The same with patience, for a machine that is busy.
+    pub(super) async fn is_well_at_last(&self) -> Result<(), GatewayError> {
+        let mut last = self.is_well().await;
+        for _ in 1..HEALTH_ATTEMPTS {
+            if last.is_ok() {
+                break;
+            }
+            sleep(LOOK).await;
+            last = self.is_well().await;
+        }
+        last
+    }
+
+    /// Whether the very process that was started is there.
+    pub(super) fn is_alive(&self) -> bool {
+        match (started(self.pid), self.started) {
+            (Some(now), Some(then)) => now == then,
+            (None, Some(_)) => false,
+            // The system does not tell: the number has to do.
+            (_, None) => pid(self.pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok()),
+        }
+    }
+
+    /// Signals it and its kernels' launchers; kernels have groups of their own, and end when it has.
+    pub(super) fn signal(&self, signal: Signal) {
+        let signal = match signal {
+            Signal::SIGKILL => rustix::process::Signal::KILL,
+            _ => rustix::process::Signal::TERM,
+        };
+        if let Some(pid) = pid(self.pid) {
+            // Before it has left our session it has no group of its own.
+            let _ = kill_process_group(pid, signal).or_else(|_| kill_process(pid, signal)); // gone is as good
+        }
+    }
+}
+
+fn pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+/// When a process started, in the system's ticks; `None` when there is none, or the system does not tell.
+pub(super) fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    // The name, in parentheses, may hold anything; a zombie is as good as gone.
+    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    (!["Z", "X"].contains(fields.first()?)).then(|| fields.get(19)?.parse().ok())?
+}

@@ -1,0 +1,213 @@
+//! One websocket to a kernel behind a server.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cellwright_jupyter::websocket::{self, Frame, WebsocketError};
+use cellwright_jupyter::{Channel, Message};
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::error::{ProtocolError, SubProtocolError};
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
+
+use super::rest::{Address, GatewayError, is_tls, refusal};
+use crate::conversation::with_causes;
+
+/// How long a server may take to open a websocket; it may be waiting for the kernel.
+const OPEN: Duration = Duration::from_secs(30);
+
+/// The longest message. What a kernel shows may be large, what a server may make us hold has a limit.
+const LONGEST: usize = 1 << 30;
+
+/// An open websocket.
+pub(super) struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<Quick>>,
+    pub(super) way: Way,
+}
+
+/// How a server is spoken to, found out once.
+#[derive(Clone)]
+pub(super) struct Way {
+    framing: Framing,
+    /// A server that keeps what a lost connection missed gives it to the next one with the same session.
+    session: String,
+}
+
+#[derive(Clone, Copy)]
+enum Framing {
+    V1,
+    Json,
+}
+
+/// What came.
+pub(super) enum Arrival {
+    Message(Channel, Box<Message>),
+    /// Something that needs no answer from us, or can not be read.
+    Other(Option<WebsocketError>),
+}
+
+impl Socket {
+    /// Opens the channels of a kernel for the first time.
+    pub(super) async fn open(address: &Address, kernel: &str, session: &str) -> Result<Self, GatewayError> {
+        let new = Way { framing: Framing::V1, session: session.to_owned() };
+        if let Some(socket) = Self::within_limit(address, kernel, new).await? {
+            return Ok(socket);
+        }
+        // An old server does not answer the offer, which ends the connection as the standard has it. Under the same
+        // name the next one would be mixed up with it.
+        Self::again(address, kernel, Way { framing: Framing::Json, session: format!("{session}-json") }).await
+    }
+
+    /// Opens the channels of a kernel as they were.
+    pub(super) async fn again(address: &Address, kernel: &str, way: Way) -> Result<Self, GatewayError> {
+        let opened = Self::within_limit(address, kernel, way).await?;
+        opened.ok_or_else(|| GatewayError::NotJupyter {
+            address: address.to_string(),
+            why: "it no longer speaks as it did".to_owned(),
+        })
+    }
+
+    async fn within_limit(address: &Address, kernel: &str, way: Way) -> Result<Option<Self>, GatewayError> {
+        match timeout(OPEN, Box::pin(Self::shake_hands(address, kernel, way))).await {
+            Ok(opened) => opened,
+            Err(_) => Err(GatewayError::Timeout { address: address.to_string(), limit: OPEN }),
+        }
+    }
+
+    /// None when the server does not know the framing.
+    async fn shake_hands(address: &Address, kernel: &str, way: Way) -> Result<Option<Self>, GatewayError> {
+        let unreachable = |error: &dyn std::error::Error| {
+            let (address, why) = (address.to_string(), with_causes(error));
+            if is_tls(&why) {
+                GatewayError::Tls { address, why }
+            } else {
+                GatewayError::Unreachable { address, why }
+            }
+        };
+        let mut url = address.at(&format!("api/kernels/{kernel}/channels"));
+        url.query_pairs_mut().append_pair("session_id", &way.session);
+        let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
+        url.set_scheme(scheme).expect("a web scheme becomes another");
+        let mut request = url.as_str().into_client_request().map_err(|error| unreachable(&error))?;
+        let headers = request.headers_mut();
+        if let Framing::V1 = way.framing {
+            headers.insert("Sec-WebSocket-Protocol", HeaderValue::from_static(websocket::V1));
+        }
+        if let Some(authorization) = address.authorization() {
+            let value = HeaderValue::from_str(&authorization).map_err(|error| unreachable(&error))?;
+            headers.insert("Authorization", value);
+        }
+        let sockets = url.socket_addrs(|| None).map_err(|error| unreachable(&error))?;
+        let stream = TcpStream::connect(&*sockets).await.map_err(|error| unreachable(&error))?;
+        stream.set_nodelay(true).map_err(|error| unreachable(&error))?;
+        let limits = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
+        let opened = client_async_tls_with_config(request, Quick(stream), Some(limits), None).await;
+        match opened {
+            Ok((stream, _)) => Ok(Some(Self { stream, way })),
+            Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(
+                SubProtocolError::NoSubProtocol,
+            ))) => Ok(None),
+            Err(tungstenite::Error::Http(answer)) => {
+                let status = StatusCode::from_u16(answer.status().as_u16()).expect("a status that came");
+                let text = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+                Err(refusal(address, status, "such kernel", &text))
+            }
+            Err(error) => Err(unreachable(&error)),
+        }
+    }
+
+    pub(super) async fn send(&mut self, channel: Channel, message: &Message) -> Result<(), String> {
+        let frame = match self.way.framing {
+            Framing::V1 => websocket::encode_v1(channel.name(), message),
+            Framing::Json => {
+                websocket::encode_json(channel.name(), message).map_err(|error| with_causes(&error))?
+            }
+        };
+        let frame = match frame {
+            Frame::Binary(bytes) => tungstenite::Message::Binary(bytes),
+            Frame::Text(text) => {
+                tungstenite::Message::Text(Utf8Bytes::try_from(text).expect("JSON is UTF-8"))
+            }
+        };
+        self.stream.send(frame).await.map_err(|error| with_causes(&error))
+    }
+
+    pub(super) async fn ping(&mut self) -> Result<(), String> {
+        self.stream.send(tungstenite::Message::Ping(Bytes::new())).await.map_err(|error| with_causes(&error))
+    }
+
+    /// What comes next; `Err` with the reason when the connection is lost. Cancel-safe.
+    pub(super) async fn recv(&mut self) -> Result<Arrival, String> {
+        let frame = match self.stream.next().await {
+            Some(Ok(tungstenite::Message::Binary(bytes))) => Frame::Binary(bytes),
+            Some(Ok(tungstenite::Message::Text(text))) => Frame::Text(text.into()),
+            Some(Ok(tungstenite::Message::Close(reason))) => {
+                let reason = reason.map(|reason| format!(" ({})", reason.reason)).unwrap_or_default();
+                return Err(format!("the server closed the connection{reason}"));
+            }
+            Some(Ok(_)) => return Ok(Arrival::Other(None)),
+            Some(Err(error)) => return Err(with_causes(&error)),
+            None => return Err("the server closed the connection".to_owned()),
+        };
+        let decoded = match (self.way.framing, &frame) {
+            (Framing::V1, Frame::Binary(bytes)) => websocket::decode_v1(bytes),
+            // A server's own words may come in the old way.
+            (Framing::V1, Frame::Text(_)) | (Framing::Json, _) => websocket::decode_json(&frame),
+        };
+        Ok(match decoded {
+            Ok((channel, message)) => match Channel::from_name(&channel) {
+                Some(channel) => Arrival::Message(channel, Box::new(message)),
+                None => Arrival::Other(None),
+            },
+            Err(error) => Arrival::Other(Some(error)),
+        })
+    }
+
+    pub(super) async fn close(mut self) {
+        drop(self.stream.close(None).await); // a connection that is lost is as good
+    }
+}
+
+/// A connection that acknowledges what it reads at once. A server that sends two small messages waits with the second
+/// for the acknowledgement of the first, which systems put off for 40 ms.
+struct Quick(TcpStream);
+
+impl AsyncRead for Quick {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        #[cfg(target_os = "linux")]
+        let _ = rustix::net::sockopt::set_tcp_quickack(&self.0, true); // slower without, and no worse
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Quick {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

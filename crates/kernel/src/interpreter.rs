@@ -1,0 +1,274 @@
+//! Which Python runs the cells.
+//!
+//! The order is the one people expect at a prompt in the same folder: what was named, what is
+//! activated, what belongs to the project, what a version manager chose for it, ours, the system's.
+//! Looking is cheap (files only); whether one works is found out by starting it.
+
+mod managed;
+mod pyenv;
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fmt, fs};
+
+use cellwright_process::{Command, Stderr, Stdout};
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+
+pub use managed::{SetupError, create_managed};
+
+use crate::environment::{Variables, prepend_to_path};
+use crate::runner::{Rejected, Rejection};
+
+/// How long a version manager may think.
+const MANAGER_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Where to look for Python.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// The one that was named, by path, by the folder of a virtual environment, or by a name on
+    /// `PATH`. No other is tried.
+    pub explicit: Option<PathBuf>,
+    /// The folder cells run in.
+    pub cwd: PathBuf,
+    /// Our environment.
+    pub variables: Variables,
+    /// The virtual environment we manage, whether it exists or not.
+    pub managed: Option<PathBuf>,
+}
+
+/// A Python that may run cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The program.
+    pub python: PathBuf,
+    /// How it was found.
+    pub origin: Origin,
+}
+
+/// How a Python was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was named.
+    Explicit,
+    /// `VIRTUAL_ENV` names it.
+    Active,
+    /// It is the project's virtual environment.
+    Project,
+    /// `uv` chose it for the project.
+    Uv,
+    /// `CONDA_PREFIX` names it.
+    Conda,
+    /// pyenv chose it for the folder.
+    Pyenv,
+    /// It is the virtual environment we manage.
+    Managed,
+    /// It is on `PATH`.
+    Path,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Explicit => "as named",
+            Self::Active => "the active virtual environment",
+            Self::Project => "the project's virtual environment",
+            Self::Uv => "chosen by uv",
+            Self::Conda => "the active conda environment",
+            Self::Pyenv => "chosen by pyenv",
+            Self::Managed => "the managed virtual environment",
+            Self::Path => "on PATH",
+        })
+    }
+}
+
+/// A place to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// A program.
+    Program(PathBuf, Origin),
+    /// A folder with a `bin/python`.
+    Prefix(PathBuf, Origin),
+    /// What `uv` says.
+    Uv(PathBuf),
+}
+
+impl Search {
+    /// Where to look, in order. Reads files, starts nothing.
+    pub(crate) fn leads(&self) -> Vec<Lead> {
+        if let Some(named) = &self.explicit {
+            return vec![self.named(named)];
+        }
+        let mut leads = Vec::new();
+        if let Some(active) = self.variable("VIRTUAL_ENV") {
+            leads.push(Lead::Prefix(active.into(), Origin::Active));
+        }
+        for folder in self.project() {
+            for name in [".venv", "venv"] {
+                let venv = folder.join(name);
+                // A folder that only happens to be called so is nobody's environment.
+                if venv.join("pyvenv.cfg").is_file() || fs::symlink_metadata(venv.join("bin/python")).is_ok()
+                {
+                    leads.push(Lead::Prefix(venv, Origin::Project));
+                }
+            }
+        }
+        let pinned = |name: &str| self.project().any(|folder| folder.join(name).is_file());
+        if (pinned("uv.lock") || pinned(".python-version"))
+            && let Some(uv) = self.on_path("uv").next()
+        {
+            leads.push(Lead::Uv(uv));
+        }
+        if let Some(prefix) = self.variable("CONDA_PREFIX") {
+            leads.push(Lead::Prefix(prefix.into(), Origin::Conda));
+        }
+        if let Some(python) = pyenv::local(self) {
+            leads.push(Lead::Program(python, Origin::Pyenv));
+        }
+        if let Some(managed) = self.managed.as_ref().filter(|managed| managed.exists()) {
+            leads.push(Lead::Prefix(managed.clone(), Origin::Managed));
+        }
+        for name in ["python3", "python"] {
+            let programs =
+                self.on_path(name).filter_map(|python| pyenv::behind_shim(self, python, Origin::Path));
+            leads.extend(programs.map(|(python, origin)| Lead::Program(python, origin)));
+        }
+        let mut seen = HashSet::new();
+        leads.retain(|lead| seen.insert(lead.place()));
+        leads
+    }
+
+    fn named(&self, named: &Path) -> Lead {
+        let place = self.cwd.join(named);
+        if place.is_dir() {
+            return Lead::Prefix(place, Origin::Explicit);
+        }
+        if named.components().count() == 1 && !place.exists() {
+            // `3.12` is as good a name as `python3.12`.
+            let versioned = format!("python{}", named.display());
+            let mut programs = self.on_path(named).chain(self.on_path(versioned));
+            let found = programs.find_map(|python| pyenv::behind_shim(self, python, Origin::Explicit));
+            return Lead::Program(found.map_or_else(|| named.into(), |(python, _)| python), Origin::Explicit);
+        }
+        Lead::Program(place, Origin::Explicit)
+    }
+
+    /// The folder cells run in and those above it, up to the repository's root. Without a repository
+    /// there is nothing that says how far up a project goes.
+    fn project(&self) -> impl Iterator<Item = &Path> {
+        let depth = self.cwd.ancestors().position(|folder| folder.join(".git").exists()).unwrap_or(0);
+        self.cwd.ancestors().take(depth + 1)
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(AsRef::as_ref).filter(|value: &&OsStr| !value.is_empty())
+    }
+
+    fn on_path(&self, name: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
+        let path = self.variable("PATH").unwrap_or_default().to_os_string();
+        let folders: Vec<_> = env::split_paths(&path).collect();
+        folders
+            .into_iter()
+            .map(move |folder| folder.join(name.as_ref()))
+            .filter(|file| runnable(file).is_ok())
+    }
+}
+
+impl Lead {
+    /// What tells it from others. Folders are followed through links (`/bin` is `/usr/bin`), the program itself is
+    /// not: a virtual environment's is a link that leads out of it.
+    fn place(&self) -> PathBuf {
+        let place = match self {
+            Self::Prefix(folder, _) => folder.join("bin/python"),
+            Self::Program(place, _) | Self::Uv(place) => place.clone(),
+        };
+        let folder = place.parent().and_then(|folder| folder.canonicalize().ok());
+        match (folder, place.file_name()) {
+            (Some(folder), Some(name)) => folder.join(name),
+            _ => place,
+        }
+    }
+
+    /// The Python there, why there is none, or nothing worth mentioning.
+    pub(crate) async fn candidate(self, search: &Search) -> Option<Result<Candidate, Rejected>> {
+        let (python, origin) = match self {
+            Self::Program(python, origin) => (python, origin),
+            Self::Prefix(folder, origin) => (folder.join("bin/python"), origin),
+            Self::Uv(uv) => (ask_uv(&uv, search).await?, Origin::Uv),
+        };
+        Some(match runnable(&python) {
+            Ok(()) => Ok(Candidate { python, origin }),
+            Err(why) => Err(Rejected { python, origin, why: Rejection::Missing(why) }),
+        })
+    }
+}
+
+impl Candidate {
+    /// The virtual environment it belongs to.
+    pub fn venv(&self) -> Option<&Path> {
+        // Not through links: a virtual environment's `python` is one, and leads out of it.
+        self.python.parent()?.parent().filter(|prefix| prefix.join("pyvenv.cfg").is_file())
+    }
+
+    /// What its process sees: tools of its environment first, and no trace of another one's.
+    pub(crate) fn environment(&self, mut variables: Variables) -> Variables {
+        let bin = self.python.parent().filter(|bin| !bin.as_os_str().is_empty());
+        let own_tools = match self.origin {
+            Origin::Conda | Origin::Pyenv => true,
+            Origin::Explicit
+            | Origin::Active
+            | Origin::Project
+            | Origin::Uv
+            | Origin::Managed
+            | Origin::Path => false,
+        };
+        match self.venv() {
+            Some(venv) => drop(variables.insert("VIRTUAL_ENV".into(), venv.into())),
+            None => drop(variables.remove(OsStr::new("VIRTUAL_ENV"))),
+        }
+        if let Some(bin) = bin.filter(|_| own_tools || self.venv().is_some()) {
+            prepend_to_path(&mut variables, bin.as_os_str());
+        }
+        variables
+    }
+}
+
+/// Why a file can not be started, as far as its entry tells.
+fn runnable(program: &Path) -> Result<(), String> {
+    match fs::metadata(program) {
+        Ok(entry) if entry.is_dir() => Err("it is a folder".into()),
+        Ok(entry) if entry.permissions().mode() & 0o111 == 0 => Err("it may not be executed".into()),
+        Ok(_) => Ok(()),
+        Err(_) if fs::symlink_metadata(program).is_ok() => {
+            Err("its link leads nowhere: the Python it was made from is gone; make the environment again"
+                .into())
+        }
+        Err(_) => Err("there is no such program".into()),
+    }
+}
+
+/// What uv would use for the project; silence when it has no answer.
+async fn ask_uv(uv: &Path, search: &Search) -> Option<PathBuf> {
+    let question = Command::new(uv, &search.variables)
+        .args(["python", "find", "--no-python-downloads"])
+        .current_dir(&search.cwd);
+    let answer = answer(question).await?;
+    let python = answer.lines().next()?.trim();
+    (!python.is_empty()).then(|| python.into())
+}
+
+/// What a program prints, if it ends well and in time.
+async fn answer(question: Command) -> Option<String> {
+    let mut child = question.stdout(Stdout::Piped).stderr(Stderr::Null).spawn().ok()?;
+    let mut stdout = child.stdout.take().expect("stdout was piped");
+    let mut text = String::new();
+    let answered = async {
+        stdout.read_to_string(&mut text).await.ok()?;
+        child.wait().await.success().then_some(())
+    };
+    timeout(MANAGER_ANSWERS, answered).await.ok()??;
+    Some(text)
+}

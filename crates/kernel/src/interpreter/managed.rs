@@ -1,0 +1,83 @@
+//! The virtual environment we manage: for machines without one of their own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cellwright_process::{Child, Command, SpawnError, Stderr};
+use tokio::time::timeout;
+
+use super::Search;
+
+/// How long making the environment or installing into it may take.
+const LIMIT: Duration = Duration::from_mins(10);
+
+/// How much of a tool's complaint is told.
+const COMPLAINT: usize = 4000;
+
+/// The managed environment could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// There is nothing to make it with.
+    #[error("neither `uv` nor a Python was found to make `{}` with; install one of them", venv.display())]
+    NoTool {
+        /// Where it was to be.
+        venv: PathBuf,
+    },
+    /// A tool could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// A tool failed.
+    #[error("`{command}` {how}{}", if said.is_empty() { String::new() } else { format!(", saying: {}", said.trim_end()) })]
+    Failed {
+        /// What was run.
+        command: String,
+        /// How it ended.
+        how: String,
+        /// The end of what it printed.
+        said: String,
+    },
+}
+
+/// Makes the virtual environment `venv` anew, with `uv` when it is on `PATH` and else with `python`,
+/// and installs `packages` into it. Returns its Python.
+pub async fn create_managed(
+    search: &Search,
+    venv: &Path,
+    python: Option<&Path>,
+    packages: &[String],
+) -> Result<PathBuf, SetupError> {
+    let uv = search.on_path("uv").next();
+    let made = venv.join("bin/python");
+    match (&uv, python) {
+        (Some(uv), python) => {
+            let command = Command::new(uv, &search.variables).args(["venv", "--clear", "--seed"]);
+            let command =
+                python.into_iter().fold(command, |command, python| command.arg("--python").arg(python));
+            run("uv venv", command.arg(venv)).await?;
+        }
+        (None, Some(python)) => {
+            let command = Command::new(python, &search.variables).args(["-m", "venv", "--clear"]);
+            run("python -m venv", command.arg(venv)).await?;
+        }
+        (None, None) => return Err(SetupError::NoTool { venv: venv.into() }),
+    }
+    if packages.is_empty() {
+        return Ok(made);
+    }
+    let install = match &uv {
+        Some(uv) => Command::new(uv, &search.variables).args(["pip", "install", "--python"]).arg(&made),
+        None => Command::new(&made, &search.variables).args(["-m", "pip", "install"]),
+    };
+    run("pip install", install.args(packages)).await?;
+    Ok(made)
+}
+
+async fn run(name: &str, command: Command) -> Result<(), SetupError> {
+    let mut child: Child = command.stderr(Stderr::Tail(COMPLAINT)).spawn()?;
+    let how = match timeout(LIMIT, child.wait()).await {
+        Ok(exit) if exit.success() => return Ok(()),
+        Ok(exit) => exit.to_string(),
+        Err(_) => format!("took longer than {} seconds", LIMIT.as_secs()),
+    };
+    Err(SetupError::Failed { command: name.into(), how, said: child.stderr_tail() })
+}

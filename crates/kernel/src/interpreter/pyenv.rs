@@ -1,0 +1,82 @@
+//! pyenv's choice, without running pyenv.
+//!
+//! A shim is a shell script that takes a tenth of a second to find a file whose place is written in
+//! two small files. We read them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Origin, Search};
+
+/// The Python pyenv chose for this folder in particular.
+pub(super) fn local(search: &Search) -> Option<PathBuf> {
+    python(&root(search)?, &local_versions(search)?, "python")
+}
+
+/// The program behind `program` if that is a shim of pyenv's, and how it was found; `None` when there
+/// is nothing behind it.
+pub(super) fn behind_shim(search: &Search, program: PathBuf, otherwise: Origin) -> Option<(PathBuf, Origin)> {
+    let shims = program.parent()?;
+    let Some(root) = shims.parent().filter(|root| shims.ends_with("shims") && root.join("versions").is_dir())
+    else {
+        return Some((program, otherwise));
+    };
+    let versions = local_versions(search)
+        .or_else(|| read_versions(&root.join("version")))
+        .unwrap_or_else(|| vec!["system".into()]);
+    Some((python(root, &versions, program.file_name()?.to_str()?)?, Origin::Pyenv))
+}
+
+fn root(search: &Search) -> Option<PathBuf> {
+    let root = match search.variable("PYENV_ROOT") {
+        Some(root) => PathBuf::from(root),
+        None => Path::new(search.variable("HOME")?).join(".pyenv"),
+    };
+    root.join("versions").is_dir().then_some(root)
+}
+
+fn local_versions(search: &Search) -> Option<Vec<String>> {
+    if let Some(versions) = search.variable("PYENV_VERSION").and_then(|versions| versions.to_str()) {
+        return Some(versions.split(':').map(Into::into).collect());
+    }
+    search.cwd.ancestors().find_map(|folder| read_versions(&folder.join(".python-version")))
+}
+
+fn read_versions(file: &Path) -> Option<Vec<String>> {
+    let text = fs::read_to_string(file).ok()?;
+    let versions: Vec<String> = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default())
+        .flat_map(str::split_whitespace)
+        .map(Into::into)
+        .collect();
+    (!versions.is_empty()).then_some(versions)
+}
+
+/// The first of the chosen versions that is there. `system` means the rest of `PATH`, which is looked
+/// at anyway.
+fn python(root: &Path, versions: &[String], name: &str) -> Option<PathBuf> {
+    versions.iter().find_map(|version| {
+        let exact = root.join("versions").join(version).join("bin").join(name);
+        if exact.exists() {
+            return Some(exact);
+        }
+        // `3.12` means the newest 3.12.
+        let newest = fs::read_dir(root.join("versions"))
+            .ok()?
+            .flatten()
+            .filter_map(|entry| {
+                let patch = entry
+                    .file_name()
+                    .to_str()?
+                    .strip_prefix(version.as_str())?
+                    .strip_prefix('.')?
+                    .parse::<u32>()
+                    .ok()?;
+                Some((patch, entry.path().join("bin").join(name)))
+            })
+            .filter(|(_, python)| python.exists())
+            .max()?;
+        Some(newest.1)
+    })
+}

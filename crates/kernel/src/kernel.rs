@@ -1,0 +1,140 @@
+//! The handle of a running kernel.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::driver::{Command, Driver, Graces};
+use crate::event::MimeBundle;
+use crate::execution::{Background, Cell, Execution};
+use crate::mailbox::Mailbox;
+use crate::outcome::{Death, Exit, Finished, Outcome};
+use crate::request::{AskError, Completions, Question, Reply, Variables};
+use crate::transport::{StopFailed, Transport};
+
+/// Commands wait here while the driver is busy; a sender of more waits with them.
+const COMMANDS: usize = 32;
+
+/// A running kernel. Dropping it kills the kernel and everything it started.
+#[derive(Debug)]
+pub struct Kernel {
+    commands: mpsc::Sender<Command>,
+    exit: watch::Receiver<Option<Exit>>,
+    group: Option<u32>,
+}
+
+impl Kernel {
+    /// Drives a kernel that is reached through `transport`. `group` is the process group of a kernel
+    /// that runs on this machine. Needs a tokio runtime.
+    pub fn start(transport: impl Transport, graces: Graces, group: Option<u32>) -> (Self, Background) {
+        let (commands, inbox) = mpsc::channel(COMMANDS);
+        let (exit_sender, exit) = watch::channel(None);
+        let background = Arc::new(Mailbox::new());
+        let driver = Driver::new(transport, graces, inbox, Arc::clone(&background), exit_sender);
+        // Ends when `commands` is dropped with this handle.
+        drop(tokio::spawn(driver.run()));
+        (Self { commands, exit, group }, Background::new(background))
+    }
+
+    /// Runs a cell after those that were given before. Waits only when many are.
+    pub async fn execute(&self, cell: Cell) -> Execution {
+        let mailbox = Arc::new(Mailbox::new());
+        let stop = cell.stop.child_token();
+        let execution = Execution::new(Arc::clone(&mailbox), stop.clone());
+        let command = Command::Execute { cell: Cell { stop, ..cell }, mailbox: Arc::clone(&mailbox) };
+        if self.commands.send(command).await.is_err() {
+            let death = Death { exit: self.gone(), started: false };
+            mailbox.close(Finished { outcome: Outcome::Died(death), execution_count: None });
+        }
+        execution
+    }
+
+    /// Interrupts the cell that runs, once and without consequences when it does not react. Does
+    /// nothing between cells.
+    pub async fn interrupt(&self) -> Result<(), StopFailed> {
+        let (answer, result) = oneshot::channel();
+        if self.commands.send(Command::Interrupt { answer }).await.is_err() {
+            return Ok(()); // a kernel that is gone runs no cell
+        }
+        result.await.unwrap_or(Ok(()))
+    }
+
+    /// How the code at the cursor could go on.
+    pub async fn complete(&self, code: impl Into<String>, cursor: usize) -> Result<Completions, AskError> {
+        match self.ask(Question::Complete { code: code.into(), cursor }).await? {
+            Reply::Completions(completions) => Ok(completions),
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    /// What the thing at the cursor is; with `detail` 1 also its source.
+    pub async fn inspect(
+        &self,
+        code: impl Into<String>,
+        cursor: usize,
+        detail: u8,
+    ) -> Result<Option<MimeBundle>, AskError> {
+        match self.ask(Question::Inspect { code: code.into(), cursor, detail }).await? {
+            Reply::Inspection(found) => Ok(found),
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    /// The variables of the user's namespace, at most `limit` of them.
+    pub async fn variables(&self, limit: usize) -> Result<Variables, AskError> {
+        match self.ask(Question::Variables { limit }).await? {
+            Reply::Variables(variables) => Ok(variables),
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    /// Returns when the kernel has answered: it is alive and not running a cell.
+    pub async fn ping(&self) -> Result<(), AskError> {
+        self.ask(Question::Ping).await.map(drop)
+    }
+
+    /// How the kernel ended, if it has.
+    pub fn exit(&self) -> Option<Exit> {
+        self.exit.borrow().clone()
+    }
+
+    /// Waits for the kernel's end. Cancel-safe.
+    pub async fn ended(&self) -> Exit {
+        let mut exit = self.exit.clone();
+        match exit.wait_for(Option::is_some).await {
+            Ok(exit) => exit.clone().expect("waited for it"),
+            Err(_) => self.gone(),
+        }
+    }
+
+    /// Resident memory in bytes of the kernel and its children, when they run here.
+    pub async fn memory(&self) -> Option<u64> {
+        let group = self.group.filter(|_| self.exit().is_none())?;
+        tokio::task::spawn_blocking(move || cellwright_process::group_memory(group)).await.ok()?
+    }
+
+    /// Ends the kernel: asks it to leave, then terminates, then kills, and says how it went. A cell
+    /// that runs is stopped; cells that wait are not run.
+    pub async fn shutdown(&self) -> Exit {
+        // Gone already is as good.
+        drop(self.commands.send(Command::Shutdown).await);
+        self.ended().await
+    }
+
+    async fn ask(&self, question: Question) -> Result<Reply, AskError> {
+        let (answer, reply) = oneshot::channel();
+        let sent = self.commands.send(Command::Ask { question, answer }).await;
+        match sent {
+            Ok(()) => reply.await.unwrap_or_else(|_| Err(AskError::Died(self.gone()))),
+            Err(_) => Err(AskError::Died(self.gone())),
+        }
+    }
+
+    fn gone(&self) -> Exit {
+        self.exit().unwrap_or_else(|| Exit::Lost("the kernel's driver has ended".into()))
+    }
+}
+
+fn mismatch(reply: &Reply) -> AskError {
+    AskError::Failed(format!("it answered another question: {reply:?}"))
+}

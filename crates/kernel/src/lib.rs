@@ -1,0 +1,33 @@
+//! One running interpreter.
+//!
+//! A [`Kernel`] is the handle, `driver` the policy behind it, and a [`transport::Transport`] the way
+//! to talk: the embedded [`runner`] over pipes, or Jupyter's protocol over
+//! [`zmq`] or through a [`gateway`]. [`interpreter`] finds the Python to
+//! run and [`environment`] what it may see of ours.
+//!
+//! Which kernel a call uses, and when one is replaced, is left to the session.
+
+mod conversation;
+mod driver;
+pub mod environment;
+mod event;
+mod execution;
+pub mod gateway;
+pub mod interpreter;
+mod kernel;
+mod kernelspecs;
+mod mailbox;
+mod outcome;
+mod request;
+pub mod runner;
+pub mod transport;
+pub mod zmq;
+
+pub use cellwright_process::Exit as ProcessExit;
+pub use driver::Graces;
+pub use event::{Event, Exception, InputRequest, MimeBundle, Output, Status, Stream};
+pub use execution::{Background, Cell, Execution, Next, Stdin};
+pub use kernel::Kernel;
+pub use outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
+pub use request::{AskError, Completions, Question, Reply, Variable, Variables};
+pub use runner::{Launch, LaunchError, Launched};

@@ -1,0 +1,93 @@
+//! How a cell ended, and how a kernel did.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::event::Exception;
+
+/// The end of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The number the kernel gave the cell, when it said.
+    pub execution_count: Option<u64>,
+}
+
+/// How a cell ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It ran to its end.
+    Completed,
+    /// An exception ended it.
+    Raised(Exception),
+    /// It was stopped.
+    Stopped {
+        /// Why.
+        reason: StopReason,
+        /// What became of the kernel, and with it of all variables.
+        kernel: Fate,
+    },
+    /// The kernel died under it.
+    Died(Death),
+}
+
+/// Why a cell was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// Its caller no longer wanted it.
+    Cancelled,
+    /// It took longer than it was given.
+    TimedOut(Duration),
+    /// The kernel was interrupted, by [`Kernel::interrupt`](crate::Kernel::interrupt) or from outside.
+    Interrupted,
+    /// The kernel was shut down.
+    Shutdown,
+}
+
+/// What became of the kernel when a cell was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It lives and its variables are there.
+    Survived,
+    /// It is gone, and so are its variables.
+    Killed,
+    /// It is not ours to end and did not stop: it goes on without us, and so may the cell.
+    Left,
+}
+
+/// A kernel that died while a cell was running or about to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// How it died.
+    pub exit: Exit,
+    /// The cell had begun, so it may have had effects. One that had not can safely run elsewhere.
+    pub started: bool,
+}
+
+/// How a kernel ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Its process ended by itself or by a signal.
+    Process(cellwright_process::Exit),
+    /// We lost it: the connection is gone, or it could not be reached any more.
+    Lost(String),
+    /// We left it, and it goes on.
+    Left(String),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(exit) => write!(f, "the kernel {exit}"),
+            Self::Lost(how) | Self::Left(how) => f.write_str(how),
+        }
+    }
+}
+
+impl fmt::Display for Death {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let when = if self.started { "while the cell ran" } else { "before the cell started" };
+        write!(f, "{} {when}", self.exit)
+    }
+}

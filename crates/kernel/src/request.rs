@@ -1,0 +1,94 @@
+//! Questions to a kernel that are not cells.
+
+use crate::event::MimeBundle;
+use crate::outcome::Exit;
+
+/// What can be asked.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// How could the code at the cursor go on?
+    Complete {
+        /// The code.
+        code: String,
+        /// Where, in characters.
+        cursor: usize,
+    },
+    /// What is the thing at the cursor?
+    Inspect {
+        /// The code.
+        code: String,
+        /// Where, in characters.
+        cursor: usize,
+        /// 0 for documentation, 1 for source as well.
+        detail: u8,
+    },
+    /// Which variables are there?
+    Variables {
+        /// At most this many.
+        limit: usize,
+    },
+    /// Are you there?
+    Ping,
+}
+
+/// What is answered, by the kind of [`Question`].
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// To [`Question::Complete`].
+    Completions(Completions),
+    /// To [`Question::Inspect`]; `None` when nothing was found.
+    Inspection(Option<MimeBundle>),
+    /// To [`Question::Variables`].
+    Variables(Variables),
+    /// To [`Question::Ping`].
+    Pong,
+}
+
+/// Ways to go on with the code at a cursor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completions {
+    /// What could stand between `start` and `end`.
+    pub matches: Vec<String>,
+    /// First character that is replaced.
+    pub start: usize,
+    /// Character after the last that is replaced.
+    pub end: usize,
+}
+
+/// Variables of the user's namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// As many as were asked for.
+    pub listed: Vec<Variable>,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// One variable.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// The name of its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its dimensions, for arrays and tables.
+    #[serde(default)]
+    pub shape: Option<Vec<u64>>,
+    /// How many elements it has, for things that have a length.
+    #[serde(default)]
+    pub size: Option<u64>,
+    /// The beginning of how it prints.
+    pub preview: String,
+}
+
+/// A question that got no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AskError {
+    /// The kernel is gone.
+    #[error("{0}")]
+    Died(Exit),
+    /// The kernel could not answer.
+    #[error("the kernel could not answer: {0}")]
+    Failed(String),
+}

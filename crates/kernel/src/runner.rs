@@ -1,0 +1,275 @@
+//! The embedded runner: a Python process, two pipes for messages and two for text.
+//!
+//! `docs/runner-protocol.md` says what travels on them and why in this way.
+
+mod files;
+mod launch;
+mod lines;
+mod order;
+mod pipe;
+mod text;
+mod wire;
+
+use std::collections::VecDeque;
+use std::future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use cellwright_process::{Child, Signal};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+pub use launch::{Examined, Launch, LaunchError, Launched, Rejected, Rejection};
+pub use wire::{Limits, Module, Prelude, Ready, Setup};
+
+use crate::event::{Event, Stream};
+use crate::outcome::Exit;
+use crate::transport::{CellId, Incoming, Request, Step, StopFailed, Transport};
+use lines::{Line, Lines};
+use order::{Order, Said};
+use pipe::{Outbox, Pipe};
+use wire::{Frame, Message, ToRunner};
+
+/// The longest message; a longer one is skipped and told.
+const LONGEST_MESSAGE: usize = 256 << 20;
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// A short cell writes marks, then more marks and its frames. Being woken for each would double its
+/// time, so for this long only frames wake us; then the text pipes do too.
+const SHORT_CELL: Duration = Duration::from_millis(2);
+
+/// How long a runner that hung up may take to end before it is killed.
+const HUNG_UP: Duration = Duration::from_secs(1);
+
+/// The host's side of a runner.
+struct Runner {
+    child: Child,
+    outbox: Outbox,
+    frames: Pipe,
+    stdout: Pipe,
+    stderr: Pipe,
+    /// Goes off when the text pipes are to be watched. One timer for all cells, moved on before it goes
+    /// off while they are short: setting one for each would cost more than such a cell.
+    alarm: Pin<Box<Sleep>>,
+    /// The alarm is set.
+    watches_later: bool,
+    order: Order,
+    lines: Lines,
+    /// Sent and not started yet.
+    sent: VecDeque<CellId>,
+    /// Whose text the pipes carry.
+    cell: Option<CellId>,
+    /// Translated and not taken yet: one message may mean two things.
+    ready: VecDeque<Incoming>,
+    life: Life,
+    trace: bool,
+    chunk: Vec<u8>,
+}
+
+/// How far the runner's life has come.
+enum Life {
+    Alive,
+    /// It closed its end, which a process that ends does first. Until then it may take to end.
+    HungUp {
+        until: Instant,
+    },
+    /// It closed its end and did not end itself, so it was killed.
+    Disowned,
+    Ended(Exit),
+}
+
+impl Runner {
+    fn write(&mut self, message: &ToRunner) {
+        let mut line = serde_json::to_vec(message).expect("our messages are plain data");
+        if self.trace {
+            tracing::info!(target: "cellwright::ipc", "> {}", String::from_utf8_lossy(&line));
+        }
+        line.push(b'\n');
+        self.outbox.write(line);
+    }
+
+    /// Waits until there is something to read, and reads it. Cancel-safe: the only wait is the one
+    /// for readiness.
+    async fn fill(&mut self) {
+        let reads_stdout = self.order.wants(Stream::Stdout);
+        let reads_stderr = self.order.wants(Stream::Stderr);
+        let hung_up = match self.life {
+            Life::HungUp { until } => Some(until),
+            Life::Alive | Life::Disowned | Life::Ended(_) => None,
+        };
+        tokio::select! {
+            () = self.frames.readable(), if matches!(self.life, Life::Alive) => {}
+            () = self.stdout.readable(), if reads_stdout => {}
+            () = self.stderr.readable(), if reads_stderr => {}
+            () = &mut self.alarm, if self.watches_later => {
+                self.watches_later = false;
+                if self.stdout.watch().is_err() || self.stderr.watch().is_err() {
+                    self.watch_later(); // a system that can not watch more files is asked again in a moment
+                }
+            }
+            () = self.outbox.writable() => self.outbox.flush(),
+            exit = self.child.wait() => {
+                self.life = Life::Ended(match self.life {
+                    Life::Disowned => Exit::Lost("the kernel closed its connection and was killed".into()),
+                    Life::Alive | Life::HungUp { .. } | Life::Ended(_) => Exit::Process(exit),
+                });
+            }
+            () = until(hung_up) => {
+                drop(self.child.signal(Signal::SIGKILL)); // fails only when it has just ended
+                self.life = Life::Disowned;
+            }
+        }
+        self.read();
+    }
+
+    /// Has the pipes watched in a moment.
+    fn watch_later(&mut self) {
+        self.alarm.as_mut().reset(Instant::now() + SHORT_CELL);
+        self.watches_later = true;
+    }
+
+    /// Reads what is there: text before frames, as `Order` requires.
+    fn read(&mut self) {
+        let ended = matches!(self.life, Life::Ended(_));
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            // What a dead process left is no more than its pipes hold.
+            while self.order.wants(stream) || ended {
+                let read = match stream {
+                    Stream::Stdout => self.stdout.read(&mut self.chunk),
+                    Stream::Stderr => self.stderr.read(&mut self.chunk),
+                };
+                match read {
+                    Some(0) => self.order.closed(stream),
+                    Some(read) => self.order.printed(stream, &self.chunk[..read]),
+                    None => {}
+                }
+                if !ended || matches!(read, Some(0) | None) {
+                    break;
+                }
+            }
+            if ended {
+                self.order.closed(stream);
+            }
+        }
+        self.read_frames();
+    }
+
+    fn read_frames(&mut self) {
+        while let Some(read) = self.frames.read(&mut self.chunk) {
+            if read == 0 {
+                if let Life::Alive = self.life {
+                    self.life = Life::HungUp { until: Instant::now() + HUNG_UP };
+                }
+                return;
+            }
+            let Self { lines, order, chunk, trace, .. } = self;
+            lines.take(&chunk[..read], |line| order.framed(decode(&line, *trace)));
+            if read < self.chunk.len() {
+                return; // that was all
+            }
+        }
+    }
+
+    /// Translates what the runner said; one message may mean two things.
+    fn translate(&mut self, said: Said) {
+        let incoming = match said {
+            Said::Text(stream, text) => Incoming::Event { cell: self.cell, event: Event::text(stream, text) },
+            Said::Started => {
+                self.cell = self.sent.pop_front();
+                match self.cell {
+                    Some(id) => Incoming::Started(id),
+                    None => return, // nothing was sent: user code has written a mark of ours
+                }
+            }
+            Said::Message(message) => match message {
+                Message::Event { id, event } => Incoming::Event { cell: id, event },
+                Message::Input { id, prompt, password } => Incoming::Input { cell: id, prompt, password },
+                Message::Done { id, verdict, count } => {
+                    self.cell = None;
+                    self.ready.push_back(Incoming::Replied { cell: id, verdict, count });
+                    Incoming::Idle(id)
+                }
+                Message::Reply { id, reply } => Incoming::Answered { id, reply },
+                Message::Warning(text) => Incoming::Event { cell: None, event: Event::Warning(text) },
+                Message::Configured { warnings } => {
+                    let warnings = warnings.into_iter().map(Event::Warning);
+                    self.ready.extend(warnings.map(|event| Incoming::Event { cell: None, event }));
+                    return;
+                }
+                // Once is enough.
+                Message::Ready(_) | Message::Unfit(_) => return,
+            },
+        };
+        self.ready.push_back(incoming);
+    }
+}
+
+impl Transport for Runner {
+    fn send(&mut self, request: Request) {
+        if let Request::Execute { cell, .. } = request {
+            self.sent.push_back(cell);
+            self.stdout.leave_alone();
+            self.stderr.leave_alone();
+            self.watch_later();
+        }
+        self.write(&request.into());
+    }
+
+    async fn recv(&mut self) -> Incoming {
+        loop {
+            if let Some(incoming) = self.try_recv() {
+                return incoming;
+            }
+            match &self.life {
+                Life::Ended(exit) => return Incoming::Closed(exit.clone()),
+                Life::Alive | Life::HungUp { .. } | Life::Disowned => self.fill().await,
+            }
+        }
+    }
+
+    fn try_recv(&mut self) -> Option<Incoming> {
+        while self.ready.is_empty() {
+            let said = self.order.next()?;
+            self.translate(said);
+        }
+        self.ready.pop_front()
+    }
+
+    fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
+        // To the group: user code may be waiting on a child of its own.
+        let signal = match step {
+            Step::Interrupt => Signal::SIGINT,
+            Step::Terminate => Signal::SIGTERM,
+            Step::Kill => Signal::SIGKILL,
+        };
+        self.child.signal(signal).map_err(|error| StopFailed { step, why: error.to_string() })
+    }
+}
+
+/// The message a line holds; what is wrong with it when it holds none.
+fn decode(line: &Line<'_>, trace: bool) -> Frame {
+    let problem = match line {
+        Line::Whole(line) => {
+            if trace {
+                tracing::info!(target: "cellwright::ipc", "< {}", String::from_utf8_lossy(line));
+            }
+            match Frame::decode(line) {
+                Ok(frame) => return frame,
+                Err(problem) => format!("a message of the kernel could not be read: {problem}"),
+            }
+        }
+        Line::TooLong => {
+            format!("a message of the kernel was skipped: it has more than {LONGEST_MESSAGE} bytes")
+        }
+    };
+    tracing::warn!("{problem}");
+    Frame { mark: None, message: Message::Warning(problem) }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => future::pending().await,
+    }
+}

@@ -1,0 +1,366 @@
+//! Starting a runner: on the first Python that works, which only starting it can tell.
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fmt, io};
+
+use cellwright_process::{Command, Stderr, Stdout};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::lines::Lines;
+use super::order::{Order, Said};
+use super::pipe::{Outbox, Pipe};
+use super::wire::{Configure, Message, PROTOCOL, Ready, Setup, ToRunner};
+use super::{CHUNK, LONGEST_MESSAGE, Life, Runner, files};
+use crate::driver::Graces;
+use crate::environment::Rules;
+use crate::event::{Event, Output};
+use crate::execution::Background;
+use crate::interpreter::{Candidate, Search};
+use crate::kernel::Kernel;
+use crate::outcome::Exit;
+use crate::transport::Incoming;
+
+/// Where the runner finds the pipes for messages.
+const REQUESTS: i32 = 3;
+const REPLIES: i32 = 4;
+
+/// How much of what a failed start printed is told.
+const LAST_WORDS: usize = 2000;
+
+/// A Python kernel to be started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Where to look for Python, and where cells run.
+    pub search: Search,
+    /// Which variables of our environment it may see.
+    pub rules: Rules,
+    /// What its first cell finds.
+    pub setup: Setup,
+    /// The folder for files that can be made again.
+    pub cache: PathBuf,
+    /// How long a Python may take to answer.
+    pub ready_within: Duration,
+    /// How long each step of stopping may take.
+    pub graces: Graces,
+    /// Log every message.
+    pub trace: bool,
+}
+
+/// A kernel that has started.
+#[derive(Debug)]
+pub struct Launched {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// What it says outside its cells.
+    pub background: Background,
+    /// The Python it runs, and how that was found.
+    pub candidate: Candidate,
+    /// The Python it runs, by its own account.
+    pub python: Ready,
+    /// What was looked at before and could not be used.
+    pub rejected: Vec<Rejected>,
+}
+
+/// No kernel could be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// No Python works.
+    #[error("no working Python found; {}install Python 3.8 or newer, or name one", list(rejected))]
+    NoInterpreter {
+        /// What was tried.
+        rejected: Vec<Rejected>,
+    },
+    /// The Python that was asked for does not work.
+    #[error("`{}` can not run cells: {}", rejected.python.display(), rejected.why)]
+    Explicit {
+        /// Why not.
+        rejected: Rejected,
+    },
+    /// There is no such folder to work in.
+    #[error("`{}` is not a folder to run in", cwd.display())]
+    NoDirectory {
+        /// The folder.
+        cwd: PathBuf,
+    },
+    /// The runner's files could not be written.
+    #[error("could not write the runner to `{}`; make it writable or choose another cache folder", cache.display())]
+    Unpack {
+        /// The cache folder.
+        cache: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl LaunchError {
+    /// The number of the system's error that kept us from starting a process, if one did.
+    pub fn system_error(&self) -> Option<i32> {
+        match self {
+            Self::NoInterpreter { rejected } => rejected.iter().find_map(Rejected::system_error),
+            Self::Explicit { rejected } => rejected.system_error(),
+            Self::NoDirectory { .. } => None,
+            Self::Unpack { source, .. } => source.raw_os_error(),
+        }
+    }
+}
+
+fn list(rejected: &[Rejected]) -> String {
+    rejected.iter().map(|rejected| format!("{rejected}; ")).collect::<Vec<_>>().concat()
+}
+
+/// A Python that was looked at and not used.
+#[derive(Clone, Debug)]
+pub struct Rejected {
+    /// Its path.
+    pub python: PathBuf,
+    /// How it was found.
+    pub origin: crate::interpreter::Origin,
+    /// Why it was not used.
+    pub why: Rejection,
+}
+
+impl Rejected {
+    fn system_error(&self) -> Option<i32> {
+        match self.why {
+            Rejection::NotStarted { code, .. } => code,
+            Rejection::Missing(_)
+            | Rejection::Ended { .. }
+            | Rejection::Silent(_)
+            | Rejection::Unfit(_)
+            | Rejection::Protocol(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({}): {}", self.python.display(), self.origin, self.why)
+    }
+}
+
+/// Why a Python can not run cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// There is no program to start.
+    Missing(String),
+    /// The system did not start it.
+    NotStarted {
+        /// What the system said.
+        why: String,
+        /// The number it gave the error.
+        code: Option<i32>,
+    },
+    /// It ended before it answered.
+    Ended {
+        /// How.
+        exit: Exit,
+        /// The end of what it printed.
+        said: String,
+    },
+    /// It did not answer in time.
+    Silent(Duration),
+    /// It answered that it can not, being too old for example.
+    Unfit(String),
+    /// It speaks another protocol than we do.
+    Protocol(u64),
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(why) | Self::NotStarted { why, .. } | Self::Unfit(why) => f.write_str(why),
+            Self::Ended { exit, said } if said.is_empty() => write!(f, "{exit} before it answered"),
+            Self::Ended { exit, said } => write!(f, "{exit} before it answered, saying: {}", said.trim_end()),
+            Self::Silent(limit) => write!(f, "it did not answer within {} seconds", limit.as_secs_f32()),
+            Self::Protocol(theirs) => write!(f, "it speaks protocol {theirs}, not {PROTOCOL}"),
+        }
+    }
+}
+
+/// What became of one Python that was looked at.
+#[derive(Clone, Debug)]
+pub enum Examined {
+    /// It works. The first of these is the one that runs cells.
+    Works(Candidate, Ready),
+    /// It does not.
+    Rejected(Rejected),
+}
+
+impl Launch {
+    /// A launch with the usual limits.
+    pub fn new(search: Search, cache: impl Into<PathBuf>) -> Self {
+        Self {
+            search,
+            rules: Rules::default(),
+            setup: Setup::default(),
+            cache: cache.into(),
+            ready_within: Duration::from_secs(10),
+            graces: Graces::default(),
+            trace: false,
+        }
+    }
+
+    /// Starts a kernel on the first Python that works.
+    ///
+    /// Starting is the test: no other process is spent on one that works. The first cell may be sent
+    /// at once; it runs when the setup is done.
+    pub async fn start(&self) -> Result<Launched, LaunchError> {
+        let script = self.script()?;
+        let mut rejected = Vec::new();
+        for lead in self.search.leads() {
+            let outcome = match lead.candidate(&self.search).await {
+                None => continue,
+                Some(Ok(candidate)) => match self.try_start(&script, &candidate).await {
+                    Ok((runner, python)) => {
+                        let (kernel, background) = Kernel::start(runner, self.graces, Some(python.pid));
+                        return Ok(Launched { kernel, background, candidate, python, rejected });
+                    }
+                    Err(why) => Rejected { python: candidate.python, origin: candidate.origin, why },
+                },
+                Some(Err(rejected)) => rejected,
+            };
+            tracing::debug!(%outcome, "a Python was not used");
+            if self.search.explicit.is_some() {
+                return Err(LaunchError::Explicit { rejected: outcome });
+            }
+            rejected.push(outcome);
+        }
+        Err(LaunchError::NoInterpreter { rejected })
+    }
+
+    /// Tries every Python in the order of [`Launch::start`], in the same way, and keeps none.
+    pub async fn examine(&self) -> Result<Vec<Examined>, LaunchError> {
+        let script = self.script()?;
+        let mut examined = Vec::new();
+        for lead in self.search.leads() {
+            examined.push(match lead.candidate(&self.search).await {
+                None => continue,
+                Some(Ok(candidate)) => match self.try_start(&script, &candidate).await {
+                    Ok((_, python)) => Examined::Works(candidate, python),
+                    Err(why) => Examined::Rejected(Rejected {
+                        python: candidate.python,
+                        origin: candidate.origin,
+                        why,
+                    }),
+                },
+                Some(Err(rejected)) => Examined::Rejected(rejected),
+            });
+        }
+        Ok(examined)
+    }
+
+    /// The runner on disk, once it is clear that there is a folder to run in.
+    fn script(&self) -> Result<PathBuf, LaunchError> {
+        if !self.search.cwd.is_dir() {
+            // The system would report it as a missing program.
+            return Err(LaunchError::NoDirectory { cwd: self.search.cwd.clone() });
+        }
+        files::script(&self.cache).map_err(|source| LaunchError::Unpack { cache: self.cache.clone(), source })
+    }
+
+    async fn try_start(&self, script: &PathBuf, candidate: &Candidate) -> Result<(Runner, Ready), Rejection> {
+        let mut runner = self.spawn(script, candidate)?;
+        match timeout(self.ready_within, runner.ready()).await {
+            Ok(ready) => ready.map(|ready| (runner, ready)),
+            Err(_) => Err(Rejection::Silent(self.ready_within)),
+        }
+    }
+
+    fn spawn(&self, script: &PathBuf, candidate: &Candidate) -> Result<Runner, Rejection> {
+        let not_started =
+            |error: io::Error| Rejection::NotStarted { why: error.to_string(), code: error.raw_os_error() };
+        let (their_requests, requests) = io::pipe().map_err(not_started)?;
+        let (replies, their_replies) = io::pipe().map_err(not_started)?;
+        for ours in [requests.as_fd(), replies.as_fd()] {
+            rustix::io::ioctl_fionbio(ours, true).map_err(|errno| not_started(errno.into()))?;
+        }
+        let environment = candidate.environment(self.rules.pass(&self.search.variables));
+        let mut child = Command::new(&candidate.python, environment)
+            .arg(script)
+            .current_dir(&self.search.cwd)
+            .stdout(Stdout::Piped)
+            .stderr(Stderr::Piped)
+            .descriptor(REQUESTS, their_requests.into())
+            .descriptor(REPLIES, their_replies.into())
+            .spawn()
+            .map_err(|error| not_started(error.source))?;
+        let stdout = child.stdout.take().expect("stdout was piped");
+        let stderr = child.stderr.take().expect("stderr was piped");
+        let nonce = nonce();
+        let mut runner = Runner {
+            outbox: Outbox::new(requests.into()),
+            frames: Pipe::new(replies.into()),
+            stdout: Pipe::new(stdout.into_nonblocking_fd().map_err(not_started)?),
+            stderr: Pipe::new(stderr.into_nonblocking_fd().map_err(not_started)?),
+            alarm: Box::pin(sleep_until(Instant::now())),
+            watches_later: true,
+            child,
+            order: Order::new(&nonce),
+            lines: Lines::new(LONGEST_MESSAGE),
+            sent: VecDeque::new(),
+            cell: None,
+            ready: VecDeque::new(),
+            life: Life::Alive,
+            trace: self.trace,
+            chunk: vec![0; CHUNK],
+        };
+        runner.frames.watch().map_err(not_started)?;
+        // Written before the process is up: it finds them waiting.
+        runner.write(&ToRunner::Hello { protocol: PROTOCOL, nonce });
+        // The process starts there; one that JSON can not name needs no second word.
+        let cwd = self.search.cwd.to_str().map(Into::into);
+        let configure = Configure { cwd, setup: self.setup.clone() };
+        runner.write(&ToRunner::Configure(configure));
+        Ok(runner)
+    }
+}
+
+impl Runner {
+    /// Waits for the runner to answer.
+    async fn ready(&mut self) -> Result<Ready, Rejection> {
+        loop {
+            match (self.order.next(), &self.life) {
+                (Some(Said::Message(Message::Ready(ready))), _) if ready.protocol == PROTOCOL => {
+                    return Ok(ready);
+                }
+                (Some(Said::Message(Message::Ready(ready))), _) => {
+                    return Err(Rejection::Protocol(ready.protocol));
+                }
+                (Some(Said::Message(Message::Unfit(why))), _) => return Err(Rejection::Unfit(why)),
+                (Some(said), _) => self.translate(said),
+                (None, Life::Ended(exit)) => {
+                    return Err(Rejection::Ended { exit: exit.clone(), said: self.last_words() });
+                }
+                (None, Life::Alive | Life::HungUp { .. } | Life::Disowned) => self.fill().await,
+            }
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let mut said: String = self
+            .ready
+            .iter()
+            .filter_map(|incoming| match incoming {
+                Incoming::Event { event: Event::Output(Output::Text { text, .. }), .. } => {
+                    Some(text.as_str())
+                }
+                _ => None,
+            })
+            .collect();
+        if let Some(surplus) = said.len().checked_sub(LAST_WORDS) {
+            said.drain(..said.ceil_char_boundary(surplus));
+        }
+        said
+    }
+}
+
+/// What tells marks from text that looks like one.
+fn nonce() -> String {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).expect("the system has random bytes");
+    format!("{:032x}", u128::from_le_bytes(random))
+}

@@ -1,0 +1,79 @@
+//! Lines out of a byte stream, each at most so long.
+
+use memchr::memchr;
+
+/// What there is of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// A line without its break.
+    Whole(&'a [u8]),
+    /// A line that was longer than the limit; its content is gone.
+    TooLong,
+}
+
+/// Collects bytes until they are a line.
+pub(super) struct Lines {
+    limit: usize,
+    /// The beginning of a line that is not whole yet. There is no line break in it.
+    begun: Vec<u8>,
+    /// Inside a line that is too long to keep.
+    skipping: bool,
+}
+
+impl Lines {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, begun: Vec::new(), skipping: false }
+    }
+
+    /// Takes the next bytes and hands on every line they complete.
+    pub(super) fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(Line<'_>)) {
+        while let Some(end) = memchr(b'\n', bytes) {
+            if !std::mem::take(&mut self.skipping) {
+                if self.begun.is_empty() {
+                    line(Line::Whole(&bytes[..end]));
+                } else {
+                    self.begun.extend_from_slice(&bytes[..end]);
+                    // Taken, so that the memory of a large message is not kept.
+                    line(Line::Whole(&std::mem::take(&mut self.begun)));
+                }
+            }
+            bytes = &bytes[end + 1..];
+        }
+        if !self.skipping {
+            self.begun.extend_from_slice(bytes);
+            if self.begun.len() > self.limit {
+                self.skipping = true;
+                self.begun = Vec::new();
+                line(Line::TooLong);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_however_the_stream_is_cut_and_long_ones_are_skipped_and_told() {
+        let stream = b"one\n\ntwo\n0123456789\nthree\nrest";
+        for size in 1..stream.len() {
+            let mut lines = Lines::new(6);
+            let mut found = Vec::new();
+            for chunk in stream.chunks(size) {
+                lines.take(chunk, |line| {
+                    found.push(match line {
+                        Line::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
+                        Line::TooLong => "<too long>".into(),
+                    });
+                });
+            }
+            // One that comes in one piece is there already and need not be skipped.
+            found
+                .iter_mut()
+                .filter(|line| *line == "0123456789")
+                .for_each(|line| *line = "<too long>".into());
+            assert_eq!(found, ["one", "", "two", "<too long>", "three"], "in pieces of {size}");
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! The runner's messages: one JSON object a line (`docs/runner-protocol.md`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::event::{Event, Exception, MimeBundle, Output};
+use crate::request::{Completions, Question, Reply, Variable, Variables};
+use crate::transport::{CellId, QuestionId, Request, Verdict};
+
+/// The protocol this host speaks.
+pub(super) const PROTOCOL: u64 = 1;
+
+/// A message to the runner.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(test, derive(Deserialize, PartialEq, Debug))]
+pub(super) enum ToRunner {
+    Hello {
+        protocol: u64,
+        nonce: String,
+    },
+    Configure(Configure),
+    Execute {
+        id: u64,
+        code: String,
+        // What is usual goes without saying: short messages are read faster.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        allow_stdin: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        silent: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        store_history: Option<bool>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+    },
+    InputReply {
+        id: u64,
+        #[serde(flatten)]
+        answer: InputAnswer,
+    },
+    Complete {
+        id: u64,
+        code: String,
+        cursor: usize,
+    },
+    Inspect {
+        id: u64,
+        code: String,
+        cursor: usize,
+        detail: u8,
+    },
+    Variables {
+        id: u64,
+        limit: usize,
+    },
+    Ping {
+        id: u64,
+    },
+    Shutdown,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(Deserialize, PartialEq, Debug))]
+pub(super) enum InputAnswer {
+    Value(String),
+    Error(String),
+}
+
+/// The state of the process before its first cell.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(Deserialize, PartialEq, Debug))]
+pub(super) struct Configure {
+    pub(super) cwd: Option<String>,
+    #[serde(flatten)]
+    pub(super) setup: Setup,
+}
+
+/// What a kernel finds when its first cell runs.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(Deserialize, PartialEq))]
+pub struct Setup {
+    /// Variables of the environment to set, or to unset.
+    pub env: BTreeMap<String, Option<String>>,
+    /// Put in front of `sys.path`.
+    #[serde(serialize_with = "lossy_paths")]
+    pub path: Vec<PathBuf>,
+    /// What every session finds predefined.
+    pub prelude: Prelude,
+    /// Extension modules to import into the namespace.
+    pub modules: Vec<Module>,
+    /// What the runner may keep; its own defaults when none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+}
+
+/// What every session finds predefined.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(into = "Value")]
+#[cfg_attr(test, derive(Deserialize, PartialEq))]
+#[cfg_attr(test, serde(from = "Value"))]
+pub enum Prelude {
+    /// Nothing.
+    #[default]
+    None,
+    /// The prelude that comes with the runner.
+    Standard,
+    /// The names this source defines.
+    Source(String),
+}
+
+impl From<Prelude> for Value {
+    fn from(prelude: Prelude) -> Self {
+        match prelude {
+            Prelude::None => Value::Null,
+            Prelude::Standard => Value::Bool(true),
+            Prelude::Source(source) => Value::String(source),
+        }
+    }
+}
+
+#[cfg(test)]
+impl From<Value> for Prelude {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::String(source) => Prelude::Source(source),
+            Value::Bool(true) => Prelude::Standard,
+            _ => Prelude::None,
+        }
+    }
+}
+
+/// An extension module.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(Deserialize, PartialEq))]
+pub struct Module {
+    /// Under which name it is imported.
+    pub name: String,
+    /// Its file.
+    #[serde(serialize_with = "lossy_path")]
+    pub path: PathBuf,
+}
+
+/// What the runner may keep.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(Deserialize, PartialEq))]
+pub struct Limits {
+    /// How many results `Out` keeps.
+    pub outputs: u64,
+    /// How many bytes of cell sources stay known to tracebacks.
+    pub sources: u64,
+}
+
+/// JSON can not say a path that is not UTF-8; nothing will be found under what it says instead.
+fn lossy_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+fn lossy_paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
+}
+
+impl From<Request> for ToRunner {
+    fn from(request: Request) -> Self {
+        match request {
+            Request::Execute { cell: CellId(id), code, allow_stdin, silent, store_history, title } => {
+                let store_history = (!store_history).then_some(false);
+                Self::Execute { id, code, allow_stdin, silent, store_history, title }
+            }
+            Request::Input { cell, answer } => {
+                let answer = match answer {
+                    Ok(line) => InputAnswer::Value(line),
+                    Err(why) => InputAnswer::Error(why),
+                };
+                Self::InputReply { id: cell.0, answer }
+            }
+            Request::Ask { id: QuestionId(id), question } => match question {
+                Question::Complete { code, cursor } => Self::Complete { id, code, cursor },
+                Question::Inspect { code, cursor, detail } => Self::Inspect { id, code, cursor, detail },
+                Question::Variables { limit } => Self::Variables { id, limit },
+                Question::Ping => Self::Ping { id },
+            },
+            Request::Shutdown => Self::Shutdown,
+        }
+    }
+}
+
+/// A message from the runner, and the mark it stands at.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) mark: Option<u64>,
+    pub(super) message: Message,
+}
+
+#[derive(Debug)]
+pub(super) enum Message {
+    Ready(Ready),
+    /// A Python that is too old, in its own words.
+    Unfit(String),
+    Configured {
+        warnings: Vec<String>,
+    },
+    Event {
+        id: Option<CellId>,
+        event: Event,
+    },
+    Input {
+        id: CellId,
+        prompt: String,
+        password: bool,
+    },
+    Done {
+        id: CellId,
+        verdict: Verdict,
+        count: Option<u64>,
+    },
+    Reply {
+        id: QuestionId,
+        reply: Result<Reply, String>,
+    },
+    Warning(String),
+}
+
+/// The interpreter that runs, by its own account.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Ready {
+    #[serde(rename = "protocol")]
+    pub(super) protocol: u64,
+    /// The language's version, such as `3.11.7`.
+    #[serde(rename = "python")]
+    pub version: String,
+    /// `cpython`, `pypy`.
+    pub implementation: String,
+    /// `sys.executable`.
+    pub executable: PathBuf,
+    /// `sys.prefix`: the virtual environment's folder, or the installation's.
+    pub prefix: PathBuf,
+    /// Its process, and its group's.
+    pub pid: u32,
+}
+
+/// Every field any message has. One flat struct is read in one pass; a tagged enum would hold a large
+/// frame twice.
+#[derive(Deserialize)]
+struct Fields {
+    #[serde(rename = "type")]
+    kind: String,
+    id: Option<u64>,
+    mark: Option<u64>,
+    #[serde(default)]
+    data: Map<String, Value>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    display_id: Option<String>,
+    #[serde(default)]
+    update: bool,
+    #[serde(default)]
+    wait: bool,
+    count: Option<u64>,
+    status: Option<String>,
+    ename: Option<String>,
+    evalue: Option<String>,
+    #[serde(default)]
+    traceback: Vec<String>,
+    line: Option<u64>,
+    prompt: Option<String>,
+    #[serde(default)]
+    password: bool,
+    #[serde(default)]
+    warnings: Vec<String>,
+    message: Option<String>,
+    error: Option<String>,
+    matches: Option<Vec<String>>,
+    #[serde(default)]
+    start: usize,
+    #[serde(default)]
+    end: usize,
+    found: Option<bool>,
+    variables: Option<Vec<Variable>>,
+    #[serde(default)]
+    total: usize,
+    protocol: Option<u64>,
+    python: Option<String>,
+    implementation: Option<String>,
+    executable: Option<PathBuf>,
+    prefix: Option<PathBuf>,
+    pid: Option<u32>,
+}
+
+impl Frame {
+    /// Reads one line; says what is wrong with it when it is no message.
+    pub(super) fn decode(line: &[u8]) -> Result<Self, String> {
+        let fields: Fields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let mark = fields.mark;
+        let kind = fields.kind.clone();
+        let message = fields.message().ok_or_else(|| format!("`{kind}` is unknown or lacks a field"))?;
+        Ok(Self { mark, message })
+    }
+}
+
+impl Fields {
+    fn message(self) -> Option<Message> {
+        let cell = self.id.map(CellId);
+        let content = MimeBundle { data: self.data, metadata: self.metadata };
+        Some(match self.kind.as_str() {
+            "ready" => match self.error {
+                Some(error) => Message::Unfit(error),
+                None => Message::Ready(Ready {
+                    protocol: self.protocol?,
+                    version: self.python?,
+                    implementation: self.implementation?,
+                    executable: self.executable?,
+                    prefix: self.prefix?,
+                    pid: self.pid?,
+                }),
+            },
+            "configured" => Message::Configured { warnings: self.warnings },
+            "display" => {
+                let event = match (self.update, self.display_id) {
+                    (true, display_id) => Event::UpdateDisplay { display_id: display_id?, content },
+                    (false, display_id) => Event::Output(Output::Display { content, display_id }),
+                };
+                Message::Event { id: cell, event }
+            }
+            "result" => {
+                let event = Event::Output(Output::Result { content, count: self.count });
+                Message::Event { id: cell, event }
+            }
+            "clear" => Message::Event { id: cell, event: Event::ClearOutput { wait: self.wait } },
+            "error" => {
+                let exception = Exception {
+                    name: self.ename?,
+                    message: self.evalue?,
+                    traceback: self.traceback,
+                    line: self.line,
+                };
+                Message::Event { id: cell, event: Event::Output(Output::Error(exception)) }
+            }
+            "input" => Message::Input { id: cell?, prompt: self.prompt?, password: self.password },
+            "done" => {
+                let verdict = match self.status?.as_str() {
+                    "ok" => Verdict::Ok,
+                    "error" => Verdict::Error,
+                    "interrupted" => Verdict::Interrupted,
+                    _ => return None,
+                };
+                Message::Done { id: cell?, verdict, count: self.count }
+            }
+            "reply" => {
+                let reply = match (self.error, self.matches, self.found, self.variables) {
+                    (Some(error), ..) => Err(error),
+                    (None, Some(matches), ..) => {
+                        Ok(Reply::Completions(Completions { matches, start: self.start, end: self.end }))
+                    }
+                    (None, None, Some(found), _) => Ok(Reply::Inspection(found.then_some(content))),
+                    (None, None, None, Some(listed)) => {
+                        Ok(Reply::Variables(Variables { listed, total: self.total }))
+                    }
+                    (None, None, None, None) => Ok(Reply::Pong),
+                };
+                Message::Reply { id: QuestionId(self.id?), reply }
+            }
+            "warning" => Message::Warning(self.message?),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One example of every message, which the runner's tests read as well. Its ids are strings; ours
+    /// are numbers, and the runner returns what it was given.
+    fn examples(from: &str) -> Vec<Value> {
+        include_str!("../../python/tests/protocol.ndjson")
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .filter(|line| line["from"] == from)
+            .map(|mut line| {
+                let message = &mut line["message"];
+                if let Some(id) = message["id"].as_str() {
+                    message["id"] = id[1..].parse::<u64>().unwrap().into();
+                } else if message["id"].is_null() && message["type"] != "display" {
+                    message.as_object_mut().unwrap().remove("id");
+                }
+                message.take()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_example_to_the_runner_is_what_we_write() {
+        for example in examples("host") {
+            let message: ToRunner = serde_json::from_value(example.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&message).unwrap(), example);
+        }
+    }
+
+    #[test]
+    fn every_example_from_the_runner_is_understood() {
+        let frames: Vec<String> = examples("runner")
+            .iter()
+            .map(|example| {
+                let frame =
+                    Frame::decode(example.to_string().as_bytes()).unwrap_or_else(|e| panic!("{example} {e}"));
+                assert_eq!(frame.mark, example["mark"].as_u64());
+                format!("{:?}", frame.message)
+            })
+            .collect();
+        for (kind, expected) in [
+            ("Ready(", 1),
+            ("Unfit(", 1),
+            ("Configured", 1),
+            ("Event", 5),
+            ("Input", 1),
+            ("Done", 3),
+            ("Reply", 5),
+            ("Warning(", 1),
+        ] {
+            let found = frames.iter().filter(|frame| frame.starts_with(kind)).count();
+            assert_eq!(found, expected, "{kind} in {frames:#?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_described() {
+        for (line, problem) in [
+            ("{", "EOF while parsing"),
+            ("[1]", "invalid"),
+            (r#"{"type":"dance"}"#, "`dance` is unknown"),
+            (r#"{"type":"done","id":1}"#, "`done` is unknown or lacks a field"),
+        ] {
+            let error = Frame::decode(line.as_bytes()).unwrap_err();
+            assert!(error.contains(problem), "{line} {error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What the driver needs of a way to talk to a kernel.
+
+use crate::event::{Answer, Event};
+use crate::outcome::Exit;
+use crate::request::{Question, Reply};
+
+/// A way to talk to one kernel: a codec without policy.
+///
+/// The driver decides when to send, to stop and to give up; a transport translates. Dropping it ends
+/// a kernel that it started.
+pub trait Transport: Send + 'static {
+    /// Queues a message. It leaves at the latest while [`Transport::recv`] is polled.
+    fn send(&mut self, request: Request);
+
+    /// The next thing the kernel says. Cancel-safe: nothing is lost when the future is dropped.
+    ///
+    /// After [`Incoming::Closed`] it is not called again.
+    fn recv(&mut self) -> impl Future<Output = Incoming> + Send;
+
+    /// The next thing the kernel says, if it has been read already. What is left to be read comes by
+    /// [`Transport::recv`], and so does [`Incoming::Closed`].
+    fn try_recv(&mut self) -> Option<Incoming> {
+        None
+    }
+
+    /// Begins one step of stopping. That it worked shows in what [`Transport::recv`] brings.
+    fn stop(&mut self, step: Step) -> Result<(), StopFailed>;
+}
+
+/// One step of stopping a kernel, from polite to firm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Interrupt the running cell; the kernel goes on.
+    Interrupt,
+    /// Have the kernel end.
+    Terminate,
+    /// End the kernel.
+    Kill,
+}
+
+/// A step of stopping that could not be taken.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("could not {} the kernel: {why}", match step { Step::Interrupt => "interrupt", Step::Terminate => "terminate", Step::Kill => "kill" })]
+pub struct StopFailed {
+    /// Which step.
+    pub step: Step,
+    /// Why not.
+    pub why: String,
+}
+
+/// The driver's name for a cell; unique in the life of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellId(pub u64);
+
+/// The driver's name for a question; unique in the life of a kernel, also against cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuestionId(pub u64);
+
+/// What the driver asks of a kernel.
+#[derive(Debug)]
+pub enum Request {
+    /// Run a cell.
+    Execute {
+        /// Its name.
+        cell: CellId,
+        /// Its source.
+        code: String,
+        /// Whether it may ask for input.
+        allow_stdin: bool,
+        /// Show nothing but what is printed.
+        silent: bool,
+        /// Remember it in the kernel's history.
+        store_history: bool,
+        /// What to call it in tracebacks.
+        title: Option<String>,
+    },
+    /// The answer to [`Incoming::Input`].
+    Input {
+        /// Who asked.
+        cell: CellId,
+        /// The line, or why there is none.
+        answer: Answer,
+    },
+    /// Ask something that is not a cell.
+    Ask {
+        /// Its name.
+        id: QuestionId,
+        /// What is asked.
+        question: Question,
+    },
+    /// Leave.
+    Shutdown,
+}
+
+/// What a kernel says.
+#[derive(Debug)]
+pub enum Incoming {
+    /// The cell's code is about to run.
+    Started(CellId),
+    /// Something to show; of no cell when it came from a thread or a child after the cell's end.
+    Event {
+        /// Whose it is.
+        cell: Option<CellId>,
+        /// What it is.
+        event: Event,
+    },
+    /// The cell waits for [`Request::Input`].
+    Input {
+        /// Who asks.
+        cell: CellId,
+        /// What it asks.
+        prompt: String,
+        /// The answer is a secret.
+        password: bool,
+    },
+    /// The kernel reported how the cell went. Over it is when [`Incoming::Idle`] came too.
+    Replied {
+        /// Which cell.
+        cell: CellId,
+        /// How it went.
+        verdict: Verdict,
+        /// The number the kernel gave it.
+        count: Option<u64>,
+    },
+    /// Everything the cell had to say has been said.
+    Idle(CellId),
+    /// The answer to [`Request::Ask`]; `Err` when the kernel could not answer.
+    Answered {
+        /// Which question.
+        id: QuestionId,
+        /// The answer.
+        reply: Result<Reply, String>,
+    },
+    /// A step of stopping that had begun well failed later.
+    StopFailed(StopFailed),
+    /// The kernel is gone and everything it said has been delivered.
+    Closed(Exit),
+}
+
+/// How a cell went, by the kernel's own account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// To its end.
+    Ok,
+    /// An exception ended it, reported before as an [`Output::Error`](crate::Output::Error).
+    Error,
+    /// An interrupt ended it.
+    Interrupted,
+}

@@ -1,0 +1,260 @@
+//! Kernels on this machine over ZeroMQ: any installed kernelspec, or one that runs already.
+//!
+//! A kernel we start is ours to end; one we attach to is left as we found it.
+
+mod launch;
+
+use std::collections::VecDeque;
+use std::future;
+use std::time::Duration;
+
+use cellwright_jupyter::{
+    Channel, Client, ClientSender, ConnectionFile, InterruptMode, Message, Pulse, Reserved,
+};
+use cellwright_process::{Child, Signal};
+use futures_util::FutureExt as _;
+use tokio::sync::watch;
+use tokio::task::unconstrained;
+use tokio::time::{Instant, sleep_until};
+
+pub use launch::{Attach, Launch, Launched, Link, StartError};
+
+use crate::conversation::Conversation;
+use crate::outcome::Exit;
+use crate::transport::{Incoming, Request, Step, StopFailed, Transport};
+
+/// How long the last words of a kernel that has ended may take to arrive. They are in the system's hands by then.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether they all have.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How long an attached kernel may leave its heartbeat unanswered before it counts as gone.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Our side of a kernel's five channels.
+struct Zmq {
+    client: Client,
+    sender: ClientSender,
+    conversation: Conversation,
+    /// What the sockets did not take at once.
+    outbox: VecDeque<(Channel, Message)>,
+    process: Process,
+    life: Life,
+}
+
+/// Whose the kernel is.
+enum Process {
+    Ours(Box<Owned>),
+    Theirs { pulse: watch::Receiver<Pulse> },
+}
+
+/// A kernel that we started.
+struct Owned {
+    child: Child,
+    interrupt_mode: InterruptMode,
+    /// It was asked or made to end.
+    ending: bool,
+    _file: ConnectionFile,
+    _reserved: Reserved,
+}
+
+enum Life {
+    Alive,
+    /// Its process has ended; what it said may be on its way until then.
+    Ended {
+        exit: Exit,
+        until: Instant,
+    },
+    Over(Exit),
+}
+
+impl Zmq {
+    fn new(client: Client, process: Process) -> Self {
+        Self {
+            sender: client.sender().clone(),
+            client,
+            conversation: Conversation::default(),
+            outbox: VecDeque::new(),
+            process,
+            life: Life::Alive,
+        }
+    }
+
+    fn post(&mut self, message: (Channel, Message)) {
+        self.outbox.push_back(message);
+        self.flush();
+    }
+
+    /// Sends what the sockets take now: while a reader is slow, nobody polls [`Transport::recv`].
+    fn flush(&mut self) {
+        while let Some((channel, message)) = self.outbox.front() {
+            let sent = unconstrained(self.sender.send(*channel, message)).now_or_never();
+            match sent {
+                Some(_) => drop(self.outbox.pop_front()), // fails only for a client that is closed
+                None => return,
+            }
+        }
+    }
+
+    /// Waits for something to happen. Cancel-safe: what was received is taken in before the next wait.
+    async fn wait(&mut self) {
+        let Self { client, sender, outbox, process, .. } = self;
+        tokio::select! {
+            (channel, message) = client.recv() => self.conversation.hear(sender.session(), channel, &message),
+            () = send_first(sender, outbox) => drop(outbox.pop_front()),
+            exit = process.ended() => self.end(exit),
+        }
+    }
+
+    /// Takes in what is left of a kernel that has ended.
+    async fn drain(&mut self, until: Instant) {
+        // Looked at first: what comes before the connections are lost is received before that is known.
+        let cut_off = self.client.is_disconnected();
+        let next = tokio::select! {
+            biased; // what is there comes before the end
+            next = self.client.recv() => Some(next),
+            () = future::ready(()), if cut_off => None,
+            () = sleep_until(until.min(Instant::now() + LOOK)) => return,
+        };
+        match next {
+            Some((channel, message)) => self.conversation.hear(self.sender.session(), channel, &message),
+            None => self.bury(),
+        }
+    }
+
+    /// The kernel's process has ended, or an attached kernel is out of reach.
+    fn end(&mut self, exit: Exit) {
+        self.life = Life::Ended { exit, until: Instant::now() + LAST_WORDS };
+    }
+
+    /// Nothing more will come.
+    fn bury(&mut self) {
+        if let Life::Ended { exit, .. } = &self.life {
+            let exit = exit.clone();
+            if let Process::Ours(owned) = &self.process {
+                let said = owned.child.stderr_tail();
+                if !owned.ending && !said.trim().is_empty() {
+                    self.conversation.warn(format!("the kernel's last words: {}", said.trim()));
+                }
+            }
+            self.conversation.bury();
+            self.life = Life::Over(exit);
+        }
+    }
+}
+
+impl Transport for Zmq {
+    fn send(&mut self, request: Request) {
+        if let (Process::Ours(owned), Request::Execute { .. }) = (&mut self.process, &request)
+            && owned.child.try_wait().is_some()
+        {
+            return; // it can not have begun, which its death will tell
+        }
+        if let Request::Shutdown = request {
+            match &mut self.process {
+                Process::Ours(owned) => owned.ending = true,
+                Process::Theirs { .. } => return self.leave("left the kernel, which goes on"),
+            }
+        }
+        if let Some(message) = self.conversation.say(self.sender.session(), request) {
+            self.post(message);
+        }
+    }
+
+    async fn recv(&mut self) -> Incoming {
+        loop {
+            if let Some(incoming) = self.conversation.next() {
+                return incoming;
+            }
+            match &self.life {
+                Life::Alive => self.wait().await,
+                Life::Ended { until, .. } if *until <= Instant::now() => self.bury(),
+                Life::Ended { until, .. } => self.drain(*until).await,
+                Life::Over(exit) => return Incoming::Closed(exit.clone()),
+            }
+        }
+    }
+
+    fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
+        self.conversation.interrupting();
+        match (&mut self.process, step) {
+            (Process::Ours(owned), Step::Interrupt) if owned.interrupt_mode == InterruptMode::Message => {
+                self.interrupt_by_message();
+                Ok(())
+            }
+            (Process::Theirs { .. }, Step::Interrupt) => {
+                self.interrupt_by_message();
+                Ok(())
+            }
+            (Process::Ours(owned), _) => {
+                let signal = match step {
+                    Step::Interrupt => Signal::SIGINT,
+                    Step::Terminate => Signal::SIGTERM,
+                    Step::Kill => Signal::SIGKILL,
+                };
+                owned.ending |= step != Step::Interrupt;
+                owned.child.signal(signal).map_err(|error| StopFailed { step, why: error.to_string() })?;
+                if step == Step::Interrupt {
+                    self.post(Conversation::nudge(self.sender.session()));
+                }
+                Ok(())
+            }
+            (Process::Theirs { .. }, Step::Terminate | Step::Kill) => {
+                self.conversation
+                    .warn("the kernel is not ours to end: it goes on, and so may the cell".to_owned());
+                self.leave("left the kernel, which did not stop");
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Zmq {
+    fn interrupt_by_message(&mut self) {
+        let message = self.conversation.interrupt(self.sender.session());
+        self.post(message);
+    }
+
+    /// Leaves a kernel that is not ours.
+    fn leave(&mut self, why: &str) {
+        self.life = Life::Over(Exit::Left(why.to_owned()));
+    }
+}
+
+impl Process {
+    /// Waits until the kernel is gone. Cancel-safe.
+    async fn ended(&mut self) -> Exit {
+        match self {
+            Self::Ours(owned) => Exit::Process(owned.child.wait().await),
+            Self::Theirs { pulse } => silent(pulse).await,
+        }
+    }
+}
+
+/// Waits until a heartbeat has been silent for so long that nobody can be there.
+async fn silent(pulse: &mut watch::Receiver<Pulse>) -> Exit {
+    loop {
+        let last = *pulse.borrow_and_update();
+        let given_up = async {
+            match last {
+                Pulse::Silent { since } => sleep_until(since + SILENCE).await,
+                Pulse::Beating | Pulse::Unknown => future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = pulse.changed() => if changed.is_err() { future::pending().await },
+            () = given_up => {
+                return Exit::Lost(format!("the kernel has not answered its heartbeat for {SILENCE:?}"));
+            }
+        }
+    }
+}
+
+/// Sends the first message that waits. Cancel-safe.
+async fn send_first(sender: &ClientSender, outbox: &VecDeque<(Channel, Message)>) {
+    match outbox.front() {
+        Some((channel, message)) => drop(sender.send(*channel, message).await), // fails only for a closed client
+        None => future::pending().await,
+    }
+}

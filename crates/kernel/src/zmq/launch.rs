@@ -1,0 +1,296 @@
+//! Starting a kernel from its kernelspec, and finding one that runs.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cellwright_jupyter::content::KernelInfoReply;
+use cellwright_jupyter::{
+    Client, ConnectionFile, ConnectionFileError, ConnectionInfo, ContentError, KernelSpec, Reserved, Session,
+    SpecError, Unsupported,
+};
+use cellwright_process::{Child, Command, SpawnError, Stderr};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Owned, Process, Zmq};
+use crate::conversation::prepare;
+use crate::driver::Graces;
+use crate::environment::Rules;
+use crate::execution::Background;
+use crate::interpreter::Search;
+use crate::kernel::Kernel;
+use crate::kernelspecs::Places;
+use crate::outcome::Exit;
+use crate::runner::Setup;
+
+/// What ipykernel is started with in place of its own launcher.
+const LAUNCH_IPYKERNEL: &str = include_str!("../../python/launch_ipykernel.py");
+
+/// How much of a kernel's standard error is kept for error messages.
+const STDERR_TAIL: usize = 4 << 10;
+
+/// An installed kernel to be started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The name of a kernelspec, or of a language.
+    pub name: String,
+    /// Where cells run, and whose Pythons' kernels are looked at.
+    pub search: Search,
+    /// Which variables of our environment it may see.
+    pub rules: Rules,
+    /// What the first cell of a Python kernel finds.
+    pub setup: Setup,
+    /// The folder for connection files and sockets.
+    pub runtime: PathBuf,
+    /// How to talk.
+    pub link: Link,
+    /// How long it may take until the first cell can run.
+    pub ready_within: Duration,
+    /// How long each step of stopping may take.
+    pub graces: Graces,
+}
+
+/// How we and a kernel on this machine talk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// Through sockets in a folder that only the user can enter.
+    #[default]
+    Ipc,
+    /// Through ports of the loopback interface.
+    Tcp,
+}
+
+/// A kernel that runs already, whoever started it.
+#[derive(Clone, Debug)]
+pub struct Attach {
+    /// Its connection file.
+    pub file: PathBuf,
+    /// How long it may take to answer.
+    pub ready_within: Duration,
+    /// How long each step of stopping may take.
+    pub graces: Graces,
+}
+
+/// A kernel that is ready for its first cell.
+#[derive(Debug)]
+pub struct Launched {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// What it says outside its cells.
+    pub background: Background,
+    /// What it says of itself.
+    pub info: KernelInfoReply,
+    /// Its kernelspec, when we started it.
+    pub spec: Option<KernelSpec>,
+    /// Its process, when we started it.
+    pub pid: Option<u32>,
+}
+
+/// No kernel could be started, or reached.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no such kernel, or its description can not be used.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Its description has no command.
+    #[error("the kernelspec in `{}` has no command", resource_dir.display())]
+    NoCommand {
+        /// Where the description is.
+        resource_dir: PathBuf,
+    },
+    /// There is no such folder to work in.
+    #[error("`{}` is not a folder to run in", cwd.display())]
+    NoDirectory {
+        /// The folder.
+        cwd: PathBuf,
+    },
+    /// Its sockets or its connection file could not be made.
+    #[error("could not prepare a connection in `{}`", runtime.display())]
+    Connection {
+        /// The runtime folder.
+        runtime: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Its program does not start.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// It ended before it was ready.
+    #[error("kernel `{name}`: {exit} before it was ready{}", said(stderr))]
+    Ended {
+        /// Which kernel.
+        name: String,
+        /// How.
+        exit: Exit,
+        /// The end of what it wrote to standard error.
+        stderr: String,
+    },
+    /// It did not get ready in time.
+    #[error(
+        "kernel `{name}` was not ready within {} seconds{}{}",
+        limit.as_secs_f32(), trouble.as_ref().map_or_else(String::new, |why| format!(" ({why})")), said(stderr)
+    )]
+    NotReady {
+        /// Which kernel, or its connection file.
+        name: String,
+        /// How long it had.
+        limit: Duration,
+        /// What kept us from talking.
+        trouble: Option<String>,
+        /// The end of what it wrote to standard error.
+        stderr: String,
+    },
+    /// What it says of itself can not be read.
+    #[error("kernel `{name}` answers in a way we do not understand")]
+    Answer {
+        /// Which kernel.
+        name: String,
+        /// Why.
+        #[source]
+        source: ContentError,
+    },
+    /// A connection file that can not be used.
+    #[error(transparent)]
+    File(#[from] ConnectionFileError),
+    /// It is reached in a way we do not speak.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+}
+
+fn said(stderr: &str) -> String {
+    let stderr = stderr.trim();
+    if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
+}
+
+impl Launch {
+    /// A launch with the usual limits.
+    pub fn new(name: impl Into<String>, search: Search, runtime: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            search,
+            rules: Rules::default(),
+            setup: Setup::default(),
+            runtime: runtime.into(),
+            link: Link::default(),
+            ready_within: Duration::from_mins(1),
+            graces: Graces::default(),
+        }
+    }
+
+    /// Starts the kernel and waits until it is ready for its first cell.
+    pub async fn start(&self) -> Result<Launched, StartError> {
+        let deadline = Instant::now() + self.ready_within;
+        if !self.search.cwd.is_dir() {
+            return Err(StartError::NoDirectory { cwd: self.search.cwd.clone() });
+        }
+        let places = Places::around(&self.search).await;
+        let spec = places.find(&self.name)?;
+        let (mut owned, info) = self.spawn(&places, &spec)?;
+        let mut client = Client::connect(&info, session())?;
+        let ready = tokio::select! {
+            biased; // a kernel that answered and died is told of as one that was ready
+            ready = timeout_at(deadline, client.ready()) => ready,
+            exit = owned.child.wait() => {
+                let stderr = owned.child.stderr_tail();
+                return Err(StartError::Ended { name: spec.name, exit: Exit::Process(exit), stderr });
+            }
+        };
+        let not_ready = |trouble, child: &Child| StartError::NotReady {
+            name: spec.name.clone(),
+            limit: self.ready_within,
+            trouble,
+            stderr: child.stderr_tail(),
+        };
+        let info = match ready {
+            Ok(Ok(info)) => info,
+            Ok(Err(source)) => return Err(StartError::Answer { name: spec.name, source }),
+            Err(_) => return Err(not_ready(client.trouble(), &owned.child)),
+        };
+        let pid = owned.child.id();
+        let mut zmq = Zmq::new(client, Process::Ours(Box::new(owned)));
+        if info.language_info.name == "python" {
+            let prepared = timeout_at(deadline, prepare(&mut zmq, &self.setup, &self.search.cwd)).await;
+            let Process::Ours(owned) = &zmq.process else { unreachable!("we started it") };
+            match prepared {
+                Ok(Ok(events)) => zmq.conversation.begin_with(events),
+                Ok(Err(exit)) => {
+                    return Err(StartError::Ended {
+                        name: spec.name,
+                        exit,
+                        stderr: owned.child.stderr_tail(),
+                    });
+                }
+                Err(_) => return Err(not_ready(Some("its setup does not end".to_owned()), &owned.child)),
+            }
+        }
+        let (kernel, background) = Kernel::start(zmq, self.graces, Some(pid));
+        Ok(Launched { kernel, background, info, spec: Some(spec), pid: Some(pid) })
+    }
+
+    fn spawn(&self, places: &Places, spec: &KernelSpec) -> Result<(Owned, ConnectionInfo), StartError> {
+        let connection = |source| StartError::Connection { runtime: self.runtime.clone(), source };
+        let reserved = match self.link {
+            Link::Ipc => Reserved::ipc(&self.runtime),
+            Link::Tcp => Reserved::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        };
+        let mut reserved = reserved.map_err(connection)?;
+        reserved.info.kernel_name = Some(spec.name.clone());
+        let file = ConnectionFile::create(&self.runtime, &reserved.info).map_err(connection)?;
+        let variables = self.rules.pass(&self.search.variables);
+        let (command, mut variables) = places.command(spec, file.path(), variables);
+        let command = lossless(command);
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(StartError::NoCommand { resource_dir: spec.resource_dir.clone() });
+        };
+        // Kernels end when this process is gone.
+        variables.insert("JPY_PARENT_PID".into(), std::process::id().to_string().into());
+        let child = Command::new(program, variables)
+            .args(arguments)
+            .current_dir(&self.search.cwd)
+            .stderr(Stderr::Tail(STDERR_TAIL))
+            .spawn()?;
+        let info = reserved.info.clone();
+        let interrupt_mode = spec.description.interrupt_mode;
+        Ok((Owned { child, interrupt_mode, ending: false, _file: file, _reserved: reserved }, info))
+    }
+}
+
+impl Attach {
+    /// A kernel with the usual limits.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self { file: file.into(), ready_within: Duration::from_secs(10), graces: Graces::default() }
+    }
+
+    /// Connects to the kernel and waits for its answer. It is not prepared: its folder, its environment and its
+    /// names are its owner's.
+    pub async fn start(&self) -> Result<Launched, StartError> {
+        let mut client = Client::connect(&ConnectionInfo::read(&self.file)?, session())?;
+        let name = self.file.display().to_string();
+        let Ok(info) = timeout_at(Instant::now() + self.ready_within, client.ready()).await else {
+            let (limit, trouble) = (self.ready_within, client.trouble());
+            return Err(StartError::NotReady { name, limit, trouble, stderr: String::new() });
+        };
+        let info = info.map_err(|source| StartError::Answer { name, source })?;
+        let pulse = client.pulse();
+        let zmq = Zmq::new(client, Process::Theirs { pulse });
+        let (kernel, background) = Kernel::start(zmq, self.graces, None);
+        Ok(Launched { kernel, background, info, spec: None, pid: None })
+    }
+}
+
+fn session() -> Session {
+    Session::new("cellwright")
+}
+
+/// ipykernel by our launcher, with which a reader that is slow loses nothing; other commands as they are.
+fn lossless(mut command: Vec<String>) -> Vec<String> {
+    let module = command
+        .windows(2)
+        .position(|pair| pair[0] == "-m" && ["ipykernel_launcher", "ipykernel"].contains(&pair[1].as_str()));
+    if let Some(at) = module {
+        command.splice(at..at + 2, ["-c".to_owned(), LAUNCH_IPYKERNEL.to_owned()]);
+    }
+    command
+}

@@ -1,0 +1,246 @@
+//! The table: what a cell may do, and what is seen of it whatever runs it.
+
+use std::time::Duration;
+
+use crate::case::{
+    Answered, Cancelled, Case, Difference, Interrupted, Plain, Refused, Run, Seen, Silent, Then, Within,
+};
+use crate::kernels::Kind::{self, Ipc, JupyterServer, KernelGateway, Tcp};
+
+/// ipykernel, however it is reached.
+const IPYKERNEL: &[Kind] = &[Ipc, Tcp, KernelGateway, JupyterServer];
+const GATEWAYS: &[Kind] = &[KernelGateway, JupyterServer];
+
+const fn case(
+    about: &'static str,
+    cells: &'static [Run],
+    seen: &'static str,
+    differences: &'static [Difference],
+) -> Case {
+    Case { about, cells, seen, differences }
+}
+
+const fn differs(on: &'static [Kind], seen: &'static str, why: &'static str) -> Difference {
+    Difference { on, seen: Seen::This(seen), why }
+}
+
+const fn unordered(on: &'static [Kind], lines: &'static [&'static str], why: &'static str) -> Difference {
+    Difference { on, seen: Seen::Lines(lines), why }
+}
+
+pub(crate) const CASES: &[Case] = &[
+    case(
+        "printed text is shown",
+        &[Plain("print('one')\nprint('two')")],
+        "out one\\ntwo\\n\n= completed",
+        &[],
+    ),
+    case(
+        "the environment, the prelude, extension modules and the folder are there before the first cell",
+        &[Plain("import os\nenv('GREETING'), extended(), callable(bash), os.path.exists('extension.py')")],
+        "result ('hello', 'by a module', True, True)\n= completed",
+        &[],
+    ),
+    case(
+        "standard output and standard error keep their order",
+        &[Plain("import sys\nprint('a')\nprint('b', file=sys.stderr)\nprint('c')")],
+        "out a\\n\nerr b\\n\nout c\\n\n= completed",
+        &[differs(
+            IPYKERNEL,
+            "out a\\nc\\n\nerr b\\n\n= completed",
+            "ipykernel sends each stream when it has collected enough of it: what was printed to the other one in between comes before or after",
+        )],
+    ),
+    case("the last expression's value is shown", &[Plain("6 * 7")], "result 42\n= completed", &[]),
+    case("a semicolon hides the value", &[Plain("6 * 7;")], "= completed", &[]),
+    case(
+        "displays stand where they were made among the text",
+        &[Plain("from IPython.display import display\nprint('a')\ndisplay(1)\nprint('b')\ndisplay(2)")],
+        "out a\\n\ndisplay 1\nout b\\n\ndisplay 2\n= completed",
+        &[],
+    ),
+    case(
+        "a display of an earlier cell is updated",
+        &[Plain("handle = display('old', display_id='progress')"), Plain("handle.update('new')")],
+        "display 'old'\n= completed\nupdate progress 'new'\n= completed",
+        &[],
+    ),
+    case(
+        "output is cleared, now or later",
+        &[Plain(
+            "from IPython.display import clear_output\nprint('a')\nclear_output()\nprint('b')\nclear_output(wait=True)\nprint('c')",
+        )],
+        "out a\\n\nclear now\nout b\\n\nclear later\nout c\\n\n= completed",
+        &[],
+    ),
+    case(
+        "values that are not JSON are shown",
+        &[Plain(
+            "import warnings; warnings.simplefilter('ignore')\ndisplay({'application/json': {'x': float('nan')}, 'text/plain': 'nan'}, raw=True)",
+        )],
+        "display nan\n= completed",
+        &[],
+    ),
+    case(
+        "an exception ends the cell, not the kernel",
+        &[Plain("x = 1\n1 / 0"), Plain("x")],
+        "error ZeroDivisionError: division by zero\n= raised ZeroDivisionError\nresult 1\n= completed",
+        &[],
+    ),
+    case(
+        "text of any language arrives whole",
+        &[Plain("print('né 日本語 🎉')")],
+        "out né 日本語 🎉\\n\n= completed",
+        &[],
+    ),
+    case(
+        "await works at the top of a cell",
+        &[Plain("import asyncio\nawait asyncio.sleep(0.01)\n'awake'")],
+        "result 'awake'\n= completed",
+        &[],
+    ),
+    case(
+        "the last value is `_`",
+        &[Plain("20 + 1"), Plain("_ * 2")],
+        "result 21\n= completed\nresult 42\n= completed",
+        &[],
+    ),
+    case(
+        "shell commands run",
+        &[Plain("x = !echo from the shell\nprint(x[0])")],
+        "out from the shell\\n\n= completed",
+        &[],
+    ),
+    case(
+        "a silent cell shows what it prints and no value",
+        &[Silent("print('a')\n1")],
+        "out a\\n\n= completed",
+        &[],
+    ),
+    case(
+        "what child processes print is captured",
+        &[Plain("import subprocess\nprint(subprocess.run(['echo', 'from a child']).returncode)")],
+        "out from a child\\n0\\n\n= completed",
+        &[unordered(
+            IPYKERNEL,
+            &["from a child", "0"],
+            "ipykernel reads what children print in a thread of its own: it may come after what the cell printed later, or after the cell's end",
+        )],
+    ),
+    case(
+        "a thread prints after the cell's end, which is kept for the session",
+        &[Then(
+            "import threading\nthreading.Timer(0.3, lambda: print('from a thread', flush=True)).start()",
+            "from a thread\n",
+        )],
+        "= completed\nlate from a thread\\n",
+        &[],
+    ),
+    case(
+        "input is asked for and given",
+        &[Answered("print('hello', input('name? '))", "you")],
+        "ask name? \nout hello you\\n\n= completed",
+        &[],
+    ),
+    case(
+        "a cell that nobody answers gets an exception",
+        &[Refused("input('name? ')")],
+        "ask name? \nerror EOFError: nobody is here\n= raised EOFError",
+        &[differs(
+            IPYKERNEL,
+            "ask name? \nerror EOFError: \n= raised EOFError",
+            "Jupyter's protocol has no way to refuse: the cell finds the end of the file, without a reason",
+        )],
+    ),
+    case(
+        "a cell that may not ask gets an exception",
+        &[Plain("input('name? ')")],
+        "error EOFError: input() has nobody to answer it: this cell runs without standard input. Put the value into the code, or read it from a file or an environment variable; to debug, print or inspect variables in a cell.\n= raised EOFError",
+        &[differs(
+            IPYKERNEL,
+            "error StdinNotImplementedError: raw_input was called, but this frontend does not support input requests.\n= raised StdinNotImplementedError",
+            "the exception is ipykernel's own",
+        )],
+    ),
+    case(
+        "an interrupt stops the cell and nothing else",
+        &[
+            Plain("x = 2"),
+            Interrupted("import time\nprint('ready', flush=True)\ntime.sleep(600)"),
+            Plain("x"),
+        ],
+        "= completed\nout ready\\n\nerror KeyboardInterrupt: \n= interrupted, the kernel survived\nresult 2\n= completed",
+        &[],
+    ),
+    case(
+        "an interrupt reaches child processes",
+        &[
+            Interrupted("import subprocess\nprint('ready', flush=True)\nsubprocess.run(['sleep', '600']);"),
+            Plain("x"),
+        ],
+        "out ready\\n\nerror KeyboardInterrupt: \n= interrupted, the kernel survived\nresult 2\n= completed",
+        &[],
+    ),
+    case(
+        "a cell that takes too long is interrupted",
+        &[Within("import time\ntime.sleep(600)", Duration::from_millis(500)), Plain("x")],
+        "error KeyboardInterrupt: \n= timed out, the kernel survived\nresult 2\n= completed",
+        &[],
+    ),
+    case(
+        "a cell whose caller is gone is interrupted",
+        &[Cancelled("print('ready', flush=True)\nwhile True: pass"), Plain("x")],
+        "out ready\\n\nerror KeyboardInterrupt: \n= cancelled, the kernel survived\nresult 2\n= completed",
+        &[],
+    ),
+    case(
+        "an interrupt stops a cell that awaits",
+        &[Cancelled("print('ready', flush=True)\nawait asyncio.sleep(600)"), Plain("x")],
+        "out ready\\n\nerror KeyboardInterrupt: \n= cancelled, the kernel survived\nresult 2\n= completed",
+        &[differs(
+            IPYKERNEL,
+            "out ready\\n\nerror CancelledError: \n= cancelled, the kernel survived\nresult 2\n= completed",
+            "ipykernel tells it as the CancelledError of its event loop",
+        )],
+    ),
+    case(
+        "a print of 4 MB arrives whole",
+        &[Plain("text = 'né🎉\\n' * 500_000\nprint(text, end='')\nlen(text)")],
+        "out 4000000 bytes, 500000 lines, the last \"né🎉\"\nresult 2000000\n= completed",
+        &[],
+    ),
+    case(
+        "100,000 lines arrive whole",
+        &[Plain("for i in range(100_000): print(i)")],
+        "out 588890 bytes, 100000 lines, the last \"99999\"\n= completed",
+        &[],
+    ),
+    case(
+        "`sys.exit()` ends the cell, not the kernel",
+        &[Plain("import sys\nsys.exit(3)"), Plain("x")],
+        "error SystemExit: 3\n= raised SystemExit\nresult 2\n= completed",
+        &[],
+    ),
+    case(
+        "a kernel that dies is told of, with how it died",
+        &[Plain("import os\nprint('before', flush=True)\nimport time; time.sleep(0.5)\nos._exit(3)")],
+        "out before\\n\n= died: exited with code 3",
+        &[differs(
+            GATEWAYS,
+            "out before\\n\n= died: the kernel died and its server started another",
+            "a server tells that a kernel died, not how",
+        )],
+    ),
+    case(
+        "the next kernel knows nothing of the one before",
+        &[Plain("x")],
+        "error NameError: name 'x' is not defined\n= raised NameError",
+        &[],
+    ),
+    case(
+        "`quit()` ends the cell, not the kernel",
+        &[Plain("y = 5\nquit()"), Plain("y")],
+        "error SystemExit: \n= raised SystemExit\nresult 5\n= completed",
+        &[],
+    ),
+];

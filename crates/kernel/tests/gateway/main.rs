@@ -1,0 +1,291 @@
+//! Kernels behind servers when things go wrong: connections cut, servers killed, doors shut.
+
+#[path = "../support/servers.rs"]
+mod servers;
+
+use std::collections::HashMap;
+use std::env;
+use std::io::{Read as _, Write as _};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use cellwright_kernel::gateway::{Address, GatewayError, Launch, Launched};
+use cellwright_kernel::{Cell, Event, Exit, Next, Outcome, Output};
+use servers::{Server, TOKEN, free_port};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+fn launch(address: Address, folder: &Path) -> Launch {
+    let variables: HashMap<_, _> = [
+        ("PATH".into(), env::var_os("PATH").expect("a shell has one")),
+        // A proxy that nobody runs: loopback must not go through it.
+        ("HTTP_PROXY".into(), "http://127.0.0.1:9".into()),
+    ]
+    .into();
+    Launch::new(address, folder, variables)
+}
+
+async fn start(address: Address) -> Launched {
+    launch(address, Path::new("/")).start().await.unwrap()
+}
+
+struct Seen {
+    text: String,
+    warnings: Vec<String>,
+    outcome: Outcome,
+}
+
+async fn run(launched: &Launched, code: &str) -> Seen {
+    let (events, finished) = launched.kernel.execute(Cell::new(code)).await.collect().await;
+    let mut seen = Seen { text: String::new(), warnings: Vec::new(), outcome: finished.outcome };
+    for event in events {
+        match event {
+            Event::Output(Output::Text { text, .. }) => seen.text.push_str(&text),
+            Event::Warning(warning) => seen.warnings.push(warning),
+            _ => {}
+        }
+    }
+    seen
+}
+
+/// Passes bytes on, and cuts every connection each time it is told to.
+struct Proxy {
+    port: u16,
+    cut: Arc<Notify>,
+    passed: Arc<AtomicU64>,
+    /// Messages have come as text, the way of old servers.
+    as_text: Arc<AtomicBool>,
+}
+
+impl Proxy {
+    async fn before(server: u16) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (cut, passed, as_text) = (Arc::default(), Arc::default(), Arc::default());
+        let proxy =
+            Self { port, cut: Arc::clone(&cut), passed: Arc::clone(&passed), as_text: Arc::clone(&as_text) };
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (cut, passed, as_text) = (Arc::clone(&cut), Arc::clone(&passed), Arc::clone(&as_text));
+                tokio::spawn(async move {
+                    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server)).await.unwrap();
+                    tokio::select! {
+                        () = pass_on(client, server, &passed, &as_text) => {}
+                        () = cut.notified() => {}
+                    }
+                });
+            }
+        });
+        proxy
+    }
+
+    /// Cuts the connections that are open once so many bytes more have come from the server.
+    async fn cut_after(&self, bytes: u64) {
+        let until = self.passed.load(Ordering::Relaxed) + bytes;
+        while self.passed.load(Ordering::Relaxed) < until {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        self.cut.notify_waiters();
+    }
+}
+
+async fn pass_on(client: TcpStream, server: TcpStream, passed: &AtomicU64, as_text: &AtomicBool) {
+    let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
+        (client.into_split(), server.into_split());
+    let up = async { drop(tokio::io::copy(&mut from_client, &mut to_server).await) };
+    let down = async {
+        let mut chunk = vec![0; 16 << 10];
+        while let Ok(read @ 1..) = from_server.read(&mut chunk).await {
+            passed.fetch_add(read as u64, Ordering::Relaxed);
+            as_text.fetch_or(
+                memchr::memmem::find(&chunk[..read], br#""channel": "iopub""#).is_some(),
+                Ordering::Relaxed,
+            );
+            if to_client.write_all(&chunk[..read]).await.is_err() {
+                break;
+            }
+        }
+    };
+    tokio::select! { () = up => {}, () = down => {} }
+}
+
+#[tokio::test]
+async fn a_connection_cut_in_the_middle_of_a_stream_doubles_nothing_and_tells_what_is_missing() {
+    let server = Server::kernel_gateway().await;
+    let proxy = Proxy::before(server.port).await;
+    let launched = start(server.address_at(proxy.port)).await;
+    let code = "import time\nfor i in range(10_000):\n    print(i, flush=i % 10 == 0)\n    if i % 100 == 0: time.sleep(0.02)";
+    let (seen, ()) = tokio::join!(run(&launched, code), async {
+        for _ in 0..3 {
+            proxy.cut_after(30_000).await;
+        }
+    });
+    assert_eq!(seen.outcome, Outcome::Completed, "{:?}", seen.warnings);
+    let numbers: Vec<u32> = seen.text.lines().filter_map(|line| line.parse().ok()).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "lines came twice or out of order");
+    let missing = 10_000 - numbers.len();
+    let told = seen.warnings.iter().any(|warning| warning.contains("missing"));
+    assert!(missing == 0 || told, "{missing} lines are missing, and nobody said so: {:?}", seen.warnings);
+    // The connection is good again.
+    assert_eq!(run(&launched, "print('here')").await.text, "here\n");
+}
+
+#[tokio::test]
+async fn a_cut_while_the_cell_is_quiet_loses_nothing() {
+    let server = Server::jupyter_server().await;
+    let proxy = Proxy::before(server.port).await;
+    let launched = start(server.address_at(proxy.port)).await;
+    let mut execution = launched
+        .kernel
+        .execute(Cell::new("import time\nprint('before', flush=True)\ntime.sleep(1)\nprint('after')\n1/0"))
+        .await;
+    let (mut text, mut cut) = (String::new(), false);
+    let finished = loop {
+        match execution.next().await {
+            Next::Event(Event::Output(Output::Text { text: more, .. })) => text.push_str(&more),
+            Next::Event(_) => {}
+            Next::Finished(finished) => break finished,
+        }
+        if text.contains("before") && !std::mem::replace(&mut cut, true) {
+            proxy.cut.notify_waiters();
+        }
+    };
+    assert_eq!(text, "before\nafter\n");
+    assert!(matches!(finished.outcome, Outcome::Raised(exception) if exception.name == "ZeroDivisionError"));
+}
+
+#[tokio::test]
+async fn a_server_that_knows_only_the_old_framing_is_spoken_to_in_it() {
+    let old = ["--ZMQChannelsWebsocketConnection.kernel_ws_protocol="];
+    let server = Server::jupyter_server_with(&old).await;
+    let proxy = Proxy::before(server.port).await;
+    let launched = start(server.address_at(proxy.port)).await;
+    let seen = run(&launched, "print('é' * 3, '\\u2028')\nprint('x' * 2_000_000)\n1/0").await;
+    assert!(seen.text.starts_with("ééé \u{2028}\nxxx"), "{}", &seen.text[..40]);
+    assert_eq!(seen.text.matches('x').count(), 2_000_000, "{}", &seen.text[seen.text.len() - 40..]);
+    assert!(matches!(seen.outcome, Outcome::Raised(exception) if exception.name == "ZeroDivisionError"));
+    // A comm carries its buffers beside the JSON.
+    let comm = "from comm import create_comm\ncreate_comm('none', buffers=[b'\\0\\xff'])\nprint('after')";
+    assert_eq!(run(&launched, comm).await.text, "after\n");
+    assert!(proxy.as_text.load(Ordering::Relaxed), "the server has spoken in the new framing");
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_killed_and_started_anew_ends_the_cell_with_the_truth() {
+    let port = free_port();
+    let server = Server::kernel_gateway_at(port, &[]).await;
+    let launched = start(server.address()).await;
+    let mut execution = launched
+        .kernel
+        .execute(Cell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
+        .await;
+    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    drop(server);
+    let again = Server::kernel_gateway_at(port, &[]).await;
+    let (_, finished) = execution.collect().await;
+    let Outcome::Died(death) = finished.outcome else { panic!("{finished:?}") };
+    assert!(death.started);
+    assert!(matches!(&death.exit, Exit::Lost(why) if why.contains("no longer knows the kernel")), "{death}");
+    // The one that took its place is as good.
+    assert_eq!(run(&start(again.address()).await, "print(1)").await.text, "1\n");
+}
+
+#[tokio::test]
+async fn output_that_a_server_throws_away_is_told() {
+    let server = Server::kernel_gateway_at(free_port(), &[]).await;
+    let launched = start(server.address()).await;
+    let seen = run(&launched, "for i in range(30): print('x' * 1_000_000, flush=True)").await;
+    assert_eq!(seen.outcome, Outcome::Completed);
+    assert!(seen.text.len() < 30_000_000);
+    assert!(seen.warnings.iter().any(|warning| warning.contains("limit_rate=False")), "{:?}", seen.warnings);
+}
+
+#[tokio::test]
+async fn shut_doors_say_what_opens_them() {
+    let server = Server::kernel_gateway().await;
+    let url = format!("http://127.0.0.1:{}", server.port);
+    let https = format!("https://127.0.0.1:{}", plain_server());
+    let closed = format!("http://127.0.0.1:{}", free_port());
+    for (url, token, told) in [
+        (&url, None, "refuses us (401 Unauthorized); it wants a token: set CELLWRIGHT_GATEWAY_TOKEN"),
+        (&url, Some("wrong"), "check that CELLWRIGHT_GATEWAY_TOKEN is its token"),
+        (
+            &format!("{url}/wrong/base"),
+            Some(TOKEN),
+            "check that the URL is that of a Jupyter server, with its base path",
+        ),
+        (&closed, Some(TOKEN), "can not be reached"),
+        (&https, Some(TOKEN), "no secure connection to"),
+    ] {
+        let address = Address::new(url, token.map(str::to_owned)).unwrap();
+        let error = launch(address, Path::new("/")).start().await.unwrap_err();
+        assert!(error.to_string().contains(told), "{error}");
+        assert!(!error.to_string().contains(TOKEN));
+    }
+    let unknown = Launch { name: Some("cobol".into()), ..launch(server.address(), Path::new("/")) };
+    let error = unknown.start().await.unwrap_err();
+    assert!(
+        matches!(&error, GatewayError::NoKernelSpec { installed, .. } if installed == &["python3"]),
+        "{error}"
+    );
+}
+
+/// The port of a server that knows no TLS.
+fn plain_server() -> u16 {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((mut client, _)) = listener.accept() {
+            drop(client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_server_that_breaks_off_is_not_taken_for_one_of_jupyter() {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        assert!(client.read(&mut [0; 1024]).unwrap() > 0, "a request comes first");
+        client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"kern").unwrap();
+    });
+    let address = Address::new(&format!("http://127.0.0.1:{port}"), None).unwrap();
+    let error = launch(address, Path::new("/")).start().await.unwrap_err();
+    assert!(matches!(error, GatewayError::NotJupyter { .. }), "{error}");
+    server.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_kernel_that_is_dropped_does_not_stay_on_the_server() {
+    let listing = ["--JupyterWebsocketPersonality.list_kernels=True"];
+    let server = Server::kernel_gateway_at(free_port(), &listing).await;
+    let one = start(server.address()).await;
+    let two = start(server.address()).await;
+    assert_eq!(kernels(&server).await, 2);
+    drop(one);
+    two.kernel.shutdown().await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while kernels(&server).await > 0 {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// How many kernels a server has, asked by hand.
+async fn kernels(server: &Server) -> usize {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).await.unwrap();
+    let request = format!(
+        "GET /api/kernels HTTP/1.1\r\nHost: localhost\r\nAuthorization: token {TOKEN}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer.matches("\"id\"").count()
+}

@@ -1,0 +1,187 @@
+//! What tests on real Python share: a kernel in a folder of its own, and how to run a cell.
+
+use std::collections::HashMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::{
+    Background, Cell, Event, Execution, Finished, Kernel, Launch, Next, Outcome, Output, Status, Stream,
+};
+use cellwright_testkit::python;
+use tempfile::TempDir;
+
+/// Where the runner is unpacked in tests, once for all.
+pub(crate) fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
+/// A search as from a shell in `cwd` that knows where its tools are.
+pub(crate) fn search(cwd: &Path) -> Search {
+    let variables: HashMap<_, _> =
+        [("PATH".into(), env::var_os("PATH").expect("a shell has one")), ("HOME".into(), cwd.into())].into();
+    Search { explicit: None, cwd: cwd.into(), variables, managed: None }
+}
+
+/// A kernel in a folder of its own.
+pub(crate) struct Fixture {
+    pub(crate) kernel: Kernel,
+    pub(crate) background: Background,
+    pub(crate) folder: TempDir,
+    pub(crate) pid: u32,
+}
+
+impl Fixture {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    pub(crate) async fn start_with(adjust: impl FnOnce(&mut Launch)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut launch = Launch::new(search(folder.path()), cache());
+        launch.search.explicit = Some(python());
+        adjust(&mut launch);
+        let launched = launch.start().await.unwrap();
+        Self { kernel: launched.kernel, background: launched.background, folder, pid: launched.python.pid }
+    }
+
+    /// Runs a cell to its end.
+    pub(crate) async fn run(&self, code: &str) -> Ran {
+        Ran::of(self.kernel.execute(Cell::new(code)).await).await
+    }
+
+    /// Runs a cell that may take so long.
+    pub(crate) async fn run_within(&self, code: &str, timeout: Duration) -> Ran {
+        Ran::of(self.kernel.execute(Cell { timeout: Some(timeout), ..Cell::new(code) }).await).await
+    }
+
+    /// What a cell that must complete printed.
+    pub(crate) async fn stdout(&self, code: &str) -> String {
+        let ran = self.run(code).await;
+        assert_eq!(ran.finished.outcome, Outcome::Completed, "{code}\n{ran:?}");
+        ran.stdout()
+    }
+
+    /// Everything that came outside cells so far.
+    pub(crate) fn late(&mut self) -> String {
+        let mut text = String::new();
+        while let Some(event) = self.background.try_next() {
+            if let Event::Output(Output::Text { text: more, .. }) = event {
+                text.push_str(&more);
+            }
+        }
+        text
+    }
+}
+
+/// A cell that has run.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) events: Vec<Event>,
+    pub(crate) finished: Finished,
+}
+
+impl Ran {
+    pub(crate) async fn of(execution: Execution) -> Self {
+        let (events, finished) = execution.collect().await;
+        Self { events, finished }
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        self.printed(Stream::Stdout)
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        self.printed(Stream::Stderr)
+    }
+
+    fn printed(&self, wanted: Stream) -> String {
+        self.events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Output(Output::Text { stream, text }) if *stream == wanted => Some(text.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The result's plain text.
+    pub(crate) fn result(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| match event {
+            Event::Output(Output::Result { content, .. }) => content.data.get("text/plain")?.as_str(),
+            _ => None,
+        })
+    }
+
+    /// The exception's name.
+    pub(crate) fn raised(&self) -> Option<&str> {
+        match &self.finished.outcome {
+            Outcome::Raised(exception) => Some(&exception.name),
+            Outcome::Completed | Outcome::Stopped { .. } | Outcome::Died(_) => None,
+        }
+    }
+
+    /// Text and displays in order, one letter and their text each.
+    pub(crate) fn sequence(&self) -> Vec<String> {
+        let mut sequence: Vec<String> = Vec::new();
+        for event in &self.events {
+            let (kind, text) = match event {
+                Event::Output(Output::Text { stream: Stream::Stdout, text }) => ("out ", text.as_str()),
+                Event::Output(Output::Text { stream: Stream::Stderr, text }) => ("err ", text.as_str()),
+                Event::Output(Output::Display { content, .. } | Output::Result { content, .. }) => (
+                    "show ",
+                    content.data.get("text/plain").and_then(|text| text.as_str()).unwrap_or_default(),
+                ),
+                Event::Output(Output::Error(exception)) => ("error ", exception.name.as_str()),
+                Event::UpdateDisplay { .. } => ("update ", ""),
+                Event::ClearOutput { .. } => ("clear ", ""),
+                Event::Status(_) | Event::InputRequest(_) | Event::Warning(_) => continue,
+            };
+            match sequence.last_mut() {
+                // Pipes cut text anywhere.
+                Some(last) if last.starts_with(kind) && !kind.starts_with("show") => last.push_str(text),
+                _ => sequence.push(format!("{kind}{text}")),
+            }
+        }
+        sequence
+    }
+}
+
+/// Reads until the cell has printed `text`.
+pub(crate) async fn until_printed(execution: &mut Execution, text: &str) {
+    let mut printed = String::new();
+    while !printed.contains(text) {
+        match execution.next().await {
+            Next::Event(Event::Output(Output::Text { text, .. })) => printed.push_str(&text),
+            Next::Event(_) => {}
+            Next::Finished(finished) => panic!("ended before it printed {text:?}: {printed:?} {finished:?}"),
+        }
+    }
+}
+
+/// Reads until the cell's code runs.
+pub(crate) async fn until_started(execution: &mut Execution) {
+    loop {
+        match execution.next().await {
+            Next::Event(Event::Status(Status::Started)) => return,
+            Next::Event(_) => {}
+            Next::Finished(finished) => panic!("ended before it started: {finished:?}"),
+        }
+    }
+}
+
+/// Whether a process exists and is not a zombie.
+pub(crate) fn alive(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
+}
+
+/// Waits until a condition that something else brings about holds; fails after 20 seconds.
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(tokio::time::Instant::now() < deadline, "{what} did not come about");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,236 @@
+//! Jupyter kernels over ZeroMQ where the suite does not reach: starts that fail, kernels of others, other languages.
+
+use std::collections::HashMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::zmq::{Attach, Launch, Launched};
+use cellwright_kernel::{Cell, Event, Fate, Graces, Next, Outcome, Output, StopReason};
+use cellwright_testkit::python;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A folder with kernelspecs of its own beside those of the tests' Python.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Installs a kernelspec.
+    fn install(&self, name: &str, spec: &Value) -> &Self {
+        let folder = self.folder.path().join("jupyter/kernels").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("kernel.json"), spec.to_string()).unwrap();
+        self
+    }
+
+    fn launch(&self, name: &str) -> Launch {
+        let folder = self.folder.path();
+        let variables: HashMap<_, _> = [
+            ("PATH".into(), env::var_os("PATH").expect("a shell has one")),
+            ("HOME".into(), folder.into()),
+            ("JUPYTER_PATH".into(), folder.join("jupyter").into()),
+        ]
+        .into();
+        let search = Search { explicit: Some(python()), cwd: folder.into(), variables, managed: None };
+        Launch::new(name, search, self.runtime())
+    }
+
+    fn runtime(&self) -> PathBuf {
+        self.folder.path().join("runtime")
+    }
+
+    /// What lies in the runtime folder.
+    fn left(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.runtime()).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+/// A kernelspec for the tests' Python.
+fn spec(arguments: &[&str]) -> Value {
+    let python = python();
+    let argv: Vec<_> =
+        [python.to_str().unwrap()].iter().chain(arguments).copied().map(str::to_owned).collect();
+    json!({"argv": argv, "display_name": "a test's", "language": "python"})
+}
+
+async fn run(launched: &Launched, code: &str) -> (String, Outcome) {
+    let (events, finished) = launched.kernel.execute(Cell::new(code)).await.collect().await;
+    (text(&events), finished.outcome)
+}
+
+fn text(events: &[Event]) -> String {
+    let printed = events.iter().filter_map(|event| match event {
+        Event::Output(Output::Text { text, .. }) => Some(text.as_str()),
+        Event::Output(Output::Result { content, .. }) => content.data["text/plain"].as_str(),
+        _ => None,
+    });
+    printed.collect()
+}
+
+#[tokio::test]
+async fn a_kernel_that_dies_at_its_start_is_told_of_with_its_last_words() {
+    let place = Place::new();
+    place.install("broken", &spec(&["-c", "raise SystemExit('no licence, {resource_dir}')"]));
+    let error = place.launch("broken").start().await.unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "kernel `broken`: the kernel exited with code 1 before it was ready; it said: no licence, "
+        ),
+        "{error}"
+    );
+    assert!(error.ends_with("jupyter/kernels/broken"), "{error}");
+    assert_eq!(place.left(), Vec::<PathBuf>::new(), "connection files stay behind");
+}
+
+#[tokio::test]
+async fn a_kernel_that_never_gets_ready_is_given_up_and_told_of() {
+    let place = Place::new();
+    place.install(
+        "deaf",
+        &spec(&[
+            "-c",
+            "import sys, time\nprint('still thinking', file=sys.stderr, flush=True)\ntime.sleep(600)",
+        ]),
+    );
+    let launch = Launch { ready_within: Duration::from_secs(2), ..place.launch("deaf") };
+    let error = launch.start().await.unwrap_err().to_string();
+    assert!(error.starts_with("kernel `deaf` was not ready within 2 seconds (shell: "), "{error}");
+    assert!(error.ends_with("; it said: still thinking"), "{error}");
+    assert_eq!(place.left(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn kernels_that_can_not_be_started_say_why() {
+    let place = Place::new();
+    place.install("gone", &json!({"argv": ["/nowhere/kernel", "{connection_file}"], "language": "none"}));
+    place.install("empty", &json!({"argv": [], "language": "none"}));
+    for (name, told) in [
+        ("gone", "could not start `/nowhere/kernel`"),
+        ("empty", "has no command"),
+        ("missing", "no kernel named `missing`; installed: empty, gone, python3"),
+    ] {
+        let error = place.launch(name).start().await.unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_attached_kernel_is_shared_and_outlives_us() {
+    let place = Place::new();
+    let owner = place.launch("python3").start().await.unwrap();
+    let is_file = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+    let file = place.left().into_iter().find(is_file).expect("a connection file");
+    assert_private(&file);
+    let mut guest = Attach::new(&file).start().await.unwrap();
+    assert_eq!(run(&guest, "x = 5\nprint('from the guest')").await.0, "from the guest\n");
+    assert_eq!(run(&owner, "print('from the owner')\nx").await.0, "from the owner\n5");
+
+    // Without a process to signal, by message.
+    let mut cell = Cell::new("import time\ntime.sleep(600)");
+    cell.timeout = Some(Duration::from_millis(300));
+    let (_, finished) = guest.kernel.execute(cell).await.collect().await;
+    let reason = StopReason::TimedOut(Duration::from_millis(300));
+    assert_eq!(finished.outcome, Outcome::Stopped { reason, kernel: Fate::Survived });
+
+    // One that heeds no interrupt is not said to be dead.
+    let graces = Graces { interrupt: Duration::from_millis(300), ..Graces::default() };
+    let hurried = Attach { graces, ..Attach::new(&file) }.start().await.unwrap();
+    let deaf = "import time\ndef deaf():\n    end = time.monotonic() + 3\n    while time.monotonic() < end:\n        \
+        try: time.sleep(3)\n        except KeyboardInterrupt: pass\ndeaf()";
+    let cell = Cell { timeout: Some(Duration::from_millis(300)), ..Cell::new(deaf) };
+    let (_, finished) = hurried.kernel.execute(cell).await.collect().await;
+    assert_eq!(finished.outcome, Outcome::Stopped { reason, kernel: Fate::Left });
+
+    assert_eq!(guest.kernel.shutdown().await.to_string(), "left the kernel, which goes on");
+    // What others ran was theirs.
+    while let Some(event) = guest.background.try_next() {
+        assert!(!text(&[event]).contains("owner"));
+    }
+    assert_eq!(run(&owner, "x").await.0, "5");
+
+    let mut other: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    other["key"] = "another".into();
+    let forged = place.folder.path().join("forged.json");
+    std::fs::write(&forged, other.to_string()).unwrap();
+    let stranger = Attach { ready_within: Duration::from_secs(1), ..Attach::new(&forged) };
+    assert!(stranger.start().await.unwrap_err().to_string().contains("was not ready within 1 seconds"));
+
+    owner.kernel.shutdown().await;
+    assert_eq!(place.left(), Vec::<PathBuf>::new(), "the kernel's files stay behind");
+}
+
+fn assert_private(file: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn a_kernel_that_wants_messages_is_interrupted_by_one() {
+    let place = Place::new();
+    let mut polite = spec(&["-m", "ipykernel_launcher", "-f", "{connection_file}"]);
+    polite["interrupt_mode"] = "message".into();
+    polite["env"] = json!({"GREETING": "hello from ${HOME}"});
+    let launched = place.install("polite", &polite).launch("polite").start().await.unwrap();
+    // A signal would reach the child, which ends; a message leaves it alone.
+    let code = "import subprocess\nchild = subprocess.Popen(['sleep', '600'], stdout=-3)\nchild.wait()";
+    let mut cell = Cell::new(code);
+    cell.timeout = Some(Duration::from_millis(500));
+    let (_, finished) = launched.kernel.execute(cell).await.collect().await;
+    assert!(matches!(finished.outcome, Outcome::Stopped { kernel: Fate::Survived, .. }), "{finished:?}");
+    let home = place.folder.path().display();
+    let (shown, _) = run(&launched, "import os\nprint(os.environ['GREETING'])").await;
+    assert_eq!(shown, format!("hello from {home}\n"));
+}
+
+#[tokio::test]
+async fn a_reader_that_pauses_loses_nothing() {
+    let place = Place::new();
+    let launched = place.launch("python").start().await.unwrap();
+    let code = "for i in range(3000): print(i, 'x' * 2000, flush=True)\nopen('printed', 'w').close()";
+    let mut execution = launched.kernel.execute(Cell::new(code)).await;
+    // Nobody reads until the kernel has said everything, which is three times what ipykernel would keep.
+    let printed = place.folder.path().join("printed");
+    let deadline = tokio::time::Instant::now() + Duration::from_mins(1);
+    while !printed.exists() {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut all = String::new();
+    loop {
+        match execution.next().await {
+            Next::Event(event) => all.push_str(&text(&[event])),
+            Next::Finished(finished) => break assert_eq!(finished.outcome, Outcome::Completed),
+        }
+    }
+    let numbers: Vec<usize> =
+        all.lines().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(numbers, (0..3000).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn bash_runs_too() {
+    let place = Place::new();
+    let mut bash = spec(&["-m", "bash_kernel", "-f", "{connection_file}"]);
+    bash["language"] = "bash".into();
+    let launched = place.install("bash", &bash).launch("sh").start().await.unwrap();
+    assert_eq!(launched.info.language_info.name, "bash");
+    assert_eq!(run(&launched, "greeting=hello").await, (String::new(), Outcome::Completed));
+    assert_eq!(run(&launched, "echo $greeting from $((6 * 7))").await.0, "hello from 42\n");
+    let (_, outcome) = run(&launched, "no_such_command").await;
+    assert!(matches!(outcome, Outcome::Raised(_)), "{outcome:?}");
+    let mut cell = Cell::new("sleep 600");
+    cell.timeout = Some(Duration::from_millis(500));
+    let (_, finished) = launched.kernel.execute(cell).await.collect().await;
+    assert!(matches!(finished.outcome, Outcome::Stopped { kernel: Fate::Survived, .. }), "{finished:?}");
+    assert_eq!(run(&launched, "echo $greeting").await.0, "hello\n");
+    // It is not Python: there is nothing to tell its variables with.
+    assert!(launched.kernel.variables(10).await.is_err());
+}

@@ -1,0 +1,435 @@
+"""An ACP agent that does what its prompt says, right or wrong. Raw JSON-RPC on purpose: no library corrects it.
+
+Each line of a prompt is an order, for example `say hello`, `chunks 100000 50`, `crash 3`; see `ORDERS`.
+Faults at the start are arguments: `--banner`, `--slow SECONDS`, `--auth`, `--version N`, `--no-initialize`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+output = threading.Lock()
+replies: dict = {}
+replied = threading.Condition()
+cancelled = threading.Event()
+sessions: dict[str, dict] = {}
+last_id = 0
+signed_in = "--auth" not in sys.argv
+
+
+def send_line(line: str) -> None:
+    with output:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+def send(**message) -> None:
+    send_line(json.dumps({"jsonrpc": "2.0", **message}))
+
+
+def update(session: str, **content) -> None:
+    send(method="session/update", params={"sessionId": session, "update": content})
+
+
+def say(session: str, text: str, kind: str = "agent_message_chunk") -> None:
+    update(session, sessionUpdate=kind, content={"type": "text", "text": text})
+
+
+def ask(method: str, params: dict, request_id=None):
+    """Sends a request and waits for its response, result or error."""
+    global last_id
+    with replied:
+        last_id += 1
+        number = request_id if request_id is not None else f"agent-{last_id}"
+    send(id=number, method=method, params=params)
+    with replied:
+        replied.wait_for(lambda: number in replies)
+        return replies.pop(number)
+
+
+def tool(session: str, call: str, **content) -> None:
+    update(session, sessionUpdate="tool_call", toolCallId=call, **content)
+
+
+def tool_update(session: str, call: str, **content) -> None:
+    update(session, sessionUpdate="tool_call_update", toolCallId=call, **content)
+
+
+def permission(session: str, call: str, title: str, kind: str, path: str | None = None) -> str:
+    answer = ask(
+        "session/request_permission",
+        {
+            "sessionId": session,
+            "toolCall": {
+                "toolCallId": call,
+                "title": title,
+                "kind": kind,
+                "locations": [{"path": path}] if path else [],
+            },
+            # The option that lasts comes first, as one agent lists them: position must not decide.
+            "options": [
+                {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
+                {"optionId": "once", "name": "Allow", "kind": "allow_once"},
+                {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+            ],
+        },
+    )
+    outcome = answer.get("result", {}).get("outcome", {"outcome": f"error {answer.get('error')}"})
+    return outcome.get("optionId", outcome["outcome"])
+
+
+# --- orders -------------------------------------------------------------------------------------------
+
+
+def order_say(session, rest):
+    say(session, rest + "\n")
+
+
+def order_think(session, rest):
+    say(session, rest, "agent_thought_chunk")
+
+
+def order_chunks(session, rest):
+    count, size = map(int, rest.split())
+    text = []
+    for number in range(count):
+        chunk = f"{number} ".ljust(size - 1, "x") + "\n"
+        text.append(
+            json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "method": "session/update",
+                    "params": {
+                        "sessionId": session,
+                        "update": {
+                            "sessionUpdate": "agent_message_chunk",
+                            "content": {"type": "text", "text": chunk},
+                        },
+                    },
+                }
+            )
+        )
+        if len(text) == 100:
+            send_line("\n".join(text))
+            text.clear()
+    if text:
+        send_line("\n".join(text))
+
+
+def order_line(session, rest):
+    """One line of this many megabytes."""
+    say(session, "y" * (int(rest) * 1_000_000) + " end")
+
+
+def order_garbage(session, rest):
+    with output:
+        sys.stdout.buffer.write(
+            b'\xff\xfe\x00 not text\n{broken json\n[1, 2]\n17\n\n{}\n{"jsonrpc": "2.0"}\n'
+        )
+        sys.stdout.buffer.flush()
+
+
+def order_stderr(session, rest):
+    for _ in range(int(rest)):
+        sys.stderr.write(("e" * 99 + "\n") * 10_000)
+    sys.stderr.write("last words\n")
+    sys.stderr.flush()
+
+
+def order_crash(session, rest):
+    sys.stderr.write("about to crash\n")
+    sys.stderr.flush()
+    os._exit(int(rest))
+
+
+def order_close(session, rest):
+    """Closes the output and stays."""
+    os.close(1)
+    time.sleep(600)
+
+
+def order_wait(session, rest):
+    """Waits to be cancelled."""
+    cancelled.wait()
+
+
+def order_hang(session, rest):
+    """Never answers, whatever is cancelled."""
+    threading.Event().wait()
+
+
+def order_late(session, rest):
+    """Updates that come after the response."""
+
+    def later():
+        time.sleep(0.05)
+        say(session, rest + "\n")
+
+    threading.Thread(target=later).start()
+
+
+def order_unknown(session, rest):
+    update(session, sessionUpdate="from_the_future", anything=[1, 2])
+    send(method="_vendor/event", params={"a": 1})
+    update(session, sessionUpdate="agent_message_chunk", content={"type": "hologram"})
+    answer = ask("client/no_such_method", {})
+    say(session, f"unknown method: {answer.get('error', {}).get('code')}\n")
+
+
+def order_duplicate(session, rest):
+    """Two requests with one id, a response to nothing, and a response twice."""
+    send(id="nobody-asked", result={"x": 1})
+    for _ in range(2):
+        send(id="twice", method="terminal/output", params={"sessionId": session, "terminalId": "none"})
+    for _ in range(2):
+        tool(session, "same", title="Twice", kind="other", status="completed")
+
+
+def order_permission(session, rest):
+    """For a tool call that was never announced."""
+    kind, path = rest.split() if rest else ("edit", "/tmp/x")
+    say(session, f"permission: {permission(session, 'unheard-of', 'Touch ' + path, kind, path)}\n")
+
+
+def order_tool(session, rest):
+    tool(session, "call-1", title="Read", kind="read", status="pending", rawInput={"path": rest})
+    tool_update(session, "call-1", title=f"Read {rest}", status="in_progress", locations=[{"path": rest}])
+    content = [{"type": "content", "content": {"type": "text", "text": "<b>what it read</b>"}}]
+    tool_update(session, "call-1", status="completed", content=content, rawOutput={"ok": True})
+
+
+def order_diff(session, rest):
+    content = [{"type": "diff", "path": rest, "oldText": "one\ntwo\n", "newText": "one\nthree\n"}]
+    tool(session, "call-diff", title=f"Edit {rest}", kind="edit", status="completed", content=content)
+
+
+def order_plan(session, rest):
+    for status in ("pending", "in_progress", "completed"):
+        entries = [{"content": rest, "priority": "high", "status": status}]
+        update(session, sessionUpdate="plan", entries=entries)
+
+
+def order_image(session, rest):
+    content = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+    update(session, sessionUpdate="agent_message_chunk", content=content)
+
+
+def order_usage(session, rest):
+    update(
+        session,
+        sessionUpdate="usage_update",
+        used=1200,
+        size=200000,
+        cost={"amount": 0.01, "currency": "USD"},
+    )
+
+
+def order_read(session, rest):
+    answer = ask("fs/read_text_file", {"sessionId": session, "path": rest})
+    text = answer.get("result", {}).get("content")
+    say(session, f"read {len(text)}\n" if text is not None else f"read error {answer['error']['code']}\n")
+
+
+def order_write(session, rest):
+    path, content = rest.split(" ", 1)
+    answer = ask("fs/write_text_file", {"sessionId": session, "path": path, "content": content})
+    say(session, "written\n" if "result" in answer else f"write error {answer['error']['code']}\n")
+
+
+def order_run(session, rest):
+    answer = ask("terminal/create", {"sessionId": session, "command": rest})
+    if "error" in answer:
+        say(session, f"run error {answer['error']['message']}\n")
+        return
+    terminal = {"sessionId": session, "terminalId": answer["result"]["terminalId"]}
+    content = [{"type": "terminal", "terminalId": terminal["terminalId"]}]
+    tool(session, "call-run", title=rest, kind="execute", status="in_progress", content=content)
+    exit_status = ask("terminal/wait_for_exit", terminal)["result"]
+    text = ask("terminal/output", terminal)["result"]["output"]
+    tool_update(session, "call-run", status="completed")
+    ask("terminal/release", terminal)
+    say(session, f"ran {exit_status.get('exitCode')} {text!r}\n")
+
+
+def order_start(session, rest):
+    """A command that nobody waits for."""
+    ask("terminal/create", {"sessionId": session, "command": rest})
+
+
+def order_elicit(session, rest):
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "title": "Your name"}, "sure": {"type": "boolean"}},
+        "required": ["name"],
+    }
+    answer = ask(
+        "elicitation/create",
+        {"sessionId": session, "mode": "form", "message": "Who are you?", "requestedSchema": schema},
+    )
+    say(session, json.dumps(answer.get("result") or answer.get("error"), sort_keys=True) + "\n")
+
+
+def order_echo(session, rest):
+    """What came with the prompt besides this line."""
+    say(session, json.dumps(sessions[session]["prompt"][1:]) + "\n")
+
+
+def order_servers(session, rest):
+    say(session, json.dumps([server["name"] for server in sessions[session]["servers"]]) + "\n")
+
+
+def order_remember(session, rest):
+    sessions[session]["memory"] = rest
+
+
+def order_recall(session, rest):
+    say(session, f"{sessions[session].get('memory')}\n")
+
+
+def order_pid(session, rest):
+    say(session, f"{os.getpid()}\n")
+
+
+def order_sleep(session, rest):
+    time.sleep(float(rest))
+
+
+ORDERS = {name[6:]: function for name, function in list(globals().items()) if name.startswith("order_")}
+
+
+# --- the protocol ---------------------------------------------------------------------------------------
+
+
+def prompt(request_id, params) -> None:
+    session = params["sessionId"]
+    cancelled.clear()
+    sessions[session]["prompt"] = params["prompt"]
+    text = "".join(block.get("text", "") for block in params["prompt"])
+    for line in text.splitlines():
+        order, _, rest = line.strip().partition(" ")
+        if order == "stop":
+            send(id=request_id, result={"stopReason": rest})
+            return
+        if order == "fail":
+            send(id=request_id, error={"code": -32603, "message": rest})
+            return
+        if order in ORDERS:
+            ORDERS[order](session, rest)
+        else:
+            say(session, line + "\n")
+        if cancelled.is_set():
+            send(id=request_id, result={"stopReason": "cancelled"})
+            return
+    send(id=request_id, result={"stopReason": "end_turn"})
+
+
+MODES = {
+    "currentModeId": "plan",
+    "availableModes": [{"id": "plan", "name": "Plan"}, {"id": "act", "name": "Act"}],
+}
+
+
+def options(session: dict) -> list:
+    values = [{"value": "small", "name": "Small"}, {"value": "large", "name": "Large"}]
+    return [
+        {
+            "id": "model",
+            "name": "Model",
+            "category": "model",
+            "type": "select",
+            "currentValue": session.get("model", "small"),
+            "options": values,
+        }
+    ]
+
+
+def opened(session: str, params: dict) -> dict:
+    state = sessions.setdefault(session, {})
+    state["servers"] = params.get("mcpServers", [])
+    state["cwd"] = params.get("cwd")
+    commands = [{"name": "web", "description": "Search the web", "input": {"hint": "query"}}]
+    update(session, sessionUpdate="available_commands_update", availableCommands=commands)
+    return {"modes": MODES, "configOptions": options(state)}
+
+
+def handle(method: str, params: dict):
+    global signed_in
+    if method == "initialize":
+        if "--no-initialize" in sys.argv:
+            sys.exit("no license found")
+        version = int(sys.argv[sys.argv.index("--version") + 1]) if "--version" in sys.argv else 1
+        return {
+            "protocolVersion": version,
+            "agentInfo": {"name": "fault-agent", "version": "1"},
+            "agentCapabilities": {
+                "loadSession": True,
+                "promptCapabilities": {"image": True, "embeddedContext": True},
+                "mcpCapabilities": {"http": True, "sse": True},
+                "sessionCapabilities": {"resume": {}, "list": {}, "close": {}, "delete": {}, "fork": {}},
+            },
+            "authMethods": [
+                {"id": "login", "name": "Log in", "description": "With your account"},
+                {"id": "shell", "name": "At a terminal", "type": "terminal", "args": ["--login"]},
+            ],
+        }
+    if method == "authenticate":
+        signed_in = True
+        return {}
+    if not signed_in:
+        return {"code": -32000, "message": "Authentication required"}
+    if method == "session/new":
+        session = f"session-{os.getpid()}-{len(sessions) + 1}"
+        return {"sessionId": session, **opened(session, params)}
+    if method == "session/fork":
+        session = f"session-{os.getpid()}-{len(sessions) + 1}"
+        sessions[session] = dict(sessions[params["sessionId"]])
+        return {"sessionId": session, **opened(session, params)}
+    if method == "session/resume":
+        return opened(params["sessionId"], params)
+    if method == "session/load":
+        say(params["sessionId"], "an old question", "user_message_chunk")
+        say(params["sessionId"], "an old answer")
+        return opened(params["sessionId"], params)
+    if method == "session/list":
+        return {"sessions": [{"sessionId": name, "cwd": state["cwd"]} for name, state in sessions.items()]}
+    if method in ("session/close", "session/delete"):
+        sessions.pop(params["sessionId"], None)
+        return {}
+    if method == "session/set_mode":
+        update(params["sessionId"], sessionUpdate="current_mode_update", currentModeId=params["modeId"])
+        return {}
+    if method == "session/set_config_option":
+        state = sessions[params["sessionId"]]
+        state[params["configId"]] = params["value"]
+        return {"configOptions": options(state)}
+    return {"code": -32601, "message": "Method not found"}
+
+
+def main() -> None:
+    if "--banner" in sys.argv:
+        send_line("Welcome to the fault agent!\n\n  \x1b[1mversion 1\x1b[0m")
+    if "--slow" in sys.argv:
+        time.sleep(float(sys.argv[sys.argv.index("--slow") + 1]))
+    for line in sys.stdin:
+        message = json.loads(line)
+        method = message.get("method")
+        if method is None:
+            with replied:
+                replies[message["id"]] = message
+                replied.notify_all()
+        elif method == "session/cancel":
+            cancelled.set()
+        elif method == "session/prompt":
+            threading.Thread(target=prompt, args=(message["id"], message["params"]), daemon=True).start()
+        elif "id" in message:
+            answer = handle(method, message["params"])
+            send(id=message["id"], **({"error": answer} if "code" in answer else {"result": answer}))
+
+
+main()
