@@ -1,0 +1,352 @@
+//! A call: cells to run in a session, what happens meanwhile, and how to follow or stop it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::environment::Variables;
+use cellwright_kernel::{MimeBundle, Output, Stdin, StopReason};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::bridge::ToolHost;
+use crate::collect::Collected;
+use crate::identity::{KernelChoice, SessionId};
+use crate::jobs::JobId;
+use crate::launcher::About;
+use crate::notice::Notice;
+use crate::report::{CallReport, CellReport};
+use crate::wire;
+
+/// Events that wait for a reader; one that does not read holds up the cell, as a full pipe would. Text comes in pieces of
+/// at most 64 KiB.
+pub(crate) const EVENTS: usize = 32;
+
+/// Cells to run, one after the other, up to the first that does not complete though it should.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Call {
+    /// In which session.
+    pub session: SessionId,
+    /// In which folder; links are resolved. Matters when the kernel starts: `os.chdir` persists.
+    pub cwd: PathBuf,
+    /// On which kernel.
+    pub kernel: KernelChoice,
+    /// Whether it stays afterwards.
+    pub mode: Mode,
+    /// The cells.
+    pub cells: Vec<CellRequest>,
+    /// Whether cells may ask for input. Then read [`Running::next`]: nothing goes on until they are answered.
+    #[serde(with = "wire::StdinDef")]
+    pub stdin: Stdin,
+    /// The environment that a kernel started for it inherits, as far as the rules let it; none for this process's.
+    #[serde(with = "wire::variables")]
+    pub variables: Option<Variables>,
+    /// What becomes of it when nobody follows it any more.
+    pub abandoned: Abandoned,
+    /// Cancelling this stops the call; it ends with a report all the same.
+    #[serde(skip)]
+    pub stop: CancellationToken,
+    /// The tools that its cells may call; none for those of the settings.
+    #[serde(skip)]
+    pub tools: Option<Arc<dyn ToolHost>>,
+}
+
+impl Call {
+    /// A call of cells without input, in a session that stays.
+    pub fn new(session: SessionId, cwd: impl Into<PathBuf>, cells: Vec<CellRequest>) -> Self {
+        Self {
+            session,
+            cwd: cwd.into(),
+            kernel: KernelChoice::default(),
+            mode: Mode::Session,
+            cells,
+            stdin: Stdin::Refused,
+            variables: None,
+            abandoned: Abandoned::Stop,
+            stop: CancellationToken::new(),
+            tools: None,
+        }
+    }
+}
+
+/// What becomes of a call when its [`Running`] is dropped or its client disappears.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Abandoned {
+    /// It is stopped.
+    #[default]
+    Stop,
+    /// It goes on in the background.
+    GoOn,
+}
+
+/// Whether a kernel stays for the next call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// It does, under the call's session.
+    #[default]
+    Session,
+    /// The call has a kernel of its own, which ends with it.
+    PerCall,
+}
+
+/// A cell to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CellRequest {
+    /// Its source.
+    pub code: String,
+    /// What to call it.
+    pub title: Option<String>,
+    /// How long it may take.
+    pub timeout: Timeout,
+    /// Whether it wants a fresh kernel.
+    pub reset: Reset,
+    /// Show nothing but what is printed.
+    pub silent: bool,
+    /// Remember it in the kernel's history and count it.
+    pub store_history: bool,
+    /// An exception in it does not end the call.
+    pub may_raise: bool,
+}
+
+impl CellRequest {
+    /// A cell with the usual time, on the kernel as it is.
+    pub fn new(code: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            title: None,
+            timeout: Timeout::Default,
+            reset: Reset::No,
+            silent: false,
+            store_history: true,
+            may_raise: false,
+        }
+    }
+}
+
+/// How long a cell may take, by the clock on the wall.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Timeout {
+    /// As long as the settings say.
+    #[default]
+    Default,
+    /// This long; no time at all means as long as it likes.
+    After(Duration),
+    /// As long as it likes.
+    Never,
+}
+
+/// Whether a cell wants a fresh kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reset {
+    /// It runs on the kernel as it is.
+    #[default]
+    No,
+    /// It does. Refused when others hold the session, since their variables would be gone. Resets that several
+    /// calls asked for at the same time are one.
+    Yes,
+    /// It does, whoever else holds the session.
+    Force,
+}
+
+/// What happens during a call, in order. `cell` is an index into [`Call::cells`].
+#[derive(Debug, Serialize, Deserialize)]
+pub enum CallEvent {
+    /// Other calls come first.
+    Queued {
+        /// How many.
+        behind: usize,
+    },
+    /// A kernel was started for it.
+    KernelStarted(About),
+    /// What came from earlier cells since the last call: threads and children print when they like.
+    LateBefore(Arc<Collected>),
+    /// The same, coming in while this call runs.
+    Late(OutputChange),
+    /// The cell's code runs.
+    CellStarted {
+        /// Which cell.
+        cell: usize,
+    },
+    /// The cell shows something.
+    Output {
+        /// Which cell.
+        cell: usize,
+        /// What.
+        change: OutputChange,
+    },
+    /// The cell waits for a line.
+    #[serde(skip)] // answered over the wire in its own way
+    Input {
+        /// Which cell.
+        cell: usize,
+        /// Answer it.
+        request: InputRequest,
+    },
+    /// The cell is being stopped.
+    Stopping {
+        /// Which cell.
+        cell: usize,
+        /// Why.
+        #[serde(with = "wire::StopReasonDef")]
+        reason: StopReason,
+    },
+    /// The cell is over.
+    CellFinished(Arc<CellReport>),
+    /// Something to know; it is in the report too.
+    Notice(Notice),
+}
+
+/// A change to what a cell shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum OutputChange {
+    /// One more thing.
+    Added(#[serde(with = "wire::OutputDef")] Output),
+    /// Every display under this name shows something else now, also those of earlier cells.
+    Updated {
+        /// Which display.
+        display_id: String,
+        /// What it shows.
+        #[serde(with = "wire::MimeBundleDef")]
+        content: MimeBundle,
+    },
+    /// Everything so far goes: now, or when the next thing comes.
+    Cleared {
+        /// Wait for the next thing.
+        wait: bool,
+    },
+}
+
+/// A cell that waits for a line from the user. Dropping it refuses.
+#[derive(Debug)]
+pub struct InputRequest {
+    /// What the cell asked.
+    pub prompt: String,
+    /// The answer is a secret and not to be shown.
+    pub password: bool,
+    pub(crate) answer: oneshot::Sender<Result<String, String>>,
+}
+
+impl InputRequest {
+    /// Hands the cell its line, without a line break at the end.
+    pub fn answer(self, line: impl Into<String>) {
+        drop(self.answer.send(Ok(line.into()))); // the cell may have been stopped meanwhile
+    }
+
+    /// Raises an error with this message in the cell.
+    pub fn refuse(self, why: impl Into<String>) {
+        drop(self.answer.send(Err(why.into()))); // the cell may have been stopped meanwhile
+    }
+}
+
+/// A call under way. Dropping it does with the call what [`Call::abandoned`] says; [`Running::detach`] lets it
+/// go on in the background.
+///
+/// Read it to its end: a call whose events nobody takes is held up.
+pub struct Running {
+    job: JobId,
+    events: mpsc::Receiver<CallEvent>,
+    report: watch::Receiver<Option<Arc<CallReport>>>,
+    stop: CancellationToken,
+    /// Tells whoever keeps the call that nobody follows it here any more. Gone once told.
+    leave: Option<Leave>,
+    /// The report has been read.
+    is_read: bool,
+}
+
+pub(crate) type Leave = Box<dyn FnOnce(Left) + Send + Sync>;
+
+/// How a call was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// To go on in the background.
+    Detached,
+    /// Before its report was read.
+    Dropped,
+    /// With its report.
+    Finished,
+}
+
+/// What comes next of a call.
+#[derive(Debug)]
+pub enum Next {
+    /// Something happened.
+    Event(CallEvent),
+    /// It is over; asked again, the same.
+    Finished(Arc<CallReport>),
+}
+
+impl Running {
+    pub(crate) fn new(
+        job: JobId,
+        events: mpsc::Receiver<CallEvent>,
+        report: watch::Receiver<Option<Arc<CallReport>>>,
+        stop: CancellationToken,
+        leave: Leave,
+    ) -> Self {
+        Self { job, events, report, stop, leave: Some(leave), is_read: false }
+    }
+
+    /// The name to follow it by.
+    pub fn job(&self) -> JobId {
+        self.job
+    }
+
+    /// The next event, or the report when all have been read. Cancel-safe.
+    pub async fn next(&mut self) -> Next {
+        if let Some(event) = self.events.recv().await {
+            return Next::Event(event);
+        }
+        let report = self.finished().await;
+        self.is_read = true;
+        Next::Finished(report)
+    }
+
+    /// Waits for the end, passing over events; input is refused.
+    pub async fn report(mut self) -> Arc<CallReport> {
+        loop {
+            if let Next::Finished(report) = self.next().await {
+                return report;
+            }
+        }
+    }
+
+    /// Begins to stop the call. Go on reading: the report says what became of the kernel.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Lets the call go on in the background, where nothing holds it up. It can be followed by its name.
+    pub fn detach(mut self) -> JobId {
+        self.release()
+    }
+
+    /// The same, but what happens is still handed to whoever reads this. Of a call in a daemon nothing more comes.
+    pub fn release(&mut self) -> JobId {
+        if let Some(leave) = self.leave.take() {
+            leave(Left::Detached);
+        }
+        self.job
+    }
+
+    async fn finished(&mut self) -> Arc<CallReport> {
+        let report = self.report.wait_for(Option::is_some).await;
+        let report = report.expect("whoever runs a call reports its end before it leaves");
+        report.clone().expect("waited for it")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(leave) = self.leave.take() {
+            leave(if self.is_read { Left::Finished } else { Left::Dropped });
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("job", &self.job).finish_non_exhaustive()
+    }
+}

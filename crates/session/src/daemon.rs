@@ -1,0 +1,244 @@
+//! Sessions that outlive their client: the same sessions, in a small process per user, behind a Unix socket.
+//!
+//! [`serve`] is that process, [`connect`] gives a [`Client`](crate::Client) that behaves like one of this process. The
+//! socket lies in a folder of the user's own, and both sides check who is at the other end. Both must be the same version: a
+//! daemon of another version that has nothing to lose makes way, one that has is told of.
+//!
+//! One connection stays open as long as the client lives, and stands for it; each request has a connection of its
+//! own, so a slow reader of one call holds up nothing else. Messages are JSON after their length.
+
+mod client;
+mod server;
+mod start;
+mod tools;
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::net::UnixStream;
+use tokio_util::bytes::Bytes;
+use tokio_util::codec::{Framed, LengthDelimitedCodec};
+
+pub(crate) use client::Connection;
+pub use server::{Serve, serve};
+pub use start::{Spawn, connect, leave_terminal};
+
+use crate::call::{Call, CallEvent};
+use crate::identity::SessionKey;
+use crate::jobs::JobId;
+use crate::report::CallReport;
+use crate::sessions::Force;
+
+/// The longest message: a display of 256 MiB in base64, and what surrounds it.
+const LONGEST: usize = 512 << 20;
+
+/// Where a user's daemon is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    folder: PathBuf,
+}
+
+/// A daemon could not be run or reached.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Another one runs.
+    #[error("a session daemon runs already at `{}`", socket.display())]
+    Running {
+        /// Its socket.
+        socket: PathBuf,
+    },
+    /// The folder is not safe.
+    #[error("`{}` belongs to someone else; remove it or set another runtime folder", folder.display())]
+    Foreign {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file could not be used.
+    #[error("could not {action} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// It was started and did not come up.
+    #[error("the session daemon did not start: {0}")]
+    NotStarted(String),
+    /// It is of another version and has sessions.
+    #[error(
+        "a session daemon of version {theirs} still has sessions, and this is version {ours}; end them with that version, or stop the daemon (process {pid})"
+    )]
+    OtherVersion {
+        /// Its version.
+        theirs: String,
+        /// Ours.
+        ours: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// It said something else than expected, or nothing.
+    #[error("the session daemon did not answer as expected: {0}")]
+    Confused(String),
+}
+
+impl Place {
+    /// The daemon whose socket and lock lie in `folder`, which should be the user's runtime folder.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join("sessions.sock")
+    }
+
+    /// Where its diagnostics go when it is started by a client.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("sessions.log")
+    }
+
+    /// Held as long as it runs: a lock of the system ends with its process, so none is ever stale.
+    fn lock(&self) -> PathBuf {
+        self.folder.join("sessions.lock")
+    }
+
+    /// Held while a client starts it.
+    fn start_lock(&self) -> PathBuf {
+        self.folder.join("sessions.start")
+    }
+
+    /// Makes the folder, for its owner alone.
+    fn prepare(&self) -> Result<(), DaemonError> {
+        let failed = |action| {
+            let path = self.folder.clone();
+            move |source| DaemonError::Io { action, path, source }
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(failed("create"))?;
+        let found = fs::metadata(&self.folder).map_err(failed("look at"))?;
+        if found.uid() != nix::unistd::geteuid().as_raw() {
+            return Err(DaemonError::Foreign { folder: self.folder.clone() });
+        }
+        if found.mode() & 0o077 != 0 {
+            let private = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(&self.folder, private).map_err(failed("make private"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The first words, which must not change between versions.
+#[derive(Serialize, Deserialize)]
+struct Hello {
+    version: String,
+}
+
+/// The answer to [`Hello`], which must not change either.
+#[derive(Serialize, Deserialize)]
+struct Welcome {
+    version: String,
+    pid: u32,
+}
+
+/// What a connection is for.
+#[derive(Serialize, Deserialize)]
+enum Purpose {
+    /// Leave if there is nothing to lose; answered by whether it does. Must not change between versions.
+    Retire,
+    /// To stand for a client; answered by its number.
+    Join,
+    /// To ask something for a client.
+    Request { client: u64, request: Request },
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Request {
+    Call(Box<Call>),
+    Sessions,
+    Variables { key: SessionKey, limit: usize },
+    Interrupt { key: SessionKey },
+    Restart { key: SessionKey, force: Force },
+    End { key: SessionKey, force: Force },
+    Jobs,
+    Wait { job: JobId, at_most: std::time::Duration },
+    StopJob { job: JobId },
+    ForgetJob { job: JobId },
+}
+
+/// What a client says during a call.
+#[derive(Serialize, Deserialize)]
+enum Order {
+    Stop,
+    Detach,
+    /// The report has arrived.
+    Received,
+    Answer(Result<String, String>),
+    /// What a tool came to.
+    ToolAnswer {
+        number: u64,
+        value: Result<Value, String>,
+    },
+}
+
+/// What a daemon says during a call, once it was accepted.
+#[derive(Serialize, Deserialize)]
+enum Told {
+    Event(CallEvent),
+    Input {
+        cell: usize,
+        prompt: String,
+        password: bool,
+    },
+    /// A cell calls a tool.
+    Tool {
+        number: u64,
+        session: SessionKey,
+        name: String,
+        args: Value,
+    },
+    Finished(Arc<CallReport>),
+}
+
+/// One end of a connection.
+struct Wire {
+    framed: Framed<UnixStream, LengthDelimitedCodec>,
+}
+
+impl Wire {
+    /// Over a connection to the same user; refuses anyone else.
+    fn new(stream: UnixStream) -> io::Result<Self> {
+        let peer = stream.peer_cred()?.uid();
+        if peer != nix::unistd::geteuid().as_raw() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the other end is another user's"));
+        }
+        let codec = LengthDelimitedCodec::builder().max_frame_length(LONGEST).new_codec();
+        Ok(Self { framed: Framed::new(stream, codec) })
+    }
+
+    async fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
+        self.framed.send(encode(message)?).await
+    }
+
+    /// The next message; an error also when the other end has left. Cancel-safe.
+    async fn receive<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+        decode(self.framed.next().await)
+    }
+}
+
+fn encode(message: &impl Serialize) -> io::Result<Bytes> {
+    Ok(serde_json::to_vec(message)?.into())
+}
+
+fn decode<T: DeserializeOwned, B: AsRef<[u8]>>(frame: Option<io::Result<B>>) -> io::Result<T> {
+    let frame = frame.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))??;
+    Ok(serde_json::from_slice(frame.as_ref())?)
+}

@@ -1,0 +1,342 @@
+//! The client's side of the socket.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::{Death, Exit};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::start::Door;
+use super::{DaemonError, Hello, Order, Place, Purpose, Request, Told, Welcome, Wire};
+use crate::bridge::{ToolHost, ToolScope};
+use crate::call::{Call, CallEvent, EVENTS, InputRequest, Left, Running};
+use crate::collect::Collected;
+use crate::error::SessionError;
+use crate::identity::SessionKey;
+use crate::jobs::JobId;
+use crate::notice::Notice;
+use crate::report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, NotRun};
+
+/// A client of a daemon.
+pub(crate) struct Connection {
+    door: Door,
+    /// Held while a daemon that died is replaced.
+    presence: tokio::sync::Mutex<Presence>,
+}
+
+/// What stands for us at a daemon, as long as it is open.
+pub(super) struct Presence {
+    client: u64,
+    /// The daemon's process: another one knows nothing of us.
+    pid: u32,
+    /// The next report has to tell that this is not the daemon we had before.
+    is_news: bool,
+    _wire: Box<Wire>,
+}
+
+/// What came of an attempt to join a daemon.
+pub(super) enum Joined {
+    Here(Presence),
+    /// None listens.
+    Nobody,
+    /// One of another version has made way.
+    Retired,
+}
+
+impl Presence {
+    /// Joins the daemon that listens.
+    pub(super) async fn join(place: &Place, version: &str) -> Result<Joined, DaemonError> {
+        let (mut wire, Welcome { version: theirs, pid }) = match greet(place, version).await {
+            Ok(greeted) => greeted,
+            // Nobody, or someone who is just leaving.
+            Err(error) if is_absence(&error) => return Ok(Joined::Nobody),
+            Err(error) => return Err(confused(&error)),
+        };
+        if theirs != version {
+            wire.send(&Purpose::Retire).await.map_err(|error| confused(&error))?;
+            return match wire.receive().await {
+                Ok(true) => Ok(Joined::Retired),
+                Ok(false) => Err(DaemonError::OtherVersion { theirs, ours: version.into(), pid }),
+                Err(error) => Err(confused(&error)),
+            };
+        }
+        let joined = async {
+            wire.send(&Purpose::Join).await?;
+            wire.receive().await
+        };
+        match joined.await {
+            Ok(client) => Ok(Joined::Here(Self { client, pid, is_news: false, _wire: Box::new(wire) })),
+            Err(error) if is_absence(&error) => Ok(Joined::Nobody),
+            Err(error) => Err(confused(&error)),
+        }
+    }
+}
+
+impl Connection {
+    pub(super) async fn open(door: Door) -> Result<Self, DaemonError> {
+        let presence = tokio::sync::Mutex::new(door.enter().await?);
+        Ok(Self { door, presence })
+    }
+
+    /// Asks something that has one answer.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, request: Request) -> Result<T, SessionError> {
+        let mut wire = self.request(request).await?;
+        wire.receive::<Result<T, SessionError>>().await.map_err(|error| gone(&error))?
+    }
+
+    /// Runs a call.
+    pub(crate) async fn call(&self, call: Call) -> Result<Running, SessionError> {
+        let cwd = std::path::absolute(&call.cwd);
+        let cwd = cwd.map_err(|error| SessionError::no_directory(call.cwd.clone(), &error))?;
+        let call = Call { cwd, ..call };
+        let mut unfinished = Unfinished::of(&call);
+        let (stop, tools) = (call.stop.child_token(), call.tools.clone());
+        let mut wire = self.request(Request::Call(Box::new(call))).await?;
+        let accepted = wire.receive::<Result<JobId, SessionError>>().await;
+        let job = accepted.map_err(|error| gone(&error))??;
+        if std::mem::take(&mut self.presence.lock().await.is_news) {
+            unfinished.news = Some(Notice::DaemonReplaced);
+        }
+        let (event_sender, events) = mpsc::channel(EVENTS);
+        let (report_sender, report) = watch::channel(None);
+        let (leave, left) = oneshot::channel();
+        let following = Following { wire, events: event_sender, stop: stop.clone(), left, tools, unfinished };
+        // Ends with the call, with its `Running`, or with the connection.
+        drop(tokio::spawn(following.run(report_sender)));
+        let leave = Box::new(move |left| {
+            let _ = leave.send(left); // the call may be over
+        });
+        Ok(Running::new(job, events, report, stop, leave))
+    }
+
+    /// A connection on which something was asked, of another daemon if ours has died.
+    async fn request(&self, request: Request) -> Result<Wire, SessionError> {
+        let mut presence = self.presence.lock().await;
+        let greeted = greet(&self.door.place, &self.door.version).await;
+        let mut wire = match greeted {
+            Ok((wire, welcome)) if welcome.pid == presence.pid => wire,
+            Ok(_) | Err(_) => {
+                let entered = self.door.enter().await;
+                *presence = entered.map_err(|error| SessionError::Daemon(error.to_string()))?;
+                presence.is_news = true;
+                let greeted = greet(&self.door.place, &self.door.version).await;
+                greeted.map_err(|error| gone(&error))?.0
+            }
+        };
+        let purpose = Purpose::Request { client: presence.client, request };
+        drop(presence);
+        wire.send(&purpose).await.map_err(|error| gone(&error))?;
+        Ok(wire)
+    }
+}
+
+async fn greet(place: &Place, version: &str) -> io::Result<(Wire, Welcome)> {
+    let mut wire = Wire::new(UnixStream::connect(place.socket()).await?)?;
+    wire.send(&Hello { version: version.into() }).await?;
+    let welcome = wire.receive().await?;
+    Ok((wire, welcome))
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof
+    )
+}
+
+fn confused(error: &io::Error) -> DaemonError {
+    DaemonError::Confused(error.to_string())
+}
+
+fn gone(error: &io::Error) -> SessionError {
+    SessionError::Daemon(if is_absence(error) {
+        "it has gone, with its kernels and their variables".into()
+    } else {
+        error.to_string()
+    })
+}
+
+/// The task that follows a call in the daemon.
+struct Following {
+    wire: Wire,
+    events: mpsc::Sender<CallEvent>,
+    stop: CancellationToken,
+    left: oneshot::Receiver<Left>,
+    tools: Option<Arc<dyn ToolHost>>,
+    unfinished: Unfinished,
+}
+
+impl Following {
+    async fn run(mut self, report: watch::Sender<Option<Arc<CallReport>>>) {
+        let finished = match self.follow().await {
+            Ok(Some(mut finished)) => {
+                if let Some(news) = self.unfinished.news.take() {
+                    Arc::make_mut(&mut finished).notices.insert(0, news);
+                }
+                finished
+            }
+            Ok(None) => return, // nobody waits for a report any more
+            Err(error) => Arc::new(self.unfinished.report(gone(&error))),
+        };
+        // The events end before the report comes.
+        drop(self.events);
+        report.send_replace(Some(finished));
+    }
+
+    /// The report, or nothing when the call was left.
+    async fn follow(&mut self) -> io::Result<Option<Arc<CallReport>>> {
+        let mut asked_to_stop = false;
+        let mut input: Option<oneshot::Receiver<Result<String, String>>> = None;
+        // They end with the call, whose cell waits for them.
+        let mut tools = FuturesUnordered::new();
+        loop {
+            // Room first: a caller who does not read holds up the daemon's side, not our memory.
+            let told = async {
+                let permit = self.events.reserve().await.ok();
+                (permit, self.wire.receive().await)
+            };
+            let (permit, told) = tokio::select! {
+                biased;
+                left = &mut self.left => {
+                    if let Ok(Left::Detached) = left {
+                        self.wire.send(&Order::Detach).await?;
+                    }
+                    return Ok(None);
+                }
+                () = self.stop.cancelled(), if !asked_to_stop => {
+                    asked_to_stop = true;
+                    self.wire.send(&Order::Stop).await?;
+                    continue;
+                }
+                answer = answered(input.as_mut()) => {
+                    input = None;
+                    self.wire.send(&Order::Answer(answer)).await?;
+                    continue;
+                }
+                Some((number, value)) = tools.next() => {
+                    self.wire.send(&Order::ToolAnswer { number, value }).await?;
+                    continue;
+                }
+                told = told => told,
+            };
+            let event = match told? {
+                Told::Event(event) => event,
+                Told::Input { cell, prompt, password } => {
+                    let (answer, reply) = oneshot::channel();
+                    input = Some(reply);
+                    CallEvent::Input { cell, request: InputRequest { prompt, password, answer } }
+                }
+                Told::Tool { number, session, name, args } => {
+                    let host = self.tools.clone();
+                    tools.push(async move {
+                        (number, call_tool(host.as_deref(), ToolScope { session }, name, args).await)
+                    });
+                    continue;
+                }
+                Told::Finished(report) => {
+                    drop(self.wire.send(&Order::Received).await); // then it is kept a little longer there
+                    return Ok(Some(report));
+                }
+            };
+            self.unfinished.note(&event);
+            if let Some(permit) = permit {
+                permit.send(event);
+            }
+        }
+    }
+}
+
+async fn call_tool(
+    host: Option<&dyn ToolHost>,
+    scope: ToolScope,
+    name: String,
+    args: Value,
+) -> Result<Value, String> {
+    match host {
+        Some(host) => host.call(scope, name, args).await,
+        None => Err("whoever runs this cell offers no tools".to_owned()),
+    }
+}
+
+async fn answered(input: Option<&mut oneshot::Receiver<Result<String, String>>>) -> Result<String, String> {
+    match input {
+        Some(reply) => reply.await.unwrap_or_else(|_| Err("nobody answers".into())),
+        None => std::future::pending().await,
+    }
+}
+
+/// What is known of a call, for the case that the daemon is lost under it.
+struct Unfinished {
+    key: SessionKey,
+    cells: Vec<Arc<CellReport>>,
+    running: Option<usize>,
+    began: Instant,
+    /// What its report has to tell beside what the daemon says.
+    news: Option<Notice>,
+}
+
+impl Unfinished {
+    fn of(call: &Call) -> Self {
+        let cells = call.cells.iter().enumerate().map(|(index, cell)| {
+            Arc::new(CellReport {
+                index,
+                title: cell.title.clone(),
+                status: CellStatus::NotRun(NotRun::Error),
+                duration: Duration::ZERO,
+                execution_count: None,
+                output: Collected::empty(),
+                may_raise: cell.may_raise,
+            })
+        });
+        let key =
+            SessionKey { session: call.session.clone(), cwd: call.cwd.clone(), kernel: call.kernel.clone() };
+        Self { key, cells: cells.collect(), running: None, began: Instant::now(), news: None }
+    }
+
+    fn note(&mut self, event: &CallEvent) {
+        match event {
+            CallEvent::CellStarted { cell } => self.running = Some(*cell),
+            CallEvent::CellFinished(report) => {
+                self.running = None;
+                self.cells[report.index] = Arc::clone(report);
+            }
+            CallEvent::Queued { .. }
+            | CallEvent::KernelStarted(_)
+            | CallEvent::LateBefore(_)
+            | CallEvent::Late(_)
+            | CallEvent::Output { .. }
+            | CallEvent::Input { .. }
+            | CallEvent::Stopping { .. }
+            | CallEvent::Notice(_) => {}
+        }
+    }
+
+    fn report(&mut self, error: SessionError) -> CallReport {
+        let mut cells = std::mem::take(&mut self.cells);
+        if let Some(running) = self.running {
+            let exit = Exit::Lost("the session daemon was lost".into());
+            Arc::make_mut(&mut cells[running]).status = CellStatus::Died(Death { exit, started: true });
+        }
+        CallReport {
+            key: self.key.clone(),
+            cells,
+            late: None,
+            kernel: KernelReport { about: None, usage: KernelUse::None, after: After::Gone, memory: None },
+            notices: self.news.take().into_iter().collect(),
+            error: Some(error),
+            duration: self.began.elapsed(),
+        }
+    }
+}

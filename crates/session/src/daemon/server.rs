@@ -1,0 +1,312 @@
+//! The daemon's side of the socket.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde::Serialize;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, watch};
+use tokio_util::bytes::Bytes;
+use tokio_util::codec::{Framed, LengthDelimitedCodec};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::tools::{Forward, Forwarded, Unanswered};
+use super::{DaemonError, Hello, Order, Place, Purpose, Request, Told, Welcome, Wire, decode, encode};
+use crate::call::{Abandoned, Call, CallEvent, InputRequest, Next, Running};
+use crate::client::Client;
+use crate::error::SessionError;
+use crate::sessions::Sessions;
+use crate::wire::WireVariables;
+
+/// How a daemon serves.
+#[derive(Clone, Debug)]
+pub struct Serve {
+    /// Where.
+    pub place: Place,
+    /// The program's version: clients of another one are told so.
+    pub version: String,
+    /// How long it stays without a client, a session and background work.
+    pub linger: Duration,
+    /// Cancelling this ends it.
+    pub stop: CancellationToken,
+}
+
+/// Serves `sessions` until there has been nothing to do for a while, then ends them. `ready` is called once clients
+/// can connect.
+pub async fn serve(settings: Serve, sessions: Sessions, ready: impl FnOnce()) -> Result<(), DaemonError> {
+    let Serve { place, version, linger, stop } = settings;
+    place.prepare()?;
+    let _lock = take_over(&place)?;
+    let socket = place.socket();
+    let failed = |action, path: &std::path::Path| {
+        let path = path.to_path_buf();
+        move |source| DaemonError::Io { action, path, source }
+    };
+    // Whoever left it is dead, or the lock would not be ours.
+    match fs::remove_file(&socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(failed("remove", &socket)(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(&socket).map_err(failed("listen at", &socket))?;
+    let private = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(&socket, private).map_err(failed("make private", &socket))?;
+    ready();
+    let (connections, mut changed) = watch::channel(0_usize);
+    let host = Arc::new(Host {
+        sessions,
+        version,
+        clients: Mutex::default(),
+        last_client: AtomicU64::new(0),
+        retire: stop.child_token(),
+    });
+    let tasks = TaskTracker::new();
+    loop {
+        let unused = *changed.borrow_and_update() == 0;
+        tokio::select! {
+            () = host.retire.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.send_modify(|count| *count += 1);
+                    let (host, connections) = (Arc::clone(&host), connections.clone());
+                    tasks.spawn(async move {
+                        tokio::select! {
+                            () = host.retire.cancelled() => {}
+                            served = host.attend(stream) => if let Err(error) = served {
+                                tracing::debug!(%error, "a connection ended");
+                            }
+                        }
+                        connections.send_modify(|count| *count -= 1);
+                    });
+                }
+                Err(error) => {
+                    // Out of descriptors, most likely: they come back when someone leaves.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            changed = changed.changed() => changed.expect("we hold the sender"),
+            () = tokio::time::sleep(linger), if unused => if host.sessions.is_empty() {
+                break;
+            },
+        }
+    }
+    // New clients find nothing here any more, and wait for the lock.
+    drop(fs::remove_file(&socket));
+    host.retire.cancel();
+    tasks.close();
+    tasks.wait().await;
+    host.sessions.shutdown().await;
+    Ok(())
+}
+
+/// The lock that says that we are the daemon.
+fn take_over(place: &Place) -> Result<File, DaemonError> {
+    let path = place.lock();
+    let lock = File::options().create(true).truncate(false).write(true).open(&path);
+    let lock = lock.map_err(|source| DaemonError::Io { action: "open", path: path.clone(), source })?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(fs::TryLockError::WouldBlock) => Err(DaemonError::Running { socket: place.socket() }),
+        Err(fs::TryLockError::Error(source)) => Err(DaemonError::Io { action: "lock", path, source }),
+    }
+}
+
+struct Host {
+    sessions: Sessions,
+    version: String,
+    clients: Mutex<HashMap<u64, Arc<Client>>>,
+    last_client: AtomicU64,
+    retire: CancellationToken,
+}
+
+impl Host {
+    async fn attend(&self, stream: UnixStream) -> io::Result<()> {
+        let mut wire = Wire::new(stream)?;
+        let Hello { version } = wire.receive().await?;
+        wire.send(&Welcome { version: self.version.clone(), pid: std::process::id() }).await?;
+        match wire.receive().await? {
+            Purpose::Retire => {
+                let leaves = self.sessions.is_empty();
+                wire.send(&leaves).await?;
+                if leaves {
+                    self.retire.cancel();
+                }
+                Ok(())
+            }
+            Purpose::Join | Purpose::Request { .. } if version != self.version => {
+                Err(io::Error::other(format!("a client of version {version}")))
+            }
+            Purpose::Join => self.join(wire).await,
+            Purpose::Request { client, request } => {
+                let client = self.clients().get(&client).cloned();
+                let client = client.ok_or_else(|| io::Error::other("an unknown client"))?;
+                answer(wire, &client, request).await
+            }
+        }
+    }
+
+    /// Stands for a client until it leaves.
+    async fn join(&self, mut wire: Wire) -> io::Result<()> {
+        let number = self.last_client.fetch_add(1, Ordering::Relaxed) + 1;
+        self.clients().insert(number, Arc::new(self.sessions.client()));
+        // Also when this is cancelled.
+        let _leaves = Leaves { host: self, number };
+        wire.send(&number).await?;
+        // It says nothing more; this ends with it.
+        match wire.receive::<()>().await {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+            other => other,
+        }
+    }
+
+    fn clients(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Leaves<'a> {
+    host: &'a Host,
+    number: u64,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        let client = self.host.clients().remove(&self.number);
+        drop(client); // after the lock
+    }
+}
+
+async fn answer(wire: Wire, client: &Client, request: Request) -> io::Result<()> {
+    match request {
+        Request::Call(call) => run(wire, client, *call).await,
+        Request::Sessions => reply(wire, client.sessions()).await,
+        Request::Variables { key, limit } => {
+            reply(wire, async { client.variables(&key, limit).await.map(WireVariables::from) }).await
+        }
+        Request::Interrupt { key } => reply(wire, client.interrupt(&key)).await,
+        Request::Restart { key, force } => reply(wire, client.restart(&key, force)).await,
+        Request::End { key, force } => reply(wire, client.end(&key, force)).await,
+        Request::Jobs => reply(wire, client.jobs()).await,
+        Request::Wait { job, at_most } => reply(wire, client.wait(job, at_most)).await,
+        Request::StopJob { job } => reply(wire, client.stop_job(job)).await,
+        Request::ForgetJob { job } => reply(wire, client.forget_job(job)).await,
+    }
+}
+
+/// Sends an answer, unless whoever asked leaves before it is there.
+async fn reply<T: Serialize>(mut wire: Wire, answer: impl Future<Output = T>) -> io::Result<()> {
+    tokio::select! {
+        answer = answer => wire.send(&answer).await,
+        left = wire.receive::<Order>() => left.map(drop),
+    }
+}
+
+/// Runs a call for a client who may stop it, leave it to itself, or disappear.
+async fn run(mut wire: Wire, client: &Client, mut call: Call) -> io::Result<()> {
+    let (stop, abandoned) = (call.stop.clone(), call.abandoned);
+    let (forward, mut forwarded) = Forward::new();
+    call.tools = Some(Arc::new(forward));
+    let mut running = match client.call(call).await {
+        Ok(running) => running,
+        Err(error) => return wire.send(&Err::<(), SessionError>(error)).await,
+    };
+    wire.send(&Ok::<_, SessionError>(running.job())).await?;
+    let (mut to, mut from) = wire.framed.split();
+    let pending = Pending::default();
+    let ended = tokio::select! {
+        told = tell(&mut to, &mut running, &mut forwarded, &pending) => match told {
+            // It is over when the client says that it has the report.
+            Ok(()) => obey(&mut from, &stop, &pending).await,
+            Err(_) => Obeyed::Gone,
+        },
+        ended = obey(&mut from, &stop, &pending) => ended,
+    };
+    match (ended, abandoned) {
+        // The client knows its name, or will look for it.
+        (Obeyed::Detached, _) | (Obeyed::Gone, Abandoned::GoOn) => drop(running.detach()),
+        (Obeyed::Received, _) | (Obeyed::Gone, Abandoned::Stop) => drop(running),
+    }
+    Ok(())
+}
+
+/// What the client was asked and has not answered.
+#[derive(Default)]
+struct Pending {
+    input: Mutex<Option<InputRequest>>,
+    tools: Unanswered,
+}
+
+async fn tell(
+    to: &mut SplitSink<Framed<UnixStream, LengthDelimitedCodec>, Bytes>,
+    running: &mut Running,
+    forwarded: &mut mpsc::Receiver<Forwarded>,
+    pending: &Pending,
+) -> io::Result<()> {
+    loop {
+        let next = tokio::select! {
+            next = running.next() => next,
+            Some(call) = forwarded.recv() => {
+                send(to, &pending.tools.ask(call)).await?;
+                continue;
+            }
+        };
+        let told = match next {
+            Next::Event(CallEvent::Input { cell, request }) => {
+                let told = Told::Input { cell, prompt: request.prompt.clone(), password: request.password };
+                *pending.input.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
+                told
+            }
+            Next::Event(event) => Told::Event(event),
+            Next::Finished(report) => return send(to, &Told::Finished(report)).await,
+        };
+        send(to, &told).await?;
+    }
+}
+
+async fn send(
+    to: &mut SplitSink<Framed<UnixStream, LengthDelimitedCodec>, Bytes>,
+    message: &impl Serialize,
+) -> io::Result<()> {
+    to.send(encode(message)?).await
+}
+
+enum Obeyed {
+    Detached,
+    Received,
+    Gone,
+}
+
+/// Does what the client says, also while it does not read.
+async fn obey(
+    from: &mut SplitStream<Framed<UnixStream, LengthDelimitedCodec>>,
+    stop: &CancellationToken,
+    pending: &Pending,
+) -> Obeyed {
+    loop {
+        match decode(from.next().await) {
+            Ok(Order::Stop) => stop.cancel(),
+            Ok(Order::Detach) => return Obeyed::Detached,
+            Ok(Order::Received) => return Obeyed::Received,
+            Ok(Order::Answer(answer)) => {
+                let request = pending.input.lock().unwrap_or_else(PoisonError::into_inner).take();
+                match (request, answer) {
+                    (Some(request), Ok(line)) => request.answer(line),
+                    (Some(request), Err(why)) => request.refuse(why),
+                    (None, _) => {}
+                }
+            }
+            Ok(Order::ToolAnswer { number, value }) => pending.tools.answer(number, value),
+            Err(_) => return Obeyed::Gone,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Tools for cells in the daemon: they are those of the client who runs the cell, on the other side of the socket.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Told;
+use crate::bridge::{ToolHost, ToolScope};
+
+/// Calls that wait to be sent; one more waits in the cell.
+const WAITING: usize = 16;
+
+/// Hands the calls of a cell to the connection of whoever runs it.
+pub(super) struct Forward {
+    calls: mpsc::Sender<Forwarded>,
+}
+
+/// A tool that a cell calls.
+pub(super) struct Forwarded {
+    scope: ToolScope,
+    name: String,
+    args: Value,
+    answer: Answer,
+}
+
+type Answer = oneshot::Sender<Result<Value, String>>;
+
+/// What was sent and is not answered, by its number.
+#[derive(Default)]
+pub(super) struct Unanswered {
+    last: AtomicU64,
+    calls: Mutex<HashMap<u64, Answer>>,
+}
+
+impl Forward {
+    /// Also where the calls come out.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Forwarded>) {
+        let (calls, forwarded) = mpsc::channel(WAITING);
+        (Self { calls }, forwarded)
+    }
+}
+
+impl ToolHost for Forward {
+    fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(async move {
+            let gone = "whoever ran this cell is gone, and its tools with it";
+            let (answer, answered) = oneshot::channel();
+            let sent = self.calls.send(Forwarded { scope, name, args, answer }).await;
+            sent.map_err(|_| gone.to_owned())?;
+            answered.await.unwrap_or_else(|_| Err(gone.to_owned()))
+        })
+    }
+}
+
+impl Unanswered {
+    /// What the client is told, who answers by the number in it.
+    pub(super) fn ask(&self, Forwarded { scope, name, args, answer }: Forwarded) -> Told {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(number, answer);
+        Told::Tool { number, session: scope.session, name, args }
+    }
+
+    pub(super) fn answer(&self, number: u64, value: Result<Value, String>) {
+        let answer = self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        if let Some(answer) = answer {
+            drop(answer.send(value)); // the cell may have stopped waiting
+        }
+    }
+}

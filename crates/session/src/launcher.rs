@@ -1,0 +1,139 @@
+//! Starting the kernel a session asks for.
+
+mod any;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use cellwright_kernel::environment::Variables;
+use cellwright_kernel::runner::Setup;
+use cellwright_kernel::{Background, Kernel, Launch, LaunchError};
+use futures_util::future::BoxFuture;
+use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{KernelChoice, SessionKey};
+
+pub use any::{Gateways, StartAny};
+
+/// A way to start kernels.
+pub trait Launcher: Send + Sync + 'static {
+    /// Starts a kernel. It may return before the setup is done, if cells wait for it.
+    fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>>;
+}
+
+/// A kernel to be started.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// For which session, and so where and which.
+    pub key: SessionKey,
+    /// What its first cell finds.
+    pub setup: Setup,
+    /// The environment it inherits, as far as the rules let it; none for this process's.
+    pub variables: Option<Variables>,
+}
+
+/// A kernel that has started.
+#[derive(Debug)]
+pub struct Started {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// What it says outside its cells.
+    pub background: Background,
+    /// What it is.
+    pub about: About,
+    /// What the user should know about the choice.
+    pub warnings: Vec<String>,
+}
+
+/// What a kernel is, by its own account.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Its language and version, such as `CPython 3.12.4`.
+    pub language: String,
+    /// The program that runs.
+    pub program: Option<PathBuf>,
+    /// How it was found.
+    pub origin: Option<String>,
+    /// Its process, when it runs here.
+    pub pid: Option<u32>,
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.language)?;
+        if let Some(program) = &self.program {
+            write!(f, " at {}", program.display())?;
+        }
+        if let Some(origin) = &self.origin {
+            write!(f, " ({origin})")?;
+        }
+        Ok(())
+    }
+}
+
+/// A kernel could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No runner could be started.
+    #[error(transparent)]
+    Launch(LaunchError),
+    /// This process has no descriptors left, or the system no processes.
+    #[error("the system has no room for another kernel")]
+    Exhausted(#[source] Box<StartError>),
+    /// Another kind of kernel could not be started.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Starts our runner, after a template.
+#[derive(Clone, Debug)]
+pub struct StartRunner {
+    /// Its working folder, its choice of Python and its setup are replaced by what a session asks for.
+    pub template: Launch,
+}
+
+impl Launcher for StartRunner {
+    fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
+        Box::pin(async move {
+            let mut launch = self.template.clone();
+            let KernelChoice::Python { named } = start.key.kernel else {
+                return Err(StartError::Other(format!(
+                    "`{}` is not a kernel of the runner",
+                    start.key.kernel
+                )));
+            };
+            launch.search.cwd = start.key.cwd;
+            launch.search.explicit = named.or(launch.search.explicit);
+            launch.setup = start.setup;
+            if let Some(variables) = start.variables {
+                launch.search.variables = variables;
+            }
+            let launched = launch.start().await.map_err(StartError::from)?;
+            let python = launched.python;
+            Ok(Started {
+                kernel: launched.kernel,
+                background: launched.background,
+                about: About {
+                    language: format!("{} {}", python.implementation, python.version),
+                    program: Some(launched.candidate.python),
+                    origin: Some(launched.candidate.origin.to_string()),
+                    pid: Some(python.pid),
+                },
+                warnings: launched.rejected.iter().map(|rejected| format!("not used: {rejected}")).collect(),
+            })
+        })
+    }
+}
+
+impl From<LaunchError> for StartError {
+    fn from(error: LaunchError) -> Self {
+        // EAGAIN is what `fork` says when there are too many processes.
+        let exhaustion = [Errno::EAGAIN, Errno::ENFILE, Errno::EMFILE];
+        if error.system_error().is_some_and(|code| exhaustion.contains(&Errno::from_raw(code))) {
+            Self::Exhausted(Box::new(Self::Launch(error)))
+        } else {
+            Self::Launch(error)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Whichever kernel a session asks for.
+
+use std::path::PathBuf;
+
+use cellwright_kernel::gateway::{self, Address, Shared};
+use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::zmq::{self, Link};
+use cellwright_kernel::{Background, Kernel};
+use futures_util::future::BoxFuture;
+
+use super::{About, Launcher, Start, StartError, StartRunner, Started};
+use crate::identity::KernelChoice;
+
+/// Starts our runner, installed Jupyter kernels, kernels on servers, and joins kernels that run already.
+#[derive(Clone, Debug)]
+pub struct StartAny {
+    /// The runner; the others take from its template where Python is looked for and what kernels may see.
+    pub runner: StartRunner,
+    /// The folder for connection files and sockets.
+    pub runtime: PathBuf,
+    /// How to talk to Jupyter kernels on this machine.
+    pub link: Link,
+    /// Where `gateway` kernels run.
+    pub gateways: Gateways,
+}
+
+/// Where `gateway` kernels run.
+#[derive(Clone, Debug)]
+pub enum Gateways {
+    /// On this server.
+    At(Address),
+    /// On one that the user's processes share, in this folder.
+    Shared(PathBuf),
+    /// Nowhere, for this reason: kernels of other kinds do not care.
+    Invalid(String),
+}
+
+impl Launcher for StartAny {
+    fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
+        match start.key.kernel.clone() {
+            KernelChoice::Python { .. } => self.runner.start(start),
+            KernelChoice::Jupyter { name } => Box::pin(self.start_jupyter(name.into(), start)),
+            KernelChoice::Gateway { name } => Box::pin(self.start_gateway(name.map(Into::into), start)),
+            KernelChoice::Existing { file } => Box::pin(attach(start.key.cwd.join(file))),
+        }
+    }
+}
+
+impl StartAny {
+    async fn start_jupyter(&self, name: String, start: Start) -> Result<Started, StartError> {
+        let mut launch = zmq::Launch::new(name, self.search(&start), &self.runtime);
+        launch.rules = self.runner.template.rules.clone();
+        launch.setup = start.setup;
+        launch.link = self.link;
+        let launched = launch.start().await.map_err(|error| failed(&error))?;
+        let spec = launched.spec.as_ref();
+        let about = About {
+            program: spec.map(|spec| spec.resource_dir.clone()),
+            origin: spec.map(|spec| format!("Jupyter kernel `{}`", spec.name)),
+            pid: launched.pid,
+            ..about(&launched.info.language_info.name, &launched.info.language_info.version)
+        };
+        Ok(started(launched.kernel, launched.background, about))
+    }
+
+    async fn start_gateway(&self, name: Option<String>, start: Start) -> Result<Started, StartError> {
+        let search = self.search(&start);
+        let shared = match &self.gateways {
+            Gateways::At(address) => return on_server(address.clone(), name, start, search).await,
+            Gateways::Invalid(why) => return Err(StartError::Other(why.clone())),
+            Gateways::Shared(folder) => {
+                let rules = self.runner.template.rules.clone();
+                Shared { folder: folder.clone(), search: search.clone(), rules }
+            }
+        };
+        let address = shared.address().await.map_err(|error| failed(&error))?;
+        let logged = shared.logged();
+        let exhausted = match on_server(address, name.clone(), start.clone(), search.clone()).await {
+            Err(error) if shared.ran_out_of_files_since(logged) => error,
+            decided => return decided,
+        };
+        // It would never start a kernel again.
+        shared.stop().await.map_err(|error| failed(&error))?;
+        let address = shared.address().await.map_err(|error| failed(&error))?;
+        let mut started = on_server(address, name, start, search).await?;
+        started.warnings.push(format!(
+            "the shared gateway had run out of files and was started anew; its other kernels have ended with it ({exhausted})"
+        ));
+        Ok(started)
+    }
+
+    fn search(&self, start: &Start) -> Search {
+        let mut search = self.runner.template.search.clone();
+        search.cwd.clone_from(&start.key.cwd);
+        if let Some(variables) = &start.variables {
+            search.variables.clone_from(variables);
+        }
+        search
+    }
+}
+
+async fn on_server(
+    address: Address,
+    name: Option<String>,
+    start: Start,
+    search: Search,
+) -> Result<Started, StartError> {
+    let mut launch = gateway::Launch::new(address.clone(), start.key.cwd, search.variables);
+    launch.name = name;
+    launch.setup = start.setup;
+    let launched = launch.start().await.map_err(|error| failed(&error))?;
+    let about = About {
+        origin: Some(format!("kernel `{}` on {address}", launched.spec)),
+        ..about(&launched.info.language_info.name, &launched.info.language_info.version)
+    };
+    Ok(started(launched.kernel, launched.background, about))
+}
+
+async fn attach(file: PathBuf) -> Result<Started, StartError> {
+    let launched = zmq::Attach::new(&file).start().await.map_err(|error| failed(&error))?;
+    let about = About {
+        program: Some(file),
+        origin: Some("it ran already".to_owned()),
+        ..about(&launched.info.language_info.name, &launched.info.language_info.version)
+    };
+    Ok(started(launched.kernel, launched.background, about))
+}
+
+fn about(language: &str, version: &str) -> About {
+    About { language: format!("{language} {version}").trim().to_owned(), ..About::default() }
+}
+
+fn started(kernel: Kernel, background: Background, about: About) -> Started {
+    Started { kernel, background, about, warnings: Vec::new() }
+}
+
+/// An error with its causes: the session tells it as a text.
+fn failed(error: &dyn std::error::Error) -> StartError {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    if is_exhaustion(&text) {
+        StartError::Exhausted(Box::new(StartError::Other(text)))
+    } else {
+        StartError::Other(text)
+    }
+}
+
+/// Whether a message, perhaps of another program, means that descriptors or processes ran out: EAGAIN of `fork`, ENFILE,
+/// EMFILE.
+fn is_exhaustion(message: &str) -> bool {
+    ["(os error 11)", "(os error 23)", "(os error 24)"].iter().any(|code| message.contains(code))
+}

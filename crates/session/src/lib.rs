@@ -1,0 +1,42 @@
+//! Which kernel runs this call.
+//!
+//! [`Sessions`] keeps live kernels under their [`SessionKey`], one owner task each, and runs [`Call`]s in them one after
+//! the other. A [`Running`] call says what happens as [`CallEvent`]s and ends in a [`CallReport`] that tells the
+//! truth about cells and kernel. Kernels that died are replaced, idle ones evicted, long calls go on in the
+//! background as jobs.
+//!
+//! Nothing here reads the environment or prints: whoever makes [`Settings`] decides. How a kernel is talked to is
+//! left to `kernel`, how results look to the caller.
+
+pub mod bridge;
+mod call;
+mod client;
+mod collect;
+pub mod daemon;
+mod error;
+mod identity;
+mod jobs;
+mod launcher;
+mod local;
+mod notice;
+mod registry;
+mod report;
+mod sessions;
+mod settings;
+mod setup;
+mod wire;
+mod worker;
+
+pub use call::{
+    Abandoned, Call, CallEvent, CellRequest, InputRequest, Mode, Next, OutputChange, Reset, Running, Timeout,
+};
+pub use client::Client;
+pub use collect::{Collected, Collector, Shown};
+pub use error::SessionError;
+pub use identity::{InvalidKernelChoice, InvalidSessionId, KernelChoice, SessionId, SessionKey};
+pub use jobs::{JobId, JobInfo, JobState};
+pub use launcher::{About, Gateways, Launcher, Start, StartAny, StartError, StartRunner, Started};
+pub use notice::{Departure, Notice};
+pub use report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, NotRun, Replacement};
+pub use sessions::{Activity, Force, SessionInfo, Sessions};
+pub use settings::{Limits, OutputSettings, Retry, Settings};

@@ -1,0 +1,240 @@
+//! A client of the sessions of this process: what [`Client`](crate::Client) promises, done here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::Variables;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{Abandoned, Call, CallEvent, EVENTS, Leave, Left, Mode, Running};
+use crate::error::SessionError;
+use crate::identity::SessionKey;
+use crate::jobs::{Job, JobId, JobInfo, JobState, Kept};
+use crate::notice::Departure;
+use crate::registry::{ClientId, Shared};
+use crate::sessions::{Activity, Force, Host, SessionInfo};
+use crate::worker::{Control, Queued};
+
+pub(crate) struct Local {
+    id: ClientId,
+    host: Arc<Host>,
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.host.shared.leave(self.id);
+    }
+}
+
+impl Local {
+    pub(crate) fn join(host: Arc<Host>) -> Self {
+        Self { id: host.shared.join(), host }
+    }
+
+    pub(crate) fn call(&self, call: Call) -> Result<Running, SessionError> {
+        if call.cells.is_empty() {
+            return Err(SessionError::NoCells);
+        }
+        let shared = &self.host.shared;
+        let key =
+            SessionKey { session: call.session.clone(), cwd: real(&call.cwd)?, kernel: call.kernel.clone() };
+        let job = JobId(shared.number());
+        let (event_sender, events) = mpsc::channel(EVENTS);
+        let (report_sender, report) = watch::channel(None);
+        let stop = call.stop.child_token();
+        let title = title(&call);
+        let began = Instant::now();
+        let queue = |ticket, behind| {
+            if behind > 0 {
+                drop(event_sender.try_send(CallEvent::Queued { behind })); // the first: there is room
+            }
+            Queued {
+                job,
+                client: self.id,
+                cells: call.cells,
+                stdin: call.stdin,
+                variables: call.variables,
+                tools: call.tools,
+                stop: stop.clone(),
+                events: event_sender,
+                report: report_sender,
+                began,
+                ticket,
+            }
+        };
+        let control = match call.mode {
+            Mode::Session => shared.enqueue(&key, self.id, |ticket, behind| queue(Some(ticket), behind))?,
+            Mode::PerCall => shared.run_alone(&key, queue(None, 0)),
+        };
+        shared.lock().jobs.follow(Job {
+            id: job,
+            key,
+            title,
+            began,
+            report: report.clone(),
+            stop: stop.clone(),
+            control,
+            state: Kept::Followed,
+        });
+        let leave = leave(Arc::clone(shared), job, stop.clone(), call.abandoned);
+        Ok(Running::new(job, events, report, stop, leave))
+    }
+
+    pub(crate) async fn sessions(&self) -> Vec<SessionInfo> {
+        let now = Instant::now();
+        let mut sessions: Vec<_> = self
+            .host
+            .shared
+            .lock()
+            .sessions()
+            .map(|(key, entry)| {
+                let status = entry.status.borrow();
+                SessionInfo {
+                    key: key.clone(),
+                    activity: match entry.busy {
+                        0 => Activity::Idle,
+                        busy => Activity::Busy { waiting: busy - 1 },
+                    },
+                    kernel: status.about.clone(),
+                    memory: None,
+                    uptime: status.since.map(|since| now - since),
+                    age: now - entry.began,
+                    unused: if entry.busy == 0 { now - entry.last_use } else { Duration::ZERO },
+                    holders: entry.holders.len(),
+                }
+            })
+            .collect();
+        sessions.sort_by(|a, b| a.unused.cmp(&b.unused).then_with(|| a.key.cmp(&b.key)));
+        for session in &mut sessions {
+            if let Some(pid) = session.kernel.as_ref().and_then(|kernel| kernel.pid) {
+                let measured = tokio::task::spawn_blocking(move || cellwright_process::group_memory(pid));
+                session.memory = measured.await.ok().flatten();
+            }
+        }
+        sessions
+    }
+
+    pub(crate) async fn variables(&self, key: &SessionKey, limit: usize) -> Result<Variables, SessionError> {
+        self.ask(key, |reply| Control::Variables { limit, reply }).await?
+    }
+
+    pub(crate) async fn interrupt(&self, key: &SessionKey) -> Result<bool, SessionError> {
+        self.ask(key, |reply| Control::Interrupt { reply }).await?
+    }
+
+    pub(crate) async fn restart(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
+        self.refuse_if_held(key, force)?;
+        self.ask(key, |reply| Control::Restart { reply }).await?
+    }
+
+    pub(crate) fn end(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
+        self.refuse_if_held(key, force)?;
+        if self.host.shared.end(key, Departure::ShutDown) {
+            Ok(())
+        } else {
+            Err(SessionError::NoSession(key.clone()))
+        }
+    }
+
+    pub(crate) fn jobs(&self) -> Vec<JobInfo> {
+        self.host.shared.lock().jobs.list()
+    }
+
+    pub(crate) async fn wait(&self, id: JobId, at_most: Duration) -> Result<JobState, SessionError> {
+        let job = self.find(id)?;
+        let mut report = job.report.clone();
+        // In time or not, what is there afterwards is what counts.
+        drop(tokio::time::timeout(at_most, report.wait_for(Option::is_some)).await);
+        if job.report.borrow().is_none() {
+            let (reply, answer) = oneshot::channel();
+            drop(job.control.send(Control::Progress { job: id, reply }).await); // gone: the answer tells
+            if let Ok(so_far) = answer.await {
+                return Ok(JobState::Running(so_far));
+            }
+            // It ended while we asked.
+        }
+        let report = job.report.borrow().clone().ok_or(SessionError::NoJob(id))?;
+        if let Some(kept) = self.host.shared.lock().jobs.named(id)
+            && kept.state == Kept::Background
+        {
+            kept.state = Kept::Collected;
+        }
+        Ok(JobState::Finished(report))
+    }
+
+    pub(crate) fn stop_job(&self, id: JobId) -> Result<(), SessionError> {
+        self.find(id)?.stop.cancel();
+        Ok(())
+    }
+
+    pub(crate) fn forget_job(&self, id: JobId) -> Result<(), SessionError> {
+        if self.find(id)?.is_finished() {
+            self.host.shared.lock().jobs.forget(id);
+            Ok(())
+        } else {
+            Err(SessionError::Busy)
+        }
+    }
+
+    fn find(&self, id: JobId) -> Result<Job, SessionError> {
+        self.host.shared.lock().jobs.named(id).cloned().ok_or(SessionError::NoJob(id))
+    }
+
+    fn refuse_if_held(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
+        match (force, self.host.shared.others(key, self.id)) {
+            (Force::Yes, _) | (Force::No, 0) => Ok(()),
+            (Force::No, others) => Err(SessionError::Held { others }),
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        key: &SessionKey,
+        question: impl FnOnce(oneshot::Sender<T>) -> Control,
+    ) -> Result<T, SessionError> {
+        let control = self.host.shared.lock().session(key)?.control.clone();
+        let (reply, answer) = oneshot::channel();
+        drop(control.send(question(reply)).await); // gone: the answer tells
+        answer.await.map_err(|_| SessionError::NoSession(key.clone()))
+    }
+}
+
+/// What happens when nobody follows a call here any more.
+fn leave(shared: Arc<Shared>, job: JobId, stop: CancellationToken, abandoned: Abandoned) -> Leave {
+    Box::new(move |left| match (left, abandoned) {
+        (Left::Detached, _) | (Left::Dropped, Abandoned::GoOn) => {
+            shared.lock().jobs.detach(job, shared.settings.limits.jobs);
+        }
+        (Left::Dropped, Abandoned::Stop) => {
+            stop.cancel();
+            shared.lock().jobs.forget(job);
+        }
+        (Left::Finished, _) => shared.lock().jobs.forget(job),
+    })
+}
+
+/// The folder without links, so that two ways to it lead to one session.
+fn real(cwd: &Path) -> Result<PathBuf, SessionError> {
+    let real = fs::canonicalize(cwd).map_err(|error| SessionError::no_directory(cwd.into(), &error))?;
+    if real.is_dir() {
+        Ok(real)
+    } else {
+        Err(SessionError::NoDirectory { cwd: cwd.into(), why: "it is a file".into() })
+    }
+}
+
+/// What to call a background call: its first cell's title, or how that begins.
+fn title(call: &Call) -> String {
+    const LONGEST: usize = 60;
+    let first = &call.cells[0];
+    let text = first.title.as_deref().unwrap_or(&first.code).trim();
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}

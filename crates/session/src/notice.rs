@@ -1,0 +1,175 @@
+//! What a user should know about a session that is no output of a cell.
+
+use std::fmt;
+use std::time::Duration;
+
+use cellwright_kernel::Exit;
+use serde::{Deserialize, Serialize};
+
+use crate::identity::SessionKey;
+use crate::wire;
+
+/// Something to know. Its `Display` is a sentence for people and models.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Notice {
+    /// The session existed before and was ended.
+    Departed(Departure),
+    /// The kernel died while no cell ran.
+    DiedIdle(#[serde(with = "wire::ExitDef")] Exit),
+    /// The kernel died before the cell began; the cell ran on a fresh one.
+    RanElsewhere {
+        /// Which cell.
+        cell: usize,
+        /// How the kernel died.
+        #[serde(with = "wire::ExitDef")]
+        exit: Exit,
+    },
+    /// The kernel died while the cell ran; the cell was run again on a fresh one, as the settings say.
+    Replayed {
+        /// Which cell.
+        cell: usize,
+        /// How the kernel died.
+        #[serde(with = "wire::ExitDef")]
+        exit: Exit,
+    },
+    /// Another call that waited asked for a reset too; the kernel was reset once for both.
+    ResetJoined {
+        /// Which cell.
+        cell: usize,
+    },
+    /// The session was given a fresh kernel, which stopped the call.
+    Restarted,
+    /// The daemon that had the sessions is gone, and another one was started.
+    DaemonReplaced,
+    /// The system had no room for another kernel, so these idle sessions were ended.
+    Dropped(Vec<SessionKey>),
+    /// The kernel takes much memory.
+    Memory {
+        /// What it takes, in bytes.
+        resident: u64,
+        /// What was set.
+        limit: u64,
+    },
+    /// A cell asked for input that nobody could give.
+    InputRefused {
+        /// Which cell.
+        cell: usize,
+    },
+    /// The kernel, or its start, warned.
+    Warning(String),
+}
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Departure {
+    /// Nobody held it, and it had no call for so long.
+    Idle(Duration),
+    /// Another session needed the room.
+    MadeRoom {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The system had no room for another kernel.
+    Exhausted,
+    /// Someone ended it.
+    ShutDown,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Departed(why) => {
+                write!(f, "the session's earlier kernel is gone with its variables: {why}")
+            }
+            Self::DiedIdle(exit) => {
+                write!(f, "{exit} while no cell ran; a fresh one was started, the variables are gone")
+            }
+            Self::RanElsewhere { cell, exit } => {
+                write!(
+                    f,
+                    "{exit} before cell {} began; it ran on a fresh one, the variables are gone",
+                    cell + 1
+                )
+            }
+            Self::Replayed { cell, exit } => {
+                write!(
+                    f,
+                    "{exit} while cell {} ran; it was run again from its beginning on a fresh one, the variables are gone",
+                    cell + 1
+                )
+            }
+            Self::ResetJoined { cell } => write!(
+                f,
+                "cell {} was not given a kernel of its own: another call that asked at the same time had just reset it",
+                cell + 1
+            ),
+            Self::Restarted => {
+                f.write_str("someone restarted the session, which stopped the call; the variables are gone")
+            }
+            Self::DaemonReplaced => f.write_str(
+                "the process that kept the sessions has died; another one was started, all variables are gone",
+            ),
+            Self::Dropped(sessions) => {
+                f.write_str("the system had no room for another kernel; ended with their variables: ")?;
+                for (place, session) in sessions.iter().enumerate() {
+                    let comma = if place == 0 { "" } else { ", " };
+                    write!(f, "{comma}session {session}")?;
+                }
+                Ok(())
+            }
+            Self::Memory { resident, limit } => {
+                write!(
+                    f,
+                    "the kernel takes {} of memory, more than the {} that were set; delete what is not needed, or reset",
+                    Bytes(*resident),
+                    Bytes(*limit)
+                )
+            }
+            Self::InputRefused { cell } => {
+                write!(
+                    f,
+                    "cell {} asked for input, which this call can not give; pass the value in the code",
+                    cell + 1
+                )
+            }
+            Self::Warning(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Departure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle(time) => write!(f, "nobody held it, and it was idle for {}", Span(*time)),
+            Self::MadeRoom { limit } => {
+                write!(f, "it was the oldest idle one of {limit}, and another session needed the room")
+            }
+            Self::Exhausted => f.write_str("the system had no room for another kernel, and it was idle"),
+            Self::ShutDown => f.write_str("it was shut down"),
+        }
+    }
+}
+
+/// A time for people, in the unit that fits.
+pub(crate) struct Span(pub(crate) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_secs() {
+            60 => f.write_str("a minute"),
+            seconds if seconds >= 60 && seconds.is_multiple_of(60) => write!(f, "{} minutes", seconds / 60),
+            _ => write!(f, "{} seconds", self.0.as_secs_f32()),
+        }
+    }
+}
+
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Tenths, in integers: exact enough for people.
+        let (unit, name) = if self.0 >= 1 << 30 { (1 << 30, "GiB") } else { (1 << 20, "MiB") };
+        let tenths = self.0.saturating_mul(10) / unit;
+        write!(f, "{}.{} {name}", tenths / 10, tenths % 10)
+    }
+}

@@ -1,0 +1,325 @@
+//! Which sessions there are, who holds them, and which has to go. Plain data under one lock; what a session
+//! does is its worker's business.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::bridge::Bridge;
+use crate::error::SessionError;
+use crate::identity::SessionKey;
+use crate::jobs::Jobs;
+use crate::notice::Departure;
+use crate::settings::Settings;
+use crate::worker::{Control, Queued, Status, Worker};
+
+/// Ended sessions that are remembered, so that the next call can be told.
+const DEPARTED: usize = 64;
+
+/// Messages to a session that wait; a sender of more waits with them. They are answered while a cell runs.
+const CONTROLS: usize = 16;
+
+/// What all sessions have in common.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) root: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) bridge: tokio::sync::OnceCell<Bridge>,
+    registry: Mutex<Registry>,
+    /// Something happened that may make a session idle.
+    settled: Notify,
+    last_number: AtomicU64,
+}
+
+/// Tells those apart who hold sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ClientId(u64);
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    sessions: HashMap<SessionKey, Entry>,
+    clients: HashSet<ClientId>,
+    departed: VecDeque<(SessionKey, Departure)>,
+    pub(crate) jobs: Jobs,
+}
+
+/// A session as others see it.
+pub(crate) struct Entry {
+    calls: mpsc::Sender<Queued>,
+    pub(crate) control: mpsc::Sender<Control>,
+    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) holders: BTreeSet<ClientId>,
+    /// Calls that wait or run.
+    pub(crate) busy: usize,
+    pub(crate) last_use: Instant,
+    /// Since when nobody uses or holds it, if so.
+    free_since: Instant,
+    pub(crate) began: Instant,
+    /// Tells it from an earlier session under the same key.
+    number: u64,
+    end: Arc<End>,
+}
+
+/// How a session is told to end.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) token: CancellationToken,
+    why: OnceLock<Departure>,
+}
+
+impl End {
+    pub(crate) fn why(&self) -> Departure {
+        *self.why.get().unwrap_or(&Departure::ShutDown)
+    }
+
+    pub(crate) fn now(&self, why: Departure) {
+        let _ = self.why.set(why); // the first reason is the one
+        self.token.cancel();
+    }
+}
+
+/// A call's place in a session, which is busy as long as this lives.
+pub(crate) struct Ticket {
+    shared: Arc<Shared>,
+    key: SessionKey,
+    number: u64,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut registry = self.shared.lock();
+        if let Some(entry) = registry.sessions.get_mut(&self.key).filter(|entry| entry.number == self.number)
+        {
+            entry.busy -= 1;
+            entry.last_use = Instant::now();
+            entry.free_since = entry.last_use;
+        }
+        drop(registry);
+        self.shared.settled.notify_one();
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            root: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            bridge: tokio::sync::OnceCell::new(),
+            registry: Mutex::default(),
+            settled: Notify::new(),
+            last_number: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that is given once.
+    pub(crate) fn number(&self) -> u64 {
+        self.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn join(&self) -> ClientId {
+        let id = ClientId(self.number());
+        self.lock().clients.insert(id);
+        id
+    }
+
+    /// A client lets go of everything it held.
+    pub(crate) fn leave(&self, client: ClientId) {
+        let mut registry = self.lock();
+        registry.clients.remove(&client);
+        for entry in registry.sessions.values_mut() {
+            if entry.holders.remove(&client) {
+                // It has been in use until now, if only by someone who was thinking.
+                entry.free_since = Instant::now();
+            }
+        }
+        drop(registry);
+        self.settled.notify_one();
+    }
+
+    /// Puts a call in the queue of its session, which is started if need be.
+    pub(crate) fn enqueue(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        client: ClientId,
+        call: impl FnOnce(Ticket, usize) -> Queued,
+    ) -> Result<mpsc::Sender<Control>, SessionError> {
+        if self.root.is_cancelled() {
+            return Err(SessionError::Ended(Departure::ShutDown));
+        }
+        let mut registry = self.lock();
+        if !registry.sessions.contains_key(key) {
+            registry.make_room(self.settings.limits.sessions)?;
+            let entry = self.open(&mut registry, key);
+            registry.sessions.insert(key.clone(), entry);
+        }
+        let known = registry.clients.contains(&client);
+        let entry = registry.sessions.get_mut(key).expect("it was there or was put there");
+        if entry.busy > self.settings.limits.queue {
+            return Err(SessionError::QueueFull { key: key.clone(), waiting: entry.busy - 1 });
+        }
+        if known {
+            entry.holders.insert(client);
+        }
+        let behind = entry.busy;
+        entry.busy += 1;
+        entry.last_use = Instant::now();
+        let ticket = Ticket { shared: Arc::clone(self), key: key.clone(), number: entry.number };
+        let control = entry.control.clone();
+        let sent = entry.calls.try_send(call(ticket, behind));
+        drop(registry); // before a ticket that came back
+        match sent {
+            Ok(()) => Ok(control),
+            // The worker takes calls as they come and leaves only after its entry.
+            Err(_) => Err(SessionError::Ended(Departure::ShutDown)),
+        }
+    }
+
+    /// Starts the worker of a session.
+    fn open(self: &Arc<Self>, registry: &mut Registry, key: &SessionKey) -> Entry {
+        let (calls, call_inbox) = mpsc::channel(self.settings.limits.queue + 1);
+        let (control, control_inbox) = mpsc::channel(CONTROLS);
+        let (status_sender, status) = watch::channel(Status::default());
+        let end = Arc::new(End { token: self.root.child_token(), why: OnceLock::new() });
+        let departed = registry.take_departed(key);
+        let worker = Worker::new(
+            Arc::clone(self),
+            key.clone(),
+            Arc::clone(&end),
+            call_inbox,
+            control_inbox,
+            status_sender,
+            departed,
+        );
+        self.tasks.spawn(worker.run());
+        let now = Instant::now();
+        let number = self.number();
+        Entry {
+            calls,
+            control,
+            status,
+            holders: BTreeSet::new(),
+            busy: 0,
+            last_use: now,
+            free_since: now,
+            began: now,
+            number,
+            end,
+        }
+    }
+
+    /// Runs one call on a worker of its own, which no other call can reach.
+    pub(crate) fn run_alone(self: &Arc<Self>, key: &SessionKey, call: Queued) -> mpsc::Sender<Control> {
+        let (calls, call_inbox) = mpsc::channel(1);
+        let (control, control_inbox) = mpsc::channel(CONTROLS);
+        let (status, _) = watch::channel(Status::default());
+        let end = Arc::new(End { token: self.root.child_token(), why: OnceLock::new() });
+        drop(calls.try_send(call)); // there is room for one
+        let worker = Worker::new(Arc::clone(self), key.clone(), end, call_inbox, control_inbox, status, None);
+        self.tasks.spawn(worker.run());
+        control
+    }
+
+    /// How many others hold a session.
+    pub(crate) fn others(&self, key: &SessionKey, client: ClientId) -> usize {
+        let registry = self.lock();
+        registry.sessions.get(key).map_or(0, |entry| entry.holders.iter().filter(|&&id| id != client).count())
+    }
+
+    /// Ends a session. Calls that wait are not run, and none revives it.
+    pub(crate) fn end(&self, key: &SessionKey, why: Departure) -> bool {
+        self.lock().end(key, why)
+    }
+
+    /// Ends every session that has no call, to free descriptors and processes. `but` is spared. Each status
+    /// closes when the session's kernel is gone.
+    pub(crate) fn end_idle(&self, but: &SessionKey) -> Vec<(SessionKey, watch::Receiver<Status>)> {
+        let mut registry = self.lock();
+        let idle = registry.idle().filter(|(key, _)| *key != but);
+        let idle: Vec<_> = idle.map(|(key, entry)| (key.clone(), entry.status.clone())).collect();
+        for (key, _) in &idle {
+            registry.end(key, Departure::Exhausted);
+        }
+        idle
+    }
+
+    /// Ends sessions that nobody holds and nobody has used for long, for as long as there are any.
+    pub(crate) async fn sweep(self: Arc<Self>) {
+        loop {
+            let next = self.lock().end_unused(self.settings.limits.idle);
+            tokio::select! {
+                () = self.root.cancelled() => return,
+                () = self.settled.notified() => {}
+                () = async { match next { Some(next) => sleep_until(next).await, None => std::future::pending().await } } => {}
+            }
+        }
+    }
+}
+
+impl Registry {
+    pub(crate) fn session(&self, key: &SessionKey) -> Result<&Entry, SessionError> {
+        self.sessions.get(key).ok_or_else(|| SessionError::NoSession(key.clone()))
+    }
+
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = (&SessionKey, &Entry)> {
+        self.sessions.iter()
+    }
+
+    fn idle(&self) -> impl Iterator<Item = (&SessionKey, &Entry)> {
+        self.sessions.iter().filter(|(_, entry)| entry.busy == 0)
+    }
+
+    /// Ends the oldest idle session if there are too many for one more; one that nobody holds goes first.
+    fn make_room(&mut self, limit: usize) -> Result<(), SessionError> {
+        while self.sessions.len() >= limit.max(1) {
+            let oldest = self.idle().min_by_key(|(_, entry)| (!entry.holders.is_empty(), entry.last_use));
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else {
+                let mut busy: Vec<_> = self.sessions.keys().cloned().collect();
+                busy.sort();
+                return Err(SessionError::AllBusy { limit, busy });
+            };
+            self.end(&key, Departure::MadeRoom { limit });
+        }
+        Ok(())
+    }
+
+    /// Ends sessions that nobody holds or used for `idle`; when the next one may be due.
+    fn end_unused(&mut self, idle: std::time::Duration) -> Option<Instant> {
+        let now = Instant::now();
+        let unused = self.idle().filter(|(_, entry)| entry.holders.is_empty());
+        // A deadline past the end of time is none.
+        let due = unused.filter_map(|(key, entry)| Some((entry.free_since.checked_add(idle)?, key.clone())));
+        let (over, later): (Vec<_>, Vec<_>) = due.partition(|(due, _)| *due <= now);
+        for (_, key) in over {
+            self.end(&key, Departure::Idle(idle));
+        }
+        later.into_iter().map(|(due, _)| due).min()
+    }
+
+    fn end(&mut self, key: &SessionKey, why: Departure) -> bool {
+        let Some(entry) = self.sessions.remove(key) else { return false };
+        tracing::debug!(session = %key, %why, "a session ends");
+        entry.end.now(why);
+        self.departed.push_back((key.clone(), why));
+        if self.departed.len() > DEPARTED {
+            self.departed.pop_front();
+        }
+        true
+    }
+
+    fn take_departed(&mut self, key: &SessionKey) -> Option<Departure> {
+        let place = self.departed.iter().rposition(|(departed, _)| departed == key)?;
+        let (_, why) = self.departed.remove(place)?;
+        self.departed.retain(|(departed, _)| departed != key);
+        Some(why)
+    }
+}

@@ -1,0 +1,175 @@
+//! What a call came to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::{Death, Exception, Exit, Fate, StopReason};
+use serde::{Deserialize, Serialize};
+
+use crate::collect::Collected;
+use crate::error::SessionError;
+use crate::identity::SessionKey;
+use crate::launcher::About;
+use crate::notice::Notice;
+use crate::wire;
+
+/// What a call came to. Of one that is still running: so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CallReport {
+    /// Where it ran.
+    pub key: SessionKey,
+    /// Its cells, all of them, in order.
+    pub cells: Vec<Arc<CellReport>>,
+    /// What the session's earlier cells showed after their end and nobody has seen yet.
+    pub late: Option<Arc<Collected>>,
+    /// What is to be known about the kernel.
+    pub kernel: KernelReport,
+    /// What else is to be known, in order.
+    pub notices: Vec<Notice>,
+    /// Why it could not go on, when that was not a cell's doing.
+    pub error: Option<SessionError>,
+    /// How long it took, with waiting for its turn.
+    pub duration: Duration,
+}
+
+impl CallReport {
+    /// The cell that ended the call early.
+    pub fn failed(&self) -> Option<&CellReport> {
+        self.cells.iter().map(AsRef::as_ref).find(|cell| match cell.status {
+            CellStatus::Error(_) => !cell.may_raise,
+            CellStatus::Stopped { .. } | CellStatus::Died(_) => true,
+            CellStatus::Waiting | CellStatus::Running | CellStatus::Ok | CellStatus::NotRun(_) => false,
+        })
+    }
+
+    /// How many bytes its outputs take.
+    pub(crate) fn weight(&self) -> usize {
+        self.cells.iter().map(|cell| cell.output.weight()).sum()
+    }
+
+    /// Whether every cell completed, or raised as it may.
+    pub fn succeeded(&self) -> bool {
+        self.error.is_none() && self.cells.iter().all(|cell| cell.succeeded())
+    }
+}
+
+/// What a cell came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CellReport {
+    /// Its place in the call.
+    pub index: usize,
+    /// What it was called.
+    pub title: Option<String>,
+    /// How it went.
+    pub status: CellStatus,
+    /// How long it ran.
+    pub duration: Duration,
+    /// The number the kernel gave it.
+    pub execution_count: Option<u64>,
+    /// What it showed.
+    pub output: Collected,
+    /// An exception in it does not end the call.
+    pub may_raise: bool,
+}
+
+impl CellReport {
+    /// Whether it completed, or raised as it may.
+    pub fn succeeded(&self) -> bool {
+        match self.status {
+            CellStatus::Ok => true,
+            CellStatus::Error(_) => self.may_raise,
+            CellStatus::Waiting
+            | CellStatus::Running
+            | CellStatus::Stopped { .. }
+            | CellStatus::Died(_)
+            | CellStatus::NotRun(_) => false,
+        }
+    }
+}
+
+/// How a cell went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CellStatus {
+    /// Its turn has not come yet.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It ran to its end.
+    Ok,
+    /// An exception ended it. The traceback is part of its output.
+    Error(#[serde(with = "wire::ExceptionDef")] Exception),
+    /// It was stopped.
+    Stopped {
+        /// Why.
+        #[serde(with = "wire::StopReasonDef")]
+        reason: StopReason,
+        /// What became of the kernel, and with it of all variables.
+        #[serde(with = "wire::FateDef")]
+        kernel: Fate,
+    },
+    /// The kernel died under it.
+    Died(#[serde(with = "wire::DeathDef")] Death),
+    /// It was not run.
+    NotRun(NotRun),
+}
+
+/// Why a cell was not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NotRun {
+    /// An earlier cell did not complete.
+    AfterFailure,
+    /// The call was stopped before its turn came.
+    Stopped,
+    /// It could not be: see [`CallReport::error`].
+    Error,
+}
+
+/// What is to be known about the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelReport {
+    /// What it is, when there is one.
+    pub about: Option<About>,
+    /// Where the call found it.
+    pub usage: KernelUse,
+    /// What is left of it.
+    pub after: After,
+    /// Its resident memory in bytes, when it was looked at.
+    pub memory: Option<u64>,
+}
+
+/// Where a call found its kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KernelUse {
+    /// None was needed.
+    None,
+    /// It was there, with the variables of earlier calls.
+    Reused,
+    /// It was started for the call; there was none before.
+    Fresh,
+    /// It was started for the call in place of another one, whose variables are gone.
+    Replaced(Replacement),
+}
+
+/// Why a kernel was replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Replacement {
+    /// It was asked for.
+    Reset,
+    /// It had died while no cell ran.
+    DiedIdle(#[serde(with = "wire::ExitDef")] Exit),
+    /// It had died in an earlier call, which told so.
+    DiedEarlier(#[serde(with = "wire::ExitDef")] Exit),
+    /// It died in this call.
+    Died(#[serde(with = "wire::ExitDef")] Exit),
+}
+
+/// What is left of a kernel after a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum After {
+    /// It lives and keeps its variables.
+    Alive,
+    /// It is gone, with its variables.
+    Gone,
+    /// It was the call's own and has ended with it.
+    Ended,
+}

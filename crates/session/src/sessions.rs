@@ -1,0 +1,106 @@
+//! The sessions of this process, and what can be said of each.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::DropGuard;
+
+use crate::client::Client;
+use crate::identity::SessionKey;
+use crate::launcher::About;
+use crate::local::Local;
+use crate::registry::Shared;
+use crate::settings::Settings;
+
+/// The sessions of this process. Cheap to clone; when the last clone and the last [`Client`] are gone, every
+/// kernel is ended.
+#[derive(Clone)]
+pub struct Sessions {
+    host: Arc<Host>,
+}
+
+pub(crate) struct Host {
+    pub(crate) shared: Arc<Shared>,
+    _stops_everything: DropGuard,
+}
+
+impl Sessions {
+    /// Keeps sessions. Nothing is started before the first call. Needs a tokio runtime.
+    pub fn new(settings: Settings) -> Self {
+        let shared = Shared::new(settings);
+        shared.tasks.spawn(Arc::clone(&shared).sweep());
+        Self { host: Arc::new(Host { _stops_everything: shared.root.clone().drop_guard(), shared }) }
+    }
+
+    /// Someone new who uses them.
+    pub fn client(&self) -> Client {
+        Client::here(self.local())
+    }
+
+    pub(crate) fn local(&self) -> Local {
+        Local::join(Arc::clone(&self.host))
+    }
+
+    /// Whether there is neither a session nor a background call.
+    pub fn is_empty(&self) -> bool {
+        let registry = self.host.shared.lock();
+        registry.sessions().next().is_none() && !registry.jobs.any_running()
+    }
+
+    /// Ends every session and waits until every kernel is gone.
+    pub async fn shutdown(&self) {
+        self.host.shared.root.cancel();
+        self.host.shared.tasks.close();
+        self.host.shared.tasks.wait().await;
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").finish_non_exhaustive()
+    }
+}
+
+/// A session, as it is now.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionInfo {
+    /// Its name, folder and choice of kernel.
+    pub key: SessionKey,
+    /// What it does.
+    pub activity: Activity,
+    /// Its kernel, if it has one.
+    pub kernel: Option<About>,
+    /// Resident memory of the kernel and its children in bytes.
+    pub memory: Option<u64>,
+    /// How long its kernel has been running.
+    pub uptime: Option<Duration>,
+    /// How long it has existed.
+    pub age: Duration,
+    /// How long ago it was last used.
+    pub unused: Duration,
+    /// How many clients hold it.
+    pub holders: usize,
+}
+
+/// What a session does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activity {
+    /// Nothing.
+    Idle,
+    /// It runs a call.
+    Busy {
+        /// How many more wait.
+        waiting: usize,
+    },
+}
+
+/// Whether to do something that costs others their variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Force {
+    /// Not if others hold the session.
+    No,
+    /// In any case.
+    Yes,
+}

@@ -1,0 +1,126 @@
+//! What a caller decides about its sessions.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::runner::Prelude;
+use cellwright_output::{Artifacts, Colours};
+
+use crate::bridge::ToolHost;
+use crate::launcher::Launcher;
+
+/// How sessions behave. [`Settings::new`] has the usual values.
+#[derive(Clone)]
+pub struct Settings {
+    /// How kernels are started.
+    pub launcher: Arc<dyn Launcher>,
+    /// How much of everything.
+    pub limits: Limits,
+    /// The time a cell has that says nothing of it.
+    pub timeout: Duration,
+    /// What happens to a cell whose kernel died under it.
+    pub retry: Retry,
+    /// What reports hold.
+    pub output: OutputSettings,
+    /// Variables that kernels find set, or unset.
+    pub env: BTreeMap<String, Option<String>>,
+    /// Folders in front of `sys.path`, after the working folder.
+    pub path: Vec<PathBuf>,
+    /// What every kernel finds predefined.
+    pub prelude: Prelude,
+    /// Folders of extension modules. Of modules with the same name the last folder's wins; a relative folder is
+    /// below the working folder of the session.
+    pub modules: Vec<PathBuf>,
+    /// Where the caller keeps its conversation, for cells that want to know.
+    pub session_file: Option<PathBuf>,
+    /// The tools that cells may call; without one there is no bridge.
+    pub tools: Option<Arc<dyn ToolHost>>,
+}
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most sessions at once; for one more the oldest idle one goes.
+    pub sessions: usize,
+    /// How long a session that nobody holds stays without a call.
+    pub idle: Duration,
+    /// Most calls that wait for one session.
+    pub queue: usize,
+    /// How often the kernel of a session may die within `crash_window` before calls are refused.
+    pub crashes: usize,
+    /// See `crashes`.
+    pub crash_window: Duration,
+    /// Resident memory of a kernel from which on every report tells it.
+    pub memory: Option<u64>,
+    /// Most finished background calls whose reports are kept.
+    pub jobs: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: 4,
+            idle: Duration::from_mins(5),
+            queue: 64,
+            crashes: 3,
+            crash_window: Duration::from_mins(10),
+            memory: Some(4 << 30),
+            jobs: 32,
+        }
+    }
+}
+
+/// What happens to a cell whose kernel died under it. One that had not started is run on a fresh kernel in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Retry {
+    /// It is not run again: it may have had effects.
+    #[default]
+    Never,
+    /// It is run once more, from its beginning, on a fresh kernel.
+    Once,
+}
+
+/// What reports hold of outputs.
+#[derive(Clone, Debug)]
+pub struct OutputSettings {
+    /// How much text.
+    pub limits: cellwright_output::Limits,
+    /// Whether it keeps its colours.
+    pub colours: Colours,
+    /// Where everything is stored that does not fit.
+    pub artifacts: Option<Artifacts>,
+    /// Most bytes of images and JSON a cell's report holds; what is beyond goes to the artifacts.
+    pub shown: usize,
+}
+
+impl Default for OutputSettings {
+    fn default() -> Self {
+        Self {
+            limits: cellwright_output::Limits::default(),
+            colours: Colours::Dropped,
+            artifacts: None,
+            shown: 16 << 20,
+        }
+    }
+}
+
+impl Settings {
+    /// The usual settings around a way to start kernels.
+    pub fn new(launcher: impl Launcher) -> Self {
+        Self {
+            launcher: Arc::new(launcher),
+            limits: Limits::default(),
+            timeout: Duration::from_secs(30),
+            retry: Retry::default(),
+            output: OutputSettings::default(),
+            env: BTreeMap::new(),
+            path: Vec::new(),
+            prelude: Prelude::Standard,
+            modules: Vec::new(),
+            session_file: None,
+            tools: None,
+        }
+    }
+}

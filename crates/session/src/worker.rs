@@ -1,0 +1,333 @@
+//! The task that owns a session: its kernel, its queue, and what its cells say when nobody listens.
+//!
+//! It runs one call at a time, in order. While one runs it goes on answering questions, taking calls in, and listening to
+//! the kernel's background. It promises:
+//!
+//! - Every call that was queued ends in a report, whatever becomes of the session.
+//! - A call that is cancelled while it waits leaves the queue at once and touches nothing.
+//! - Nothing revives a session that was ended.
+
+mod current;
+mod execute;
+mod kernel;
+
+use std::collections::VecDeque;
+use std::future::{pending, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use cellwright_kernel::environment::Variables;
+use cellwright_kernel::{Event, Exit, Output, Stdin, Variables as KernelVariables};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::bridge::{Access, Caller, ToolHost};
+use crate::call::{CallEvent, CellRequest, OutputChange};
+use crate::collect::Collector;
+use crate::error::SessionError;
+use crate::identity::SessionKey;
+use crate::jobs::JobId;
+use crate::launcher::About;
+use crate::notice::{Departure, Notice};
+use crate::registry::{ClientId, End, Shared, Ticket};
+use crate::report::{CallReport, NotRun, Replacement};
+use current::Current;
+use kernel::{Crashes, Live};
+
+/// How much of what threads print between two calls is taken in. A kernel that prints more is held up until the next
+/// call, as by a full pipe: nobody would notice it filling the disk.
+const LATE_ROOM: usize = 64 << 20;
+
+/// How long a kernel between two cells may take to list its variables.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// A call on its way to a session.
+pub(crate) struct Queued {
+    pub(crate) job: JobId,
+    pub(crate) client: ClientId,
+    pub(crate) cells: Vec<CellRequest>,
+    pub(crate) stdin: Stdin,
+    pub(crate) variables: Option<Variables>,
+    pub(crate) tools: Option<Arc<dyn ToolHost>>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) events: mpsc::Sender<CallEvent>,
+    pub(crate) report: watch::Sender<Option<Arc<CallReport>>>,
+    pub(crate) began: Instant,
+    /// None for a call that has a kernel of its own.
+    pub(crate) ticket: Option<Ticket>,
+}
+
+/// What is asked of a session beside its calls; answered while a cell runs, too.
+pub(crate) enum Control {
+    /// Whether a cell was running.
+    Interrupt {
+        reply: oneshot::Sender<Result<bool, SessionError>>,
+    },
+    Variables {
+        limit: usize,
+        reply: oneshot::Sender<Result<KernelVariables, SessionError>>,
+    },
+    Restart {
+        reply: oneshot::Sender<Result<(), SessionError>>,
+    },
+    /// What the call came to so far. Left unanswered when it is not here.
+    Progress {
+        job: JobId,
+        reply: oneshot::Sender<Arc<CallReport>>,
+    },
+}
+
+/// What is asked of a session while it runs a call.
+enum Asked {
+    Control(Control),
+    Call(Box<Queued>),
+    /// A call that waits is no longer wanted.
+    Cancelled,
+}
+
+/// What others may see of a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Status {
+    pub(crate) about: Option<About>,
+    pub(crate) since: Option<Instant>,
+}
+
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    key: SessionKey,
+    end: Arc<End>,
+    calls: mpsc::Receiver<Queued>,
+    control: mpsc::Receiver<Control>,
+    status: watch::Sender<Status>,
+    waiting: VecDeque<Queued>,
+    live: Option<Live>,
+    /// Why the last kernel is gone.
+    gone: Option<Replacement>,
+    crashes: Crashes,
+    /// When the kernel was last reset, and by which call.
+    reset: Option<(Instant, JobId)>,
+    /// Who waits for a restart.
+    restarting: Vec<oneshot::Sender<Result<(), SessionError>>>,
+    /// What cells showed after their end.
+    late: Option<Collector>,
+    /// How much text that was.
+    late_bytes: usize,
+    /// What the next report has to tell.
+    untold: Vec<Notice>,
+    access: Option<Access>,
+    caller: Caller,
+    measured: Option<(Instant, u64)>,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        key: SessionKey,
+        end: Arc<End>,
+        calls: mpsc::Receiver<Queued>,
+        control: mpsc::Receiver<Control>,
+        status: watch::Sender<Status>,
+        departed: Option<Departure>,
+    ) -> Self {
+        Self {
+            shared,
+            key,
+            end,
+            calls,
+            control,
+            status,
+            waiting: VecDeque::new(),
+            live: None,
+            gone: None,
+            crashes: Crashes::default(),
+            reset: None,
+            restarting: Vec::new(),
+            late: None,
+            late_bytes: 0,
+            untold: departed.map(Notice::Departed).into_iter().collect(),
+            access: None,
+            caller: Caller::default(),
+            measured: None,
+        }
+    }
+
+    /// Serves the session until it is ended, or nobody can reach it any more.
+    pub(crate) async fn run(mut self) {
+        while !self.end.token.is_cancelled() {
+            self.restart_if_asked().await;
+            if let Some(queued) = self.waiting.pop_front() {
+                self.call(queued).await;
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = self.end.token.cancelled() => {}
+                Some(control) = self.control.recv() => self.serve(control, None).await,
+                call = self.calls.recv() => match call {
+                    Some(queued) => self.waiting.push_back(queued),
+                    None => break,
+                },
+                heard = hear(self.live.as_mut()), if self.late_bytes < LATE_ROOM => self.take_late(heard, None),
+            }
+        }
+        self.calls.close();
+        while let Some(queued) = self.calls.recv().await {
+            self.waiting.push_back(queued);
+        }
+        for queued in std::mem::take(&mut self.waiting) {
+            self.not_run(queued, NotRun::Error, Some(SessionError::Ended(self.end.why())));
+        }
+        self.end_kernel().await;
+    }
+
+    /// Does what is asked, at any time.
+    async fn attend(&mut self, asked: Asked, current: &mut Current) {
+        match asked {
+            Asked::Control(control) => self.serve(control, Some(current)).await,
+            Asked::Call(queued) => self.waiting.push_back(*queued),
+            Asked::Cancelled => self.drop_cancelled(),
+        }
+    }
+
+    /// Answers a question.
+    async fn serve(&mut self, control: Control, current: Option<&mut Current>) {
+        let is_running = current.as_ref().is_some_and(|current| current.is_running());
+        // Whoever asked may have gone; that is what the ignored results say.
+        match control {
+            Control::Interrupt { reply } => drop(reply.send(match &self.live {
+                Some(live) if is_running => {
+                    let done = live.kernel.interrupt().await;
+                    done.map(|()| true).map_err(|failed| SessionError::Kernel(failed.to_string()))
+                }
+                Some(_) | None => Ok(false),
+            })),
+            Control::Variables { reply, .. } if is_running => drop(reply.send(Err(SessionError::Busy))),
+            Control::Variables { limit, reply } => match &self.live {
+                None => drop(reply.send(Err(SessionError::NoKernel))),
+                Some(live) => {
+                    let kernel = Arc::clone(&live.kernel);
+                    // A kernel that is stopped must not stop the session. Ends in time.
+                    self.shared.tasks.spawn(async move {
+                        let answer = match timeout(ANSWERS_WITHIN, kernel.variables(limit)).await {
+                            Ok(answer) => answer.map_err(|error| SessionError::Kernel(error.to_string())),
+                            Err(_) => Err(SessionError::Kernel("the kernel does not answer".into())),
+                        };
+                        drop(reply.send(answer));
+                    });
+                }
+            },
+            Control::Restart { reply } => {
+                self.restarting.push(reply);
+                if let Some(current) = current {
+                    self.untold.push(Notice::Restarted);
+                    current.stop.cancel();
+                }
+            }
+            Control::Progress { job, reply } => {
+                while let Ok(queued) = self.calls.try_recv() {
+                    self.waiting.push_back(queued);
+                }
+                if let Some(current) = current.filter(|current| current.job == job) {
+                    drop(reply.send(Arc::new(self.report(current))));
+                } else if let Some(queued) = self.waiting.iter().find(|queued| queued.job == job) {
+                    drop(reply.send(Arc::new(self.report(&mut Current::new(queued)))));
+                }
+            }
+        }
+    }
+
+    /// Several who asked for a restart at the same time share one.
+    async fn restart_if_asked(&mut self) {
+        if !self.restarting.is_empty() {
+            self.end_kernel().await;
+            self.crashes.forget();
+            self.gone = Some(Replacement::Reset);
+            for reply in self.restarting.drain(..) {
+                drop(reply.send(Ok(()))); // whoever asked may have gone
+            }
+        }
+    }
+
+    /// Ends a call that is not run.
+    fn not_run(&mut self, queued: Queued, why: NotRun, error: Option<SessionError>) {
+        let mut current = Current::new(&queued);
+        current.skip_from(0, why);
+        current.error = error;
+        let report = self.report(&mut current);
+        finish(queued.ticket, &queued.report, report);
+    }
+
+    /// Takes calls that are cancelled off the queue.
+    fn drop_cancelled(&mut self) {
+        let (cancelled, wanted) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|queued| queued.stop.is_cancelled());
+        self.waiting = wanted;
+        let cancelled: VecDeque<Queued> = cancelled;
+        for queued in cancelled {
+            self.not_run(queued, NotRun::Stopped, None);
+        }
+    }
+
+    /// Takes what the kernel says outside its cells.
+    fn take_late(&mut self, heard: Result<Event, Exit>, permit: Option<mpsc::Permit<'_, CallEvent>>) {
+        let change = match heard {
+            Ok(Event::Output(output)) => {
+                if let Output::Text { text, .. } = &output {
+                    self.late_bytes += text.len();
+                }
+                OutputChange::Added(output)
+            }
+            Ok(Event::UpdateDisplay { display_id, content }) => OutputChange::Updated { display_id, content },
+            Ok(Event::ClearOutput { wait }) => OutputChange::Cleared { wait },
+            Ok(Event::Warning(text)) => return self.untold.push(Notice::Warning(text)),
+            // No cell, so nothing that could start or ask.
+            Ok(Event::Status(_) | Event::InputRequest(_)) => return,
+            Err(exit) => return self.bury(exit, Replacement::DiedIdle),
+        };
+        let settings = &self.shared.settings.output;
+        self.late.get_or_insert_with(|| Collector::new(settings)).apply(&change);
+        if let Some(permit) = permit {
+            permit.send(CallEvent::Late(change));
+        }
+    }
+}
+
+/// Hands over the report. The call's place is free before its caller knows, so that the next call finds it free.
+fn finish(ticket: Option<Ticket>, to: &watch::Sender<Option<Arc<CallReport>>>, report: CallReport) {
+    drop(ticket);
+    to.send_replace(Some(Arc::new(report)));
+}
+
+/// What the kernel says outside its cells; nothing when there is none. Cancel-safe.
+async fn hear(live: Option<&mut Live>) -> Result<Event, Exit> {
+    match live {
+        Some(live) => live.background.next().await,
+        None => pending().await,
+    }
+}
+
+/// Waits for something to be asked. Takes fields one by one, since the kernel is listened to meanwhile. Cancel-safe.
+async fn asked(
+    control: &mut mpsc::Receiver<Control>,
+    calls: &mut mpsc::Receiver<Queued>,
+    waiting: &VecDeque<Queued>,
+) -> Asked {
+    tokio::select! {
+        Some(control) = control.recv() => Asked::Control(control),
+        Some(queued) = calls.recv() => Asked::Call(Box::new(queued)),
+        () = any_cancelled(waiting), if !waiting.is_empty() => Asked::Cancelled,
+        else => pending().await,
+    }
+}
+
+/// Waits until one of the calls is cancelled. Cancel-safe.
+async fn any_cancelled(waiting: &VecDeque<Queued>) {
+    let mut cancelled: Vec<_> = waiting.iter().map(|queued| Box::pin(queued.stop.cancelled())).collect();
+    poll_fn(|context| {
+        let any = cancelled.iter_mut().any(|token| token.as_mut().poll(context).is_ready());
+        if any { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}

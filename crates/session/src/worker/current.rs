@@ -1,0 +1,150 @@
+//! The call that runs, and its report in the making.
+
+use std::sync::Arc;
+
+use cellwright_kernel::Stdin;
+use cellwright_kernel::environment::Variables;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Queued, Worker};
+use crate::call::CallEvent;
+use crate::collect::{Collected, Collector};
+use crate::error::SessionError;
+use crate::jobs::JobId;
+use crate::notice::Notice;
+use crate::registry::ClientId;
+use crate::report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, NotRun};
+
+/// The call that runs.
+pub(super) struct Current {
+    pub(super) job: JobId,
+    pub(super) client: ClientId,
+    pub(super) stdin: Stdin,
+    pub(super) variables: Option<Variables>,
+    pub(super) stop: CancellationToken,
+    pub(super) events: mpsc::Sender<CallEvent>,
+    pub(super) began: Instant,
+    /// It has a kernel of its own.
+    pub(super) alone: bool,
+    pub(super) usage: KernelUse,
+    pub(super) error: Option<SessionError>,
+    pub(super) notices: Vec<Notice>,
+    late: Option<Arc<Collected>>,
+    cells: Vec<Arc<CellReport>>,
+    running: Option<RunningCell>,
+}
+
+/// The cell that runs.
+struct RunningCell {
+    index: usize,
+    collector: Collector,
+    began: Instant,
+}
+
+impl Current {
+    pub(super) fn new(queued: &Queued) -> Self {
+        let cells = queued.cells.iter().enumerate().map(|(index, cell)| {
+            Arc::new(CellReport {
+                index,
+                title: cell.title.clone(),
+                status: CellStatus::Waiting,
+                duration: std::time::Duration::ZERO,
+                execution_count: None,
+                output: Collected::empty(),
+                may_raise: cell.may_raise,
+            })
+        });
+        Self {
+            job: queued.job,
+            client: queued.client,
+            stdin: queued.stdin,
+            variables: queued.variables.clone(),
+            stop: queued.stop.clone(),
+            events: queued.events.clone(),
+            began: queued.began,
+            alone: queued.ticket.is_none(),
+            usage: KernelUse::None,
+            error: None,
+            notices: Vec::new(),
+            late: None,
+            cells: cells.collect(),
+            running: None,
+        }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub(super) fn begin(&mut self, index: usize, collector: Collector) {
+        self.running = Some(RunningCell { index, collector, began: Instant::now() });
+    }
+
+    /// The collector of the cell that runs.
+    pub(super) fn collector(&mut self) -> &mut Collector {
+        &mut self.running.as_mut().expect("a cell runs").collector
+    }
+
+    /// Ends the cell that runs.
+    pub(super) fn end_cell(&mut self, status: CellStatus, execution_count: Option<u64>) -> Arc<CellReport> {
+        let RunningCell { index, collector, began } = self.running.take().expect("a cell runs");
+        let report = Arc::new(CellReport {
+            index,
+            title: self.cells[index].title.clone(),
+            status,
+            duration: began.elapsed(),
+            execution_count,
+            output: collector.finish(),
+            may_raise: self.cells[index].may_raise,
+        });
+        self.cells[index] = Arc::clone(&report);
+        report
+    }
+
+    /// The cells from `index` on are not run.
+    pub(super) fn skip_from(&mut self, index: usize, why: NotRun) {
+        self.running = None;
+        for cell in &mut self.cells[index..] {
+            Arc::make_mut(cell).status = CellStatus::NotRun(why);
+        }
+    }
+
+    /// What the session's earlier cells showed, all that there will be in this report.
+    pub(super) fn take_late(&mut self, late: Collected) {
+        self.late = Some(Arc::new(late));
+    }
+}
+
+impl Worker {
+    /// What a call came to so far.
+    pub(super) fn report(&mut self, current: &mut Current) -> CallReport {
+        let mut cells = current.cells.clone();
+        if let Some(running) = &mut current.running {
+            let cell = Arc::make_mut(&mut cells[running.index]);
+            cell.status = CellStatus::Running;
+            cell.duration = running.began.elapsed();
+            cell.output = running.collector.snapshot();
+        }
+        let is_alive = self.live.as_ref().is_some_and(|live| live.kernel.exit().is_none());
+        CallReport {
+            key: self.key.clone(),
+            cells,
+            late: current.late.clone(),
+            kernel: KernelReport {
+                about: self.live.as_ref().map(|live| live.about.clone()),
+                usage: current.usage.clone(),
+                after: match (is_alive, current.alone) {
+                    (true, _) => After::Alive,
+                    (false, false) => After::Gone,
+                    (false, true) => After::Ended,
+                },
+                memory: self.measured.map(|(_, bytes)| bytes),
+            },
+            notices: current.notices.clone(),
+            error: current.error.clone(),
+            duration: current.began.elapsed(),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Running the cells of a call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::{
+    Cell, Event, Exit, Fate, Finished, InputRequest as KernelInput, Next, Outcome, Status, Stdin,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::kernel::Halt;
+use super::{Asked, Current, Queued, Worker, asked, finish, hear};
+use crate::call::{CallEvent, CellRequest, InputRequest, OutputChange, Timeout};
+use crate::collect::Collector;
+use crate::error::SessionError;
+use crate::notice::Notice;
+use crate::report::{CellStatus, NotRun, Replacement};
+use crate::settings::Retry;
+
+/// What the worker woke up for while a cell runs.
+enum Wake<'a> {
+    SessionEnds,
+    Asked(Asked),
+    Answer(Result<String, String>),
+    Heard(Option<mpsc::Permit<'a, CallEvent>>, Result<Event, Exit>),
+    Next(Option<mpsc::Permit<'a, CallEvent>>, Next),
+}
+
+impl Worker {
+    /// Runs a call to its report.
+    pub(super) async fn call(&mut self, queued: Queued) {
+        let mut current = Current::new(&queued);
+        let Queued { cells, report, ticket, events, tools, .. } = queued;
+        drop(events); // `current` has it, and closes it with its end
+        self.caller.set(tools);
+        if let Some(Replacement::Died(exit)) = self.gone.take_if(|gone| matches!(gone, Replacement::Died(_)))
+        {
+            self.gone = Some(Replacement::DiedEarlier(exit));
+        }
+        if let Some(late) = &mut self.late {
+            let before = Arc::new(late.snapshot());
+            self.tell(&mut current, CallEvent::LateBefore(before)).await;
+        }
+        self.tell_untold(&mut current).await;
+        for (index, cell) in cells.iter().enumerate() {
+            match self.cell(&mut current, index, cell).await {
+                Ok(CellStatus::Ok) => {}
+                Ok(CellStatus::Error(_)) if cell.may_raise => {}
+                Ok(_) => {
+                    current.skip_from(index + 1, NotRun::AfterFailure);
+                    break;
+                }
+                Err(Halt::Stopped) => {
+                    current.skip_from(index, NotRun::Stopped);
+                    break;
+                }
+                Err(Halt::Error(error)) => {
+                    current.skip_from(index, NotRun::Error);
+                    current.error = Some(error);
+                    break;
+                }
+            }
+        }
+        self.measure(&mut current).await;
+        if self.end.token.is_cancelled() && current.error.is_none() {
+            current.error = Some(SessionError::Ended(self.end.why()));
+        }
+        if current.alone {
+            self.end_kernel().await;
+        }
+        // What the kernel warned of while it ran; `tell` would wait for a reader who may wait for the report.
+        current.notices.append(&mut self.untold);
+        self.late_bytes = 0;
+        if let Some(late) = self.late.take() {
+            current.take_late(late.finish());
+        }
+        let told = self.report(&mut current);
+        drop(current);
+        self.caller.set(None);
+        finish(ticket, &report, told);
+    }
+
+    /// Runs one cell, on another kernel if the first dies before it began.
+    async fn cell(
+        &mut self,
+        current: &mut Current,
+        index: usize,
+        cell: &CellRequest,
+    ) -> Result<CellStatus, Halt> {
+        if current.stop.is_cancelled() {
+            return Err(Halt::Stopped);
+        }
+        if self.end.token.is_cancelled() {
+            return Err(SessionError::Ended(self.end.why()).into());
+        }
+        self.reset(current, index, cell.reset).await?;
+        self.ready(current).await?;
+        current.begin(index, Collector::new(&self.shared.settings.output));
+        let mut replayed = false;
+        loop {
+            let Finished { outcome, execution_count } = self.execute(current, index, cell).await;
+            let status = match outcome {
+                Outcome::Completed => CellStatus::Ok,
+                Outcome::Raised(exception) => CellStatus::Error(exception),
+                Outcome::Stopped { reason, kernel } => {
+                    match kernel {
+                        Fate::Survived => {}
+                        Fate::Killed | Fate::Left => {
+                            let exit = self.exit().await;
+                            self.lose(Replacement::DiedEarlier(exit));
+                        }
+                    }
+                    CellStatus::Stopped { reason, kernel }
+                }
+                Outcome::Died(death) => {
+                    self.bury(death.exit.clone(), Replacement::Died);
+                    let again = match (death.started, self.shared.settings.retry) {
+                        (false, _) => Some(Notice::RanElsewhere { cell: index, exit: death.exit.clone() }),
+                        (true, Retry::Once) if !replayed => {
+                            replayed = true;
+                            Some(Notice::Replayed { cell: index, exit: death.exit.clone() })
+                        }
+                        (true, Retry::Once | Retry::Never) => None,
+                    };
+                    if let Some(notice) = again {
+                        match self.ready(current).await {
+                            Ok(()) => {
+                                self.untold.push(notice);
+                                self.tell_untold(current).await;
+                                continue;
+                            }
+                            // It was not run again, but it has been running.
+                            Err(Halt::Error(error)) if death.started => current.error = Some(error),
+                            Err(Halt::Stopped) if death.started => {}
+                            Err(halt) => return Err(halt),
+                        }
+                    }
+                    CellStatus::Died(death)
+                }
+            };
+            let report = current.end_cell(status.clone(), execution_count);
+            self.tell(current, CallEvent::CellFinished(report)).await;
+            return Ok(status);
+        }
+    }
+
+    /// Runs the cell on the kernel there is, up to whatever end.
+    async fn execute(&mut self, current: &mut Current, index: usize, cell: &CellRequest) -> Finished {
+        let timeout = match cell.timeout {
+            Timeout::Default => Some(self.shared.settings.timeout),
+            Timeout::After(time) => Some(time),
+            Timeout::Never => None,
+        };
+        let request = Cell {
+            code: cell.code.clone(),
+            timeout: timeout.filter(|timeout| *timeout > Duration::ZERO),
+            stdin: current.stdin,
+            silent: cell.silent,
+            store_history: cell.store_history,
+            title: cell.title.clone(),
+            stop: current.stop.clone(),
+        };
+        let kernel = &self.live.as_ref().expect("a kernel was made ready").kernel;
+        let mut execution = kernel.execute(request).await;
+        let mut input: Option<(KernelInput, oneshot::Receiver<Result<String, String>>)> = None;
+        let (mut ending, mut silent) = (false, false);
+        let events = current.events.clone();
+        loop {
+            let wake = tokio::select! {
+                // Being asked beats output: a cell that prints without end must not delay what is asked.
+                biased;
+                () = self.end.token.cancelled(), if !ending => Wake::SessionEnds,
+                asked = asked(&mut self.control, &mut self.calls, &self.waiting) => Wake::Asked(asked),
+                answer = answered(input.as_mut()) => Wake::Answer(answer),
+                (permit, heard) = with_room(&events, ending, hear(self.live.as_mut())), if !silent => Wake::Heard(permit, heard),
+                (permit, next) = with_room(&events, ending, execution.next()) => Wake::Next(permit, next),
+            };
+            match wake {
+                Wake::SessionEnds => {
+                    ending = true;
+                    execution.stop();
+                }
+                Wake::Asked(asked) => self.attend(asked, current).await,
+                Wake::Answer(answer) => {
+                    if let Some((request, _)) = input.take() {
+                        match answer {
+                            Ok(line) => request.answer(line),
+                            Err(why) => request.refuse(why),
+                        }
+                    }
+                }
+                // The execution tells of the same death, and what it means for the cell.
+                Wake::Heard(_, Err(_)) => silent = true,
+                Wake::Heard(permit, Ok(Event::Warning(text))) => {
+                    self.note(current, Notice::Warning(text), permit);
+                }
+                Wake::Heard(permit, heard) => self.take_late(heard, permit),
+                Wake::Next(_, Next::Finished(finished)) => return finished,
+                Wake::Next(permit, Next::Event(Event::InputRequest(request))) => {
+                    match (current.stdin, permit) {
+                        (Stdin::Forwarded, Some(permit)) => {
+                            let (answer, reply) = oneshot::channel();
+                            let (prompt, password) = (request.prompt.clone(), request.password);
+                            input = Some((request, reply));
+                            let request = InputRequest { prompt, password, answer };
+                            permit.send(CallEvent::Input { cell: index, request });
+                        }
+                        (Stdin::Refused | Stdin::Forwarded, permit) => {
+                            request.refuse("input() is not available here: pass the value in the code");
+                            self.note(current, Notice::InputRefused { cell: index }, permit);
+                        }
+                    }
+                }
+                Wake::Next(permit, Next::Event(event)) => self.take(current, index, event, permit),
+            }
+        }
+    }
+
+    /// Takes what a cell says.
+    fn take(
+        &mut self,
+        current: &mut Current,
+        cell: usize,
+        event: Event,
+        permit: Option<mpsc::Permit<'_, CallEvent>>,
+    ) {
+        let change = match event {
+            Event::Output(output) => OutputChange::Added(output),
+            Event::UpdateDisplay { display_id, content } => OutputChange::Updated { display_id, content },
+            Event::ClearOutput { wait } => OutputChange::Cleared { wait },
+            Event::Status(Status::Started) => return send(permit, CallEvent::CellStarted { cell }),
+            Event::Status(Status::Stopping(reason)) => {
+                return send(permit, CallEvent::Stopping { cell, reason });
+            }
+            Event::Warning(text) => return self.note(current, Notice::Warning(text), permit),
+            Event::InputRequest(_) => unreachable!("taken before"),
+        };
+        current.collector().apply(&change);
+        send(permit, CallEvent::Output { cell, change });
+    }
+
+    /// Tells a caller who reads at once; the others find it in the report.
+    fn note(&mut self, current: &mut Current, notice: Notice, to: Option<mpsc::Permit<'_, CallEvent>>) {
+        match to {
+            Some(permit) => {
+                current.notices.push(notice.clone());
+                permit.send(CallEvent::Notice(notice));
+            }
+            None => self.untold.push(notice),
+        }
+    }
+
+    /// How the kernel that was killed ended.
+    async fn exit(&self) -> Exit {
+        match &self.live {
+            Some(live) => live.kernel.ended().await,
+            None => Exit::Lost("the kernel was killed".into()),
+        }
+    }
+
+    /// Hands the caller an event as soon as it takes it, answering questions meanwhile.
+    pub(super) async fn tell(&mut self, current: &mut Current, event: CallEvent) {
+        let events = current.events.clone();
+        loop {
+            tokio::select! {
+                biased;
+                permit = events.reserve() => return send(permit.ok(), event),
+                () = self.end.token.cancelled() => return,
+                asked = asked(&mut self.control, &mut self.calls, &self.waiting) => self.attend(asked, current).await,
+            }
+        }
+    }
+
+    /// Tells what has gathered.
+    pub(super) async fn tell_untold(&mut self, current: &mut Current) {
+        for notice in std::mem::take(&mut self.untold) {
+            current.notices.push(notice.clone());
+            self.tell(current, CallEvent::Notice(notice)).await;
+        }
+    }
+}
+
+fn send(permit: Option<mpsc::Permit<'_, CallEvent>>, event: CallEvent) {
+    if let Some(permit) = permit {
+        permit.send(event);
+    }
+}
+
+/// Waits for `next`, once the caller has room for what it brings. A caller who left needs none, and a session that is
+/// `ending` waits for nobody. Cancel-safe if `next` is.
+async fn with_room<T>(
+    events: &mpsc::Sender<CallEvent>,
+    ending: bool,
+    next: impl Future<Output = T>,
+) -> (Option<mpsc::Permit<'_, CallEvent>>, T) {
+    let permit = if ending { events.try_reserve().ok() } else { events.reserve().await.ok() };
+    (permit, next.await)
+}
+
+async fn answered(
+    input: Option<&mut (KernelInput, oneshot::Receiver<Result<String, String>>)>,
+) -> Result<String, String> {
+    match input {
+        Some((_, reply)) => reply.await.unwrap_or_else(|_| Err("nobody answers".into())),
+        None => std::future::pending().await,
+    }
+}

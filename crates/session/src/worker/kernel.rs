@@ -1,0 +1,269 @@
+//! The session's kernel: how it is started, replaced and buried.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::{Background, Exit, Kernel};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::{Current, Status, Worker, asked, hear};
+use crate::bridge::Bridge;
+use crate::call::{CallEvent, Reset};
+use crate::error::SessionError;
+use crate::launcher::{About, Start, StartError, Started};
+use crate::notice::Notice;
+use crate::report::{KernelUse, Replacement};
+use crate::setup::setup;
+
+/// How long the kernels of sessions that were ended for want of room may take to give it back.
+const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often a kernel's memory is measured at most: it takes milliseconds.
+const MEASURED_EVERY: Duration = Duration::from_secs(5);
+
+/// A kernel that lives, as far as we know.
+pub(super) struct Live {
+    pub(super) kernel: Arc<Kernel>,
+    pub(super) background: Background,
+    pub(super) about: About,
+    since: Instant,
+}
+
+/// Why a call goes no further.
+pub(super) enum Halt {
+    /// It was stopped.
+    Stopped,
+    /// It could not go on.
+    Error(SessionError),
+}
+
+impl From<SessionError> for Halt {
+    fn from(error: SessionError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Worker {
+    /// Has a living kernel at hand.
+    pub(super) async fn ready(&mut self, current: &mut Current) -> Result<(), Halt> {
+        if let Some(exit) = self.live.as_ref().and_then(|live| live.kernel.exit()) {
+            self.bury(exit, Replacement::DiedIdle);
+        }
+        if self.live.is_some() {
+            if current.usage == KernelUse::None {
+                current.usage = KernelUse::Reused;
+            }
+            return Ok(());
+        }
+        self.crashes.check(&self.shared.settings.limits)?;
+        let started = match self.start(current).await {
+            Err(Halt::Error(SessionError::Exhausted(_))) => self.make_room_and_start(current).await?,
+            started => started?,
+        };
+        if let Some(Replacement::DiedIdle(exit)) = &self.gone {
+            self.untold.push(Notice::DiedIdle(exit.clone()));
+        }
+        current.usage = self.gone.take().map_or(KernelUse::Fresh, KernelUse::Replaced);
+        self.untold.extend(started.warnings.into_iter().map(Notice::Warning));
+        let since = Instant::now();
+        self.status.send_replace(Status { about: Some(started.about.clone()), since: Some(since) });
+        self.live = Some(Live {
+            kernel: Arc::new(started.kernel),
+            background: started.background,
+            about: started.about.clone(),
+            since,
+        });
+        self.tell(current, CallEvent::KernelStarted(started.about)).await;
+        self.tell_untold(current).await;
+        Ok(())
+    }
+
+    /// Starts a kernel, answering questions meanwhile.
+    async fn start(&mut self, current: &mut Current) -> Result<Started, Halt> {
+        self.connect_bridge().await;
+        let (setup, warnings) = setup(&self.shared.settings, &self.key.cwd, self.access.as_ref());
+        let launcher = Arc::clone(&self.shared.settings.launcher);
+        let mut starting =
+            launcher.start(Start { key: self.key.clone(), setup, variables: current.variables.clone() });
+        loop {
+            tokio::select! {
+                biased;
+                () = self.end.token.cancelled() => return Err(SessionError::Ended(self.end.why()).into()),
+                () = current.stop.cancelled() => return Err(Halt::Stopped),
+                asked = asked(&mut self.control, &mut self.calls, &self.waiting) => self.attend(asked, current).await,
+                started = &mut starting => {
+                    let mut started = started.map_err(|error| not_started(&error))?;
+                    started.warnings.extend(warnings);
+                    return Ok(started);
+                }
+            }
+        }
+    }
+
+    /// Ends the sessions that have no call, waits for what they give back, and tries once more.
+    async fn make_room_and_start(&mut self, current: &mut Current) -> Result<Started, Halt> {
+        let dropped = self.shared.end_idle(&self.key);
+        let (keys, statuses): (Vec<_>, Vec<_>) = dropped.into_iter().unzip();
+        let given_back = async {
+            for status in statuses {
+                gone(status).await;
+            }
+        };
+        drop(timeout(GIVEN_BACK_WITHIN, given_back).await); // the next attempt tells whether it was enough
+        if !keys.is_empty() {
+            self.untold.push(Notice::Dropped(keys));
+        }
+        self.start(current).await
+    }
+
+    /// Gives the kernel its access to the tools, once.
+    async fn connect_bridge(&mut self) {
+        let Some(host) = self.shared.settings.tools.clone().filter(|_| self.access.is_none()) else { return };
+        let shared = Arc::clone(&self.shared);
+        let bridge = shared.bridge.get_or_try_init(|| Bridge::open(host, &shared.tasks, shared.root.clone()));
+        match bridge.await {
+            Ok(bridge) => self.access = Some(bridge.admit(self.key.clone(), self.caller.clone())),
+            Err(error) => {
+                self.untold.push(Notice::Warning(format!("cells can not call tools: the bridge: {error}")));
+            }
+        }
+    }
+
+    /// Gives the cell a fresh kernel, if it may have one.
+    pub(super) async fn reset(
+        &mut self,
+        current: &mut Current,
+        cell: usize,
+        reset: Reset,
+    ) -> Result<(), SessionError> {
+        match reset {
+            Reset::No => return Ok(()),
+            Reset::Yes => match self.shared.others(&self.key, current.client) {
+                0 => {}
+                others => return Err(SessionError::Held { others }),
+            },
+            Reset::Force => {}
+        }
+        if self.reset.is_some_and(|(at, by)| by != current.job && at >= current.began) {
+            // The other call's variables are no older than this call: they are not what it wanted to be rid of.
+            current.notices.push(Notice::ResetJoined { cell });
+            return Ok(());
+        }
+        self.crashes.forget();
+        if self.live.is_some() {
+            self.end_kernel().await;
+            self.gone = Some(Replacement::Reset);
+        }
+        self.reset = Some((Instant::now(), current.job));
+        Ok(())
+    }
+
+    /// Ends the kernel politely and keeps its last words.
+    pub(super) async fn end_kernel(&mut self) {
+        if let Some(live) = &self.live {
+            let kernel = Arc::clone(&live.kernel);
+            let mut ending = pin!(kernel.shutdown());
+            let mut silent = false;
+            loop {
+                // A kernel to whom nobody listens can not leave.
+                tokio::select! {
+                    _ = &mut ending => break,
+                    heard = hear(self.live.as_mut()), if !silent => match heard {
+                        Ok(event) => self.take_late(Ok(event), None),
+                        Err(_) => silent = true,
+                    },
+                }
+            }
+        }
+        self.drop_live();
+    }
+
+    /// Takes note that the kernel died.
+    pub(super) fn bury(&mut self, exit: Exit, how: impl FnOnce(Exit) -> Replacement) {
+        tracing::debug!(session = %self.key, %exit, "a kernel died");
+        self.crashes.note(&exit);
+        self.lose(how(exit));
+    }
+
+    /// The kernel is gone, and not by a fault of its own.
+    pub(super) fn lose(&mut self, how: Replacement) {
+        self.drop_live();
+        self.gone = Some(how);
+    }
+
+    fn drop_live(&mut self) {
+        while let Some(event) = self.live.as_mut().and_then(|live| live.background.try_next()) {
+            self.take_late(Ok(event), None);
+        }
+        self.live = None;
+        self.measured = None;
+        self.status.send_replace(Status::default());
+    }
+
+    /// Looks at the kernel's memory now and then, and tells when it is much.
+    pub(super) async fn measure(&mut self, current: &mut Current) {
+        let Some(live) = &self.live else { return };
+        let last = self.measured.map_or(live.since, |(at, _)| at);
+        if last.elapsed() >= MEASURED_EVERY {
+            self.measured = live.kernel.memory().await.map(|bytes| (Instant::now(), bytes));
+        }
+        if let (Some((_, resident)), Some(limit)) = (self.measured, self.shared.settings.limits.memory)
+            && resident > limit
+        {
+            self.untold.push(Notice::Memory { resident, limit });
+            self.tell_untold(current).await;
+        }
+    }
+}
+
+/// Waits until a session's worker has left, and so its kernel.
+async fn gone(mut status: watch::Receiver<Status>) {
+    while status.changed().await.is_ok() {}
+}
+
+fn not_started(error: &StartError) -> SessionError {
+    let mut told = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        told = format!("{told}: {error}");
+        cause = error.source();
+    }
+    match error {
+        StartError::Exhausted(_) => SessionError::Exhausted(told),
+        StartError::Launch(_) | StartError::Other(_) => SessionError::NotStarted(told),
+    }
+}
+
+/// How often the kernel died lately.
+#[derive(Debug, Default)]
+pub(super) struct Crashes {
+    at: VecDeque<Instant>,
+    last: Option<Exit>,
+}
+
+impl Crashes {
+    fn note(&mut self, exit: &Exit) {
+        self.at.push_back(Instant::now());
+        self.last = Some(exit.clone());
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether another kernel may be started.
+    fn check(&mut self, limits: &crate::settings::Limits) -> Result<(), SessionError> {
+        self.at.retain(|at| at.elapsed() < limits.crash_window);
+        match &self.last {
+            Some(last) if self.at.len() >= limits.crashes => Err(SessionError::CrashBudget {
+                crashes: self.at.len(),
+                within: limits.crash_window,
+                last: last.to_string(),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
