@@ -1,0 +1,111 @@
+//! What surrounds a running call: progress to the client, questions to its user.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cellwright_tools::{Ask, Progress};
+use futures_util::future::BoxFuture;
+use rmcp::model::{
+    ElicitRequestParams, ElicitationAction, ElicitationSchema, ProgressNotificationParam, ProgressToken,
+};
+use rmcp::service::{ElicitationMode, Peer, RoleServer};
+use tokio::sync::Notify;
+
+/// How long output is gathered before it is sent.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Most bytes of output sent at once: a life sign, not the output, which the reply has.
+const SENT: usize = 4 * 1024;
+
+/// Sends output to the client while a call runs.
+pub(crate) struct Reporter {
+    gathered: Mutex<Gathered>,
+    printed: Notify,
+}
+
+#[derive(Default)]
+struct Gathered {
+    /// The last of what was printed and not sent.
+    text: String,
+    /// All that was printed, in bytes: a number that only grows, as progress has to.
+    total: u64,
+}
+
+impl Progress for Reporter {
+    fn text(&self, text: &str) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        gathered.total += text.len() as u64;
+        gathered.text.push_str(text);
+        let surplus = gathered.text.len().saturating_sub(SENT);
+        if surplus > 0 {
+            let from = gathered.text.ceil_char_boundary(surplus);
+            gathered.text.drain(..from);
+        }
+        drop(gathered);
+        self.printed.notify_one();
+    }
+}
+
+impl Reporter {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { gathered: Mutex::default(), printed: Notify::new() })
+    }
+
+    /// Reports to `peer` for as long as it is polled.
+    pub(crate) async fn report(&self, peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Infallible {
+        let Some(token) = token else { return std::future::pending().await };
+        loop {
+            self.printed.notified().await;
+            let (text, total) = {
+                let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+                (std::mem::take(&mut gathered.text), gathered.total)
+            };
+            if text.is_empty() {
+                continue;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "nobody counts 2^52 bytes of output")]
+            let progress = ProgressNotificationParam::new(token.clone(), total as f64).with_message(text);
+            if peer.notify_progress(progress).await.is_err() {
+                std::future::pending::<Infallible>().await; // nobody is left to report to
+            }
+            tokio::time::sleep(GATHER).await;
+        }
+    }
+}
+
+/// Puts questions to the client's user.
+pub(crate) struct Elicit(Peer<RoleServer>);
+
+impl Elicit {
+    /// `None` when the client can not ask its user.
+    pub(crate) fn of(peer: &Peer<RoleServer>) -> Option<Self> {
+        peer.supported_elicitation_modes().contains(&ElicitationMode::Form).then(|| Self(peer.clone()))
+    }
+}
+
+impl Ask for Elicit {
+    fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async move {
+            if password {
+                // MCP: servers must not ask for secrets by a form.
+                return Err("a password can not be asked for through MCP".to_owned());
+            }
+            let schema = ElicitationSchema::builder().required_string("answer").build()?;
+            let message =
+                if prompt.trim().is_empty() { "The running cell asks for input".to_owned() } else { prompt };
+            let question =
+                ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema };
+            let result = self.0.create_elicitation(question).await.map_err(|error| error.to_string())?;
+            match result.action {
+                ElicitationAction::Accept => {
+                    let answer = result.content.as_ref().and_then(|content| content["answer"].as_str());
+                    answer.map(str::to_owned).ok_or_else(|| "the answer holds no text".to_owned())
+                }
+                ElicitationAction::Decline => Err("the user declined to answer".to_owned()),
+                // Cancelled, or a way of not answering that is yet to be invented.
+                _ => Err("the user dismissed the question".to_owned()),
+            }
+        })
+    }
+}

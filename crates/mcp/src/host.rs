@@ -1,0 +1,62 @@
+//! What all clients of a server have in common.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cellwright_tools::{Client, Daemon, Home, Outside, SessionNames, Toolbox, Workspace};
+
+/// What is served, and to which folders.
+#[derive(Clone)]
+pub struct Host {
+    /// The tools.
+    pub toolbox: Toolbox,
+    /// The folder we were started in.
+    pub start: PathBuf,
+    /// Where file tools may go.
+    pub roots: Roots,
+    /// What happens to paths elsewhere.
+    pub outside: Outside,
+    /// What the sessions of a client are called.
+    pub names: SessionNames,
+    /// Where they live when they are to outlive the client.
+    pub daemon: Option<Arc<dyn Daemon>>,
+    /// A client's kernel is started as soon as it has said hello.
+    pub warm_up: bool,
+    /// Our version, for clients to show.
+    pub version: String,
+}
+
+/// Where file tools may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Roots {
+    /// Where the client says, if it does; else the start folder.
+    Client,
+    /// In these folders.
+    Fixed(Vec<PathBuf>),
+}
+
+impl Host {
+    /// A new client of this server, with sessions of its own if it is one of many.
+    pub(crate) fn client(&self, number: Option<u64>) -> io::Result<Arc<Client>> {
+        let mut names = self.names.clone();
+        // Sessions of the daemon are there to be met.
+        if let Some(number) = number.filter(|_| self.daemon.is_none()) {
+            names.prefix = format!("client-{number}/");
+        }
+        let roots = match &self.roots {
+            Roots::Client => Vec::new(),
+            Roots::Fixed(folders) => folders.clone(),
+        };
+        let workspace = self.workspace(roots)?;
+        Ok(match &self.daemon {
+            None => self.toolbox.client(workspace, names),
+            Some(daemon) => self.toolbox.client_at(Home::Daemon(Arc::clone(daemon)), workspace, names),
+        })
+    }
+
+    /// The workspace with these roots, or with the start folder as its root when there are none.
+    pub(crate) fn workspace(&self, roots: Vec<PathBuf>) -> io::Result<Workspace> {
+        Ok(Workspace::new(&self.start)?.with_roots(roots).with_outside(self.outside))
+    }
+}

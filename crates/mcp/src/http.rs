@@ -1,0 +1,314 @@
+//! Clients that connect: streamable HTTP on one address.
+//!
+//! Every request needs the bearer token, a `Host` we answer to and, from a browser, an `Origin` we know; bodies, connections and
+//! sessions are bounded, and a client that sends too slowly is let go.
+
+use std::convert::Infallible;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::host::Host;
+use crate::server::Server;
+
+/// Largest request.
+const LARGEST: usize = 64 * 1024 * 1024;
+
+/// Connections at once; one more waits to be accepted.
+const CONNECTIONS: usize = 256;
+
+/// Clients at once; one more is told so.
+const CLIENTS: usize = 64;
+
+/// How long a client may take to send its headers, and how long for its body.
+const SENDING: Duration = Duration::from_secs(30);
+
+/// How long a client may be silent before its session ends. Long: whoever thinks for an hour wants its variables.
+const SILENCE: Duration = Duration::from_hours(8);
+
+/// How long connections may take to end when we do.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Where to listen, and who may come.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// The address; port 0 for any free one.
+    pub address: SocketAddr,
+    /// A file the token is stored in, readable by its owner only.
+    pub token_file: PathBuf,
+    /// The token; a random one when left out.
+    pub token: Option<String>,
+    /// Further names we are reached by.
+    pub hosts: Vec<String>,
+    /// Web pages that may call us, as `https://example.org`.
+    pub origins: Vec<String>,
+}
+
+/// Why the server could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// The address is not to be had.
+    #[error("could not listen on {address}")]
+    Bind {
+        /// The address asked for.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The token has nowhere to go.
+    #[error("could not store the token in {}", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A server that listens already.
+#[derive(Debug)]
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: String,
+    options: HttpOptions,
+}
+
+impl HttpServer {
+    /// Listens, and stores the token.
+    pub async fn bind(options: HttpOptions) -> Result<Self, HttpError> {
+        let asked = options.address;
+        let failed = |source| HttpError::Bind { address: asked, source };
+        let listener = TcpListener::bind(asked).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let token = options.token.clone().unwrap_or_else(random_token);
+        store(&options.token_file, &token)
+            .map_err(|source| HttpError::Token { path: options.token_file.clone(), source })?;
+        Ok(Self { listener, address, token, options })
+    }
+
+    /// Where clients connect to.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// What clients have to send.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Serves until `stop` is cancelled; then all sessions end.
+    pub async fn serve(self, host: Host, stop: CancellationToken) -> io::Result<()> {
+        let gate = Arc::new(Gate::new(&self, host, &stop));
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let connections = TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = async {
+                    let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
+                    (self.listener.accept().await, room)
+                } => accepted,
+            };
+            match accepted {
+                (Ok((stream, _)), room) => {
+                    let (gate, stop) = (Arc::clone(&gate), stop.clone());
+                    connections.spawn(async move {
+                        gate.connection(stream, stop).await;
+                        drop(room);
+                    });
+                }
+                // Out of descriptors, most likely; clients that go make room.
+                (Err(error), _) => {
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+        connections.close();
+        drop(timeout(FAREWELL, connections.wait()).await); // who has not left by then is left
+        Ok(())
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        // A token nobody listens for is of no use. One that was there before may belong to a server that lives.
+        if fs::read_to_string(&self.options.token_file).is_ok_and(|stored| stored.trim() == self.token) {
+            drop(fs::remove_file(&self.options.token_file));
+        }
+    }
+}
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// What stands before the protocol.
+struct Gate {
+    token: String,
+    service: StreamableHttpService<Server, LocalSessionManager>,
+    clients: Arc<LocalSessionManager>,
+}
+
+impl Gate {
+    fn new(server: &HttpServer, host: Host, stop: &CancellationToken) -> Self {
+        let mut clients = LocalSessionManager::default();
+        clients.session_config.keep_alive = Some(SILENCE);
+        let clients = Arc::new(clients);
+        let mut config = StreamableHttpServerConfig::default()
+            .with_cancellation_token(stop.child_token())
+            .with_max_request_body_bytes(LARGEST)
+            .with_allowed_hosts(server.hosts());
+        config = if server.options.origins.is_empty() {
+            config.enforce_origin_validation()
+        } else {
+            config.with_allowed_origins(server.options.origins.clone())
+        };
+        let (host, stop) = (Arc::new(host), stop.clone());
+        let last = AtomicU64::new(0);
+        let factory = move || {
+            let number = last.fetch_add(1, Ordering::Relaxed) + 1;
+            Server::new(Arc::clone(&host), stop.child_token(), Some(number))
+        };
+        let service = StreamableHttpService::new(factory, Arc::clone(&clients), config);
+        Self { token: server.token.clone(), service, clients }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
+        drop(stream.set_nodelay(true)); // slower without, but no worse
+        let service = service_fn(|request| {
+            let gate = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(gate.answer(request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(SENDING)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended");
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        if !self.is_authorized(&request) {
+            let mut answer = refusal(
+                StatusCode::UNAUTHORIZED,
+                "send the token cellwright printed when it started as `Authorization: Bearer TOKEN`",
+            );
+            answer.headers_mut().insert(WWW_AUTHENTICATE, "Bearer".parse().expect("a valid header"));
+            return answer;
+        }
+        if request.uri().path() != "/mcp" {
+            return refusal(StatusCode::NOT_FOUND, "the only path is /mcp");
+        }
+        let is_new = !request.headers().contains_key("mcp-session-id");
+        if is_new && self.clients.sessions.read().await.len() >= CLIENTS {
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many clients are connected; close one");
+        }
+        let (parts, body) = request.into_parts();
+        let body = match timeout(SENDING, Limited::new(body, LARGEST).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                return refusal(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    &format!("a request may have at most {LARGEST} bytes"),
+                );
+            }
+            Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
+            Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
+        };
+        let leaves = parts.method == Method::DELETE;
+        let mut answer = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        if leaves && answer.status() == StatusCode::ACCEPTED {
+            // The Python SDK takes this alone for a success.
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+        }
+        answer
+    }
+
+    fn is_authorized(&self, request: &Request<Incoming>) -> bool {
+        let header =
+            request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let token = header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        token.is_some_and(|(_, token)| same(token.trim().as_bytes(), self.token.as_bytes()))
+    }
+}
+
+impl HttpServer {
+    /// The names clients on this machine reach us by, and those we were told.
+    fn hosts(&self) -> Vec<String> {
+        let mut hosts = self.options.hosts.clone();
+        hosts.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+        if !matches!(self.address.ip(), ip if ip.is_unspecified() || ip.is_loopback()) {
+            hosts.push(match self.address.ip() {
+                IpAddr::V4(ip) => ip.to_string(),
+                IpAddr::V6(ip) => ip.to_string(),
+            });
+        }
+        hosts
+    }
+}
+
+/// Compares in a time that tells nothing of where two tokens differ.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+}
+
+fn refusal(status: StatusCode, why: &str) -> Answer {
+    let body = Full::new(Bytes::from(format!("{why}\n"))).boxed();
+    Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, "text/plain")
+        .body(body)
+        .expect("a valid response")
+}
+
+fn random_token() -> String {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).expect("the system has random numbers");
+    BASE64_URL_SAFE_NO_PAD.encode(random)
+}
+
+fn store(path: &PathBuf, token: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // A new file: one that others could read would stay readable.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{token}")
+}

@@ -1,0 +1,22 @@
+//! The toolbox over the Model Context Protocol.
+//!
+//! [`serve_stdio`] serves the client that started us, [`HttpServer`] those that connect. Each client has its own [`Client`](cellwright_tools::Client):
+//! workspace, memory of what it read, sessions. What the tools do is left to `tools`; here is only what MCP adds: progress,
+//! cancellation, elicitation, roots, resources, prompts, logging.
+//!
+//! Versions of the protocol up to 2025-11-25 are spoken. The one after it has no connections that outlive a request, and a
+//! live kernel is one; clients that know it fall back by themselves.
+
+mod answer;
+mod call;
+mod host;
+mod http;
+mod log;
+mod prompts;
+mod resources;
+mod server;
+mod stdio;
+
+pub use host::{Host, Roots};
+pub use http::{HttpError, HttpOptions, HttpServer};
+pub use stdio::serve_stdio;

@@ -1,0 +1,47 @@
+//! What a client wants to hear of us besides answers.
+#![expect(deprecated, reason = "logging is deprecated by a version of MCP that we do not speak")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
+use rmcp::service::{Peer, RoleServer};
+
+/// Log messages to one client, from the level it asked for on.
+#[derive(Clone)]
+pub(crate) struct Log {
+    least: Arc<AtomicU8>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { least: Arc::new(AtomicU8::new(severity(LoggingLevel::Info))) }
+    }
+}
+
+impl Log {
+    pub(crate) fn set_level(&self, level: LoggingLevel) {
+        self.least.store(severity(level), Ordering::Relaxed);
+    }
+
+    pub(crate) async fn send(&self, peer: &Peer<RoleServer>, level: LoggingLevel, text: String) {
+        tracing::debug!(?level, %text, "told a client");
+        if severity(level) >= self.least.load(Ordering::Relaxed) {
+            let message = LoggingMessageNotificationParam::new(level, text.into()).with_logger("cellwright");
+            drop(peer.notify_logging_message(message).await); // a client that is gone hears nothing
+        }
+    }
+}
+
+fn severity(level: LoggingLevel) -> u8 {
+    match level {
+        LoggingLevel::Debug => 0,
+        LoggingLevel::Info => 1,
+        LoggingLevel::Notice => 2,
+        LoggingLevel::Warning => 3,
+        LoggingLevel::Error => 4,
+        LoggingLevel::Critical => 5,
+        LoggingLevel::Alert => 6,
+        LoggingLevel::Emergency => 7,
+    }
+}

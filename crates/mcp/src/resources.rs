@@ -1,0 +1,124 @@
+//! Notebooks and stored outputs as resources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use cellwright_tools::{Content, Workspace};
+use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::server::Server;
+
+/// Notebooks listed. There may be thousands; a client that knows a name can read any.
+const NOTEBOOKS: usize = 200;
+
+/// Stored outputs listed, the latest first.
+const ARTIFACTS: usize = 50;
+
+/// Folders looked into, so that a huge tree does not hold up the answer.
+const FOLDERS: usize = 2_000;
+
+const NOTEBOOK_TYPE: &str = "text/x-python";
+
+pub(crate) async fn list(server: &Server) -> Vec<Resource> {
+    let workspace = server.client.workspace();
+    let artifacts = server.host().toolbox.artifacts().clone();
+    let listing = tokio::task::spawn_blocking(move || {
+        let mut resources: Vec<_> =
+            notebooks(&workspace).into_iter().filter_map(|path| notebook(&workspace, &path)).collect();
+        let stored = artifacts.list().unwrap_or_default();
+        resources.extend(stored.into_iter().rev().take(ARTIFACTS).map(|artifact| {
+            let name = format!("output {}", artifact.id.as_str());
+            Resource::new(artifact.id.to_string(), name).with_size(artifact.bytes)
+        }));
+        resources
+    });
+    listing.await.expect("listing does not panic")
+}
+
+fn notebook(workspace: &Workspace, path: &Path) -> Option<Resource> {
+    let uri = Url::from_file_path(path).ok()?;
+    let name = path.strip_prefix(workspace.start()).unwrap_or(path).display().to_string();
+    Some(
+        Resource::new(uri, name)
+            .with_mime_type(NOTEBOOK_TYPE)
+            .with_description("Jupyter notebook as cell-marked text"),
+    )
+}
+
+/// The notebooks below the roots, nearest first. Hidden folders, environments and links are passed over.
+fn notebooks(workspace: &Workspace) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders: std::collections::VecDeque<_> = workspace.roots().iter().cloned().collect();
+    let mut looked_into = 0;
+    while let Some(folder) = folders.pop_front() {
+        looked_into += 1;
+        if looked_into > FOLDERS || found.len() >= NOTEBOOKS {
+            break;
+        }
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let mut entries: Vec<_> = entries.flatten().collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
+            let name = name.to_string_lossy();
+            if kind.is_dir() {
+                let passed_over = name.starts_with('.')
+                    || ["node_modules", "site-packages", "venv", "target"].contains(&&*name);
+                if !passed_over {
+                    folders.push_back(entry.path());
+                }
+            } else if kind.is_file()
+                && Path::new(&*name).extension().is_some_and(|it| it.eq_ignore_ascii_case("ipynb"))
+            {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.truncate(NOTEBOOKS);
+    found
+}
+
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new("artifact://{id}", "stored output")
+            .with_description("A long output; a range may follow: artifact://ID:100-200"),
+        ResourceTemplate::new("file://{path}", "file")
+            .with_description("A notebook as cell-marked text, or a text file, of the workspace"),
+    ]
+}
+
+pub(crate) async fn read(
+    server: &Server,
+    uri: &str,
+    request: &RequestContext<RoleServer>,
+) -> Result<ReadResourceResult, ErrorData> {
+    // A range behind an artifact's id is no port, so this is not for a URL parser.
+    let path = if uri.starts_with("artifact://") {
+        uri.to_owned()
+    } else {
+        let file = Url::parse(uri).ok().filter(|url| url.scheme() == "file");
+        let file = file.and_then(|url| url.to_file_path().ok());
+        let file = file.ok_or_else(|| not_found(uri, "resources are artifact:// and file:// addresses"))?;
+        file.to_string_lossy().into_owned()
+    };
+    let arguments = Map::from_iter([("path".to_owned(), Value::String(path))]);
+    let reply = server.host().toolbox.call("read", arguments, &server.context(request)).await;
+    if reply.is_error {
+        return Err(not_found(uri, &reply.to_text()));
+    }
+    let contents = reply.content.into_iter().map(|content| match content {
+        Content::Text(text) | Content::Note(text) => ResourceContents::text(text, uri),
+        Content::Image(image) => ResourceContents::blob(BASE64_STANDARD.encode(&image.bytes), uri)
+            .with_mime_type(image.format.mime()),
+    });
+    Ok(ReadResourceResult::new(contents.collect()))
+}
+
+fn not_found(uri: &str, why: &str) -> ErrorData {
+    ErrorData::resource_not_found(why.to_owned(), Some(serde_json::json!({ "uri": uri })))
+}

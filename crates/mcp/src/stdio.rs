@@ -1,0 +1,222 @@
+//! The client that started us, on stdin and stdout.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ErrorData, ServerJsonRpcMessage};
+use rmcp::service::{
+    RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct,
+};
+use rmcp::transport::{StdioReader, StdioWriter, Transport, stdio_pipes};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::host::Host;
+use crate::server::Server;
+
+/// Largest message. A notebook may come as one string.
+const LARGEST: usize = 64 * 1024 * 1024;
+
+/// How long calls may go on after the client has closed our stdin: whoever pipes requests in wants the replies.
+const LAST_REPLIES: Duration = Duration::from_secs(1);
+
+/// Serves stdin and stdout until the client closes stdin or `stop` is cancelled. Calls that run then are stopped.
+pub async fn serve_stdio(host: Host, stop: CancellationToken) -> io::Result<()> {
+    let calls = stop.child_token();
+    let server = Server::new(Arc::new(host), calls.clone(), None)?;
+    let (reader, writer) = stdio_pipes();
+    let transport = Lines {
+        reader: BufReader::with_capacity(64 * 1024, reader),
+        line: Vec::new(),
+        discarding: false,
+        writer: Arc::new(Mutex::new(writer)),
+        calls,
+    };
+    match serve_server_with_ct(server, transport, stop).await {
+        Ok(running) => drop(running.waiting().await),
+        // It left, or we were told to leave, before it said hello.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
+        Err(error) => return Err(io::Error::other(error)),
+    }
+    Ok(())
+}
+
+/// One JSON message a line.
+struct Lines {
+    reader: BufReader<StdioReader>,
+    /// What came of a line so far; kept here so that `receive` is cancel-safe.
+    line: Vec<u8>,
+    /// The rest of the line is of a message too large to keep.
+    discarding: bool,
+    writer: Arc<Mutex<StdioWriter>>,
+    calls: CancellationToken,
+}
+
+enum Read {
+    Line,
+    TooLarge,
+    End,
+}
+
+impl Lines {
+    /// Reads up to the end of a line. Cancel-safe.
+    async fn read(&mut self) -> Read {
+        loop {
+            let available = match self.reader.fill_buf().await {
+                Ok([]) => return Read::End,
+                Ok(available) => available,
+                Err(error) => {
+                    tracing::warn!(%error, "could not read stdin");
+                    return Read::End;
+                }
+            };
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(available.len(), |end| end + 1);
+            let too_large = self.line.len() + taken > LARGEST;
+            if !self.discarding && !too_large {
+                self.line.extend_from_slice(&available[..taken]);
+            }
+            self.reader.consume(taken);
+            if too_large {
+                self.line.clear();
+                self.discarding = true;
+            }
+            if end.is_some() {
+                return if std::mem::take(&mut self.discarding) { Read::TooLarge } else { Read::Line };
+            }
+        }
+    }
+
+    /// Answers a message that can not be answered by its id. On its own: whoever receives may be dropped at any
+    /// await, and the answer with it, or half of it.
+    fn refuse(&self, error: ErrorData) {
+        let sent = send(Arc::clone(&self.writer), ServerJsonRpcMessage::error(error, None));
+        tokio::spawn(async {
+            if let Err(error) = sent.await {
+                tracing::warn!(%error, "could not write to stdout");
+            }
+        });
+    }
+}
+
+impl Transport<RoleServer> for Lines {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        send(Arc::clone(&self.writer), message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            match self.read().await {
+                Read::Line => {}
+                Read::TooLarge => {
+                    let why = format!("a message may have at most {LARGEST} bytes");
+                    self.refuse(ErrorData::invalid_request(why, None));
+                    continue;
+                }
+                Read::End => {
+                    let calls = self.calls.clone();
+                    // Ends by itself, and with it what the calls started.
+                    drop(tokio::spawn(async move {
+                        tokio::time::sleep(LAST_REPLIES).await;
+                        calls.cancel();
+                    }));
+                    return None;
+                }
+            }
+            let line = std::mem::take(&mut self.line);
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match message(&line) {
+                Ok(message) => return Some(message),
+                Err(error) if error.is_data() => {
+                    self.refuse(ErrorData::invalid_request(format!("not a message of MCP: {error}"), None));
+                }
+                Err(error) => self.refuse(ErrorData::parse_error(format!("not JSON: {error}"), None)),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.writer.lock().await.shutdown().await
+    }
+}
+
+async fn send(writer: Arc<Mutex<StdioWriter>>, message: TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&message)?;
+    line.push(b'\n');
+    let mut writer = writer.lock().await;
+    writer.write_all(&line).await?;
+    writer.flush().await
+}
+
+/// Reads a message. Half a surrogate pair, which Python and JavaScript write without a thought and which no text can hold,
+/// reads as U+FFFD.
+fn message(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleServer>> {
+    match serde_json::from_slice(line) {
+        Err(error) if error.is_syntax() => match without_lone_surrogates(line) {
+            Some(repaired) => serde_json::from_slice(&repaired),
+            None => Err(error),
+        },
+        read => read,
+    }
+}
+
+/// The text with `\ufffd` for every escape of half a pair; `None` if there is none.
+fn without_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let (mut repaired, mut at, mut found) = (Vec::with_capacity(json.len()), 0, false);
+    while at < json.len() {
+        let length = match (unit(at), unit(at + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
+            (Some(0xd800..0xe000), _) => {
+                found = true;
+                repaired.extend_from_slice(b"\\ufffd");
+                at += 6;
+                continue;
+            }
+            (Some(_), _) => 6,
+            // An escaped backslash is not the start of another escape.
+            (None, _) if json[at] == b'\\' => 2.min(json.len() - at),
+            (None, _) => 1,
+        };
+        repaired.extend_from_slice(&json[at..at + length]);
+        at += length;
+    }
+    found.then_some(repaired)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, repaired: Option<&str>) {
+        let found = without_lone_surrogates(json.as_bytes());
+        assert_eq!(found.map(|bytes| String::from_utf8(bytes).unwrap()).as_deref(), repaired);
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_becomes_the_replacement_character() {
+        check(r#""\ud83d""#, Some(r#""\ufffd""#));
+        check(r#""a\udc00\ud83d\ude00b""#, Some(r#""a\ufffd\ud83d\ude00b""#));
+        check(r#""\ud83d\ud83d\ude00""#, Some(r#""\ufffd\ud83d\ude00""#));
+    }
+
+    #[test]
+    fn whole_pairs_and_escaped_backslashes_stay() {
+        check(r#""\ud83d\ude00""#, None);
+        check(r#""\\ud83d""#, None);
+        check(r#""\u00e9 \n""#, None);
+    }
+}

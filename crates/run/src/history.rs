@@ -1,0 +1,69 @@
+//! Which cells have run in which kernel, to know which are out of date.
+
+use std::collections::HashMap;
+
+use cellwright_notebook::{Cell, Fingerprint, Notebook};
+use cellwright_session::{About, CallReport, SessionKey};
+
+use crate::plan::{PlannedCell, is_run};
+
+/// What ran where. A cell is out of date when its source is not the one that ran in the kernel there is now, or when a cell
+/// before it has run since.
+#[derive(Debug, Default)]
+pub struct History {
+    sessions: HashMap<SessionKey, Ran>,
+}
+
+#[derive(Debug, Default)]
+struct Ran {
+    kernel: Option<About>,
+    /// Each cell's source, and how many had run before it.
+    cells: HashMap<String, (Fingerprint, usize)>,
+    count: usize,
+}
+
+impl History {
+    /// Notes what a run came to.
+    pub fn note(&mut self, report: &CallReport, cells: &[PlannedCell]) {
+        let ran = self.sessions.entry(report.key.clone()).or_default();
+        if ran.kernel != report.kernel.about {
+            *ran = Ran { kernel: report.kernel.about.clone(), ..Ran::default() };
+        }
+        for (cell, planned) in report.cells.iter().zip(cells) {
+            let key = key(planned.id.as_deref(), planned.index);
+            if cell.succeeded() {
+                ran.count += 1;
+                ran.cells.insert(key, (Fingerprint::of(planned.source.as_bytes()), ran.count));
+            } else {
+                ran.cells.remove(&key);
+            }
+        }
+    }
+
+    /// The first cell that is out of date in the session, whose kernel is this now; none when all are current.
+    pub fn first_stale(
+        &self,
+        session: &SessionKey,
+        kernel: Option<&About>,
+        notebook: &Notebook,
+    ) -> Option<usize> {
+        let ran = self.sessions.get(session).filter(|ran| kernel.is_some() && ran.kernel.as_ref() == kernel);
+        let mut latest = 0;
+        let is_stale = |cell: &Cell<'_>| {
+            let Some((source, at)) =
+                ran.and_then(|ran| ran.cells.get(&key(cell.id().as_deref(), cell.index())))
+            else {
+                return true;
+            };
+            let is_old = *at < latest;
+            latest = latest.max(*at);
+            is_old || *source != Fingerprint::of(cell.source().as_bytes())
+        };
+        let mut is_stale = is_stale;
+        notebook.cells().filter(is_run).find(|cell| is_stale(cell)).map(|cell| cell.index())
+    }
+}
+
+fn key(id: Option<&str>, index: usize) -> String {
+    id.map_or_else(|| format!("#{index}"), str::to_owned)
+}

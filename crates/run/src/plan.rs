@@ -1,0 +1,255 @@
+//! What a run will do.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cellwright_notebook::file::{self, Again, Expected, FileError, IfMissing};
+use cellwright_notebook::{Cell, CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook};
+use cellwright_session::{Call, CellRequest, Client, KernelChoice, Reset, SessionError, SessionId, Timeout};
+
+use crate::parameters::{self, Parameter, Unwritable};
+use crate::running::NotebookRun;
+
+/// Bytes of outputs a notebook keeps of one cell, unless someone says otherwise.
+const LIMIT: usize = 32 << 20;
+
+/// A run someone wants.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The notebook.
+    pub path: PathBuf,
+    /// Where the outputs go; none for the notebook itself.
+    pub output: Option<PathBuf>,
+    /// Which of its cells.
+    pub cells: Selection,
+    /// Values for its parameters.
+    pub parameters: Vec<Parameter>,
+    /// What an exception means.
+    pub errors: Errors,
+    /// The time each cell has.
+    pub timeout: Timeout,
+    /// Whether to begin with a fresh kernel.
+    pub reset: Reset,
+    /// Whether cells keep when they ran.
+    pub timing: bool,
+    /// Bytes of outputs kept of one cell.
+    pub limit: usize,
+}
+
+impl Request {
+    /// A run of all cells, in place, up to the first exception.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            output: None,
+            cells: Selection::All,
+            parameters: Vec::new(),
+            errors: Errors::Stop,
+            timeout: Timeout::Default,
+            reset: Reset::No,
+            timing: true,
+            limit: LIMIT,
+        }
+    }
+}
+
+/// Some cells of a notebook. Only code is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// All.
+    All,
+    /// These, in the order of the notebook.
+    Cells(Vec<CellRef>),
+    /// This one and all after it.
+    From(CellRef),
+}
+
+/// What an exception in a cell that is not tagged `raises-exception` means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errors {
+    /// The run ends.
+    Stop,
+    /// The run goes on.
+    Allow,
+}
+
+/// A cell that will run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedCell {
+    /// Its place in the notebook.
+    pub index: usize,
+    /// Its id, if it has one.
+    pub id: Option<String>,
+    /// What it says.
+    pub source: String,
+}
+
+impl PlannedCell {
+    /// How to name it in one line: what it begins with.
+    pub fn label(&self) -> &str {
+        let mut lines = self.source.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = lines.clone().find(|line| !line.starts_with('#'));
+        first.or_else(|| lines.next()).unwrap_or_default()
+    }
+}
+
+/// Where a notebook's cells run: its own session, in its folder, on the kernel it names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    /// The session's name.
+    pub session: String,
+    /// The notebook's folder.
+    pub cwd: PathBuf,
+    /// The kernel its metadata names; none when any Python will do.
+    pub kernel: Option<KernelChoice>,
+}
+
+/// The home of the notebook at `path`, links resolved.
+pub fn home(path: &Path, notebook: &Notebook) -> Home {
+    /// What a session's name may have, with room for a prefix.
+    const LONGEST: usize = 80;
+    let name = path.file_name().map_or(Cow::Borrowed("notebook"), |name| name.to_string_lossy());
+    let name = name.replace(char::is_control, "\u{fffd}");
+    let session = if name.len() <= LONGEST {
+        name
+    } else {
+        format!("{}…{}", &name[..name.floor_char_boundary(LONGEST - 36)], Fingerprint::of(name.as_bytes()))
+    };
+    let cwd = path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
+    Home { session, cwd, kernel: kernel(notebook) }
+}
+
+fn kernel(notebook: &Notebook) -> Option<KernelChoice> {
+    // What Jupyter calls the Python it was installed with: any will do.
+    const USUAL: [&str; 4] = ["python", "python2", "python3", "ipython"];
+    let name = notebook.kernel_name().or_else(|| notebook.language())?;
+    let is_usual = name.trim().is_empty() || USUAL.contains(&name.to_lowercase().as_str());
+    (!is_usual).then(|| KernelChoice::Jupyter { name: name.into() })
+}
+
+/// Why a run can not begin. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A cell that is not there.
+    #[error(transparent)]
+    NoSuchCell(#[from] NoSuchCell),
+    /// Parameters that the notebook's language can not be given.
+    #[error(transparent)]
+    Parameters(#[from] Unwritable),
+    /// Parameters that could not be put in.
+    #[error("the parameters could not be put into the notebook")]
+    Injection(#[from] EditError),
+}
+
+/// A run that can begin.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) file: Again,
+    pub(crate) cells: Vec<PlannedCell>,
+    pub(crate) timing: bool,
+    pub(crate) limit: usize,
+    requests: Vec<CellRequest>,
+    home: Home,
+}
+
+impl Plan {
+    /// Reads the notebook, puts parameters in, and makes the file for the outputs. Blocks on files.
+    pub fn make(request: &Request) -> Result<Self, PlanError> {
+        let real = fs::canonicalize(&request.path);
+        let source = file::read(&request.path)?;
+        let home = home(real.as_deref().unwrap_or(&request.path), &source);
+        let (path, given) = (request.output.as_ref().unwrap_or(&request.path), &request.parameters);
+        if request.output.is_some() {
+            let injected = parameters::inject(&source, given)?;
+            let whole = injected.unwrap_or(source);
+            file::update::<_, PlanError>(path, IfMissing::Create, &Expected::Anything, |_| {
+                Ok((Some(whole.clone()), ()))
+            })?;
+        } else if !given.is_empty() {
+            file::update::<_, PlanError>(path, IfMissing::Fail, &Expected::Anything, |notebook| {
+                Ok((parameters::inject(notebook, given)?, ()))
+            })?;
+        }
+        let file = Again::open(path)?;
+        let notebook = file.notebook();
+        let chosen = match &request.cells {
+            Selection::All => (0..notebook.len()).collect(),
+            Selection::From(cell) => (notebook.locate(cell)?..notebook.len()).collect(),
+            Selection::Cells(cells) => {
+                let mut chosen =
+                    cells.iter().map(|cell| notebook.locate(cell)).collect::<Result<Vec<_>, _>>()?;
+                chosen.sort_unstable();
+                chosen.dedup();
+                chosen
+            }
+        };
+        let (mut cells, mut requests) = (Vec::new(), Vec::new());
+        for cell in chosen.into_iter().map(|index| notebook.cell(index)).filter(is_run) {
+            let source = cell.source();
+            let mut cell_request = CellRequest::new(source.clone());
+            cell_request.timeout = request.timeout;
+            cell_request.may_raise = request.errors == Errors::Allow || is_tagged(&cell, "raises-exception");
+            if cells.is_empty() {
+                cell_request.reset = request.reset;
+            }
+            requests.push(cell_request);
+            let id = cell.id().map(Cow::into_owned);
+            cells.push(PlannedCell { index: cell.index(), id, source: source.into_owned() });
+        }
+        Ok(Self { file, cells, timing: request.timing, limit: request.limit, requests, home })
+    }
+
+    /// The cells that will run; maybe none.
+    pub fn cells(&self) -> &[PlannedCell] {
+        &self.cells
+    }
+
+    /// Where they will run.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// How many cells the notebook has.
+    pub fn total(&self) -> usize {
+        self.file.notebook().len()
+    }
+
+    /// The call that runs the cells, in `session` of the notebook's folder; `usual` is the kernel for notebooks that name none.
+    pub fn call(&self, session: SessionId, usual: &KernelChoice) -> Call {
+        let mut call = Call::new(session, &self.home.cwd, self.requests.clone());
+        call.kernel = self.home.kernel_or(usual);
+        call
+    }
+
+    /// Runs the cells by `call`, which [`Plan::call`] made.
+    pub async fn start(self, client: &Client, call: Call) -> Result<NotebookRun, SessionError> {
+        let running = client.call(call).await?;
+        Ok(NotebookRun::new(running, self))
+    }
+}
+
+/// Whether a cell runs when all do.
+pub(crate) fn is_run(cell: &Cell<'_>) -> bool {
+    cell.kind() == CellKind::Code && !cell.source().trim().is_empty() && !is_tagged(cell, "skip-execution")
+}
+
+fn is_tagged(cell: &Cell<'_>, tag: &str) -> bool {
+    cell.tags().iter().any(|found| found == tag)
+}
+
+impl Home {
+    /// The notebook's kernel, or the usual one. Who runs all kernels on a server runs the named ones there too.
+    pub fn kernel_or(&self, usual: &KernelChoice) -> KernelChoice {
+        match (&self.kernel, usual) {
+            (Some(KernelChoice::Jupyter { name }), KernelChoice::Gateway { .. }) => {
+                KernelChoice::Gateway { name: Some(name.clone()) }
+            }
+            (Some(kernel), _) => kernel.clone(),
+            (None, usual) => usual.clone(),
+        }
+    }
+}

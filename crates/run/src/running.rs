@@ -1,0 +1,239 @@
+//! A notebook that runs.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use cellwright_jupyter::timestamp;
+use cellwright_kernel::{Fate, MimeBundle, Output, StopReason, Stream};
+use cellwright_notebook::recording::{Bundle, Raised, Recording, StreamName, Timing};
+use cellwright_session as session;
+use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, JobId, OutputChange, Running};
+use tokio::time::Instant;
+
+use crate::keeper::{Batch, Keeper, Kept};
+use crate::plan::{Plan, PlannedCell};
+
+/// How often the outputs of a cell that is still running are saved.
+const MEANWHILE: Duration = Duration::from_secs(1);
+
+/// A notebook that runs. Read it to its end: what is not read is not recorded. Dropping it stops the run; what was recorded is saved.
+pub struct NotebookRun {
+    running: Running,
+    cells: Vec<PlannedCell>,
+    recording: Recording,
+    keeper: Keeper,
+    timing: bool,
+    /// The cell that began last: what threads print after their cell's end is put there.
+    latest: Option<usize>,
+    /// When what the running cell has shown is to be saved.
+    due: Option<Instant>,
+}
+
+/// What comes next of a run.
+#[derive(Debug)]
+pub enum Next {
+    /// Something happened, and is recorded.
+    Event(CallEvent),
+    /// These cells are over, and what they left is in the file.
+    Saved(Vec<usize>),
+    /// All cells are over; [`NotebookRun::finish`] tells the rest.
+    Finished,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Finished {
+    /// What became of the cells.
+    pub report: Arc<CallReport>,
+    /// What became of their outputs.
+    pub kept: Kept,
+    /// The cells that [`Next::Saved`] has not told of.
+    pub saved: Vec<usize>,
+}
+
+impl NotebookRun {
+    pub(crate) fn new(running: Running, plan: Plan) -> Self {
+        Self {
+            running,
+            recording: Recording::new(plan.limit),
+            keeper: Keeper::start(plan.file, plan.cells.clone()),
+            cells: plan.cells,
+            timing: plan.timing,
+            latest: None,
+            due: None,
+        }
+    }
+
+    /// Its cells; `cell` of an event is an index into them.
+    pub fn cells(&self) -> &[PlannedCell] {
+        &self.cells
+    }
+
+    /// Lets it go on in the background, under a name to follow it by. Go on reading, for the outputs' sake. Not for sessions in a
+    /// daemon, which would say nothing more.
+    pub fn release(&mut self) -> JobId {
+        self.running.release()
+    }
+
+    /// What comes next. Cancel-safe.
+    pub async fn next(&mut self) -> Next {
+        loop {
+            let next = tokio::select! {
+                // A cell that prints without end must not delay its outputs' way to the file.
+                biased;
+                saved = self.keeper.saved() => return Next::Saved(saved),
+                () = until(self.due) => {
+                    self.due = None;
+                    self.save(self.latest.into_iter().collect());
+                    continue;
+                }
+                next = self.running.next() => next,
+            };
+            return match next {
+                session::Next::Event(event) => {
+                    self.record(&event);
+                    Next::Event(event)
+                }
+                session::Next::Finished(_) => Next::Finished,
+            };
+        }
+    }
+
+    /// Begins to stop it. Go on reading.
+    pub fn stop(&self) {
+        self.running.stop();
+    }
+
+    /// Passes over what is left, and saves it.
+    pub async fn finish(mut self) -> Finished {
+        let report = loop {
+            match self.running.next().await {
+                session::Next::Event(event) => self.record(&event),
+                session::Next::Finished(report) => break report,
+            }
+        };
+        let (kept, saved) = self.keeper.finish().await;
+        Finished { report, kept, saved }
+    }
+
+    fn record(&mut self, event: &CallEvent) {
+        match event {
+            CallEvent::CellStarted { cell } => {
+                let started = self.timing.then(|| timestamp(SystemTime::now()));
+                self.recording.begin(*cell, started.map(|started| Timing { started, ended: None }));
+                self.latest = Some(*cell);
+                self.changed_meanwhile();
+            }
+            CallEvent::Output { cell, change } => {
+                self.apply(*cell, change);
+                self.changed_meanwhile();
+            }
+            CallEvent::Late(change) => {
+                if let Some(cell) = self.latest {
+                    self.apply(cell, change);
+                    self.changed_meanwhile();
+                }
+            }
+            CallEvent::CellFinished(report) => self.end(report),
+            CallEvent::Queued { .. }
+            | CallEvent::KernelStarted(_)
+            | CallEvent::LateBefore(_)
+            | CallEvent::Input { .. }
+            | CallEvent::Stopping { .. }
+            | CallEvent::Notice(_) => {}
+        }
+    }
+
+    fn apply(&mut self, cell: usize, change: &OutputChange) {
+        let recording = &mut self.recording;
+        match change {
+            OutputChange::Added(Output::Text { stream, text }) => {
+                let name = match stream {
+                    Stream::Stdout => StreamName::Stdout,
+                    Stream::Stderr => StreamName::Stderr,
+                };
+                recording.print(cell, name, text);
+            }
+            OutputChange::Added(Output::Display { content, display_id }) => {
+                let elsewhere = recording.display(cell, bundle(content), display_id.clone());
+                self.save(elsewhere);
+            }
+            OutputChange::Added(Output::Result { content, count }) => {
+                recording.result(cell, bundle(content), *count);
+            }
+            OutputChange::Added(Output::Error(exception)) => {
+                let (name, message) = (exception.name.clone(), exception.message.clone());
+                recording.error(cell, Raised { name, message, traceback: exception.traceback.clone() });
+            }
+            OutputChange::Updated { display_id, content } => {
+                let elsewhere = recording.update(display_id, &bundle(content));
+                self.save(elsewhere);
+            }
+            OutputChange::Cleared { wait } => recording.clear(cell, *wait),
+        }
+    }
+
+    /// The cell is over: what there is of it is saved now.
+    fn end(&mut self, report: &CellReport) {
+        let cell = report.index;
+        if let Some(truncation) = &report.output.text.truncation
+            && let Some(artifact) = truncation.full.artifact()
+        {
+            self.recording.kept_whole(cell, &artifact.to_string());
+        }
+        if let Some(raised) = untold(&report.status) {
+            self.recording.error(cell, raised);
+        }
+        self.recording.end(cell, report.execution_count, || timestamp(SystemTime::now()));
+        self.due = None;
+        let results = vec![(cell, self.recording.results(cell))];
+        self.keeper.take(Batch { results, finished: Some(cell) });
+    }
+
+    /// Something of a cell that is not over has changed.
+    fn changed_meanwhile(&mut self) {
+        self.due.get_or_insert_with(|| Instant::now() + MEANWHILE);
+    }
+
+    fn save(&self, cells: Vec<usize>) {
+        if !cells.is_empty() {
+            let results = cells.into_iter().map(|cell| (cell, self.recording.results(cell))).collect();
+            self.keeper.take(Batch { results, finished: None });
+        }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What ended a cell without leaving an exception in its outputs.
+fn untold(status: &CellStatus) -> Option<Raised> {
+    let (name, message) = match status {
+        CellStatus::Died(death) => ("DeadKernelError", format!("{death}")),
+        CellStatus::Stopped { reason, kernel: kernel @ (Fate::Killed | Fate::Left) } => {
+            let why = match reason {
+                StopReason::Cancelled | StopReason::Interrupted => "interrupted".to_owned(),
+                StopReason::TimedOut(limit) => format!("stopped after {} s", limit.as_secs_f64()),
+                StopReason::Shutdown => "stopped: the kernel was shut down".to_owned(),
+            };
+            let kernel =
+                if *kernel == Fate::Killed { "had to be killed" } else { "did not stop and was left" };
+            ("DeadKernelError", format!("the cell was {why}, and the kernel {kernel}"))
+        }
+        CellStatus::Stopped { kernel: Fate::Survived, .. }
+        | CellStatus::Waiting
+        | CellStatus::Running
+        | CellStatus::Ok
+        | CellStatus::Error(_)
+        | CellStatus::NotRun(_) => return None,
+    };
+    Some(Raised { name: name.to_owned(), message, traceback: Vec::new() })
+}
+
+fn bundle(content: &MimeBundle) -> Bundle {
+    Bundle { data: content.data.clone(), metadata: content.metadata.clone() }
+}

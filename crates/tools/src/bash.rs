@@ -1,0 +1,189 @@
+//! `bash`: shell commands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_output::Captured;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::handle::Handle;
+use crate::reply::{Content, Failure, Reply};
+use crate::report::{seconds, truncation};
+use crate::shell::{Ended, How, Phase, Run, Shell, Shells, Stop};
+use crate::timeout::{self, Asked};
+use crate::toolbox::{Context, Shared};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct BashArguments {
+    /// The command; folder and exported variables stay for the next
+    command: String,
+    /// Seconds it may take, 1-600 (default 30)
+    timeout: Option<f64>,
+    /// Folder for this command only
+    cwd: Option<String>,
+    /// Return at once with a handle; follow it with the kernel tool
+    #[serde(default)]
+    background: bool,
+}
+
+pub(crate) async fn bash(
+    shared: &Arc<Shared>,
+    arguments: BashArguments,
+    context: &Context,
+) -> Result<Reply, Failure> {
+    let asked = Asked { seconds: arguments.timeout, background: arguments.background };
+    let (limit, clamped) = timeout::of(asked, shared.settings.timeout)?;
+    let workspace = context.client.workspace();
+    let cwd = arguments.cwd.as_ref().map(|cwd| workspace.start().join(cwd));
+    if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+        return Err(Failure::new(format!("{} is not a folder", cwd.display())));
+    }
+    let run = Run {
+        command: &arguments.command,
+        start: workspace.start(),
+        cwd: cwd.as_deref(),
+        keeps_state: !arguments.background,
+        reader: context.reader,
+    };
+    let shells = &context.client.shells;
+    let progress = context.progress.clone().filter(|_| !arguments.background);
+    let (shell, warning) = shells.start(&run, progress).await?;
+    if arguments.background {
+        if let Some(limit) = limit {
+            stop_after(&shell, limit);
+        }
+        return Ok(started(&shell, "runs in the background"));
+    }
+    let phase = follow(shared, context, &shell, limit).await;
+    shell.stop_progress();
+    let mut reply = if let Some(phase) = phase {
+        tell(shells, &shell, &phase)
+    } else {
+        let mut reply = started(&shell, "goes on in the background");
+        reply.content.insert(0, Content::Text(shells.take_output(&shell).text));
+        reply
+    };
+    if let Some(note) = clamped {
+        reply.note(note);
+    }
+    if let Some(warning) = warning {
+        reply.note(format!("[{warning}]"));
+    }
+    tell_of_others(shells, &shell, &mut reply);
+    Ok(reply)
+}
+
+/// Waits for the command's end, stopping it when its time is over; `None` when it is to go on in the background.
+async fn follow(shared: &Shared, context: &Context, shell: &Shell, limit: Option<Duration>) -> Option<Phase> {
+    let forever = Duration::from_hours(24 * 365);
+    let (deadline, patience) = (
+        tokio::time::sleep(limit.unwrap_or(forever)),
+        tokio::time::sleep(shared.settings.background_after.unwrap_or(forever)),
+    );
+    let why = tokio::select! {
+        phase = shell.ended() => return Some(phase),
+        () = context.stop.cancelled() => Stop::Cancelled,
+        () = deadline => Stop::TimedOut(limit.unwrap_or(forever)),
+        () = patience => return None,
+    };
+    shell.stop(why);
+    Some(shell.over().await)
+}
+
+/// Ends a command in the background when its time is over.
+fn stop_after(shell: &Arc<Shell>, limit: Duration) {
+    let shell = Arc::downgrade(shell);
+    // Ends with the time limit; the command itself ends with its client.
+    drop(tokio::spawn(async move {
+        tokio::time::sleep(limit).await;
+        if let Some(shell) = shell.upgrade() {
+            shell.stop(Stop::TimedOut(limit));
+        }
+    }));
+}
+
+fn started(shell: &Shell, how: &str) -> Reply {
+    let handle = Handle::Shell(shell.number);
+    Reply::text(format!(
+        "[{handle} {how}; see what it does with kernel: {{\"action\": \"wait\", \"handle\": \"{handle}\"}}]"
+    ))
+    .with(json!({ "handle": handle.to_string() }))
+}
+
+/// What a command came to: its output since it was last shown, and how it ended if it has.
+pub(crate) fn tell(shells: &Shells, shell: &Shell, phase: &Phase) -> Reply {
+    let handle = Handle::Shell(shell.number);
+    let output = shells.take_output(shell);
+    let (ended, left) = match phase {
+        Phase::Running => (None, false),
+        Phase::Left(ended) => (Some(ended), true),
+        Phase::Over(ended) => (Some(ended), false),
+    };
+    let mut reply = Reply {
+        is_error: ended.is_some_and(|ended| ended.how != How::Code(0)),
+        ..Reply::text(output.text.clone())
+    };
+    if output.text.is_empty() {
+        reply.content.clear();
+    }
+    match ended {
+        None => reply.note(format!("[{handle} runs for {}]", seconds(shell.began.elapsed()))),
+        Some(ended) => {
+            if let Some(end) = in_words(ended) {
+                reply.note(format!("[{end}]"));
+            }
+        }
+    }
+    if left {
+        reply.note(format!("[it left processes running, kept as {handle}; end them with kernel: {{\"action\": \"interrupt\", \"handle\": \"{handle}\"}}]"));
+    } else if ended.is_some() {
+        shells.forget(shell);
+    }
+    if reply.content.is_empty() {
+        reply.note("(no output)");
+    }
+    let handle = (ended.is_none() || left).then(|| handle.to_string());
+    reply.with(structured(ended, &output, handle.as_deref()))
+}
+
+fn in_words(ended: &Ended) -> Option<String> {
+    match &ended.how {
+        How::Code(0) => None,
+        How::Code(code) => Some(format!("exit code {code}")),
+        How::Stopped(Stop::TimedOut(limit)) => {
+            Some(format!("took longer than {} and was stopped with all it had started", seconds(*limit)))
+        }
+        How::Stopped(Stop::Cancelled) => Some("was stopped with all it had started".to_owned()),
+        How::Lost(why) => Some(why.clone()),
+    }
+}
+
+fn structured(ended: Option<&Ended>, output: &Captured, handle: Option<&str>) -> Value {
+    let code = match ended.map(|ended| &ended.how) {
+        Some(How::Code(code)) => Some(*code),
+        _ => None,
+    };
+    json!({
+        "exit_code": code,
+        "duration": ended.map(|ended| ended.duration.as_secs_f64()),
+        "truncated": truncation(output),
+        "handle": handle,
+    })
+}
+
+/// What processes that earlier commands left have printed meanwhile.
+fn tell_of_others(shells: &Shells, shell: &Shell, reply: &mut Reply) {
+    for other in shells.list() {
+        let left = matches!(other.phase(), Phase::Left(_));
+        if other.number != shell.number && left && !other.peek().is_empty() {
+            let text = shells.take_output(&other).text;
+            reply.note(format!(
+                "[{}, left by `{}`, printed meanwhile]\n{text}",
+                Handle::Shell(other.number),
+                other.title
+            ));
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! One who calls tools: an MCP client, a command line, a notebook's agent.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use cellwright_notebook::file::{Expected, FileError};
+use cellwright_session::{Force, SessionError, SessionId, SessionKey};
+use futures_util::future::BoxFuture;
+
+use crate::reply::Failure;
+use crate::seen::{Memory, Seen};
+use crate::shell::Shells;
+use crate::workspace::{Place, Workspace};
+
+/// One who calls tools. Dropping it ends what it started, except for sessions that live elsewhere.
+pub struct Client {
+    workspace: RwLock<Arc<Workspace>>,
+    seen: Mutex<Seen>,
+    /// Kernels it has been told of, by process: each is introduced once.
+    introduced: Mutex<HashSet<u32>>,
+    sessions: Link,
+    pub(crate) names: SessionNames,
+    pub(crate) shells: Arc<Shells>,
+}
+
+/// Where a client's sessions live.
+#[derive(Clone)]
+pub enum Home {
+    /// In this process: they end with it.
+    Here(Arc<cellwright_session::Client>),
+    /// In a daemon that is joined when it is first needed, and again when it was lost.
+    Daemon(Arc<dyn Daemon>),
+}
+
+/// A way to the process where sessions outlive their client.
+pub trait Daemon: Send + Sync {
+    /// Joins it, or says why not.
+    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, String>>;
+}
+
+/// A client's way to its sessions.
+struct Link {
+    home: Home,
+    joined: tokio::sync::Mutex<Option<Arc<cellwright_session::Client>>>,
+}
+
+impl Link {
+    fn to(home: Home) -> Self {
+        let joined = match &home {
+            Home::Here(client) => Some(Arc::clone(client)),
+            Home::Daemon(_) => None,
+        };
+        Self { home, joined: tokio::sync::Mutex::new(joined) }
+    }
+}
+
+/// What a client's sessions are called.
+#[derive(Debug, Clone)]
+pub struct SessionNames {
+    /// The session of calls that name none.
+    pub default: SessionId,
+    /// Put before every name, so that clients that do not know of each other do not meet.
+    pub prefix: String,
+}
+
+impl SessionNames {
+    /// Names as they are, and this one for calls that name none.
+    pub fn shared(default: SessionId) -> Self {
+        Self { default, prefix: String::new() }
+    }
+
+    /// The session a call means.
+    pub(crate) fn session(&self, named: Option<&str>) -> Result<SessionId, Failure> {
+        let name = named.unwrap_or(self.default.as_str());
+        // The name alone is judged, so that a message speaks of what the caller wrote.
+        let name: SessionId = name.parse()?;
+        Ok(format!("{}{name}", self.prefix).parse()?)
+    }
+
+    /// Whether a session is one of this client's.
+    pub(crate) fn has(&self, key: &SessionKey) -> bool {
+        key.session.as_str().starts_with(&self.prefix)
+    }
+
+    /// What the client calls a session.
+    pub(crate) fn shown<'a>(&self, key: &'a SessionKey) -> &'a str {
+        key.session.as_str().strip_prefix(&self.prefix).unwrap_or(key.session.as_str())
+    }
+}
+
+impl Client {
+    pub(crate) fn new(workspace: Workspace, sessions: Home, names: SessionNames, shells: Shells) -> Self {
+        Self {
+            workspace: RwLock::new(Arc::new(workspace)),
+            seen: Mutex::default(),
+            introduced: Mutex::default(),
+            sessions: Link::to(sessions),
+            names,
+            shells: Arc::new(shells),
+        }
+    }
+
+    /// Its sessions.
+    pub(crate) async fn sessions(&self) -> Result<Arc<cellwright_session::Client>, Failure> {
+        let mut joined = self.sessions.joined.lock().await;
+        match (&*joined, &self.sessions.home) {
+            (Some(client), _) | (None, Home::Here(client)) => Ok(Arc::clone(client)),
+            (None, Home::Daemon(daemon)) => {
+                let client = Arc::new(daemon.join().await.map_err(Failure::new)?);
+                Ok(Arc::clone(joined.insert(client)))
+            }
+        }
+    }
+
+    /// Whether its sessions live in another process, which knows nothing of this one's settings.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.sessions.home, Home::Daemon(_))
+    }
+
+    /// A call could not be made; a daemon that was lost is joined anew by the next.
+    pub(crate) async fn failed(&self, error: SessionError) -> Failure {
+        if matches!(error, SessionError::Daemon(_)) {
+            *self.sessions.joined.lock().await = None;
+        }
+        error.into()
+    }
+
+    /// Where it works now.
+    pub fn workspace(&self) -> Arc<Workspace> {
+        Arc::clone(&self.workspace.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// It works elsewhere from now on.
+    pub fn move_to(&self, workspace: Workspace) {
+        *self.workspace.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(workspace);
+    }
+
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the client hears of this kernel for the first time.
+    pub(crate) fn introduce(&self, pid: u32) -> bool {
+        self.introduced.lock().unwrap_or_else(PoisonError::into_inner).insert(pid)
+    }
+
+    /// What the client believes is in a notebook.
+    pub(crate) fn expected(&self, place: &Place) -> Expected {
+        match self.seen().memory(&place.path) {
+            Some(Memory::Notebook(snapshot)) => Expected::Snapshot(snapshot),
+            Some(Memory::Text(_)) | None => Expected::Anything,
+        }
+    }
+
+    /// Names the file as the caller did, and forgets one that is gone: it may be made anew.
+    pub(crate) fn in_callers_words(&self, place: &Place, mut error: FileError) -> Failure {
+        match &mut error {
+            FileError::Missing { path }
+            | FileError::NotAFile { path, .. }
+            | FileError::Parse { path, .. }
+            | FileError::Changed { path, .. }
+            | FileError::Io { path, .. } => *path = PathBuf::from(&place.named),
+        }
+        if !place.exists {
+            self.seen().forget(&place.path);
+        }
+        error.into()
+    }
+}
+
+impl Drop for Client {
+    /// Ends the sessions nobody else can name.
+    fn drop(&mut self) {
+        let (Home::Here(sessions), false) = (&self.sessions.home, self.names.prefix.is_empty()) else {
+            return;
+        };
+        let (sessions, names) = (Arc::clone(sessions), self.names.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            // Ends by itself; a runtime that is going down takes the sessions with it.
+            drop(runtime.spawn(async move {
+                for session in sessions.sessions().await.unwrap_or_default() {
+                    if names.has(&session.key) {
+                        drop(sessions.end(&session.key, Force::Yes).await); // gone is what it should be
+                    }
+                }
+            }));
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("workspace", &self.workspace())
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,254 @@
+//! `eval`: cells in a live kernel.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cellwright_kernel::{Output, Stdin, Stream};
+use cellwright_output::Display;
+use cellwright_session::{
+    Call, CallEvent, CellRequest, InputRequest, JobId, JobState, KernelChoice, Next, OutputChange, Reset,
+    Running, SessionKey, Timeout,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::bridge;
+use crate::handle::Handle;
+use crate::notebook::session_of;
+use crate::reply::{Failure, Reply};
+use crate::report::{self, Naming, Stage};
+use crate::timeout::{self, Asked};
+use crate::toolbox::{Context, Progress, Shared};
+
+/// Cells one call may have.
+const MOST: usize = 100;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct EvalArguments {
+    /// The cell to run
+    code: Option<String>,
+    /// Several cells instead of `code`; run in order up to the first that fails
+    cells: Option<Vec<CellArguments>>,
+    /// py (default), or an installed Jupyter kernel by language or name
+    language: Option<String>,
+    /// Short label
+    title: Option<String>,
+    /// Seconds a cell may take, 1-600 (default 30)
+    timeout: Option<f64>,
+    /// Folder to run in; each has its own kernel
+    cwd: Option<String>,
+    /// Start with a fresh kernel
+    #[serde(default)]
+    reset: bool,
+    /// Kernel to use by name, or the .ipynb whose variables to use
+    session: Option<String>,
+    /// Return at once with a handle; follow it with the kernel tool
+    #[serde(default)]
+    background: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CellArguments {
+    code: String,
+    language: Option<String>,
+    title: Option<String>,
+    timeout: Option<f64>,
+    #[serde(default)]
+    reset: bool,
+}
+
+pub(crate) async fn eval(
+    shared: &Arc<Shared>,
+    arguments: EvalArguments,
+    context: &Context,
+) -> Result<Reply, Failure> {
+    let is_background = arguments.background;
+    let is_notebook = |session: &str| Path::new(session).extension().is_some_and(|end| end == "ipynb");
+    let notebook = match &arguments.session {
+        Some(session) if is_notebook(session) => Some(session_of(shared, context, session).await?),
+        Some(_) | None => None,
+    };
+    let (mut call, note) = arguments.into_call(shared, context)?;
+    if let Some(SessionKey { session, cwd, kernel }) = notebook {
+        (call.session, call.cwd, call.kernel) = (session, cwd, kernel);
+    }
+    let running = match context.client.sessions().await?.call(call).await {
+        Ok(running) => running,
+        Err(error) => return Err(context.client.failed(error).await),
+    };
+    if is_background {
+        let job = running.detach();
+        return Ok(started(job, "runs in the background"));
+    }
+    let mut reply = follow(shared, context, running).await?;
+    if let Some(note) = note {
+        reply.note(note);
+    }
+    Ok(reply)
+}
+
+/// Reads a call to its end, or for as long as a call may take before it goes on in the background.
+async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -> Result<Reply, Failure> {
+    let patience = tokio::time::sleep(shared.settings.background_after.unwrap_or_default());
+    tokio::pin!(patience);
+    let mut stopping = false;
+    loop {
+        let next = tokio::select! {
+            next = running.next() => next,
+            () = context.stop.cancelled(), if !stopping => {
+                running.stop();
+                stopping = true;
+                continue;
+            }
+            () = &mut patience, if shared.settings.background_after.is_some() && !stopping => {
+                let job = running.detach();
+                return background(shared, context, job, &Naming::Counted).await;
+            }
+        };
+        match next {
+            Next::Finished(report) => {
+                shared.learn(&report);
+                return Ok(report::reply(&shared.settings, context, &report, Stage::Over, &Naming::Counted));
+            }
+            Next::Event(CallEvent::Input { request, .. }) => answer(context, request).await,
+            Next::Event(event) => {
+                if let Some(progress) = &context.progress {
+                    tell(progress.as_ref(), &event);
+                }
+            }
+        }
+    }
+}
+
+/// Puts a cell's question to whoever can be asked.
+pub(crate) async fn answer(context: &Context, request: InputRequest) {
+    let Some(ask) = &context.ask else {
+        return request.refuse("nobody can be asked; pass the value in the code");
+    };
+    // The cell may be stopped while its user thinks.
+    let answer = tokio::select! {
+        answer = ask.ask(request.prompt.clone(), request.password) => answer,
+        () = context.stop.cancelled() => Err("the call was cancelled".to_owned()),
+    };
+    match answer {
+        Ok(line) => request.answer(line),
+        Err(why) => request.refuse(why),
+    }
+}
+
+/// Tells of a call that goes on in the background.
+pub(crate) async fn background(
+    shared: &Arc<Shared>,
+    context: &Context,
+    job: JobId,
+    naming: &Naming<'_>,
+) -> Result<Reply, Failure> {
+    match context.client.sessions().await?.job(job).await? {
+        JobState::Running(report) => {
+            let mut reply = report::reply(&shared.settings, context, &report, Stage::Running, naming);
+            let Reply { content, structured, .. } = started(job, "goes on in the background");
+            reply.content.extend(content);
+            if let (Some(Value::Object(all)), Some(Value::Object(handle))) =
+                (&mut reply.structured, structured)
+            {
+                all.extend(handle);
+            }
+            Ok(reply)
+        }
+        JobState::Finished(report) => {
+            Ok(report::reply(&shared.settings, context, &report, Stage::Over, naming))
+        }
+    }
+}
+
+fn started(job: JobId, how: &str) -> Reply {
+    let handle = Handle::Cells(job);
+    Reply::text(format!(
+        "[{handle} {how}; see what it does with kernel: {{\"action\": \"wait\", \"handle\": \"{handle}\"}}]"
+    ))
+    .with(serde_json::json!({ "handle": handle.to_string() }))
+}
+
+/// Hands on what can be read while the call runs.
+pub(crate) fn tell(progress: &dyn Progress, event: &CallEvent) {
+    let CallEvent::Output { change: OutputChange::Added(output), .. } = event else { return };
+    match output {
+        Output::Text { stream: Stream::Stdout | Stream::Stderr, text } => progress.text(text),
+        Output::Display { content, .. } | Output::Result { content, .. } => {
+            if let Some(text) = Display::from_bundle(&content.data).text {
+                progress.text(&text);
+            }
+        }
+        Output::Error(exception) => progress.text(&format!("{}: {}\n", exception.name, exception.message)),
+    }
+}
+
+impl EvalArguments {
+    fn into_call(self, shared: &Arc<Shared>, context: &Context) -> Result<(Call, Option<String>), Failure> {
+        let session = context.client.names.session(self.session.as_deref())?;
+        let cwd = context.client.workspace().start().join(self.cwd.as_deref().unwrap_or("."));
+        let whole = Asked { seconds: self.timeout, background: self.background };
+        let cells = match (self.code, self.cells) {
+            (Some(code), None) => {
+                vec![CellArguments { code, language: None, title: self.title, timeout: None, reset: false }]
+            }
+            (None, Some(cells)) if !cells.is_empty() => cells,
+            (None, Some(_)) => return Err(Failure::new("`cells` is empty")),
+            (None, None) => return Err(Failure::new("missing parameter `code`")),
+            (Some(_), Some(_)) => {
+                return Err(Failure::new("give `code` for one cell or `cells` for several, not both"));
+            }
+        };
+        if cells.len() > MOST {
+            return Err(Failure::new(format!(
+                "{} cells are too many for one call; at most {MOST}",
+                cells.len()
+            )));
+        }
+        let chosen = kernel(cells[0].language.as_deref().or(self.language.as_deref()))?;
+        let mut note = None;
+        let mut requests = Vec::new();
+        for (index, cell) in cells.into_iter().enumerate() {
+            if kernel(cell.language.as_deref().or(self.language.as_deref()))? != chosen {
+                return Err(Failure::new("the cells of one call share a language; make a call for each"));
+            }
+            let asked = Asked { seconds: cell.timeout.or(whole.seconds), ..whole };
+            let (timeout, clamped) = timeout::of(asked, shared.settings.timeout)?;
+            note = note.or(clamped);
+            let mut request = CellRequest::new(cell.code);
+            request.title = cell.title;
+            request.timeout = timeout.map_or(Timeout::Never, Timeout::After);
+            request.reset = if cell.reset || (self.reset && index == 0) { Reset::Yes } else { Reset::No };
+            requests.push(request);
+        }
+        let mut call = Call::new(session, cwd, requests);
+        call.kernel = shared.settings.kernel_for(&context.client, chosen);
+        call.mode = shared.settings.lifetime;
+        call.tools = Some(bridge::of(shared, &context.client));
+        if context.client.is_remote() {
+            call.variables = Some(shared.settings.launch.search.variables.clone());
+        }
+        // Not the token of the request: a call may go on when its request is answered.
+        if context.ask.is_some() && !self.background {
+            call.stdin = Stdin::Forwarded;
+        }
+        Ok((call, note))
+    }
+}
+
+/// The kernel a call asks for by its language; `None` for the usual one.
+fn kernel(language: Option<&str>) -> Result<Option<KernelChoice>, Failure> {
+    /// Longer than any name of a kernel or path of a connection file.
+    const LONGEST: usize = 4096;
+    if language.is_some_and(|language| language.len() > LONGEST) {
+        return Err(Failure::new(format!(
+            "`language` is longer than {LONGEST} bytes; it names a language or a kernel"
+        )));
+    }
+    match language {
+        None | Some("py" | "python" | "python3" | "ipython") => Ok(None),
+        Some(other) => Ok(Some(other.parse()?)),
+    }
+}

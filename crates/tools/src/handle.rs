@@ -1,0 +1,34 @@
+//! Names of work in the background.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cellwright_session::JobId;
+
+/// Work in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handle {
+    /// `py-3`
+    Cells(JobId),
+    /// `sh-3`
+    Shell(u64),
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cells(job) => write!(f, "py-{job}"),
+            Self::Shell(number) => write!(f, "sh-{number}"),
+        }
+    }
+}
+
+impl FromStr for Handle {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let cells = text.strip_prefix("py-").and_then(|number| number.parse().ok()).map(Self::Cells);
+        let shell = text.strip_prefix("sh-").and_then(|number| number.parse().ok()).map(Self::Shell);
+        cells.or(shell).ok_or_else(|| format!("`{text:.40}` is not a handle; one looks like py-3 or sh-3"))
+    }
+}

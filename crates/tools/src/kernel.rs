@@ -1,0 +1,349 @@
+//! `kernel`: looking after sessions and background work.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_jupyter::{KernelSpec, Prefix, Surroundings};
+use cellwright_kernel::environment::Variables;
+use cellwright_kernel::runner::Examined;
+use cellwright_session::{Activity, Force, JobInfo, JobState, SessionError, SessionInfo};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::bash;
+use crate::client::Client;
+use crate::handle::Handle;
+use crate::reply::{Failure, Reply};
+use crate::report::{self, Naming, Stage, seconds};
+use crate::shell::{Phase, Shell, Stop};
+use crate::timeout::{self, Asked};
+use crate::toolbox::{Context, Shared};
+
+/// Variables listed.
+const VARIABLES: usize = 100;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct KernelArguments {
+    action: Action,
+    /// Default: the session of eval calls that name none
+    session: Option<String>,
+    /// wait, output, interrupt: background work such as py-3 or sh-3
+    handle: Option<String>,
+    /// wait: seconds (default 30)
+    timeout: Option<f64>,
+    /// restart, shutdown: even if others use the session
+    #[serde(default)]
+    force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    List,
+    Status,
+    Interrupt,
+    Restart,
+    Shutdown,
+    Wait,
+    Output,
+    Kernels,
+}
+
+pub(crate) async fn kernel(
+    shared: &Arc<Shared>,
+    arguments: KernelArguments,
+    context: &Context,
+) -> Result<Reply, Failure> {
+    let client = &context.client;
+    let handle = arguments.handle.as_deref().map(str::parse::<Handle>).transpose().map_err(Failure::new)?;
+    let force = if arguments.force { Force::Yes } else { Force::No };
+    match (arguments.action, handle) {
+        (Action::List, _) => list(client).await,
+        (Action::Kernels, _) => kernels(shared, client).await,
+        (Action::Status, _) => status(client, &find(client, arguments.session.as_deref()).await?).await,
+        (Action::Interrupt, Some(handle)) => interrupt_work(client, handle).await,
+        (Action::Interrupt, None) => {
+            let session = find(client, arguments.session.as_deref()).await?;
+            let name = client.names.shown(&session.key);
+            let interrupted = client.sessions().await?.interrupt(&session.key).await?;
+            let told = if interrupted { "interrupted the cell that runs" } else { "nothing runs" };
+            Ok(Reply::text(format!("{told} in session {name}")))
+        }
+        (Action::Restart, _) => {
+            let session = find(client, arguments.session.as_deref()).await?;
+            client.sessions().await?.restart(&session.key, force).await?;
+            Ok(Reply::text(format!(
+                "session {} has a fresh kernel; its variables are gone",
+                client.names.shown(&session.key)
+            )))
+        }
+        (Action::Shutdown, _) => {
+            let session = find(client, arguments.session.as_deref()).await?;
+            client.sessions().await?.end(&session.key, force).await?;
+            Ok(Reply::text(format!(
+                "session {} is ended; its variables are gone",
+                client.names.shown(&session.key)
+            )))
+        }
+        (Action::Wait, Some(handle)) => {
+            let (limit, _) = timeout::of(
+                Asked { seconds: arguments.timeout, background: false },
+                Some(Duration::from_secs(30)),
+            )?;
+            work(shared, context, handle, limit.unwrap_or_default()).await
+        }
+        (Action::Output, Some(handle)) => work(shared, context, handle, Duration::ZERO).await,
+        (Action::Wait | Action::Output, None) => {
+            Err(Failure::new("this needs `handle`, as a background call returned it; list shows them"))
+        }
+    }
+}
+
+/// The session a call means: by its name, and of several in different folders the one used last.
+async fn find(client: &Client, named: Option<&str>) -> Result<SessionInfo, Failure> {
+    let id = client.names.session(named)?;
+    let sessions = client.sessions().await?.sessions().await?;
+    let session = sessions.into_iter().find(|session| session.key.session == id);
+    session.ok_or_else(|| {
+        let name = named.unwrap_or(client.names.default.as_str());
+        Failure::new(format!("there is no session `{name}`; eval starts one"))
+    })
+}
+
+async fn list(client: &Client) -> Result<Reply, Failure> {
+    let mut sessions = client.sessions().await?.sessions().await?;
+    sessions.retain(|session| client.names.has(&session.key));
+    let mut jobs = client.sessions().await?.jobs().await?;
+    jobs.retain(|job| client.names.has(&job.key));
+    let shells = client.shells.list();
+    let mut lines: Vec<_> = sessions.iter().map(|session| session_line(client, session)).collect();
+    lines.extend(jobs.iter().map(|job| job_line(client, job)));
+    lines.extend(shells.iter().map(|shell| shell_line(shell)));
+    if lines.is_empty() {
+        lines.push("no sessions and no background work".to_owned());
+    }
+    Ok(Reply::text(lines.join("\n")).with(json!({
+        "sessions": sessions.iter().map(|session| session_json(client, session)).collect::<Vec<_>>(),
+        "jobs": jobs.iter().map(|job| json!({
+            "handle": Handle::Cells(job.id).to_string(), "session": client.names.shown(&job.key), "title": job.title,
+            "duration": job.duration.as_secs_f64(), "finished": job.finished.is_some(), "ok": job.finished,
+        })).chain(shells.iter().map(|shell| json!({
+            "handle": Handle::Shell(shell.number).to_string(), "title": shell.title,
+            "duration": shell.began.elapsed().as_secs_f64(), "finished": shell.is_over(),
+        }))).collect::<Vec<_>>(),
+    })))
+}
+
+fn session_line(client: &Client, session: &SessionInfo) -> String {
+    let mut line = format!(
+        "session {} in {}: {}",
+        client.names.shown(&session.key),
+        session.key.cwd.display(),
+        activity(session.activity)
+    );
+    let mut add = |part: String| write!(line, ", {part}").expect("a String takes everything");
+    match &session.kernel {
+        Some(kernel) => add(kernel.to_string()),
+        None => add("no kernel".to_owned()),
+    }
+    if let Some(memory) = session.memory {
+        add(format!("{} MB", memory >> 20));
+    }
+    if let Some(uptime) = session.uptime {
+        add(format!("up {}", seconds(uptime)));
+    }
+    line
+}
+
+fn job_line(client: &Client, job: &JobInfo) -> String {
+    let state = match job.finished {
+        None => "running",
+        Some(true) => "finished",
+        Some(false) => "failed",
+    };
+    format!(
+        "{} in session {}: {state}, {}: {}",
+        Handle::Cells(job.id),
+        client.names.shown(&job.key),
+        seconds(job.duration),
+        job.title
+    )
+}
+
+fn shell_line(shell: &Shell) -> String {
+    let state = match shell.phase() {
+        Phase::Running => "running",
+        Phase::Left(_) => "over, has left processes running",
+        Phase::Over(_) => "finished",
+    };
+    format!(
+        "{}: {state}, started {} ago: {}",
+        Handle::Shell(shell.number),
+        seconds(shell.began.elapsed()),
+        shell.title
+    )
+}
+
+fn activity(activity: Activity) -> String {
+    match activity {
+        Activity::Idle => "idle".to_owned(),
+        Activity::Busy { waiting: 0 } => "busy".to_owned(),
+        Activity::Busy { waiting } => format!("busy, {waiting} more calls wait"),
+    }
+}
+
+fn session_json(client: &Client, session: &SessionInfo) -> Value {
+    json!({
+        "session": client.names.shown(&session.key),
+        "cwd": session.key.cwd,
+        "busy": session.activity != Activity::Idle,
+        "language": session.kernel.as_ref().map(|kernel| &kernel.language),
+        "program": session.kernel.as_ref().and_then(|kernel| kernel.program.as_ref()),
+        "pid": session.kernel.as_ref().and_then(|kernel| kernel.pid),
+        "memory": session.memory,
+        "uptime": session.uptime.map(|uptime| uptime.as_secs_f64()),
+    })
+}
+
+async fn status(client: &Client, session: &SessionInfo) -> Result<Reply, Failure> {
+    let mut text = session_line(client, session);
+    let mut structured = session_json(client, session);
+    match client.sessions().await?.variables(&session.key, VARIABLES).await {
+        Ok(variables) => {
+            for variable in &variables.listed {
+                write!(text, "\n{}: {}", variable.name, variable.kind).expect("a String takes everything");
+                if let Some(shape) = &variable.shape {
+                    write!(text, " {shape:?}").expect("a String takes everything");
+                } else if let Some(size) = variable.size {
+                    write!(text, "[{size}]").expect("a String takes everything");
+                }
+                write!(text, " = {}", variable.preview).expect("a String takes everything");
+            }
+            if variables.total > variables.listed.len() {
+                write!(text, "\n[{} more variables]", variables.total - variables.listed.len())
+                    .expect("a String takes everything");
+            }
+            structured["variables"] = variables.total.into();
+        }
+        Err(why @ (SessionError::Busy | SessionError::NoKernel)) => {
+            write!(text, "\n[no variables to show: {why}]").expect("a String takes everything");
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(Reply::text(text).with(structured))
+}
+
+async fn interrupt_work(client: &Client, handle: Handle) -> Result<Reply, Failure> {
+    match handle {
+        Handle::Cells(job) => {
+            own_job(client, job).await?;
+            client.sessions().await?.stop_job(job).await?;
+        }
+        Handle::Shell(number) => shell(client, number)?.stop(Stop::Cancelled),
+    }
+    Ok(Reply::text(format!("{handle} is being stopped; wait tells what became of it")))
+}
+
+/// Waits for background work, at most so long, and tells what it came to so far.
+async fn work(
+    shared: &Arc<Shared>,
+    context: &Context,
+    handle: Handle,
+    at_most: Duration,
+) -> Result<Reply, Failure> {
+    let client = &context.client;
+    match handle {
+        Handle::Cells(job) => {
+            own_job(client, job).await?;
+            let sessions = client.sessions().await?;
+            let state = tokio::select! {
+                state = sessions.wait(job, at_most) => state?,
+                () = context.stop.cancelled() => return Err(Failure::new(format!("no longer waiting; {handle} goes on"))),
+            };
+            Ok(match state {
+                JobState::Running(report) => {
+                    let mut reply =
+                        report::reply(&shared.settings, context, &report, Stage::Running, &Naming::Counted);
+                    reply.note(format!("[{handle} is still running, for {}]", seconds(report.duration)));
+                    reply
+                }
+                JobState::Finished(report) => {
+                    report::reply(&shared.settings, context, &report, Stage::Over, &Naming::Counted)
+                }
+            })
+        }
+        Handle::Shell(number) => {
+            let shell = shell(client, number)?;
+            tokio::select! {
+                // In time or not, what is there afterwards is what counts.
+                _ = tokio::time::timeout(at_most, shell.over()) => {}
+                () = context.stop.cancelled() => return Err(Failure::new(format!("no longer waiting; {handle} goes on"))),
+            }
+            Ok(bash::tell(&client.shells, &shell, &shell.phase()))
+        }
+    }
+}
+
+/// Refuses the work of other clients as if it were not there.
+async fn own_job(client: &Client, job: cellwright_session::JobId) -> Result<(), Failure> {
+    let jobs = client.sessions().await?.jobs().await?;
+    if jobs.iter().any(|known| known.id == job && client.names.has(&known.key)) {
+        return Ok(());
+    }
+    Err(SessionError::NoJob(job).into())
+}
+
+fn shell(client: &Client, number: u64) -> Result<Arc<Shell>, Failure> {
+    client.shells.named(number).ok_or_else(|| {
+        Failure::new(format!("there is no {}; its end may have been told already", Handle::Shell(number)))
+    })
+}
+
+/// Which kernels there are: Pythons, tried the way cells are run, and those that are installed for Jupyter.
+async fn kernels(shared: &Shared, client: &Client) -> Result<Reply, Failure> {
+    let mut launch = shared.settings.launch.clone();
+    client.workspace().start().clone_into(&mut launch.search.cwd);
+    let mut lines = Vec::new();
+    let mut works = Vec::new();
+    let mut prefixes = Vec::new();
+    for examined in launch.examine().await? {
+        match examined {
+            Examined::Works(candidate, ready) => {
+                if let Some(path) = candidate.python.parent().and_then(Path::parent) {
+                    prefixes.push(Prefix { path: path.into(), is_environment: candidate.venv().is_some() });
+                }
+                let used = if works.is_empty() { "py, used by eval" } else { "py" };
+                lines.push(format!(
+                    "{used}: {} {} at {} ({})",
+                    ready.implementation,
+                    ready.version,
+                    candidate.python.display(),
+                    candidate.origin
+                ));
+                works.push(json!({ "language": "py", "program": candidate.python, "version": ready.version, "origin": candidate.origin.to_string() }));
+            }
+            Examined::Rejected(rejected) => lines.push(format!("does not work: {rejected}")),
+        }
+    }
+    if lines.is_empty() {
+        lines.push("no Python was found; install Python 3.8 or newer".to_owned());
+    }
+    for spec in installed(&launch.search.variables, prefixes) {
+        let (name, about) = (&spec.name, &spec.description);
+        lines.push(format!("jupyter:{name}: {} ({})", about.display_name, about.language));
+        works.push(json!({ "language": about.language, "name": format!("jupyter:{name}") }));
+    }
+    Ok(Reply::text(lines.join("\n")).with(json!({ "kernels": works })))
+}
+
+/// The Jupyter kernels that are installed for these Pythons, for the user and for everyone.
+fn installed(variables: &Variables, prefixes: Vec<Prefix>) -> Vec<KernelSpec> {
+    let variable = |name: &str| variables.get(OsStr::new(name)).cloned();
+    let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let around = Surroundings { variable: &variable, home, prefixes };
+    KernelSpec::all(&around.kernel_path()).into_values().filter_map(Result::ok).collect()
+}

@@ -1,0 +1,36 @@
+//! What agents can call.
+//!
+//! A [`Toolbox`] offers the same tools to MCP clients, to the command line and to cells (the tool bridge):
+//! [`Toolbox::specs`] says what there is, [`Toolbox::call`] does it. Each [`Client`] has its own workspace, its own memory of
+//! what it has read, its own shell and its own sessions.
+//!
+//! Nothing here prints or reads the environment: [`Settings`] say it all.
+
+mod arguments;
+mod bash;
+mod bridge;
+mod client;
+mod edit;
+mod eval;
+mod handle;
+mod kernel;
+mod mode;
+mod notebook;
+mod page;
+mod read;
+mod reply;
+mod report;
+mod seen;
+mod shell;
+mod spec;
+mod text_file;
+mod timeout;
+mod toolbox;
+mod workspace;
+
+pub use client::{Client, Daemon, Home, SessionNames};
+pub use mode::{Mode, UnknownMode};
+pub use reply::{Content, Reply};
+pub use spec::ToolSpec;
+pub use toolbox::{Ask, Context, Progress, Python, Reader, Settings, Toolbox};
+pub use workspace::{Outside, PathError, Workspace};

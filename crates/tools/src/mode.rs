@@ -1,0 +1,44 @@
+//! Which of the tools that run code are offered.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which of `eval` and `bash` are offered. File tools always are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Both.
+    #[default]
+    Both,
+    /// `eval` alone, and `bash` only while Python does not work.
+    PythonOnly,
+    /// `bash` alone.
+    BashOnly,
+}
+
+/// A word that names no mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a tool mode; use both, py-only or bash-only")]
+pub struct UnknownMode(String);
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(word: &str) -> Result<Self, UnknownMode> {
+        match word {
+            "both" | "mix" => Ok(Self::Both),
+            "py-only" | "ipy-only" | "py" | "1" => Ok(Self::PythonOnly),
+            "bash-only" | "bash" | "0" => Ok(Self::BashOnly),
+            other => Err(UnknownMode(other.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Both => "both",
+            Self::PythonOnly => "py-only",
+            Self::BashOnly => "bash-only",
+        })
+    }
+}

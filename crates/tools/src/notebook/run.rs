@@ -1,0 +1,231 @@
+//! Running cells of a notebook, with their outputs written back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_notebook::file::{self, IfMissing};
+use cellwright_notebook::{CellRef, Snapshot};
+use cellwright_run::{
+    Errors, Finished, Home, Next, NotebookRun, Plan, PlanError, PlannedCell, Request, Selection,
+};
+use cellwright_session::{CallEvent, Reset, SessionKey, Timeout};
+use serde_json::json;
+
+use crate::bridge;
+use crate::client::Client;
+use crate::eval::{answer, background, tell};
+use crate::reply::{Failure, Reply};
+use crate::report::{self, Naming, Stage};
+use crate::seen::Memory;
+use crate::toolbox::{Context, Shared, blocking};
+use crate::workspace::Place;
+
+/// Cells a call asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Some(Selection),
+    /// Those that are out of date.
+    Stale,
+}
+
+impl Wanted {
+    /// `3`, `2,5-7`, `5-`, `id:abc`, `all`, `stale`
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "all" | "" => Ok(Self::Some(Selection::All)),
+            "stale" => Ok(Self::Stale),
+            text => match text.strip_suffix('-') {
+                Some(first) => first.parse().map(|cell| Self::Some(Selection::From(cell))),
+                None => CellRef::list(text).map(|cells| Self::Some(Selection::Cells(cells))),
+            },
+        }
+    }
+}
+
+/// How to run them.
+#[derive(Debug)]
+pub(super) struct How {
+    pub(super) timeout: Option<Duration>,
+    pub(super) allow_errors: bool,
+    pub(super) reset: bool,
+}
+
+pub(super) async fn run(
+    shared: &Arc<Shared>,
+    context: &Context,
+    place: &Place,
+    wanted: Wanted,
+    how: How,
+) -> Result<Reply, Failure> {
+    let mut request = Request::new(&place.path);
+    request.timeout = how.timeout.map_or(Timeout::Never, Timeout::After);
+    request.errors = if how.allow_errors { Errors::Allow } else { Errors::Stop };
+    request.reset = if how.reset { Reset::Yes } else { Reset::No };
+    // A cell named by its place may be another one by now.
+    let is_named = matches!(wanted, Wanted::Some(Selection::Cells(_) | Selection::From(_)));
+    match wanted {
+        Wanted::Some(cells) => request.cells = cells,
+        Wanted::Stale => match first_stale(shared, context, place).await? {
+            Some(index) => request.cells = Selection::From(CellRef::Index(index)),
+            None => return Ok(Reply::text("no cell is out of date, so none was run")),
+        },
+    }
+    let (client, at) = (Arc::clone(&context.client), place.clone());
+    let plan = blocking(move || {
+        if is_named {
+            let as_seen = file::update(&at.path, IfMissing::Fail, &client.expected(&at), |_| Ok((None, ())));
+            as_seen.map_err(|error| client.in_callers_words(&at, error))?;
+        }
+        Plan::make(&request).map_err(|error| match error {
+            PlanError::File(error) => client.in_callers_words(&at, error),
+            other => Failure::from(other).about(&at.named),
+        })
+    })
+    .await?;
+    if plan.cells().is_empty() {
+        return Ok(Reply::text("there is no code to run in those cells"));
+    }
+    let key = key(shared, &context.client, plan.home())?;
+    let mut call = plan.call(key.session, &key.kernel);
+    call.kernel = key.kernel;
+    call.mode = shared.settings.lifetime;
+    call.tools = Some(bridge::of(shared, &context.client));
+    if context.client.is_remote() {
+        call.variables = Some(shared.settings.launch.search.variables.clone());
+    }
+    if context.ask.is_some() {
+        call.stdin = cellwright_kernel::Stdin::Forwarded;
+    }
+    let sessions = context.client.sessions().await?;
+    match plan.start(&sessions, call).await {
+        Ok(run) => follow(shared, context, place, run).await,
+        Err(error) => Err(context.client.failed(error).await),
+    }
+}
+
+/// The session of a notebook, as the client's settings have it.
+pub(crate) fn key(shared: &Shared, client: &Client, home: &Home) -> Result<SessionKey, Failure> {
+    let kernel = home.kernel_or(&shared.settings.kernel);
+    Ok(SessionKey {
+        session: client.names.session(Some(&home.session))?,
+        cwd: home.cwd.clone(),
+        kernel: shared.settings.kernel_for(client, Some(kernel)),
+    })
+}
+
+/// The session of the notebook a call names as its session.
+pub(crate) async fn session_of(
+    shared: &Arc<Shared>,
+    context: &Context,
+    named: &str,
+) -> Result<SessionKey, Failure> {
+    let place = context.client.workspace().file(named)?;
+    let client = Arc::clone(&context.client);
+    let home = blocking(move || {
+        let notebook = file::read(&place.path).map_err(|error| client.in_callers_words(&place, error))?;
+        Ok(cellwright_run::home(&place.path, &notebook))
+    });
+    key(shared, &context.client, &home.await?)
+}
+
+async fn first_stale(
+    shared: &Arc<Shared>,
+    context: &Context,
+    place: &Place,
+) -> Result<Option<usize>, Failure> {
+    let at = place.clone();
+    let client = Arc::clone(&context.client);
+    let notebook =
+        blocking(move || file::read(&at.path).map_err(|error| client.in_callers_words(&at, error)));
+    let notebook = notebook.await?;
+    let key = key(shared, &context.client, &cellwright_run::home(&place.path, &notebook))?;
+    let sessions = context.client.sessions().await?.sessions().await?;
+    let kernel = sessions.into_iter().find(|session| session.key == key).and_then(|session| session.kernel);
+    Ok(shared.history().first_stale(&key, kernel.as_ref(), &notebook))
+}
+
+/// Reads a run to its end, or for as long as a call may take before it goes on in the background.
+async fn follow(
+    shared: &Arc<Shared>,
+    context: &Context,
+    place: &Place,
+    mut run: NotebookRun,
+) -> Result<Reply, Failure> {
+    // What goes on in a daemon says nothing more to us, and would not be recorded.
+    let limit = shared.settings.background_after.filter(|_| !context.client.is_remote());
+    let patience = tokio::time::sleep(limit.unwrap_or_default());
+    tokio::pin!(patience);
+    let mut stopping = false;
+    loop {
+        let next = tokio::select! {
+            next = run.next() => next,
+            () = context.stop.cancelled(), if !stopping => {
+                run.stop();
+                stopping = true;
+                continue;
+            }
+            () = &mut patience, if limit.is_some() && !stopping => {
+                let (job, cells) = (run.release(), run.cells().to_vec());
+                let (to, caller, place) = (Arc::clone(shared), context.clone(), place.clone());
+                // Ends with the run, which ends with its session.
+                drop(tokio::spawn(async move {
+                    let cells = run.cells().to_vec();
+                    drop(end(&to, &caller, &place, &cells, &run.finish().await).await);
+                }));
+                return background(shared, context, job, &Naming::Notebook(&cells)).await;
+            }
+        };
+        match next {
+            Next::Event(CallEvent::Input { request, .. }) => answer(context, request).await,
+            Next::Event(event) => {
+                if let Some(progress) = &context.progress {
+                    tell(progress.as_ref(), &event);
+                }
+            }
+            Next::Saved(_) => {}
+            Next::Finished => {
+                let cells = run.cells().to_vec();
+                return Ok(end(shared, context, place, &cells, &run.finish().await).await);
+            }
+        }
+    }
+}
+
+/// Learns from a run that is over, and tells of it.
+async fn end(
+    shared: &Arc<Shared>,
+    context: &Context,
+    place: &Place,
+    cells: &[PlannedCell],
+    Finished { report, kept, .. }: &Finished,
+) -> Reply {
+    shared.learn(report);
+    shared.history().note(report, cells);
+    let mut reply = report::reply(&shared.settings, context, report, Stage::Over, &Naming::Notebook(cells));
+    let is_saved = kept.side.is_none() && kept.failed.is_none();
+    if let Some(side) = &kept.side {
+        let path = side.path.display();
+        reply.note(format!("[{}; the notebook was left alone, the outputs are in {path}]", side.why));
+    }
+    if let Some(error) = &kept.failed {
+        reply.note(format!("[the outputs could not be saved: {}]", Failure::from(error)));
+    }
+    if is_saved && kept.merged > 0 {
+        reply.note("[others changed the notebook meanwhile; their changes and the outputs are both in it]");
+    }
+    if is_saved && kept.merged == 0 {
+        // What the client knows of the notebook is still right, but for what it just learnt.
+        let path = place.path.clone();
+        let read =
+            tokio::task::spawn_blocking(move || file::read(&path).map(|notebook| Snapshot::of(&notebook)));
+        if let Ok(Ok(snapshot)) = read.await {
+            context.client.seen().remember(&place.path, Memory::Notebook(Box::new(snapshot)));
+        }
+    }
+    reply.is_error |= !is_saved;
+    if let Some(structured) = &mut reply.structured {
+        structured["path"] = json!(place.named);
+        structured["saved"] = is_saved.into();
+    }
+    reply
+}

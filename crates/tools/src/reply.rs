@@ -1,0 +1,125 @@
+//! What a tool answers.
+
+use std::error::Error;
+
+use cellwright_output::Image;
+use serde_json::Value;
+
+/// The answer to a call: for a model to read, and for a program to take apart.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    /// What to show, in order.
+    pub content: Vec<Content>,
+    /// The same facts as data. Holds no text that `content` has: clients hand both to their model.
+    pub structured: Option<Value>,
+    /// What was asked for was not done, or the code that was run failed.
+    pub is_error: bool,
+}
+
+/// A part of a reply.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// Text as it was printed or stands in a file.
+    Text(String),
+    /// A remark of ours, apart from the text so that this can be used as it is.
+    Note(String),
+    /// An image within the limits of the toolbox.
+    Image(Image),
+}
+
+impl Reply {
+    /// A reply of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![Content::Text(text.into())], ..Self::default() }
+    }
+
+    /// A reply that says why something was not done.
+    pub fn error(why: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(why) }
+    }
+
+    /// Adds what programs read.
+    #[must_use]
+    pub fn with(mut self, structured: Value) -> Self {
+        self.structured = Some(structured);
+        self
+    }
+
+    /// Adds a remark of ours.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.content.push(Content::Note(note.into()));
+    }
+
+    /// This and then what came of it. Of data both have, the later counts.
+    pub(crate) fn followed_by(mut self, next: Self) -> Self {
+        self.content.extend(next.content);
+        self.is_error |= next.is_error;
+        match (&mut self.structured, next.structured) {
+            (Some(Value::Object(first)), Some(Value::Object(next))) => {
+                first.insert("run".to_owned(), Value::Object(next));
+            }
+            (structured, next) => *structured = structured.take().or(next),
+        }
+        self
+    }
+
+    /// All text of the reply.
+    pub fn to_text(&self) -> String {
+        let texts = self.content.iter().map(|content| match content {
+            Content::Text(text) | Content::Note(text) => text.clone(),
+            Content::Image(image) => format!("[{image}]"),
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Why a tool did not do what was asked, in words for the one who asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+
+    /// Says first what it is about.
+    pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
+        Self(format!("{what}: {}", self.0))
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An error with its causes. `Failure` itself is no `Error`, so that every error converts.
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut why = error.to_string();
+        let mut cause = error.source();
+        while let Some(source) = cause {
+            why.push_str(": ");
+            why.push_str(&source.to_string());
+            cause = source.source();
+        }
+        Self(why)
+    }
+}
+
+impl From<Failure> for Reply {
+    fn from(failure: Failure) -> Self {
+        Self::error(shortened(&failure.0))
+    }
+}
+
+/// What was wrong may have been megabytes long, and messages quote it.
+fn shortened(why: &str) -> String {
+    const END: usize = 1000;
+    if why.len() <= 2 * END {
+        return why.to_owned();
+    }
+    let (head, tail) = (why.floor_char_boundary(END), why.ceil_char_boundary(why.len() - END));
+    format!("{} … {}", &why[..head], &why[tail..])
+}

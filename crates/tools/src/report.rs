@@ -1,0 +1,284 @@
+//! What a call of cells came to, in words and as data.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use cellwright_kernel::{Fate, StopReason};
+use cellwright_output::Captured;
+use cellwright_run::PlannedCell;
+use cellwright_session::{
+    After, CallReport, CellReport, CellStatus, Collected, KernelUse, NotRun, Replacement, Shown,
+};
+use serde_json::{Map, Value, json};
+
+use crate::client::Client;
+use crate::reply::{Content, Reply};
+use crate::toolbox::{Context, Reader, Settings};
+
+/// Images in one reply.
+const IMAGES: usize = 8;
+
+/// Bytes of JSON values in the structured part.
+const JSON: usize = 8_000;
+
+/// How far the call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Running,
+    Over,
+}
+
+/// What the cells of a call are called.
+#[derive(Debug)]
+pub(crate) enum Naming<'a> {
+    /// By their place in the call, counting from 1.
+    Counted,
+    /// By their place in the notebook.
+    Notebook(&'a [PlannedCell]),
+}
+
+impl Naming<'_> {
+    /// What stands before a cell's output, if anything is needed there.
+    fn header(&self, cell: &CellReport, total: usize) -> String {
+        let name = match self {
+            Self::Counted if total == 1 => return String::new(),
+            Self::Counted => {
+                let title = cell.title.as_deref().map(|title| format!(" {title}")).unwrap_or_default();
+                format!("{} of {total}{title}", cell.index + 1)
+            }
+            Self::Notebook(cells) => cells[cell.index].index.to_string(),
+        };
+        let time = match cell.status {
+            CellStatus::Waiting | CellStatus::NotRun(_) => String::new(),
+            _ => format!(", {}", seconds(cell.duration)),
+        };
+        format!("[cell {name}: {}{time}]\n", status(&cell.status))
+    }
+
+    fn place(&self, cell: &CellReport, total: usize) -> String {
+        match self {
+            Self::Counted if total == 1 => "the cell".to_owned(),
+            Self::Counted => format!("cell {}", cell.index + 1),
+            Self::Notebook(cells) => format!("cell {}", cells[cell.index].index),
+        }
+    }
+}
+
+/// The reply that tells of a report.
+pub(crate) fn reply(
+    settings: &Settings,
+    context: &Context,
+    report: &CallReport,
+    stage: Stage,
+    naming: &Naming<'_>,
+) -> Reply {
+    let client = &context.client;
+    let mut reply = Reply { is_error: stage == Stage::Over && !report.succeeded(), ..Reply::default() };
+    let mut images = 0;
+    if let Some(late) = &report.late {
+        reply.note(format!("[printed by earlier cells after their end]\n{}", late.text.text));
+        show(settings, late, &mut images, &mut reply);
+    }
+    for cell in &report.cells {
+        let mut text = naming.header(cell, report.cells.len());
+        match context.reader {
+            Reader::Model => text.push_str(&cell.output.text.text),
+            Reader::Program => text.push_str(&whole(settings, &cell.output.text)),
+        }
+        if let Some(end) = end(cell) {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            write!(text, "[{} {end}]", naming.place(cell, report.cells.len()))
+                .expect("a String takes everything");
+        }
+        if !text.is_empty() {
+            reply.content.push(Content::Text(text));
+        }
+        show(settings, &cell.output, &mut images, &mut reply);
+    }
+    if images > IMAGES {
+        reply.note(format!("[{} more images not shown]", images - IMAGES));
+    }
+    let notes = notes(client, report);
+    if !notes.is_empty() {
+        reply.note(notes.join("\n"));
+    }
+    if reply.content.is_empty() {
+        reply.note("(no output)");
+    }
+    reply.with(structured(client, report, naming))
+}
+
+fn show(settings: &Settings, output: &Collected, images: &mut usize, reply: &mut Reply) {
+    for shown in &output.shown {
+        match shown {
+            Shown::Image(image) => {
+                *images += 1;
+                if *images <= IMAGES {
+                    reply.content.push(settings.bounded(image));
+                }
+            }
+            Shown::Stored { what, artifact: Ok(id) } => reply.note(format!("[{what}, stored as {id}]")),
+            Shown::Stored { what, artifact: Err(why) } => reply.note(format!("[{what}, not kept: {why}]")),
+            // Values are in the text; status events are for programs.
+            Shown::Json(_) | Shown::Status(_) => {}
+        }
+    }
+}
+
+fn status(status: &CellStatus) -> &'static str {
+    match status {
+        CellStatus::Waiting => "waiting",
+        CellStatus::Running => "running",
+        CellStatus::Ok => "ok",
+        CellStatus::Error(_) => "error",
+        CellStatus::Stopped { .. } => "stopped",
+        CellStatus::Died(_) => "died",
+        CellStatus::NotRun(_) => "not run",
+    }
+}
+
+/// How a cell ended, when that needs words.
+fn end(cell: &CellReport) -> Option<String> {
+    match &cell.status {
+        // Of those that did not go well the traceback says it, the header, or the error of the whole call.
+        CellStatus::Ok
+        | CellStatus::Waiting
+        | CellStatus::Running
+        | CellStatus::Error(_)
+        | CellStatus::NotRun(NotRun::AfterFailure | NotRun::Error) => None,
+        CellStatus::NotRun(NotRun::Stopped) => Some("was not run, for the call was stopped first".to_owned()),
+        CellStatus::Stopped { reason, kernel } => {
+            let reason = match reason {
+                StopReason::Cancelled => "was cancelled".to_owned(),
+                StopReason::TimedOut(limit) => {
+                    format!("took longer than {} and was stopped", seconds(*limit))
+                }
+                StopReason::Interrupted => "was interrupted".to_owned(),
+                StopReason::Shutdown => "was ended with its kernel".to_owned(),
+            };
+            Some(match kernel {
+                Fate::Survived => format!("{reason}; the kernel and its variables are there"),
+                Fate::Killed => format!("{reason}; the kernel had to be killed, its variables are gone"),
+                Fate::Left => {
+                    format!("{reason}, but the kernel is not ours to end: it goes on, and so may the cell")
+                }
+            })
+        }
+        CellStatus::Died(death) => Some(format!("did not end: {death}; the variables are gone")),
+    }
+}
+
+/// What else is to be known, one line each.
+fn notes(client: &Client, report: &CallReport) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(about) = &report.kernel.about {
+        let is_new = about.pid.is_none_or(|pid| client.introduce(pid));
+        match &report.kernel.usage {
+            KernelUse::Replaced(Replacement::Reset) => notes.push(format!("[fresh kernel: {about}]")),
+            KernelUse::Replaced(Replacement::DiedEarlier(_)) => {
+                notes.push(format!("[fresh kernel, for the one before had died: {about}]"));
+            }
+            KernelUse::Fresh | KernelUse::Reused if is_new => notes.push(format!("[kernel: {about}]")),
+            // A death in or just before this call is told by the cell or by a notice.
+            KernelUse::None | KernelUse::Fresh | KernelUse::Reused | KernelUse::Replaced(_) => {}
+        }
+    }
+    notes.extend(report.notices.iter().map(|notice| format!("[{notice}]")));
+    notes.extend(report.error.iter().map(|error| format!("[{error}]")));
+    notes
+}
+
+fn structured(client: &Client, report: &CallReport, naming: &Naming<'_>) -> Value {
+    let mut room = JSON;
+    let cells = report.cells.iter().map(|cell| {
+        let mut data = self::cell(cell, &mut room);
+        if let Naming::Notebook(cells) = naming {
+            data["cell"] = cells[cell.index].index.into();
+            data["id"] = cells[cell.index].id.clone().into();
+        }
+        data
+    });
+    let cells = cells.collect::<Vec<_>>();
+    json!({
+        "session": client.names.shown(&report.key),
+        "cwd": report.key.cwd,
+        "cells": cells,
+        "duration": report.duration.as_secs_f64(),
+        "kernel": {
+            "state": match report.kernel.after {
+                After::Alive => "alive",
+                After::Gone => "gone",
+                After::Ended => "ended",
+            },
+            "fresh": !matches!(report.kernel.usage, KernelUse::Reused),
+            "memory": report.kernel.memory,
+        },
+    })
+}
+
+fn cell(cell: &CellReport, room: &mut usize) -> Value {
+    let mut data = Map::new();
+    let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
+    put("status", status(&cell.status).into());
+    put("duration", cell.duration.as_secs_f64().into());
+    if let Some(title) = &cell.title {
+        put("title", title.as_str().into());
+    }
+    if let Some(count) = cell.execution_count {
+        put("execution_count", count.into());
+    }
+    if let CellStatus::Error(exception) = &cell.status {
+        put("error", json!({ "name": exception.name, "message": exception.message, "line": exception.line }));
+    }
+    if let Some(truncation) = truncation(&cell.output.text) {
+        put("truncated", truncation);
+    }
+    let mut values = Vec::new();
+    let mut events = Vec::new();
+    for shown in &cell.output.shown {
+        let (kind, value) = match shown {
+            Shown::Json(value) => (&mut values, value),
+            Shown::Status(value) => (&mut events, value),
+            Shown::Image(_) | Shown::Stored { .. } => continue,
+        };
+        let length = value.to_string().len();
+        if length <= *room {
+            *room -= length;
+            kind.push(value.clone());
+        }
+    }
+    if !values.is_empty() {
+        put("json", values.into());
+    }
+    if !events.is_empty() {
+        put("events", events.into());
+    }
+    Value::Object(data)
+}
+
+/// All of a text, where it can still be had.
+fn whole(settings: &Settings, text: &Captured) -> String {
+    let stored = text.truncation.as_ref().and_then(|truncation| truncation.full.artifact());
+    let stored = stored.and_then(|id| settings.artifacts.open(id).ok());
+    let stored = stored.and_then(|artifact| artifact.lines(1..=u64::MAX, usize::MAX).ok());
+    stored.map_or_else(|| text.text.clone(), |page| page.text)
+}
+
+/// What is missing of a text.
+pub(crate) fn truncation(text: &Captured) -> Option<Value> {
+    let truncation = text.truncation.as_ref()?;
+    let artifact = truncation.full.artifact().map(ToString::to_string);
+    Some(json!({ "lines": truncation.total.lines, "bytes": truncation.total.bytes, "artifact": artifact }))
+}
+
+/// `0.25 s`, `12 s`, `3 min 20 s`
+pub(crate) fn seconds(duration: Duration) -> String {
+    match duration.as_secs() {
+        0..10 => format!("{:.2} s", duration.as_secs_f64()).replace(".00 s", " s"),
+        seconds @ 10..60 => format!("{seconds} s"),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}

@@ -1,0 +1,344 @@
+//! The tools, together.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use cellwright_kernel::Launch;
+use cellwright_kernel::environment::Variables;
+use cellwright_output::{Artifacts, Image, ImageLimits, Limits};
+use cellwright_run::History;
+use cellwright_session::{
+    Call, CallReport, CellRequest, KernelChoice, SessionError, SessionKey, Sessions, Timeout,
+};
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::{parse, unknown_name};
+use crate::bridge::Bridge;
+use crate::client::{Client, Home, SessionNames};
+use crate::mode::Mode;
+use crate::reply::{Content, Failure, Reply};
+use crate::shell::{Login, Shells};
+use crate::spec::{Tool, ToolSpec};
+use crate::workspace::Workspace;
+use crate::{bash, edit, eval, kernel, notebook, read};
+
+/// What a caller decides about the tools.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Which tools that run code are offered.
+    pub mode: Mode,
+    /// Where outputs are that were too long to show.
+    pub artifacts: Artifacts,
+    /// How much text a reply shows of what a command printed.
+    pub limits: Limits,
+    /// How large an image in a reply may be.
+    pub images: ImageLimits,
+    /// The kernel of calls that ask for Python or for nothing.
+    pub kernel: KernelChoice,
+    /// Whether a kernel stays for the next call.
+    pub lifetime: cellwright_session::Mode,
+    /// The time a cell or a command has that asks for none; `None` for as long as it likes.
+    pub timeout: Option<Duration>,
+    /// After this time a call that still runs goes on in the background.
+    pub background_after: Option<Duration>,
+    /// What shell commands see of our environment: all of it.
+    pub environment: Variables,
+    /// A file that sets up a shell, to be read in the place of login files.
+    pub shell_snapshot: Option<PathBuf>,
+    /// How Python is looked for, to tell which there are.
+    pub launch: Launch,
+}
+
+/// All tools. Cheap to clone; when the last clone and the last [`Client`] are gone, so is everything they started.
+#[derive(Debug, Clone)]
+pub struct Toolbox {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    sessions: Sessions,
+    python: watch::Sender<Python>,
+    login: Arc<Login>,
+    /// What ran of notebooks.
+    history: Mutex<History>,
+    /// By their prefix, for calls that come from cells.
+    clients: Mutex<Vec<Weak<Client>>>,
+}
+
+/// Whether `eval` can work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Python {
+    /// Nobody has tried yet.
+    Untried,
+    /// A kernel has run.
+    Works,
+    /// No kernel could be started, and why.
+    Fails(String),
+}
+
+/// The circumstances of one call.
+#[derive(Clone)]
+pub struct Context {
+    /// Who calls.
+    pub client: Arc<Client>,
+    /// Cancelling this stops what the call started.
+    pub stop: CancellationToken,
+    /// Where output goes while the call runs.
+    pub progress: Option<Arc<dyn Progress>>,
+    /// Who answers when a cell asks for input.
+    pub ask: Option<Arc<dyn Ask>>,
+    /// Who reads the reply.
+    pub reader: Reader,
+}
+
+/// Who reads a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// A model, which is shown as much as it can take in, and the way to the rest.
+    Model,
+    /// A program, which is given everything: it could not tell a text with a gap from a whole one.
+    Program,
+}
+
+impl Reader {
+    /// Bytes of text in one reply.
+    pub(crate) fn budget(self) -> usize {
+        match self {
+            Self::Model => 50 * 1024,
+            Self::Program => usize::MAX,
+        }
+    }
+}
+
+/// Takes what a call prints while it runs. Must not block.
+pub trait Progress: Send + Sync {
+    /// Some text was printed.
+    fn text(&self, text: &str);
+}
+
+/// Puts a question of running code to the user.
+pub trait Ask: Send + Sync {
+    /// The answer, or why there is none. With `password` it is not to be shown.
+    fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, String>>;
+}
+
+impl Toolbox {
+    /// A toolbox that works as `settings` say, with sessions as theirs say; cells may call its tools. Needs a tokio runtime;
+    /// starts nothing.
+    pub fn new(settings: Settings, mut sessions: cellwright_session::Settings) -> Self {
+        let bridge = Arc::new(Bridge::default());
+        sessions.tools = Some(Arc::clone(&bridge) as _);
+        let shared = Arc::new(Shared {
+            login: Arc::new(Login::new(settings.shell_snapshot.clone())),
+            settings,
+            sessions: Sessions::new(sessions),
+            python: watch::Sender::new(Python::Untried),
+            history: Mutex::default(),
+            clients: Mutex::default(),
+        });
+        bridge.open(&shared);
+        Self { shared }
+    }
+
+    /// A client that works in `workspace`, with sessions under `names` in this process.
+    pub fn client(&self, workspace: Workspace, names: SessionNames) -> Arc<Client> {
+        self.client_at(Home::Here(Arc::new(self.shared.sessions.client())), workspace, names)
+    }
+
+    /// A client whose sessions live at `home`.
+    pub fn client_at(&self, home: Home, workspace: Workspace, names: SessionNames) -> Arc<Client> {
+        let Settings { environment, artifacts, limits, .. } = &self.shared.settings;
+        let shells =
+            Shells::new(environment.clone(), Arc::clone(&self.shared.login), artifacts.clone(), *limits);
+        let client = Arc::new(Client::new(workspace, home, names, shells));
+        let mut clients = self.shared.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.retain(|client| client.strong_count() > 0);
+        clients.push(Arc::downgrade(&client));
+        client
+    }
+
+    /// Where outputs are that were too long to show.
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.shared.settings.artifacts
+    }
+
+    /// Whether `eval` can work, and every change of that. A change may change [`Toolbox::specs`].
+    pub fn python(&self) -> watch::Receiver<Python> {
+        self.shared.python.subscribe()
+    }
+
+    /// Starts the client's usual kernel, so that its first call finds it and everyone learns whether Python works.
+    pub async fn warm_up(&self, client: &Client) {
+        let stays = self.shared.settings.lifetime == cellwright_session::Mode::Session;
+        if !self.shared.offers(Tool::Eval) || !stays {
+            return;
+        }
+        let mut nothing = CellRequest::new("");
+        (nothing.silent, nothing.store_history, nothing.timeout) = (true, false, Timeout::Never);
+        let Ok(session) = client.names.session(None) else { return };
+        let mut call = Call::new(session, client.workspace().start(), vec![nothing]);
+        call.kernel = self.shared.settings.kernel_for(client, None);
+        let Ok(sessions) = client.sessions().await else { return };
+        match sessions.call(call).await {
+            Ok(running) => self.shared.learn(&*running.report().await),
+            Err(error) => tracing::warn!(%error, "no kernel could be prepared"),
+        }
+    }
+
+    /// Ends every session and waits until every kernel is gone.
+    pub async fn shutdown(&self) {
+        self.shared.sessions.shutdown().await;
+    }
+
+    /// The tools that can be called, in the order to show them.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let offered = Tool::ALL.into_iter().filter(|tool| self.shared.offers(*tool));
+        let mut specs: Vec<_> = offered.map(|tool| tool.spec().clone()).collect();
+        if let Python::Fails(why) = &*self.shared.python.borrow()
+            && let Some(eval) = specs.iter_mut().find(|spec| spec.name == Tool::Eval.name())
+        {
+            eval.description = format!("Does not work at the moment: {why}. {}", eval.description);
+        }
+        specs
+    }
+
+    /// Calls a tool. Whatever goes wrong is told in the reply.
+    pub async fn call(&self, name: &str, arguments: Map<String, Value>, context: &Context) -> Reply {
+        self.shared.call(name, arguments, context).await
+    }
+}
+
+impl Shared {
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        name: &str,
+        arguments: Map<String, Value>,
+        context: &Context,
+    ) -> Reply {
+        let called = match Tool::named(name) {
+            Some(tool) if self.offers(tool) => self.dispatch(tool, arguments, context).await,
+            Some(tool) => Err(Failure::new(format!(
+                "{} is not offered: the tool mode is {}",
+                tool.name(),
+                self.settings.mode
+            ))),
+            None => {
+                let offered: Vec<_> =
+                    Tool::ALL.into_iter().filter(|tool| self.offers(*tool)).map(Tool::name).collect();
+                Err(unknown_name("tool", name, &offered))
+            }
+        };
+        called.unwrap_or_else(Reply::from)
+    }
+
+    async fn dispatch(
+        self: &Arc<Self>,
+        tool: Tool,
+        arguments: Map<String, Value>,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        let schema = &tool.spec().schema;
+        let (shared, client) = (Arc::clone(self), Arc::clone(&context.client));
+        match tool {
+            Tool::Eval => eval::eval(self, parse(schema, arguments)?, context).await,
+            Tool::Read => {
+                let arguments = parse(schema, arguments)?;
+                let reader = context.reader;
+                blocking(move || read::read(&shared.settings, &client, &arguments, reader)).await
+            }
+            Tool::Edit => {
+                let arguments = parse(schema, arguments)?;
+                blocking(move || edit::edit(&client, arguments)).await
+            }
+            Tool::Write => {
+                let arguments = parse(schema, arguments)?;
+                blocking(move || edit::write(&client, arguments)).await
+            }
+            Tool::Notebook => notebook::notebook(self, parse(schema, arguments)?, context).await,
+            Tool::Kernel => kernel::kernel(self, parse(schema, arguments)?, context).await,
+            Tool::Bash => bash::bash(self, parse(schema, arguments)?, context).await,
+        }
+    }
+
+    /// Whether a tool can be called.
+    fn offers(&self, tool: Tool) -> bool {
+        match (tool, self.settings.mode) {
+            (Tool::Eval, mode) => mode != Mode::BashOnly,
+            // Where Python was to do it all and can not, a shell is better than nothing.
+            (Tool::Bash, Mode::PythonOnly) => matches!(*self.python.borrow(), Python::Fails(_)),
+            (Tool::Bash | Tool::Read | Tool::Edit | Tool::Write | Tool::Notebook | Tool::Kernel, _) => true,
+        }
+    }
+
+    /// What ran of notebooks.
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns from a call whether Python works.
+    pub(crate) fn learn(&self, report: &CallReport) {
+        if !matches!(report.key.kernel, KernelChoice::Python { .. }) {
+            return;
+        }
+        let learnt = match &report.error {
+            Some(SessionError::NotStarted(why)) => Python::Fails(why.clone()),
+            _ if report.kernel.about.is_some() => Python::Works,
+            _ => return,
+        };
+        self.python.send_if_modified(|python| {
+            let is_new = *python != learnt;
+            *python = learnt;
+            is_new
+        });
+    }
+
+    /// The client whose session this is.
+    pub(crate) fn client_with(&self, session: &SessionKey) -> Option<Arc<Client>> {
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.iter().filter_map(Weak::upgrade).find(|client| client.names.has(session))
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toolbox").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Files are read and written on a thread where that may take its time. A call that is stopped
+/// does not wait for it; what was begun is finished, for half an edit is worse than a late one.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+impl Settings {
+    /// The kernel for what a client chose, if it did. A daemon has settings of its own, so Python is named to it.
+    pub(crate) fn kernel_for(&self, client: &Client, chosen: Option<KernelChoice>) -> KernelChoice {
+        let usual = || self.kernel.clone();
+        match chosen.unwrap_or_else(usual) {
+            KernelChoice::Python { named: None } if client.is_remote() => {
+                KernelChoice::Python { named: self.launch.search.explicit.clone() }
+            }
+            choice => choice,
+        }
+    }
+
+    /// The image as a reply can hold it, or a note on why it can not.
+    pub(crate) fn bounded(&self, image: &Image) -> Content {
+        match image.bounded(self.images) {
+            Ok(bounded) => Content::Image(bounded.into_owned()),
+            Err(unbounded) => Content::Text(format!("[{unbounded}]")),
+        }
+    }
+}

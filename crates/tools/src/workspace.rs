@@ -1,0 +1,278 @@
+//! Where file tools may go.
+//!
+//! A path is resolved, symlinks and all, before it is compared with the roots; what does not exist yet is judged by the
+//! folder it would be in. Only regular files are opened: a named pipe or a device would block or never end.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// The folders a client works in.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// Relative paths start here.
+    start: PathBuf,
+    /// Without links, the start folder's among them.
+    roots: Vec<PathBuf>,
+    outside: Outside,
+}
+
+/// What happens to paths outside the roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Outside {
+    /// They are refused.
+    #[default]
+    Refused,
+    /// They are as good as any.
+    Allowed,
+}
+
+/// A path a tool may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// As the caller named it.
+    pub(crate) named: String,
+    /// Absolute and without links.
+    pub(crate) path: PathBuf,
+    pub(crate) exists: bool,
+}
+
+/// Why a path may not or can not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// No path at all.
+    #[error("the path is empty")]
+    Empty,
+    /// No system has such paths.
+    #[error("the path holds a NUL character")]
+    Nul,
+    /// Outside the roots.
+    #[error(
+        "{named} is outside the workspace ({}); start cellwright with --root FOLDER or --allow-outside to widen it",
+        list(roots)
+    )]
+    Outside {
+        /// As the caller named it.
+        named: String,
+        /// Where it could be.
+        roots: Vec<PathBuf>,
+    },
+    /// Not there.
+    #[error("{named}: no such file")]
+    Missing {
+        /// As the caller named it.
+        named: String,
+    },
+    /// A link to nothing.
+    #[error("{named} is a link that leads nowhere")]
+    DeadLink {
+        /// As the caller named it.
+        named: String,
+    },
+    /// Something that is not opened.
+    #[error("{named} is {what}, not a file")]
+    NotAFile {
+        /// As the caller named it.
+        named: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The system refused to look.
+    #[error("{named}: could not look at it")]
+    Io {
+        /// As the caller named it.
+        named: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Workspace {
+    /// A workspace with its start folder as its root.
+    pub fn new(start: &Path) -> io::Result<Self> {
+        let start = fs::canonicalize(start)?;
+        Ok(Self { roots: vec![start.clone()], start, outside: Outside::Refused })
+    }
+
+    /// Other roots. Those that are no folders here are left out; without any the start folder stays the root.
+    #[must_use]
+    pub fn with_roots(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
+        let folders = roots.into_iter().filter_map(|root| fs::canonicalize(root).ok());
+        let folders: Vec<_> = folders.filter(|root| root.is_dir()).collect();
+        if let Some(first) = folders.first() {
+            if !folders.iter().any(|root| self.start.starts_with(root)) {
+                self.start.clone_from(first);
+            }
+            self.roots = folders;
+        }
+        self
+    }
+
+    /// Whether paths outside the roots can be used.
+    #[must_use]
+    pub fn with_outside(mut self, outside: Outside) -> Self {
+        self.outside = outside;
+        self
+    }
+
+    /// Where relative paths start.
+    pub fn start(&self) -> &Path {
+        &self.start
+    }
+
+    /// The folders everything has to be in.
+    pub fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
+    /// An existing regular file.
+    pub(crate) fn file(&self, named: &str) -> Result<Place, PathError> {
+        let place = self.place(named)?;
+        if place.exists { Ok(place) } else { Err(PathError::Missing { named: named.to_owned() }) }
+    }
+
+    /// A regular file, or a place for one.
+    pub(crate) fn place(&self, named: &str) -> Result<Place, PathError> {
+        let place = self.resolve(named)?;
+        if place.exists {
+            require_file(&place)?;
+        }
+        Ok(place)
+    }
+
+    fn resolve(&self, named: &str) -> Result<Place, PathError> {
+        if named.is_empty() {
+            return Err(PathError::Empty);
+        }
+        if named.contains('\0') {
+            return Err(PathError::Nul);
+        }
+        let (path, exists) = without_links(&self.start.join(named)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => PathError::DeadLink { named: named.to_owned() },
+            _ => PathError::Io { named: named.to_owned(), source: error },
+        })?;
+        if self.outside == Outside::Refused && !self.roots.iter().any(|root| path.starts_with(root)) {
+            return Err(PathError::Outside { named: named.to_owned(), roots: self.roots.clone() });
+        }
+        Ok(Place { named: named.to_owned(), path, exists })
+    }
+}
+
+impl Place {
+    /// Whether its name says that it is a notebook.
+    pub(crate) fn is_notebook(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
+    }
+}
+
+/// The path without links, and whether something is there. Of a path that does not exist, the part that does is
+/// resolved. `NotFound` means a link to nothing: what is behind it can not be judged.
+fn without_links(path: &Path) -> io::Result<(PathBuf, bool)> {
+    let mut missing: Vec<OsString> = Vec::new();
+    let mut existing = path.to_path_buf();
+    loop {
+        match fs::canonicalize(&existing) {
+            Ok(mut resolved) => {
+                resolved.extend(missing.iter().rev());
+                return Ok((resolved, missing.is_empty()));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if fs::symlink_metadata(&existing).is_ok() {
+                    return Err(error);
+                }
+                match existing.components().next_back() {
+                    Some(Component::Normal(name)) => missing.push(name.to_owned()),
+                    // `..` after a folder that is not there: the system would refuse it too.
+                    _ => return Err(io::Error::other("a folder on the way does not exist")),
+                }
+                existing.pop();
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn require_file(place: &Place) -> Result<(), PathError> {
+    let named = place.named.clone();
+    let kind = match fs::metadata(&place.path) {
+        Ok(metadata) => metadata.file_type(),
+        Err(source) => return Err(PathError::Io { named, source }),
+    };
+    let what = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => "a folder",
+        () if kind.is_fifo() => "a named pipe",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    };
+    Err(PathError::NotAFile { named, what })
+}
+
+fn list(roots: &[PathBuf]) -> String {
+    roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn workspace() -> (tempfile::TempDir, Workspace) {
+        let folder = tempfile::tempdir().unwrap();
+        for inner in ["work", "work/deep", "elsewhere"] {
+            fs::create_dir(folder.path().join(inner)).unwrap();
+        }
+        fs::write(folder.path().join("work/a.txt"), "a").unwrap();
+        fs::write(folder.path().join("elsewhere/b.txt"), "b").unwrap();
+        let workspace = Workspace::new(&folder.path().join("work")).unwrap();
+        (folder, workspace)
+    }
+
+    #[test]
+    fn a_path_that_leaves_the_roots_is_refused_however_it_leaves() {
+        let (folder, workspace) = workspace();
+        let outside = folder.path().join("elsewhere");
+        symlink(&outside, folder.path().join("work/link")).unwrap();
+        symlink(outside.join("b.txt"), folder.path().join("work/b")).unwrap();
+        for path in [
+            "../elsewhere/b.txt",
+            "deep/../../elsewhere/b.txt",
+            "link/b.txt",
+            "link/new.txt",
+            "b",
+            "/etc/passwd",
+        ] {
+            let refused = workspace.place(path).unwrap_err();
+            assert!(matches!(refused, PathError::Outside { .. }), "{path}: {refused}");
+        }
+        let open = workspace.with_outside(Outside::Allowed);
+        assert_eq!(open.file("link/b.txt").unwrap().path, fs::canonicalize(outside.join("b.txt")).unwrap());
+    }
+
+    #[test]
+    fn a_new_file_is_judged_by_the_folder_it_will_be_in() {
+        let (folder, workspace) = workspace();
+        let work = fs::canonicalize(folder.path()).unwrap().join("work");
+        let new = workspace.place("deep/new/one.txt").unwrap();
+        assert_eq!((new.path, new.exists), (work.join("deep/new/one.txt"), false));
+        assert_eq!(workspace.place("deep/../a.txt").unwrap().path, work.join("a.txt"));
+        assert!(matches!(workspace.place("no/../../x"), Err(PathError::Io { .. })));
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let (folder, workspace) = workspace();
+        nix::unistd::mkfifo(&folder.path().join("work/pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        symlink("nowhere", folder.path().join("work/dead")).unwrap();
+        let workspace = workspace.with_outside(Outside::Allowed);
+        let message = |path: &str| workspace.file(path).unwrap_err().to_string();
+        assert_eq!(message("pipe"), "pipe is a named pipe, not a file");
+        assert_eq!(message("/dev/zero"), "/dev/zero is a device, not a file");
+        assert_eq!(message("deep"), "deep is a folder, not a file");
+        assert_eq!(message("dead"), "dead is a link that leads nowhere");
+        assert_eq!(message("none"), "none: no such file");
+        assert_eq!(message("a\0b"), "the path holds a NUL character");
+    }
+}

@@ -1,0 +1,173 @@
+//! Reading and changing files through the tools, as a client does.
+
+use crate::support::{self, Fixture};
+use serde_json::json;
+
+const NOTEBOOK: &str = r#"{
+  "cells": [
+    {"cell_type": "markdown", "id": "intro", "metadata": {}, "source": "Title"},
+    {"cell_type": "code", "id": "calc", "metadata": {"x": 1.0}, "execution_count": 3, "source": ["n = 10\n", "n"],
+     "outputs": [{"output_type": "execute_result", "execution_count": 3, "metadata": {}, "data": {"text/plain": "10"}}]}
+  ],
+  "metadata": {}, "nbformat": 4, "nbformat_minor": 5
+}"#;
+
+#[tokio::test]
+async fn a_notebook_reads_as_marked_text_and_an_edit_leaves_other_bytes_alone() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", NOTEBOOK);
+    let read = fixture.ok("read", json!({ "path": "a.ipynb" })).await;
+    assert_eq!(read, "# %% [markdown] cell:0\nTitle\n# %% [code] cell:1\nn = 10\nn\n");
+    let told = fixture.ok("edit", json!({ "path": "a.ipynb", "old": "Title", "new": "# Title" })).await;
+    assert_eq!(told, "edited markdown cell 0 (2 cells now)");
+    assert_eq!(fixture.get("a.ipynb"), NOTEBOOK.replace("\"Title\"", "\"# Title\""));
+    let told = fixture.ok("edit", json!({ "path": "a.ipynb", "old": "n = 10", "new": "n = 11" })).await;
+    assert_eq!(told, "edited code cell 1 (2 cells now)\nnote: the output of cell 1 was removed");
+}
+
+#[tokio::test]
+async fn outputs_selectors_and_search_show_parts() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", NOTEBOOK);
+    let outputs = fixture.ok("read", json!({ "path": "a.ipynb#1", "outputs": "text" })).await;
+    assert!(outputs.contains("# %% [output 0] result"), "{outputs}");
+    let found = fixture.ok("read", json!({ "path": "a.ipynb", "search": "^n" })).await;
+    assert_eq!(found, "4: n = 10\n5: n\n");
+    fixture.put("a.txt", "one\ntwo\nthree\n");
+    assert_eq!(fixture.ok("read", json!({ "path": "a.txt:2-" })).await, "two\nthree\n\n[of 3 lines]");
+}
+
+#[tokio::test]
+async fn a_file_that_changed_since_it_was_read_is_not_written_over() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", NOTEBOOK);
+    fixture.put("a.txt", "one\n");
+    fixture.ok("read", json!({ "path": "a.ipynb" })).await;
+    fixture.ok("read", json!({ "path": "a.txt" })).await;
+    let theirs = NOTEBOOK.replace("n = 10", "n = 12");
+    fixture.put("a.ipynb", &theirs);
+    fixture.put("a.txt", "uno\n");
+    for (tool, arguments) in [
+        ("edit", json!({ "path": "a.ipynb", "old": "Title", "new": "T" })),
+        ("write", json!({ "path": "a.ipynb", "content": "# %% [code] cell:0\n" })),
+        ("notebook", json!({ "action": "delete", "path": "a.ipynb", "cell": 0 })),
+    ] {
+        let refused = fixture.error(tool, arguments).await;
+        assert_eq!(
+            refused,
+            "a.ipynb: changed since it was read, so nothing was written (cell 1 was edited); read it again"
+        );
+    }
+    for (tool, arguments) in [
+        ("edit", json!({ "path": "a.txt", "old": "uno", "new": "x" })),
+        ("write", json!({ "path": "a.txt", "content": "x" })),
+    ] {
+        let refused = fixture.error(tool, arguments).await;
+        assert_eq!(refused, "a.txt: changed since you read it, so nothing was written; read it again");
+    }
+    assert_eq!((fixture.get("a.ipynb"), fixture.get("a.txt")), (theirs, "uno\n".to_owned()));
+    fixture.ok("read", json!({ "path": "a.ipynb" })).await;
+    fixture.ok("edit", json!({ "path": "a.ipynb", "old": "Title", "new": "T" })).await;
+}
+
+#[tokio::test]
+async fn what_one_client_read_does_not_speak_for_another() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "one\n");
+    fixture.ok("read", json!({ "path": "a.txt" })).await;
+    let other = fixture.another();
+    other.ok("edit", json!({ "path": "a.txt", "old": "one", "new": "two" })).await;
+    fixture.error("edit", json!({ "path": "a.txt", "old": "two", "new": "three" })).await;
+}
+
+#[tokio::test]
+async fn writing_a_notebook_takes_marked_text_or_json_and_nothing_else() {
+    let fixture = Fixture::new();
+    let told =
+        fixture.ok("write", json!({ "path": "new/b.ipynb", "content": "# %% [code]\nprint(1)\n" })).await;
+    assert_eq!(told, "inserted code cell 0 (1 cell now)");
+    let before = fixture.get("new/b.ipynb");
+    for content in ["print(1)\n", "{\"cells\": []}", "[]", "{", ""] {
+        fixture.error("write", json!({ "path": "new/b.ipynb", "content": content })).await;
+    }
+    assert_eq!(fixture.get("new/b.ipynb"), before);
+    fixture.ok("write", json!({ "path": "new/b.ipynb", "content": NOTEBOOK })).await;
+    assert_eq!(fixture.get("new/b.ipynb"), NOTEBOOK);
+}
+
+#[tokio::test]
+async fn cells_are_named_by_index_id_or_range() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", NOTEBOOK);
+    let act = async |arguments: serde_json::Value| fixture.ok("notebook", arguments).await;
+    act(json!({ "action": "insert", "path": "a.ipynb", "source": "last", "type": "raw" })).await;
+    act(json!({ "action": "insert", "path": "a.ipynb", "source": "first", "at": 0 })).await;
+    act(json!({ "action": "move", "path": "a.ipynb", "cell": "id:calc", "at": 0 })).await;
+    act(json!({ "action": "retype", "path": "a.ipynb", "cell": 1, "type": "markdown" })).await;
+    act(json!({ "action": "edit", "path": "a.ipynb", "cell": "1", "source": "edited" })).await;
+    act(json!({ "action": "clear", "path": "a.ipynb" })).await;
+    let deleted = act(json!({ "action": "delete", "path": "a.ipynb", "cell": "2-3" })).await;
+    assert!(
+        deleted.starts_with("deleted cells 2-3 (2 cells now)\n# %% [markdown] cell:2\nTitle"),
+        "{deleted}"
+    );
+    let text = fixture.ok("read", json!({ "path": "a.ipynb" })).await;
+    assert_eq!(text, "# %% [code] cell:0\nn = 10\nn\n# %% [markdown] cell:1\nedited\n");
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_told_apart() {
+    let fixture = Fixture::new();
+    for (tool, arguments, message) in [
+        ("red", json!({}), "unknown tool `red`; did you mean `read`?"),
+        ("read", json!({}), "missing parameter `path`"),
+        ("read", json!({ "path": 3 }), "`path`: invalid type: integer `3`, expected a string"),
+        ("read", json!({ "file": "x" }), "unknown parameter `file`. There are: path, outputs, search"),
+        (
+            "read",
+            json!({ "path": "x", "output": "text" }),
+            "unknown parameter `output`; did you mean `outputs`?",
+        ),
+        (
+            "notebook",
+            json!({ "action": "ad", "path": "x" }),
+            "`action`: unknown variant `ad`, expected one of",
+        ),
+        ("notebook", json!({ "action": "move", "path": "x.ipynb", "cell": 1 }), "move needs `at`"),
+        ("read", json!({ "path": "/etc/passwd" }), "/etc/passwd is outside the workspace"),
+    ] {
+        let told = fixture.error(tool, arguments).await;
+        assert!(told.starts_with(message), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_file_is_read_page_by_page() {
+    let fixture = Fixture::new();
+    let line = "x".repeat(999) + "\n";
+    fixture.put("long.txt", &line.repeat(120));
+    let (mut from, mut total) = (1, 0);
+    loop {
+        let page = fixture.ok("read", json!({ "path": format!("long.txt:{from}-") })).await;
+        total += page.matches(&line).count();
+        let Some((_, next)) = page.split_once("go on with long.txt:") else { break };
+        from = next.trim_end_matches("-]").parse().unwrap();
+    }
+    assert_eq!(total, 120);
+    fixture.put("wide.txt", &"y".repeat(200_000));
+    let cut = fixture.ok("read", json!({ "path": "wide.txt" })).await;
+    assert!(cut.len() < 60_000 && cut.contains("[line 1 is cut: it has 200000 bytes"), "{}", cut.len());
+}
+
+#[tokio::test]
+async fn images_come_as_images_and_other_binaries_are_refused() {
+    let fixture = Fixture::new();
+    fixture.put_bytes("a.png", support::PNG);
+    fixture.put_bytes("a.bin", b"\x00\x01\x02");
+    let reply = fixture.call("read", json!({ "path": "a.png" })).await;
+    assert!(matches!(&reply.content[..], [cellwright_tools::Content::Image(_)]), "{reply:?}");
+    assert_eq!(
+        fixture.error("read", json!({ "path": "a.bin" })).await,
+        "a.bin is a binary file of 3 bytes, not text"
+    );
+}

@@ -1,0 +1,146 @@
+//! Running notebooks.
+
+use std::time::Duration;
+
+use cellwright_tools::Content;
+use serde_json::{Value, json};
+
+use crate::support::Fixture;
+
+/// A notebook of code cells, as Jupyter writes it.
+fn notebook(sources: &[&str]) -> String {
+    let cells: Vec<_> = sources
+        .iter()
+        .enumerate()
+        .map(|(index, source)| {
+            json!({
+                "cell_type": "code", "execution_count": null, "id": format!("cell-{index}"), "metadata": {},
+                "outputs": [], "source": source.split_inclusive('\n').collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let whole = json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    serde_json::to_string_pretty(&whole).unwrap()
+}
+
+fn cells(fixture: &Fixture, name: &str) -> Vec<Value> {
+    let notebook: Value = serde_json::from_str(&fixture.get(name)).unwrap();
+    notebook["cells"].as_array().unwrap().clone()
+}
+
+/// What cells printed, and their counts.
+fn printed(fixture: &Fixture, name: &str) -> Vec<(String, Value)> {
+    let text = |cell: &Value| {
+        let lines = cell["outputs"].as_array().unwrap().iter().filter_map(|output| {
+            output.get("text").or_else(|| output["data"].get("text/plain")).and_then(Value::as_array).cloned()
+        });
+        lines.flatten().map(|line| line.as_str().unwrap().to_owned()).collect::<String>()
+    };
+    cells(fixture, name).iter().map(|cell| (text(cell), cell["execution_count"].clone())).collect()
+}
+
+#[tokio::test]
+async fn one_call_edits_runs_and_answers_with_the_outputs() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", &notebook(&["n = 20", "print(n)"]));
+    let ran = fixture.ok("notebook", json!({ "action": "run", "path": "a.ipynb" })).await;
+    assert!(ran.contains("[cell 0: ok") && ran.contains("[cell 1: ok") && ran.contains("\n20\n"), "{ran}");
+    let edit =
+        json!({ "action": "edit", "path": "a.ipynb", "cell": 1, "source": "print(n + 1)", "run": true });
+    let edited = fixture.ok("notebook", edit).await;
+    assert!(edited.starts_with("edited code cell 1") && edited.contains("\n21\n"), "{edited}");
+    let insert = json!({ "action": "insert", "path": "a.ipynb", "source": "n + 2", "run": true });
+    let inserted = fixture.ok("notebook", insert).await;
+    assert!(inserted.contains("[cell 2: ok") && inserted.contains("\n22\n"), "{inserted}");
+    let expected = [("", 1), ("21\n", 3), ("22", 4)];
+    assert_eq!(printed(&fixture, "a.ipynb"), expected.map(|(text, count)| (text.to_owned(), json!(count))));
+}
+
+#[tokio::test]
+async fn a_notebook_has_its_own_variables_and_eval_sees_them() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path().join("sub")).unwrap();
+    fixture.put("sub/a.ipynb", &notebook(&["import os\nx = os.path.basename(os.getcwd())"]));
+    fixture.ok("notebook", json!({ "action": "run", "path": "sub/a.ipynb" })).await;
+    let seen = fixture.ok("eval", json!({ "code": "x", "session": "sub/a.ipynb" })).await;
+    assert!(seen.starts_with("'sub'"), "{seen}");
+    let apart = fixture.ok("eval", json!({ "code": "'x' in globals()" })).await;
+    assert!(apart.starts_with("False"), "{apart}");
+    let missing = fixture.error("eval", json!({ "code": "1", "session": "none.ipynb" })).await;
+    assert!(missing.contains("none.ipynb: no such file"), "{missing}");
+}
+
+#[tokio::test]
+async fn stale_cells_are_those_edited_since_they_ran_and_all_after_them() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", &notebook(&["a = 1", "b = a + 1", "print(b)"]));
+    let stale = json!({ "action": "run", "path": "a.ipynb", "cell": "stale" });
+    let ran = |reply: &cellwright_tools::Reply| {
+        let cells = reply.structured.as_ref().and_then(|data| data["cells"].as_array().cloned());
+        cells.unwrap_or_default().iter().map(|cell| cell["cell"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(ran(&fixture.call("notebook", stale.clone()).await), [0, 1, 2]);
+    let none = fixture.call("notebook", stale.clone()).await;
+    assert_eq!((ran(&none), none.is_error), (vec![], false), "{}", none.to_text());
+    // Others edit too, and leave the outputs where they are.
+    fixture.put("a.ipynb", &fixture.get("a.ipynb").replace("a + 1", "a + 2"));
+    assert_eq!(ran(&fixture.call("notebook", stale.clone()).await), [1, 2]);
+    fixture.ok("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": "0" })).await;
+    assert_eq!(ran(&fixture.call("notebook", stale.clone()).await), [1, 2]);
+    fixture.ok("kernel", json!({ "action": "restart", "session": "a.ipynb" })).await;
+    assert_eq!(ran(&fixture.call("notebook", stale).await), [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_failing_cell_ends_the_run_and_what_was_done_is_kept() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", &notebook(&["print('one')", "1 / 0", "print('three')"]));
+    let told = fixture.error("notebook", json!({ "action": "run", "path": "a.ipynb" })).await;
+    assert!(told.contains("[cell 1: error") && told.contains("ZeroDivisionError"), "{told}");
+    assert!(told.contains("[cell 2: not run"), "{told}");
+    let after = cells(&fixture, "a.ipynb");
+    assert_eq!(after[1]["outputs"][0]["ename"], "ZeroDivisionError");
+    assert_eq!((&after[0]["execution_count"], &after[2]["execution_count"]), (&json!(1), &Value::Null));
+    let on = json!({ "action": "run", "path": "a.ipynb", "allow_errors": true, "cell": "1-" });
+    let told = fixture.ok("notebook", on).await;
+    assert!(told.contains("three"), "{told}");
+}
+
+#[tokio::test]
+async fn n15_a_cell_named_by_its_place_is_not_run_when_the_file_has_changed() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", &notebook(&["print('a')", "print('b')"]));
+    fixture.ok("read", json!({ "path": "a.ipynb" })).await;
+    fixture.put("a.ipynb", &notebook(&["print('new')", "print('a')", "print('b')"]));
+    let refused = fixture.error("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": 1 })).await;
+    assert!(refused.contains("changed since it was read"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_run_that_takes_long_goes_on_in_the_background_and_is_still_recorded() {
+    let fixture = Fixture::changed(|settings| settings.background_after = Some(Duration::from_millis(200)));
+    fixture.put(
+        "a.ipynb",
+        &notebook(&["import time\nprint('begun', flush=True)\ntime.sleep(1)\nprint('done')"]),
+    );
+    let reply = fixture.call("notebook", json!({ "action": "run", "path": "a.ipynb" })).await;
+    let handle = reply.structured.as_ref().unwrap()["handle"].clone();
+    assert!(reply.to_text().contains("goes on in the background"), "{}", reply.to_text());
+    let waited = fixture.ok("kernel", json!({ "action": "wait", "handle": handle, "timeout": 60 })).await;
+    assert!(waited.contains("done"), "{waited}");
+    // The kernel is done before the file is: it is saved a moment later.
+    while printed(&fixture, "a.ipynb") != [("begun\ndone\n".to_owned(), json!(1))] {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn images_of_a_run_are_shown() {
+    let fixture = Fixture::new();
+    let code = "from IPython.display import Image, display\nimport base64\ndisplay(Image(data=base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='), format='png'))";
+    fixture.put("a.ipynb", &notebook(&[code]));
+    let reply = fixture.call("notebook", json!({ "action": "run", "path": "a.ipynb", "timeout": 120 })).await;
+    let images = reply.content.iter().filter(|content| matches!(content, Content::Image(_))).count();
+    assert_eq!(images, 1, "{}", reply.to_text());
+    assert!(cells(&fixture, "a.ipynb")[0]["outputs"][0]["data"]["image/png"].is_string());
+}
