@@ -1,0 +1,321 @@
+//! One running ACP agent.
+//!
+//! [`Agent::start`] starts its process and agrees with it on what both can do; [`Agent::call`] sends it any request of the
+//! protocol; [`Event`]s tell what it says and asks meanwhile. Files and terminals that it asks for are served here, after the
+//! owner of the events has allowed it. When the agent ends, so do its commands; nothing survives a dropped [`Agent`].
+
+mod event;
+mod files;
+mod log;
+mod served;
+mod terminals;
+mod wire;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    AgentCapabilities, AuthCapabilities, AuthMethod, BooleanConfigOptionCapabilities, CancelNotification,
+    ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities, ElicitationCapabilities,
+    ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities, Implementation,
+    InitializeRequest, InitializeResponse, Meta, NoticeCapabilities, PlanCapabilities,
+    SessionConfigOptionsCapabilities, SessionId,
+};
+use agent_client_protocol::{Agent as Agents, ErrorCode, JsonRpcRequest, Lines};
+use cellwright_process::{Child, Command, Exit, Graces, SpawnError, Stderr, Stdin, Stdout};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::debug;
+
+pub use self::event::{Elicitation, Event, Question, Unknown};
+pub use self::log::{Log, Mark};
+use self::served::Served;
+pub use self::terminals::News;
+use self::terminals::Terminals;
+
+/// Events that wait to be taken; beyond that the agent waits.
+const EVENTS: usize = 256;
+
+/// How an agent is stopped: asked by the end of its input, then signalled.
+const GRACES: Graces = Graces {
+    asked: Duration::from_millis(500),
+    interrupted: Duration::ZERO,
+    terminated: Duration::from_millis(500),
+};
+
+/// How long the process of an agent that closed its output may take to end by itself.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// How to start an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// A path, or a name to be found in the `PATH` of the environment.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// All it sees.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The folder it works in. Files inside it may be read without asking.
+    pub cwd: PathBuf,
+    /// Whether it is told that it can read and write files through us. One that does so untold is served all the same.
+    pub files: Files,
+}
+
+/// Whether an agent is offered our reading and writing of files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Files {
+    /// It uses its own ways. An agent that takes every error for its end can not create files otherwise.
+    #[default]
+    Own,
+    /// It is offered ours.
+    Offered,
+}
+
+/// Why an agent did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The folder is not there.
+    #[error("there is no folder `{}` for the agent to work in", .0.display())]
+    NoFolder(PathBuf),
+    /// Its program could not be run.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// It would not have us.
+    #[error("the agent did not answer `initialize` as it should")]
+    Initialize(#[source] CallError),
+}
+
+/// Why a request got no result.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CallError {
+    /// The user has to sign in first.
+    #[error("the agent wants you to sign in first")]
+    AuthRequired,
+    /// It does not know the request.
+    #[error("the agent does not support `{method}`")]
+    Unsupported {
+        /// The request.
+        method: String,
+    },
+    /// It said no.
+    #[error("the agent answered with an error: {message}")]
+    Refused {
+        /// Its error code.
+        code: i32,
+        /// What it said.
+        message: String,
+    },
+    /// It has gone.
+    #[error("the agent {exit}")]
+    Ended {
+        /// How.
+        exit: Exit,
+        /// The last of what it wrote to standard error.
+        stderr: String,
+    },
+}
+
+/// A running agent. Dropping it kills it and all that it started.
+pub struct Agent {
+    greeting: InitializeResponse,
+    connection: ConnectionTo<Agents>,
+    log: Log,
+    served: Arc<Served>,
+    stop: CancellationToken,
+    ended: watch::Receiver<Option<Exit>>,
+    keeper: AbortOnDropHandle<()>,
+    _serving: AbortOnDropHandle<()>,
+    _draining: AbortOnDropHandle<()>,
+}
+
+impl Agent {
+    /// Starts an agent and agrees with it on version 1 of the protocol. Take the events: while nobody does, the agent
+    /// waits. Giving up this future ends the agent.
+    pub async fn start(launch: &Launch) -> Result<(Self, mpsc::Receiver<Event>), StartError> {
+        if !launch.cwd.is_dir() {
+            return Err(StartError::NoFolder(launch.cwd.clone()));
+        }
+        let mut child =
+            Command::new(&launch.program, launch.environment.iter().map(|(name, value)| (name, value)))
+                .args(&launch.args)
+                .current_dir(&launch.cwd)
+                .stdin(Stdin::Piped)
+                .stdout(Stdout::Piped)
+                .stderr(Stderr::Piped)
+                .spawn()?;
+        let log = Log::default();
+        let (events, inbox) = mpsc::channel(EVENTS);
+        let transport = Lines::new(
+            wire::outgoing(child.stdin.take().expect("stdin was piped")),
+            wire::incoming(child.stdout.take().expect("stdout was piped"), events.clone(), log.clone()),
+        );
+        let draining = tokio::spawn(log.clone().drain(child.stderr.take().expect("stderr was piped")));
+        let served = Arc::new(Served {
+            events,
+            terminals: Terminals::default(),
+            environment: launch.environment.clone(),
+            cwd: launch.cwd.clone(),
+        });
+        let stop = CancellationToken::new();
+        let (connected, connection) = oneshot::channel();
+        let serving = tokio::spawn({
+            let (served, stop) = (Arc::clone(&served), stop.clone());
+            async move {
+                if let Err(error) = served::serve(served, transport, connected, stop).await {
+                    debug!(%error, "the connection to an agent ended");
+                }
+            }
+        });
+        let (exit, ended) = watch::channel(None);
+        let keeper = AbortOnDropHandle::new(tokio::spawn(keep(child, stop.clone(), exit)));
+        let mut agent = Self {
+            greeting: InitializeResponse::new(ProtocolVersion::V1),
+            connection: connection.await.expect("a connection begins by handing itself out"),
+            log,
+            served,
+            stop,
+            ended,
+            keeper,
+            _serving: AbortOnDropHandle::new(serving),
+            _draining: AbortOnDropHandle::new(draining),
+        };
+        agent.greeting = agent.call(introduction(launch.files)).await.map_err(StartError::Initialize)?;
+        Ok((agent, inbox))
+    }
+
+    /// What it said of itself.
+    pub fn info(&self) -> Option<&Implementation> {
+        self.greeting.agent_info.as_ref()
+    }
+
+    /// What it can do.
+    pub fn can(&self) -> &AgentCapabilities {
+        &self.greeting.agent_capabilities
+    }
+
+    /// How a user can sign in.
+    pub fn auth_methods(&self) -> &[AuthMethod] {
+        &self.greeting.auth_methods
+    }
+
+    /// What it wrote to standard error, and what else it wrote that is not of the protocol.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Waits until a command that it runs through us has written something or ended. Cancel-safe.
+    pub async fn terminal_changed(&self) {
+        self.served.terminals.changed().await;
+    }
+
+    /// What those commands have written since the last call.
+    pub fn terminal_news(&self) -> Vec<News> {
+        self.served.terminals.news()
+    }
+
+    /// Whether its process has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended.borrow().is_some()
+    }
+
+    /// Sends a request and waits for its result, however long that takes. Giving up this future tells the agent so.
+    pub async fn call<R: JsonRpcRequest>(&self, request: R) -> Result<R::Response, CallError> {
+        let method = request.method().to_owned();
+        let error = match self.connection.send_request(request).block_task().await {
+            Ok(response) => return Ok(response),
+            Err(error) => error,
+        };
+        if agent_client_protocol::is_incoming_transport_closed(&error)
+            || agent_client_protocol::is_connection_terminated(&error)
+        {
+            return Err(self.farewell().await);
+        }
+        Err(match error.code {
+            ErrorCode::AUTH_REQUIRED => CallError::AuthRequired,
+            ErrorCode::METHOD_NOT_FOUND => CallError::Unsupported { method },
+            code => {
+                let details = match &error.data {
+                    None | Some(Value::Null) => String::new(),
+                    Some(Value::String(text)) => format!(" ({text})"),
+                    Some(other) => format!(" ({other})"),
+                };
+                CallError::Refused { code: code.into(), message: format!("{}{details}", error.message) }
+            }
+        })
+    }
+
+    /// Asks it to end its turn. The turn goes on until its prompt is answered.
+    pub fn cancel(&self, session: &SessionId) {
+        drop(self.connection.send_notification(CancelNotification::new(session.clone()))); // it may have gone
+    }
+
+    /// Ends it politely, then firmly.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        drop(self.keeper.await); // ends by itself; all that can happen is that the runtime goes first
+    }
+
+    /// How it ended, once its output has.
+    async fn farewell(&self) -> CallError {
+        let mut ended = self.ended.clone();
+        if timeout(LEAVING, ended.wait_for(Option::is_some)).await.is_err() {
+            self.stop.cancel(); // it closed its output and stayed: nobody can talk to it any more
+        }
+        let exit = ended.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+        CallError::Ended { exit: exit.unwrap_or(Exit::Unknown), stderr: self.log.text() }
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("greeting", &self.greeting).finish_non_exhaustive()
+    }
+}
+
+/// Owns the process until it has ended.
+async fn keep(mut child: Child, stop: CancellationToken, ended: watch::Sender<Option<Exit>>) {
+    let exit = tokio::select! {
+        exit = child.wait() => exit,
+        () = stop.cancelled() => child.stop(GRACES).await,
+    };
+    ended.send_replace(Some(exit));
+}
+
+/// What we tell an agent of ourselves: all that we truly do for it.
+fn introduction(files: Files) -> InitializeRequest {
+    let offered = files == Files::Offered;
+    let session = ClientSessionCapabilities::new()
+        .compaction(CompactionCapabilities::new())
+        .config_options(
+            SessionConfigOptionsCapabilities::new().boolean(BooleanConfigOptionCapabilities::new()),
+        )
+        .notices(NoticeCapabilities::new());
+    let elicitation = ElicitationCapabilities::new()
+        .form(ElicitationFormCapabilities::new())
+        .url(ElicitationUrlCapabilities::new());
+    // Not of the protocol: with these some agents send the output of commands they run themselves, and
+    // tell how to sign in at a terminal.
+    let Value::Object(extensions) =
+        json!({"terminal_output": true, "terminal_output_delta": true, "terminal-auth": true})
+    else {
+        unreachable!("an object was written")
+    };
+    let capabilities = ClientCapabilities::new()
+        .fs(FileSystemCapabilities::new().read_text_file(offered).write_text_file(offered))
+        .terminal(true)
+        .session(session)
+        .plan(PlanCapabilities::new())
+        .auth(AuthCapabilities::new().terminal(true))
+        .elicitation(elicitation)
+        .meta(Meta::from_iter(extensions));
+    InitializeRequest::new(ProtocolVersion::V1).client_capabilities(capabilities).client_info(
+        Implementation::new("cellwright", env!("CARGO_PKG_VERSION")).title("Cellwright".to_owned()),
+    )
+}

@@ -1,0 +1,145 @@
+//! What an agent says between our requests and its answers to them.
+
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema::{
+    CreateElicitationRequest, CreateElicitationResponse, PermissionOptionId, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
+    SessionNotification,
+};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// What an agent says or asks, in the order it came.
+#[derive(Debug)]
+pub enum Event {
+    /// Something happened in a session.
+    Update(Box<SessionNotification>),
+    /// May it do this?
+    Permission(Box<Question>),
+    /// It wants to know something of the user.
+    Elicitation(Box<Elicitation>),
+    /// A notification that this version of the protocol does not know. Worth showing to those who debug, never fatal.
+    Unknown(Unknown),
+}
+
+/// A permission the agent waits for. One that is dropped was refused.
+#[derive(Debug)]
+pub struct Question {
+    /// What it asks for.
+    pub request: RequestPermissionRequest,
+    answer: Answer,
+}
+
+#[derive(Debug)]
+enum Answer {
+    /// The agent asked.
+    Agent(Option<Responder<RequestPermissionResponse>>),
+    /// The agent acted, through a file or a terminal of ours, and we ask. True when an option was chosen that allows it.
+    Ours(Option<oneshot::Sender<PermissionOptionId>>),
+}
+
+impl Question {
+    pub(super) fn of_agent(
+        request: RequestPermissionRequest,
+        responder: Responder<RequestPermissionResponse>,
+    ) -> Self {
+        Self { request, answer: Answer::Agent(Some(responder)) }
+    }
+
+    pub(super) fn of_ours(
+        request: RequestPermissionRequest,
+    ) -> (Self, oneshot::Receiver<PermissionOptionId>) {
+        let (chosen, answer) = oneshot::channel();
+        (Self { request, answer: Answer::Ours(Some(chosen)) }, answer)
+    }
+
+    /// Whether the agent did not ask but acted, and waits for our leave without knowing.
+    pub fn is_ours(&self) -> bool {
+        matches!(self.answer, Answer::Ours(_))
+    }
+
+    /// Answers with one of the request's options.
+    pub fn choose(mut self, option: PermissionOptionId) {
+        self.finish(Some(option));
+    }
+
+    /// Answers that the turn is being cancelled.
+    pub fn cancel(self) {
+        drop(self);
+    }
+
+    fn finish(&mut self, option: Option<PermissionOptionId>) {
+        match &mut self.answer {
+            Answer::Agent(responder) => {
+                let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |option| {
+                    RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option))
+                });
+                if let Some(responder) = responder.take() {
+                    drop(responder.respond(RequestPermissionResponse::new(outcome))); // the agent may have gone
+                }
+            }
+            Answer::Ours(sender) => {
+                if let Some((sender, option)) = sender.take().zip(option) {
+                    drop(sender.send(option)); // the agent may have gone
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.finish(None);
+    }
+}
+
+/// A question to the user. One that is dropped was cancelled.
+#[derive(Debug)]
+pub struct Elicitation {
+    /// What it asks.
+    pub request: CreateElicitationRequest,
+    responder: Option<Responder<CreateElicitationResponse>>,
+}
+
+impl Elicitation {
+    pub(super) fn new(
+        request: CreateElicitationRequest,
+        responder: Responder<CreateElicitationResponse>,
+    ) -> Self {
+        Self { request, responder: Some(responder) }
+    }
+
+    /// The session it belongs to, when it belongs to one.
+    pub fn session(&self) -> Option<&SessionId> {
+        use agent_client_protocol::v1::schema::ElicitationScope;
+        match self.request.scope() {
+            ElicitationScope::Session(scope) => Some(&scope.session_id),
+            _ => None, // belongs to a request of ours, or to something newer
+        }
+    }
+
+    /// Answers.
+    pub fn answer(mut self, response: CreateElicitationResponse) {
+        if let Some(responder) = self.responder.take() {
+            drop(responder.respond(response)); // the agent may have gone
+        }
+    }
+}
+
+impl Drop for Elicitation {
+    fn drop(&mut self) {
+        use agent_client_protocol::v1::schema::ElicitationAction;
+        if let Some(responder) = self.responder.take() {
+            drop(responder.respond(CreateElicitationResponse::new(ElicitationAction::Cancel)));
+        }
+    }
+}
+
+/// A message we have no type for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unknown {
+    /// The method, for example `session/update`.
+    pub method: String,
+    /// As it came.
+    pub params: Value,
+}

@@ -1,0 +1,167 @@
+//! Files that an agent reads and writes through us.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
+use agent_client_protocol::{Error, ErrorCode};
+use tempfile::NamedTempFile;
+
+/// The text that was asked for: all of it, or `limit` lines from `line` (counted from 1) on.
+pub(super) fn read(request: &ReadTextFileRequest) -> Result<String, Error> {
+    let path = absolute(&request.path)?;
+    let failed = |error| failure(path, &error);
+    let mut file = File::open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(refused(format!("`{}` is not a regular file", path.display())));
+    }
+    let mut text = String::new();
+    if request.line.is_none() && request.limit.is_none() {
+        file.read_to_string(&mut text).map_err(failed)?;
+        return Ok(text);
+    }
+    let mut lines = BufReader::new(file);
+    let mut skipped = Vec::new();
+    for _ in 1..request.line.unwrap_or(1) {
+        skipped.clear();
+        lines.read_until(b'\n', &mut skipped).map_err(failed)?;
+    }
+    for _ in 0..request.limit.unwrap_or(u32::MAX) {
+        if lines.read_line(&mut text).map_err(failed)? == 0 {
+            break;
+        }
+    }
+    Ok(text)
+}
+
+/// Replaces the file's text, or makes the file. Nobody sees half of it; a link stays a link, permissions stay.
+pub(super) fn write(request: &WriteTextFileRequest) -> Result<(), Error> {
+    let path = absolute(&request.path)?;
+    let failed = |error| failure(path, &error);
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned()); // it may not exist yet
+    let folder = target.parent().ok_or_else(|| refused(format!("`{}` is a folder", path.display())))?;
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let permissions = match target.metadata() {
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(refused(format!("`{}` is not a regular file", path.display())));
+        }
+        Ok(metadata) => Some(metadata.permissions()),
+        Err(_) => None,
+    };
+    let mut file = match &permissions {
+        Some(_) => NamedTempFile::new_in(folder),
+        None => new_file(folder),
+    }
+    .map_err(failed)?;
+    file.write_all(request.content.as_bytes()).map_err(failed)?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions).map_err(failed)?;
+    }
+    file.persist(&target).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// A file with the permissions that any new file of this user gets.
+fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt as _;
+    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o666)).tempfile_in(folder)
+}
+
+/// Whether a path, as far as it exists, lies inside a folder. Links are followed.
+pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
+    let Ok(folder) = folder.canonicalize() else { return false };
+    // The first ancestor that exists tells where a new file would be; `..` behind it would lead astray.
+    let mut rest = PathBuf::new();
+    for ancestor in path.ancestors() {
+        if let Ok(real) = ancestor.canonicalize() {
+            return real.join(rest).starts_with(&folder);
+        }
+        let Some(name) = ancestor.file_name() else { return false };
+        rest = Path::new(name).join(rest);
+    }
+    false
+}
+
+fn absolute(path: &Path) -> Result<&Path, Error> {
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(Error::invalid_params().data(serde_json::json!(format!("`{}` is not absolute", path.display()))))
+}
+
+fn failure(path: &Path, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Error::new(ErrorCode::RESOURCE_NOT_FOUND, format!("there is no `{}`", path.display()))
+        }
+        io::ErrorKind::InvalidData => refused(format!("`{}` is not UTF-8 text", path.display())),
+        _ => refused(format!("`{}`: {error}", path.display())),
+    }
+}
+
+pub(super) fn refused(message: String) -> Error {
+    Error::new(ErrorCode::INTERNAL_ERROR, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[track_caller]
+    fn read_window(path: &Path, line: Option<u32>, limit: Option<u32>) -> String {
+        read(&ReadTextFileRequest::new("s", path).line(line).limit(limit)).expect("it is there")
+    }
+
+    #[test]
+    fn whole_files_and_windows_are_read_as_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("big.txt");
+        let text = "line\r\n".repeat(200_000) + "last";
+        std::fs::write(&path, &text).expect("written");
+        assert_eq!(read_window(&path, None, None), text);
+        assert_eq!(read_window(&path, Some(200_000), Some(5)), "line\r\nlast");
+        assert_eq!(read_window(&path, None, Some(1)), "line\r\n");
+        assert_eq!(read_window(&path, Some(1_000_000), None), "");
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_told_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let code = |path: &Path| read(&ReadTextFileRequest::new("s", path)).expect_err("not readable").code;
+        assert_eq!(code(&folder.path().join("none")), ErrorCode::RESOURCE_NOT_FOUND);
+        assert_eq!(code(Path::new("relative")), ErrorCode::INVALID_PARAMS);
+        assert_eq!(code(folder.path()), ErrorCode::INTERNAL_ERROR);
+        std::fs::write(folder.path().join("binary"), [0xFF, 0xFE]).expect("written");
+        assert_eq!(code(&folder.path().join("binary")), ErrorCode::INTERNAL_ERROR);
+    }
+
+    #[test]
+    fn writing_keeps_links_and_permissions_and_makes_folders() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [real, link, new] = ["real", "link", "a/b/new"].map(|name| folder.path().join(name));
+        std::fs::write(&real, "old").expect("written");
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o751)).expect("set");
+        symlink(&real, &link).expect("linked");
+        for path in [&link, &new] {
+            write(&WriteTextFileRequest::new("s", path, "text")).expect("written");
+            assert_eq!(std::fs::read_to_string(path).expect("there"), "text");
+        }
+        assert!(link.is_symlink());
+        assert_eq!(real.metadata().expect("there").permissions().mode() & 0o777, 0o751);
+    }
+
+    #[test]
+    fn a_path_is_inside_by_where_it_leads_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let inside = folder.path().join("in");
+        std::fs::create_dir(&inside).expect("made");
+        symlink(folder.path(), inside.join("out")).expect("linked");
+        assert!(is_inside(&inside.join("new/file"), &inside));
+        assert!(!is_inside(&inside.join("out/file"), &inside));
+        assert!(!is_inside(&inside.join("../file"), &inside));
+        assert!(!is_inside(&inside.join("new/../../file"), &inside));
+    }
+}

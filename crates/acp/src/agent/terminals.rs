@@ -1,0 +1,305 @@
+//! Commands that an agent runs through us.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema::{
+    CreateTerminalRequest, TerminalExitStatus, TerminalId, TerminalOutputResponse,
+};
+use cellwright_process::{Child, Command, Exit, Graces, Signal};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// What is kept of a command's output when the agent sets no limit.
+const USUAL_LIMIT: usize = 16 << 20;
+
+/// What is kept for those who watch.
+const MOST_UNSEEN: usize = 256 * 1024;
+
+/// How long the rest of the output may take to arrive once the command has ended.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// How a command is stopped.
+const GRACES: Graces = Graces {
+    asked: Duration::ZERO,
+    interrupted: Duration::from_millis(500),
+    terminated: Duration::from_millis(500),
+};
+
+/// The commands of one agent. They end with it.
+#[derive(Debug, Default)]
+pub(super) struct Terminals {
+    known: Mutex<HashMap<TerminalId, Arc<Terminal>>>,
+    last: AtomicU64,
+    news: Arc<Notify>,
+}
+
+/// What a command has written since somebody looked, and how it ended when it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    /// Which.
+    pub terminal: TerminalId,
+    /// What it wrote. Of very much the last.
+    pub output: Vec<u8>,
+    /// Its end, told once.
+    pub exit: Option<Exit>,
+}
+
+/// A command, running or over.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    output: Arc<Mutex<Output>>,
+    ended: watch::Receiver<Option<Exit>>,
+    kill: CancellationToken,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Terminals {
+    /// Starts a command in a group of its own.
+    pub(super) fn create(
+        &self,
+        request: &CreateTerminalRequest,
+        environment: &[(OsString, OsString)],
+        cwd: &Path,
+    ) -> io::Result<TerminalId> {
+        let added = request.env.iter().map(|pair| (pair.name.clone().into(), pair.value.clone().into()));
+        let environment = environment.iter().cloned().chain(added);
+        // Agents send a whole command line as the command, too.
+        let command = if request.args.is_empty() && !Path::new(&request.command).exists() {
+            Command::new("/bin/sh", environment).args(["-c", &request.command])
+        } else {
+            Command::new(&request.command, environment).args(&request.args)
+        };
+        // One pipe for both streams keeps their order.
+        let (reader, writer) = io::pipe()?;
+        let child = command
+            .current_dir(request.cwd.as_deref().unwrap_or(cwd))
+            .descriptor(1, writer.try_clone()?.into())
+            .descriptor(2, writer.into())
+            .spawn()
+            .map_err(|error| error.source)?;
+        let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
+        let limit = request
+            .output_byte_limit
+            .map_or(USUAL_LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX).min(USUAL_LIMIT));
+        let output = Arc::new(Mutex::new(Output { limit, ..Output::default() }));
+        let (sender, ended) = watch::channel(None);
+        let kill = CancellationToken::new();
+        let news = Arc::clone(&self.news);
+        let task = tokio::spawn(run(child, reader, Arc::clone(&output), sender, kill.clone(), news));
+        let terminal = Terminal { output, ended, kill, _task: AbortOnDropHandle::new(task) };
+        let id = TerminalId::new(format!("terminal-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1));
+        self.known().insert(id.clone(), Arc::new(terminal));
+        Ok(id)
+    }
+
+    pub(super) fn get(&self, id: &TerminalId) -> Option<Arc<Terminal>> {
+        self.known().get(id).map(Arc::clone)
+    }
+
+    /// Forgets a command; one that still runs is killed.
+    pub(super) fn release(&self, id: &TerminalId) -> bool {
+        self.known().remove(id).is_some_and(|terminal| {
+            terminal.kill.cancel();
+            true
+        })
+    }
+
+    /// Waits until a command has written something or ended. Cancel-safe.
+    pub(super) async fn changed(&self) {
+        self.news.notified().await;
+    }
+
+    /// What is new of all commands.
+    pub(super) fn news(&self) -> Vec<News> {
+        let known = self.known();
+        let news = known.iter().filter_map(|(id, terminal)| {
+            let mut output = terminal.output.lock().unwrap_or_else(PoisonError::into_inner);
+            let (unseen, exit) = (std::mem::take(&mut output.unseen), output.exit.take());
+            (!unseen.is_empty() || exit.is_some()).then(|| News {
+                terminal: id.clone(),
+                output: unseen,
+                exit,
+            })
+        });
+        news.collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<TerminalId, Arc<Terminal>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Terminal {
+    /// What it has written, and how it ended if it did.
+    pub(super) fn output(&self) -> TerminalOutputResponse {
+        let ended = *self.ended.borrow();
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        TerminalOutputResponse::new(String::from_utf8_lossy(&output.bytes), output.truncated)
+            .exit_status(ended.map(status))
+    }
+
+    /// Waits for its end.
+    pub(super) async fn wait(&self) -> TerminalExitStatus {
+        let mut ended = self.ended.clone();
+        let exit = ended.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+        status(exit.unwrap_or(Exit::Unknown))
+    }
+
+    /// Stops it. Its output stays.
+    pub(super) async fn kill(&self) {
+        self.kill.cancel();
+        self.wait().await;
+    }
+}
+
+/// The last bytes of an output.
+#[derive(Debug, Default)]
+struct Output {
+    bytes: Vec<u8>,
+    limit: usize,
+    truncated: bool,
+    /// For [`Terminals::news`].
+    unseen: Vec<u8>,
+    exit: Option<Exit>,
+}
+
+impl Output {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.unseen.extend_from_slice(bytes);
+        if self.unseen.len() > MOST_UNSEEN {
+            self.unseen.drain(..MOST_UNSEEN / 2);
+        }
+        // Cut rarely, so that a long output is not moved for each of its pieces.
+        if self.bytes.len() > self.limit.saturating_mul(2) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        if let Some(surplus @ 1..) = self.bytes.len().checked_sub(self.limit) {
+            let boundary = self.bytes[surplus..].iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
+            self.bytes.drain(..surplus + boundary);
+            self.truncated = true;
+        }
+    }
+}
+
+async fn run(
+    mut child: Child,
+    mut reader: pipe::Receiver,
+    output: Arc<Mutex<Output>>,
+    ended: watch::Sender<Option<Exit>>,
+    kill: CancellationToken,
+    news: Arc<Notify>,
+) {
+    let keep = |bytes: &[u8]| {
+        output.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        news.notify_one();
+    };
+    let mut chunk = vec![0; 32 * 1024];
+    let mut open = true;
+    let exit = loop {
+        tokio::select! {
+            read = reader.read(&mut chunk), if open => match read {
+                Ok(read @ 1..) => keep(&chunk[..read]),
+                Ok(0) | Err(_) => open = false,
+            },
+            exit = child.wait() => break exit,
+            () = kill.cancelled() => break child.stop(GRACES).await,
+        }
+    };
+    while let Ok(Ok(read @ 1..)) = timeout(LINGER, reader.read(&mut chunk)).await {
+        keep(&chunk[..read]);
+    }
+    {
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.cut();
+        output.exit = Some(exit);
+    }
+    ended.send_replace(Some(exit));
+    news.notify_one();
+}
+
+fn status(exit: Exit) -> TerminalExitStatus {
+    match exit {
+        Exit::Code(code) => TerminalExitStatus::new().exit_code(u32::try_from(code).ok()),
+        Exit::Signal { number, .. } => {
+            let name = Signal::try_from(number).map_or_else(|_| number.to_string(), |name| name.to_string());
+            TerminalExitStatus::new().signal(name)
+        }
+        Exit::Unknown => TerminalExitStatus::new(),
+    }
+}
+
+/// The folder a command starts in.
+pub(super) fn folder(request: &CreateTerminalRequest, cwd: &Path) -> PathBuf {
+    request.cwd.clone().unwrap_or_else(|| cwd.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Vec<(OsString, OsString)> {
+        vec![("PATH".into(), "/usr/bin:/bin".into())]
+    }
+
+    async fn finished(request: CreateTerminalRequest) -> TerminalOutputResponse {
+        let terminals = Terminals::default();
+        let id = terminals.create(&request, &environment(), Path::new("/")).expect("it starts");
+        let terminal = terminals.get(&id).expect("it is known");
+        terminal.wait().await;
+        terminal.output()
+    }
+
+    #[tokio::test]
+    async fn both_streams_arrive_in_order_with_the_exit_code() {
+        let output =
+            finished(CreateTerminalRequest::new("s", "echo one; echo two >&2; echo three; exit 3")).await;
+        assert_eq!(output.output, "one\ntwo\nthree\n");
+        assert_eq!(output.exit_status, Some(TerminalExitStatus::new().exit_code(3)));
+        assert!(!output.truncated);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_long_output_is_kept() {
+        let request = CreateTerminalRequest::new("s", "/bin/sh")
+            .args(vec!["-c".into(), "i=0; while [ $i -lt 200 ]; do echo é$i; i=$((i+1)); done".into()])
+            .output_byte_limit(20);
+        let output = finished(request).await;
+        assert!(output.truncated);
+        assert!(output.output.len() <= 20 && output.output.ends_with("é199\n"), "{}", output.output);
+        assert!(!output.output.contains('\u{FFFD}'));
+    }
+
+    #[tokio::test]
+    async fn killing_ends_the_children_of_a_command_too() {
+        let terminals = Terminals::default();
+        let request = CreateTerminalRequest::new("s", "sleep 600 & echo started; sleep 600");
+        let id = terminals.create(&request, &environment(), Path::new("/")).expect("it starts");
+        let terminal = terminals.get(&id).expect("it is known");
+        terminal.kill().await;
+        assert!(terminal.output().exit_status.is_some());
+        assert!(terminals.release(&id) && !terminals.release(&id));
+    }
+
+    #[tokio::test]
+    async fn a_missing_program_is_an_error() {
+        let terminals = Terminals::default();
+        let request = CreateTerminalRequest::new("s", "/no/such/program").args(vec!["x".into()]);
+        let error = terminals.create(&request, &environment(), Path::new("/")).expect_err("no such program");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,84 @@
+//! The kernel: Jupyter's messages in, conversations with agents out.
+//!
+//! Every request gets its reply, whatever fails inside. Cells run one after another in their shell, each subshell beside the
+//! others; everything else is answered at once, also while cells run.
+
+mod asking;
+mod cell;
+mod comms;
+mod conversation;
+mod desk;
+mod failure;
+mod history;
+mod introspect;
+mod lane;
+mod magics;
+mod prompt;
+mod sessions;
+mod shared;
+mod stdin;
+mod turn;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_jupyter::{BindError, ConnectionInfo, Server, Session};
+use tokio_util::sync::CancellationToken;
+
+use self::desk::Desk;
+use crate::agent::{Files, Launch};
+use crate::permission::Policy;
+use crate::view::Style;
+
+/// What a kernel is told when it starts.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Where agents work.
+    pub workspace: PathBuf,
+    /// Agents by name.
+    pub agents: Vec<(String, Launch)>,
+    /// What agents see that are named in a cell.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The agent that is talked to first.
+    pub agent: Option<String>,
+    /// What to say when there is none.
+    pub guidance: String,
+    /// Who may do what.
+    pub policy: Policy,
+    /// How answers are shown; by what the client can do when not set.
+    pub style: Option<Style>,
+    /// How long an agent may take to end a turn it was asked to end, before it is ended itself.
+    pub grace: Duration,
+    /// Updates that this version does not know are shown.
+    pub debug: bool,
+}
+
+impl Setup {
+    /// How an agent is started that nothing is known of but its command.
+    fn blank_launch(&self) -> Launch {
+        Launch {
+            program: OsString::new(),
+            args: Vec::new(),
+            environment: self.environment.clone(),
+            cwd: self.workspace.clone(),
+            files: Files::default(),
+        }
+    }
+}
+
+/// Why a kernel did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It could not listen.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+}
+
+/// Is a kernel until it is told to shut down, or until `end`. Then nothing it started is left.
+pub async fn run(connection: &ConnectionInfo, setup: Setup, end: CancellationToken) -> Result<(), RunError> {
+    let server = Server::bind(connection, Session::new("cellwright")).await?;
+    Desk::new(server, Arc::new(setup)).run(end).await;
+    Ok(())
+}

@@ -1,0 +1,355 @@
+//! Questions of an agent to its user: permissions and forms.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use agent_client_protocol::v1::schema::{
+    CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
+    ElicitationFormMode, ElicitationMode, ElicitationPropertySchema, MultiSelectItems, NoticeSeverity,
+    PermissionOption, PermissionOptionKind, ToolCall, ToolKind,
+};
+
+use super::shared::{Shared, lock};
+use super::turn::{Cell, Place, Turn};
+use crate::agent::{Elicitation, Question};
+use crate::permission::{self, Decider, Decision, Verdict};
+use crate::view::Style;
+
+/// A question that waits for its user.
+pub(super) type Waiting<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
+
+/// A question with its answer.
+pub(super) enum Answered {
+    Permission { question: Box<Question>, call: Box<ToolCall>, decision: Decision },
+    Elicitation { question: Box<Elicitation>, response: CreateElicitationResponse },
+}
+
+/// What was allowed in a turn. An agent that asked first does not make its user answer again when it then acts through us.
+#[derive(Debug, Default)]
+pub(super) struct Granted(Vec<(ToolKind, Vec<PathBuf>)>);
+
+impl Granted {
+    fn covers(&self, call: &ToolCall) -> bool {
+        let asked = paths(call);
+        self.0.iter().any(|(kind, paths)| {
+            *kind == call.kind
+                && (asked.iter().all(|path| paths.contains(path)) || (paths.is_empty() && asked.is_empty()))
+        })
+    }
+}
+
+fn paths(call: &ToolCall) -> Vec<PathBuf> {
+    call.locations.iter().map(|location| location.path.clone()).collect()
+}
+
+/// Decides on a permission from what is known, or asks the user.
+pub(super) fn permission<'a>(
+    shared: &'a Shared,
+    turn: &mut Turn,
+    granted: &mut Granted,
+    workspace: &Path,
+    question: Box<Question>,
+) -> Option<Waiting<'a>> {
+    let options = question.request.options.clone();
+    let update = question.request.tool_call.clone();
+    let id = update.tool_call_id.clone();
+    if question.is_ours() {
+        // The agent shows what it does by tool calls of its own: a card for our side of it only when there is something to
+        // decide.
+        let call = described(&question);
+        let verdict = lock(&shared.policy).judge(&call, &options, workspace);
+        let decision = match verdict {
+            Verdict::Decided(decision) if decision.allowed() => Some(decision),
+            Verdict::Ask if granted.covers(&call) => Some(Decision::allow(&options, Decider::User)),
+            Verdict::Decided(_) | Verdict::Ask => None,
+        };
+        if let Some(decision) = decision {
+            lock(&shared.policy).record(&call, &decision);
+            if let Some(option) = decision.option {
+                question.choose(option.option_id);
+            }
+            return None;
+        }
+    }
+    turn.view.permission_asked(update, Instant::now());
+    let call = Box::new(turn.view.tool_call(&id).cloned().unwrap_or_else(|| described(&question)));
+    let decision = match lock(&shared.policy).judge(&call, &options, workspace) {
+        Verdict::Decided(decision) => decision,
+        Verdict::Ask => match means(shared, turn) {
+            Means::Buttons => return Some(by_buttons(shared, turn, question, call)),
+            Means::Stdin => return Some(by_stdin(shared, turn, question, call)),
+            Means::Nobody => Decision::refuse(&options, Decider::NobodyToAsk),
+        },
+    };
+    settle(shared, turn, granted, Answered::Permission { question, call, decision });
+    None
+}
+
+/// Answers the agent, and tells the user.
+pub(super) fn settle(shared: &Shared, turn: &mut Turn, granted: &mut Granted, answered: Answered) {
+    match answered {
+        Answered::Permission { question, call, decision } => {
+            lock(&shared.policy).record(&call, &decision);
+            turn.view.permission_decided(&call.tool_call_id, &decision, Instant::now());
+            if decision.allowed() {
+                granted.0.push((call.kind, paths(&call)));
+            }
+            match decision.option {
+                Some(option) => question.choose(option.option_id),
+                None => question.cancel(),
+            }
+        }
+        Answered::Elicitation { question, response } => question.answer(response),
+    }
+}
+
+/// How a user can be asked.
+enum Means {
+    Buttons,
+    Stdin,
+    Nobody,
+}
+
+// Buttons or stdin, never both: a question on stdin that is answered elsewhere stays open in some clients, and they run
+// nothing else until it is answered.
+fn means(shared: &Shared, turn: &Turn) -> Means {
+    if turn.style == Style::Rich && shared.comms.can_show_widgets() {
+        Means::Buttons
+    } else if turn.cell.allow_stdin && turn.place == Place::Foreground {
+        Means::Stdin
+    } else {
+        Means::Nobody
+    }
+}
+
+fn by_buttons<'a>(
+    shared: &'a Shared,
+    turn: &mut Turn,
+    question: Box<Question>,
+    call: Box<ToolCall>,
+) -> Waiting<'a> {
+    let labels: Vec<(String, &str)> = question.request.options.iter().map(label).collect();
+    let mut buttons = shared.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
+    turn.view.buttons(&call.tool_call_id, buttons.model());
+    Box::pin(async move {
+        let option = question.request.options.get(buttons.clicked().await).cloned();
+        let decision = Decision { option, by: Decider::User };
+        Answered::Permission { question, call, decision }
+    })
+}
+
+fn label(option: &PermissionOption) -> (String, &'static str) {
+    let style = match option.kind {
+        PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways => "success",
+        PermissionOptionKind::RejectOnce | PermissionOptionKind::RejectAlways => "danger",
+        _ => "",
+    };
+    (option.name.clone(), style)
+}
+
+fn by_stdin<'a>(
+    shared: &'a Shared,
+    turn: &Turn,
+    question: Box<Question>,
+    call: Box<ToolCall>,
+) -> Waiting<'a> {
+    let asking = Arc::clone(&turn.cell);
+    Box::pin(async move {
+        let options = question.request.options.clone();
+        let text = permission::question(&call, &options);
+        let decision = loop {
+            let Some(typed) = shared.stdin.ask(asking.sender(), asking.request(), text.clone()).await else {
+                break Decision::refuse(&options, Decider::NobodyToAsk);
+            };
+            let chosen = permission::answer(&options, &typed).and_then(|id| Decision::chosen(&options, &id));
+            if let Some(decision) = chosen {
+                break decision;
+            }
+        };
+        Answered::Permission { question, call, decision }
+    })
+}
+
+/// A call as its question describes it.
+fn described(question: &Question) -> ToolCall {
+    let update = question.request.tool_call.clone();
+    let title = update.fields.title.clone().unwrap_or_default();
+    let mut call = ToolCall::new(update.tool_call_id.clone(), title);
+    call.update(update.fields);
+    call
+}
+
+/// Asks what an agent wants to know. Without anybody to ask, says so in the cell.
+pub(super) fn elicitation<'a>(
+    shared: &'a Shared,
+    turn: &mut Turn,
+    question: Box<Elicitation>,
+) -> Option<Waiting<'a>> {
+    let message = question.request.message.clone();
+    let can_ask = turn.cell.allow_stdin && turn.place == Place::Foreground;
+    let link = match &question.request.mode {
+        ElicitationMode::Url(url) => Some(url.url.clone()),
+        _ => None,
+    };
+    turn.view.notice(&NoticeSeverity::Info, &message, link.as_deref());
+    if !can_ask {
+        turn.view.notice(
+            &NoticeSeverity::Warning,
+            "this client takes no input, so the agent was told that nobody answers",
+            None,
+        );
+        return None; // dropped is cancelled
+    }
+    let cell = Arc::clone(&turn.cell);
+    Some(Box::pin(async move {
+        let action = match &question.request.mode {
+            ElicitationMode::Form(form) => fill(shared, &cell, form).await,
+            ElicitationMode::Url(_) => {
+                let done = ask(shared, &cell, "Open the link. Done? [y/n]: ".to_owned()).await;
+                match done.as_deref().map(str::trim) {
+                    Some("y" | "yes") => ElicitationAction::Accept(ElicitationAcceptAction::new()),
+                    Some(_) => ElicitationAction::Decline,
+                    None => ElicitationAction::Cancel,
+                }
+            }
+            _ => ElicitationAction::Decline,
+        };
+        Answered::Elicitation { question, response: CreateElicitationResponse::new(action) }
+    }))
+}
+
+async fn ask(shared: &Shared, cell: &Cell, prompt: String) -> Option<String> {
+    shared.stdin.ask(cell.sender(), cell.request(), prompt).await
+}
+
+/// One question for each field. An empty answer leaves out a field that may be left out, or takes its default.
+async fn fill(shared: &Shared, cell: &Cell, form: &ElicitationFormMode) -> ElicitationAction {
+    let required = form.requested_schema.required.clone().unwrap_or_default();
+    let mut content = BTreeMap::new();
+    for (name, property) in &form.requested_schema.properties {
+        let field = Field::of(name, property);
+        loop {
+            let Some(typed) = ask(shared, cell, field.prompt(required.contains(name))).await else {
+                return ElicitationAction::Cancel;
+            };
+            let value =
+                if typed.trim().is_empty() { field.default.clone() } else { field.parse(typed.trim()) };
+            match value {
+                Some(value) => {
+                    content.insert(name.clone(), value);
+                }
+                None if typed.trim().is_empty() && !required.contains(name) => {}
+                None => continue,
+            }
+            break;
+        }
+    }
+    ElicitationAction::Accept(ElicitationAcceptAction::new().content(content))
+}
+
+/// A field of a form, as a question.
+struct Field {
+    title: String,
+    kind: Kind,
+    /// What can be chosen: value and title.
+    choices: Vec<(String, String)>,
+    default: Option<ElicitationContentValue>,
+}
+
+enum Kind {
+    Text,
+    Integer,
+    Number,
+    YesNo,
+    Several,
+}
+
+impl Field {
+    fn of(name: &str, property: &ElicitationPropertySchema) -> Self {
+        use ElicitationContentValue as Content;
+        use ElicitationPropertySchema as Schema;
+        let field = |title: &Option<String>, description: &Option<String>, kind, choices, default| {
+            let title = title.clone().unwrap_or_else(|| name.to_owned());
+            let title = description.iter().fold(title, |title, text| format!("{title} ({text})"));
+            Self { title, kind, choices, default }
+        };
+        match property {
+            Schema::String(text) => {
+                let plain = text.enum_values.iter().flatten().map(|value| (value.clone(), value.clone()));
+                let titled = text.one_of.iter().flatten().map(|one| (one.value.clone(), one.title.clone()));
+                let default = text.default.clone().map(Content::String);
+                field(&text.title, &text.description, Kind::Text, plain.chain(titled).collect(), default)
+            }
+            Schema::Number(number) => {
+                let default = number.default.map(Content::Number);
+                field(&number.title, &number.description, Kind::Number, Vec::new(), default)
+            }
+            Schema::Integer(number) => {
+                let default = number.default.map(Content::Integer);
+                field(&number.title, &number.description, Kind::Integer, Vec::new(), default)
+            }
+            Schema::Boolean(flag) => {
+                let default = flag.default.map(Content::Boolean);
+                field(&flag.title, &flag.description, Kind::YesNo, Vec::new(), default)
+            }
+            Schema::Array(several) => {
+                let choices = match &several.items {
+                    MultiSelectItems::String(items) => {
+                        items.values.iter().map(|value| (value.clone(), value.clone())).collect()
+                    }
+                    MultiSelectItems::Titled(items) => {
+                        items.options.iter().map(|one| (one.value.clone(), one.title.clone())).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                let default = several.default.clone().map(Content::StringArray);
+                field(&several.title, &several.description, Kind::Several, choices, default)
+            }
+            _ => field(&None, &None, Kind::Text, Vec::new(), None),
+        }
+    }
+
+    fn prompt(&self, required: bool) -> String {
+        let choices = self.choices.iter().enumerate();
+        let choices: Vec<String> =
+            choices.map(|(at, (_, title))| format!("\n  {}) {title}", at + 1)).collect();
+        let hint = match self.kind {
+            Kind::YesNo => " [y/n]",
+            Kind::Several => " [several, separated by commas]",
+            Kind::Text | Kind::Integer | Kind::Number => "",
+        };
+        let optional = if required || self.default.is_some() { "" } else { " [may be empty]" };
+        format!("{}{}{hint}{optional}: ", self.title, choices.concat())
+    }
+
+    fn parse(&self, typed: &str) -> Option<ElicitationContentValue> {
+        use ElicitationContentValue as Content;
+        match self.kind {
+            Kind::Text if self.choices.is_empty() => Some(Content::String(typed.to_owned())),
+            Kind::Text => self.choice(typed).map(Content::String),
+            Kind::Integer => typed.parse().ok().map(Content::Integer),
+            Kind::Number => typed.parse().ok().map(Content::Number),
+            Kind::YesNo => match typed.to_lowercase().as_str() {
+                "y" | "yes" | "true" => Some(Content::Boolean(true)),
+                "n" | "no" | "false" => Some(Content::Boolean(false)),
+                _ => None,
+            },
+            Kind::Several => {
+                let chosen: Option<Vec<String>> =
+                    typed.split(',').map(|one| self.choice(one.trim())).collect();
+                chosen.map(Content::StringArray)
+            }
+        }
+    }
+
+    /// By number, value or title.
+    fn choice(&self, typed: &str) -> Option<String> {
+        let numbered =
+            typed.parse::<usize>().ok().and_then(|number| self.choices.get(number.checked_sub(1)?));
+        let named = || self.choices.iter().find(|(value, title)| value == typed || title == typed);
+        numbered.or_else(named).map(|(value, _)| value.clone())
+    }
+}

@@ -1,0 +1,185 @@
+//! Running one cell: its magics in their order, then its prompt.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cellwright_jupyter::Request;
+use cellwright_jupyter::content::{ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ReplyStatus};
+use serde_json::Value;
+
+use super::Setup;
+use super::conversation::ended;
+use super::failure::Failure;
+use super::prompt::Prompt;
+use super::sessions::Sessions;
+use super::shared::{Shared, lock};
+use super::turn::{Cell, Place, Stop, Turn};
+use crate::magic::{self, Reference, references};
+use crate::view::Style;
+
+/// What cells run in.
+pub(super) struct Kernel {
+    pub(super) setup: Arc<Setup>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) sessions: Sessions,
+    /// Set by the user, or by the settings.
+    pub(super) style: Mutex<Option<Style>>,
+    count: AtomicU32,
+}
+
+/// How a cell ended, for those behind it.
+pub(super) enum Ended {
+    Well,
+    /// It failed, and its client does not want what follows to run.
+    AbortRest,
+}
+
+impl Kernel {
+    pub(super) fn new(setup: Arc<Setup>, shared: Arc<Shared>) -> Self {
+        let sessions = Sessions::new(Arc::clone(&shared), Arc::clone(&setup));
+        let style = Mutex::new(setup.style);
+        Self { setup, shared, sessions, style, count: AtomicU32::new(0) }
+    }
+
+    /// The number of a cell. One that leaves no trace has that of the cell before.
+    fn number(&self, execute: &ExecuteRequest) -> u32 {
+        if execute.silent || !execute.store_history {
+            return self.count.load(Ordering::Relaxed);
+        }
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        lock(&self.shared.history).add(count, &execute.code);
+        count
+    }
+}
+
+/// Runs a cell to its reply.
+pub(super) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
+    let execute = match request.message().parse::<ExecuteRequest>() {
+        Ok(execute) => execute,
+        Err(error) => {
+            tracing::warn!(%error, "a cell could not be read");
+            return Ended::Well; // dropped, so answered with an error
+        }
+    };
+    request.begin();
+    let count = kernel.number(&execute);
+    if !execute.silent {
+        let input = ExecuteInput {
+            code: execute.code.clone(),
+            execution_count: count.into(),
+            ..ExecuteInput::default()
+        };
+        request.sender().publish(request.output(&input));
+    }
+    let client = style_of(&request, &execute);
+    let cell = Arc::new(Cell::new(
+        request.sender().clone(),
+        request.message().clone(),
+        execute.allow_stdin,
+        execute.silent,
+    ));
+    let work = Work { kernel, cell: Arc::clone(&cell), client, stop: Stop::default(), count };
+    let registered = kernel.shared.begin(Place::Foreground, &work.stop);
+    let result = work.all(&execute.code).await;
+    drop(registered);
+    let reply = ExecuteReply { execution_count: Some(count.into()), ..ExecuteReply::default() };
+    match result {
+        Ok(payload) => {
+            request.reply(&ExecuteReply { payload, ..reply });
+            Ended::Well
+        }
+        Err(failure) => {
+            cell.publish(&failure.output(), &work.stop).await;
+            let exception = Some(failure.exception());
+            request.reply(&ExecuteReply { status: ReplyStatus::Error, exception, ..reply });
+            if execute.stop_on_error { Ended::AbortRest } else { Ended::Well }
+        }
+    }
+}
+
+/// What the client can show. Notebooks say which cell they run, and clients without a user, such as nbclient, take no input;
+/// both follow displays. What is left are consoles.
+fn style_of(request: &Request, execute: &ExecuteRequest) -> Style {
+    let metadata: serde_json::Map<String, Value> = request.message().metadata.parse().unwrap_or_default();
+    if metadata.contains_key("cellId") || metadata.contains_key("deletedCells") || !execute.allow_stdin {
+        Style::Rich
+    } else {
+        Style::Stream
+    }
+}
+
+/// A cell at work.
+pub(super) struct Work<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) cell: Arc<Cell>,
+    /// What the client can show.
+    client: Style,
+    pub(super) stop: Stop,
+    count: u32,
+}
+
+impl Work<'_> {
+    async fn all(&self, code: &str) -> Result<Vec<Value>, Failure> {
+        let asked = magic::parse(code).map_err(|error| Failure::new("MagicError", error.to_string()))?;
+        let mut payload = Vec::new();
+        let magics = asked.magics.len();
+        for (at, magic) in asked.magics.into_iter().enumerate() {
+            let last = at + 1 == magics && asked.prompt.is_empty();
+            payload.extend(self.magic(magic, last).await?);
+        }
+        if !asked.prompt.is_empty() {
+            let place = if asked.target.background { Place::Background } else { Place::Foreground };
+            self.prompt(asked.target.session.as_deref(), place, &asked.prompt).await?;
+        }
+        Ok(payload)
+    }
+
+    pub(super) fn turn(&self, place: Place) -> Turn {
+        let stop = match place {
+            Place::Foreground => self.stop.clone(),
+            Place::Background => Stop::default(),
+        };
+        let style = lock(&self.kernel.style).unwrap_or(self.client);
+        Turn::new(Arc::clone(&self.cell), stop, style, place)
+    }
+
+    /// Talks to the agent of a session, or of the current one.
+    async fn prompt(&self, session: Option<&str>, place: Place, text: &str) -> Result<(), Failure> {
+        let handle = match session {
+            Some(name) => self.kernel.sessions.get(name)?,
+            None => self.kernel.sessions.current().1,
+        };
+        let result = handle.prompt(self.turn(place), self.mentioning(text)).await;
+        match place {
+            Place::Foreground => result.await.unwrap_or_else(|_| Err(ended())),
+            Place::Background => {
+                self.result("the turn goes on in the background; its output follows here".to_owned(), false)
+                    .await;
+                Ok(())
+            }
+        }
+    }
+
+    fn mentioning(&self, text: &str) -> Prompt {
+        let history = lock(&self.kernel.shared.history);
+        let cells = references(text).into_iter().filter_map(|reference| match reference {
+            Reference::Cell { count, .. } if count != self.count => {
+                Some((count, history.source(count)?.to_owned()))
+            }
+            Reference::Cell { .. } | Reference::File { .. } => None,
+        });
+        Prompt { text: text.to_owned(), cells: cells.collect() }
+    }
+
+    /// Shows a value: the cell's own when it is its last.
+    pub(super) async fn result(&self, text: String, last: bool) {
+        let data = serde_json::Map::from_iter([("text/plain".to_owned(), Value::from(text))]);
+        if last {
+            let result =
+                ExecuteResult { execution_count: Some(self.count.into()), data, ..ExecuteResult::default() };
+            self.cell.publish(&result, &self.stop).await;
+        } else {
+            self.cell.display(data, &self.stop).await;
+        }
+    }
+}

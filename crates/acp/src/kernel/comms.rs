@@ -1,0 +1,174 @@
+//! Comms with the client, as far as buttons need them.
+//!
+//! A button is a widget model, as ipywidgets would send it, without ipywidgets: clients that can show widgets have the
+//! views. <https://github.com/jupyter-widgets/ipywidgets/blob/main/packages/schema/messages.md>
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cellwright_jupyter::content::{CommClose, CommInfoReply, CommMsg, CommOpen};
+use cellwright_jupyter::{Header, Message, ServerSender};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+/// What clients that can show widgets open, and what widgets are.
+const CONTROL: &str = "jupyter.widget.control";
+const WIDGET: &str = "jupyter.widget";
+
+/// Comms that are open, on both sides.
+#[derive(Debug, Default)]
+pub(super) struct Comms(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Target by id.
+    open: HashMap<String, String>,
+    /// Who waits for clicks on a button.
+    buttons: HashMap<String, (usize, mpsc::Sender<usize>)>,
+    /// The client has shown that it can show widgets.
+    widgets: bool,
+}
+
+/// A row of buttons on the screen. Gone when dropped.
+pub(super) struct Buttons<'a> {
+    comms: &'a Comms,
+    sender: ServerSender,
+    parent: Header,
+    models: Vec<String>,
+    clicks: mpsc::Receiver<usize>,
+}
+
+impl Comms {
+    /// Whether buttons would be seen.
+    pub(super) fn can_show_widgets(&self) -> bool {
+        self.state().widgets
+    }
+
+    /// The client opened a comm. One that nobody here speaks is closed again, as the protocol wants it.
+    pub(super) fn opened(&self, message: &Message, sender: &ServerSender) {
+        let Ok(open) = message.parse::<CommOpen>() else { return };
+        let mut state = self.state();
+        if open.target_name == CONTROL {
+            state.widgets = true;
+            state.open.insert(open.comm_id, open.target_name);
+            return;
+        }
+        drop(state);
+        let close = CommClose { comm_id: open.comm_id, ..CommClose::default() };
+        sender.publish(sender.session().message(&close).with_parent(&message.header));
+    }
+
+    /// A message on a comm: a click, or a question which widgets there are.
+    pub(super) fn received(&self, message: &Message, sender: &ServerSender) {
+        let Ok(received) = message.parse::<CommMsg>() else { return };
+        let state = self.state();
+        if state.open.get(&received.comm_id).is_some_and(|target| target == CONTROL) {
+            // Buttons do not outlive their question, so there is nothing to restore.
+            let data = json!({"method": "update_states", "states": {}, "buffer_paths": []});
+            let reply = CommMsg { comm_id: received.comm_id, data: object(data), ..CommMsg::default() };
+            drop(state);
+            sender.publish(sender.session().message(&reply).with_parent(&message.header));
+            return;
+        }
+        let clicked = received.data.get("method").is_some_and(|method| method == "custom")
+            && received.data.get("content").and_then(|content| content.get("event")) == Some(&json!("click"));
+        if let Some((number, clicks)) = state.buttons.get(&received.comm_id).filter(|_| clicked) {
+            clicks.try_send(*number).ok(); // the first click counts
+        }
+    }
+
+    /// The client closed a comm.
+    pub(super) fn closed(&self, message: &Message) {
+        let Ok(close) = message.parse::<CommClose>() else { return };
+        let mut state = self.state();
+        state.open.remove(&close.comm_id);
+        state.buttons.remove(&close.comm_id);
+    }
+
+    /// Which comms are open.
+    pub(super) fn info(&self, target: Option<&str>) -> CommInfoReply {
+        let state = self.state();
+        let of_target = state.open.iter().filter(|(_, name)| target.is_none_or(|target| target == *name));
+        let comms = of_target.map(|(id, name)| (id.clone(), json!({"target_name": name}))).collect();
+        CommInfoReply { comms, ..CommInfoReply::default() }
+    }
+
+    /// Makes a row of buttons for a cell, each with a label and a style. [`Buttons::model`] is what to show.
+    pub(super) fn buttons(
+        &self,
+        labels: &[(String, &str)],
+        sender: ServerSender,
+        parent: &Header,
+    ) -> Buttons<'_> {
+        let (clicked, clicks) = mpsc::channel(1);
+        let mut buttons = Buttons { comms: self, sender, parent: parent.clone(), models: Vec::new(), clicks };
+        for (number, (label, style)) in labels.iter().enumerate() {
+            let model = buttons.open(&json!({
+                "_model_name": "ButtonModel",
+                "_view_name": "ButtonView",
+                "description": label,
+                "button_style": style,
+            }));
+            self.state().buttons.insert(model, (number, clicked.clone()));
+        }
+        let children: Vec<String> = buttons.models.iter().map(|model| format!("IPY_MODEL_{model}")).collect();
+        buttons.open(&json!({"_model_name": "HBoxModel", "_view_name": "HBoxView", "children": children}));
+        buttons
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Buttons<'_> {
+    /// The widget's model.
+    pub(super) fn model(&self) -> &str {
+        self.models.last().expect("the row itself")
+    }
+
+    /// The number of the button that is clicked. Cancel-safe.
+    pub(super) async fn clicked(&mut self) -> usize {
+        self.clicks.recv().await.expect("the buttons hold the other end")
+    }
+
+    fn open(&mut self, state: &Value) -> String {
+        let model = Uuid::new_v4().simple().to_string();
+        let mut state = object(state.clone());
+        for name in ["_model_module", "_view_module"] {
+            state.insert(name.to_owned(), json!("@jupyter-widgets/controls"));
+            state.insert(format!("{name}_version"), json!("2.0.0"));
+        }
+        let open = CommOpen {
+            comm_id: model.clone(),
+            target_name: WIDGET.to_owned(),
+            data: object(json!({"state": state, "buffer_paths": []})),
+            ..CommOpen::default()
+        };
+        let message = self.sender.session().message(&open).with_parent(&self.parent);
+        self.sender.publish(message.with_metadata(&json!({"version": "2.1.0"})));
+        self.comms.state().open.insert(model.clone(), WIDGET.to_owned());
+        self.models.push(model.clone());
+        model
+    }
+}
+
+impl Drop for Buttons<'_> {
+    fn drop(&mut self) {
+        let mut state = self.comms.state();
+        for model in &self.models {
+            state.open.remove(model);
+            state.buttons.remove(model);
+            let close = CommClose { comm_id: model.clone(), ..CommClose::default() };
+            self.sender.publish(self.sender.session().message(&close).with_parent(&self.parent));
+        }
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("only objects are made here"),
+    }
+}

@@ -1,0 +1,267 @@
+//! A conversation with an agent: a task that owns the agent's process and its session.
+//!
+//! Orders are taken one at a time; between them the agent is listened to, so that it never waits for us. What it says after
+//! the end of a turn goes to the cell of that turn, and to no other.
+
+mod facts;
+mod open;
+mod talk;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use agent_client_protocol::v1::schema::{McpServer, NoticeSeverity, SessionId};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+pub(super) use self::facts::Facts;
+use super::failure::Failure;
+use super::prompt::Prompt;
+use super::shared::{Shared, lock};
+use super::turn::{Place, Turn};
+use crate::agent::{Agent, Event, Launch, Question};
+use crate::permission::{Decider, Decision, Verdict};
+
+/// Orders that wait; beyond that the one who orders waits.
+const ORDERS: usize = 64;
+
+/// An agent that can be talked to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// What users call it.
+    pub(super) name: String,
+    pub(super) launch: Launch,
+}
+
+/// A conversation. Dropping it ends its agent.
+pub(super) struct Handle {
+    orders: mpsc::Sender<Order>,
+    facts: Arc<Mutex<Facts>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// What can be asked of a conversation besides talking.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Deed {
+    /// Starts the agent and opens its session, as the first prompt would.
+    Ready,
+    /// Starts the agent again. The conversation goes on if the agent can.
+    Restart,
+    /// Forgets the conversation and begins another.
+    Renew,
+    /// The agent's own sessions.
+    List,
+    /// Goes on with an old session, and shows what was said in it.
+    Load(String),
+    /// Goes on with an old session.
+    Resume(String),
+    /// Goes on in a copy.
+    Fork,
+    /// Makes a copy and tells its id.
+    Copy,
+    /// Ends the session; the next prompt begins another.
+    Close,
+    /// Has the agent forget a session.
+    Delete(String),
+    /// Sets the mode, by id or name.
+    Mode(String),
+    /// Sets an option, by ids or names.
+    Configure { option: String, value: String },
+    /// Other MCP servers. The conversation goes on if the agent can.
+    Servers(Vec<McpServer>),
+    /// Signs in, by a method's id or by the first that works without a terminal.
+    SignIn(Option<String>),
+    /// How one can sign in.
+    SignInMethods,
+    /// Another agent.
+    Use(Choice),
+    /// The same agent, started in another way. The conversation goes on if the agent can.
+    Relaunch(Choice),
+}
+
+enum Order {
+    Prompt { turn: Box<Turn>, prompt: Prompt, done: oneshot::Sender<Result<(), Failure>> },
+    Do { deed: Deed, turn: Box<Turn>, done: oneshot::Sender<Result<String, Failure>> },
+    End,
+}
+
+impl Handle {
+    pub(super) fn new(shared: Arc<Shared>, choice: Option<Choice>, servers: Vec<McpServer>) -> Self {
+        let (orders, inbox) = mpsc::channel(ORDERS);
+        let facts = Arc::new(Mutex::new(Facts::default()));
+        lock(&facts).choice.clone_from(&choice);
+        let conversation = Conversation {
+            shared,
+            facts: Arc::clone(&facts),
+            choice,
+            servers,
+            running: None,
+            crashed: false,
+            session: None,
+            last: None,
+            stragglers: Stragglers::default(),
+        };
+        let task = AbortOnDropHandle::new(tokio::spawn(conversation.run(inbox)));
+        Self { orders, facts, _task: task }
+    }
+
+    /// Hands a prompt over; the result comes when the turn is over.
+    pub(super) async fn prompt(&self, turn: Turn, prompt: Prompt) -> oneshot::Receiver<Result<(), Failure>> {
+        let (done, result) = oneshot::channel();
+        self.order(Order::Prompt { turn: Box::new(turn), prompt, done }).await;
+        result
+    }
+
+    /// Does something else than talking. The turn is where it shows and how it is stopped.
+    pub(super) async fn perform(&self, deed: Deed, turn: Turn) -> Result<String, Failure> {
+        let (done, result) = oneshot::channel();
+        self.order(Order::Do { deed, turn: Box::new(turn), done }).await;
+        result.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// What is known of it now.
+    pub(super) fn facts(&self) -> Facts {
+        lock(&self.facts).clone()
+    }
+
+    /// Stops what is running and ends the agent, politely.
+    pub(super) async fn end(&self) {
+        self.order(Order::End).await;
+        self.orders.closed().await;
+    }
+
+    async fn order(&self, order: Order) {
+        drop(self.orders.send(order).await); // the one who waits for the result will notice
+    }
+}
+
+/// The failure of one whose conversation has gone.
+pub(super) fn ended() -> Failure {
+    Failure::new("ConversationEnded", "the conversation was ended")
+}
+
+struct Conversation {
+    shared: Arc<Shared>,
+    facts: Arc<Mutex<Facts>>,
+    choice: Option<Choice>,
+    servers: Vec<McpServer>,
+    running: Option<Running>,
+    /// The agent ended by itself, which the next cell tells.
+    crashed: bool,
+    /// The session that is open, or was before the agent ended.
+    session: Option<SessionId>,
+    /// The turn before, for what the agent says after it.
+    last: Option<Box<Turn>>,
+    stragglers: Stragglers,
+}
+
+struct Running {
+    agent: Agent,
+    events: mpsc::Receiver<Event>,
+    /// Whether `session` is open in this process.
+    open: bool,
+}
+
+/// What is known of updates that come after the end of their turn.
+#[derive(Default)]
+struct Stragglers {
+    /// This agent has sent some, or its last turn was interrupted: wait for silence before the next prompt.
+    expected: bool,
+    /// When the agent last said something.
+    last_heard: Option<Instant>,
+}
+
+impl Conversation {
+    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        loop {
+            let order = tokio::select! {
+                order = orders.recv() => order,
+                event = next_event(&mut self.running) => {
+                    self.hear_between_turns(event).await;
+                    continue;
+                }
+            };
+            match order {
+                Some(Order::Prompt { mut turn, prompt, done }) => {
+                    let result = self.talk(&mut turn, &prompt).await;
+                    if let (Err(failure), Place::Background) = (&result, turn.place) {
+                        let details = failure.details.join("\n");
+                        turn.view.notice(&NoticeSeverity::Error, &failure.message, Some(&details));
+                        turn.drain().await;
+                    }
+                    self.last = Some(turn);
+                    drop(done.send(result)); // a turn in the background has nobody waiting
+                }
+                Some(Order::Do { deed, mut turn, done }) => {
+                    let stop = turn.stop.clone();
+                    let result = tokio::select! {
+                        result = self.perform(deed, &mut turn) => result,
+                        () = stop.asked() => Err(Failure::interrupted()),
+                    };
+                    drop(done.send(result)); // the kernel may be going
+                }
+                Some(Order::End) | None => break,
+            }
+        }
+        if let Some(running) = self.running {
+            running.agent.stop().await;
+        }
+    }
+
+    /// Where the agent works.
+    fn workspace(&self) -> PathBuf {
+        self.choice.as_ref().map_or_else(|| self.shared.workspace.clone(), |choice| choice.launch.cwd.clone())
+    }
+
+    /// Something came while no turn is running.
+    async fn hear_between_turns(&mut self, event: Option<Event>) {
+        let Some(event) = event else {
+            // The agent has gone. The next order finds out; until then there is nothing to hear.
+            if let Some(running) = &mut self.running {
+                running.events.close();
+                running.open = false;
+            }
+            return std::future::pending().await;
+        };
+        if let Event::Update(notification) = &event
+            && self.session.as_ref() == Some(&notification.session_id)
+            && !lock(&self.facts).learn(&notification.update)
+            && let Some(turn) = &mut self.last
+        {
+            self.stragglers = Stragglers { expected: true, last_heard: Some(Instant::now()) };
+            turn.view.update(notification.update.clone(), std::time::Instant::now());
+            turn.drain().await;
+        }
+        if let Event::Permission(question) = event {
+            self.refuse_or_allow(*question);
+        }
+    }
+
+    /// Decides on a permission that nobody can be asked about.
+    fn refuse_or_allow(&self, question: Question) {
+        let request = question.request.clone();
+        let title = request.tool_call.fields.title.clone().unwrap_or_default();
+        let mut call =
+            agent_client_protocol::v1::schema::ToolCall::new(request.tool_call.tool_call_id.clone(), title);
+        call.update(request.tool_call.fields);
+        let mut policy = lock(&self.shared.policy);
+        let decision = match policy.judge(&call, &request.options, &self.workspace()) {
+            Verdict::Decided(decision) => decision,
+            Verdict::Ask => Decision::refuse(&request.options, Decider::NobodyToAsk),
+        };
+        policy.record(&call, &decision);
+        match decision.option {
+            Some(option) => question.choose(option.option_id),
+            None => question.cancel(),
+        }
+    }
+}
+
+/// What the agent says next; never, without an agent. Cancel-safe.
+async fn next_event(running: &mut Option<Running>) -> Option<Event> {
+    match running {
+        Some(running) => running.events.recv().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,81 @@
+//! What is known of a conversation, for those who look while it is busy.
+
+use agent_client_protocol::v1::schema::{
+    AuthMethod, AvailableCommand, SessionConfigOption, SessionId, SessionModeState, SessionUpdate,
+    UsageUpdate,
+};
+
+use super::Choice;
+use crate::agent::{Agent, Log};
+
+/// A conversation at a glance.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    /// The agent, as the user chose it.
+    pub(crate) choice: Option<Choice>,
+    /// What it calls itself.
+    pub(crate) version: Option<String>,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) title: Option<String>,
+    pub(crate) modes: Option<SessionModeState>,
+    pub(crate) options: Vec<SessionConfigOption>,
+    pub(crate) commands: Vec<AvailableCommand>,
+    pub(crate) usage: Option<UsageUpdate>,
+    pub(crate) auth_methods: Vec<AuthMethod>,
+    pub(crate) log: Option<Log>,
+}
+
+impl Facts {
+    /// A new process.
+    pub(super) fn started(&mut self, agent: &Agent) {
+        self.version = agent.info().map(|info| format!("{} {}", info.name, info.version));
+        self.auth_methods = agent.auth_methods().to_vec();
+        self.log = Some(agent.log().clone());
+    }
+
+    /// A session is open.
+    pub(super) fn opened(
+        &mut self,
+        session: SessionId,
+        modes: Option<SessionModeState>,
+        options: Option<Vec<SessionConfigOption>>,
+    ) {
+        self.session = Some(session);
+        self.modes = modes;
+        self.options = options.unwrap_or_default();
+    }
+
+    /// Nothing is left of the session.
+    pub(super) fn closed(&mut self) {
+        *self = Self {
+            choice: self.choice.take(),
+            version: self.version.take(),
+            auth_methods: std::mem::take(&mut self.auth_methods),
+            log: self.log.take(),
+            ..Self::default()
+        };
+    }
+
+    /// Takes what an update says of the session's state. False when it says something else.
+    pub(super) fn learn(&mut self, update: &SessionUpdate) -> bool {
+        match update {
+            SessionUpdate::AvailableCommandsUpdate(update) => {
+                self.commands.clone_from(&update.available_commands);
+            }
+            SessionUpdate::CurrentModeUpdate(update) => {
+                if let Some(modes) = &mut self.modes {
+                    modes.current_mode_id = update.current_mode_id.clone();
+                }
+            }
+            SessionUpdate::ConfigOptionUpdate(update) => self.options.clone_from(&update.config_options),
+            SessionUpdate::SessionInfoUpdate(update) => {
+                if let Some(title) = update.title.value() {
+                    self.title = Some(title.clone());
+                }
+            }
+            SessionUpdate::UsageUpdate(update) => self.usage = Some(update.clone()),
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,439 @@
+//! Starting the agent, opening sessions, and what else is done besides talking.
+
+use agent_client_protocol::JsonRpcRequest;
+use agent_client_protocol::v1::schema::{
+    AuthMethod, AuthenticateRequest, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
+    ForkSessionResponse, ListSessionsRequest, LoadSessionRequest, NewSessionRequest, NoticeSeverity,
+    ResumeSessionRequest, SessionConfigKind, SessionConfigOption, SessionConfigOptionValue,
+    SessionConfigSelectOptions, SessionId, SessionUpdate, SetSessionConfigOptionRequest,
+    SetSessionModeRequest,
+};
+
+use super::{Conversation, Deed, Failure, Running, Turn, lock};
+use crate::agent::{Agent, CallError, Event};
+use crate::view::Ending;
+
+/// How the agent comes to an old session.
+enum Old {
+    /// It plays back what was said.
+    Load,
+    /// It goes on.
+    Resume,
+}
+
+impl Conversation {
+    /// Makes the agent run and the session open, and says in the cell what was lost.
+    pub(super) async fn ready(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+        if self.running.as_ref().is_some_and(|running| running.agent.has_ended()) {
+            self.running = None;
+            self.crashed = true;
+        }
+        let died = std::mem::take(&mut self.crashed);
+        self.start().await?;
+        if self.running().open {
+            return Ok(());
+        }
+        match self.session.clone() {
+            None => self.open_new().await,
+            Some(session) => {
+                let can = self.running().agent.can();
+                let (resume, load) = (can.session_capabilities.resume.is_some(), can.load_session);
+                let way = if resume { Some(Old::Resume) } else { load.then_some(Old::Load) };
+                let reopened = match way {
+                    Some(way) => self.open_old(session, way, None).await,
+                    None => Err(Failure::new("NotSupported", "it can not go on with an old session")),
+                };
+                if let Err(failure) = reopened {
+                    if failure.name == "AuthRequired" || failure.name == "AgentEnded" {
+                        return Err(failure);
+                    }
+                    let lost = format!(
+                        "the agent was started again and has forgotten the conversation: {}",
+                        failure.message
+                    );
+                    turn.view.notice(&NoticeSeverity::Warning, &lost, None);
+                    return self.open_new().await;
+                }
+                if died {
+                    let told = "the agent had ended and was started again; the conversation goes on";
+                    turn.view.notice(&NoticeSeverity::Info, told, None);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn start(&mut self) -> Result<(), Failure> {
+        if self.running.is_some() {
+            return Ok(());
+        }
+        let Some(choice) = &self.choice else {
+            return Err(Failure::new("NoAgent", "no agent is chosen").with("`%agent use NAME` chooses one."));
+        };
+        let (agent, events) =
+            Agent::start(&choice.launch).await.map_err(|error| Failure::of_start(&choice.name, &error))?;
+        lock(&self.facts).started(&agent);
+        self.running = Some(Running { agent, events, open: false });
+        Ok(())
+    }
+
+    pub(super) fn running(&self) -> &Running {
+        self.running.as_ref().expect("it was started")
+    }
+
+    /// Sends a request, and listens to the agent until the answer comes.
+    async fn call<R: JsonRpcRequest>(
+        &mut self,
+        request: R,
+        mut replay: Option<&mut Turn>,
+    ) -> Result<R::Response, CallError> {
+        let Self { running, facts, .. } = self;
+        let Running { agent, events, .. } = running.as_mut().expect("it was started");
+        let mut answer = Box::pin(agent.call(request));
+        loop {
+            let event = tokio::select! {
+                biased; // what came before the answer belongs to it
+                Some(event) = events.recv() => event,
+                answer = &mut answer => return answer,
+            };
+            if let Event::Update(notification) = event
+                && !lock(facts).learn(&notification.update)
+                && let Some(turn) = &mut replay
+            {
+                turn.view.update(notification.update, std::time::Instant::now());
+                turn.flush().await;
+            }
+        }
+    }
+
+    async fn open_new(&mut self) -> Result<(), Failure> {
+        let request = NewSessionRequest::new(self.workspace()).mcp_servers(self.servers.clone());
+        let opened = self.call(request, None).await.map_err(|error| self.failed(&error))?;
+        self.opened(opened.session_id, opened.modes, opened.config_options);
+        Ok(())
+    }
+
+    async fn open_old(
+        &mut self,
+        session: SessionId,
+        way: Old,
+        replay: Option<&mut Turn>,
+    ) -> Result<(), Failure> {
+        let (workspace, servers) = (self.workspace(), self.servers.clone());
+        let (modes, options) = match way {
+            Old::Load => {
+                let request = LoadSessionRequest::new(session.clone(), workspace).mcp_servers(servers);
+                let opened = self.call(request, replay).await.map_err(|error| self.failed(&error))?;
+                (opened.modes, opened.config_options)
+            }
+            Old::Resume => {
+                let request = ResumeSessionRequest::new(session.clone(), workspace).mcp_servers(servers);
+                let opened = self.call(request, replay).await.map_err(|error| self.failed(&error))?;
+                (opened.modes, opened.config_options)
+            }
+        };
+        self.opened(session, modes, options);
+        Ok(())
+    }
+
+    fn opened(
+        &mut self,
+        session: SessionId,
+        modes: Option<agent_client_protocol::v1::schema::SessionModeState>,
+        options: Option<Vec<SessionConfigOption>>,
+    ) {
+        lock(&self.facts).opened(session.clone(), modes, options);
+        self.session = Some(session);
+        if let Some(running) = &mut self.running {
+            running.open = true;
+        }
+    }
+
+    /// A failed request in words, with what helps.
+    pub(super) fn failed(&mut self, error: &CallError) -> Failure {
+        if matches!(error, CallError::Ended { .. }) {
+            self.running = None;
+            self.crashed = true;
+        }
+        let failure = Failure::of_call(error);
+        match error {
+            CallError::AuthRequired => {
+                sign_in_help(failure, &lock(&self.facts).auth_methods, self.choice.as_ref())
+            }
+            CallError::Unsupported { .. } | CallError::Refused { .. } | CallError::Ended { .. } => failure,
+        }
+    }
+
+    /// Stops the agent. Its session may be opened again.
+    pub(super) async fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.agent.stop().await;
+        }
+    }
+
+    pub(super) async fn perform(&mut self, deed: Deed, turn: &mut Turn) -> Result<String, Failure> {
+        let told = match deed {
+            Deed::Ready => {
+                self.ready(turn).await?;
+                String::new()
+            }
+            Deed::SignInMethods => {
+                self.start().await?;
+                let methods = self.running().agent.auth_methods();
+                let help = Failure::new("", "");
+                sign_in_help(help, methods, self.choice.as_ref()).details.join("\n")
+            }
+            Deed::Relaunch(choice) => {
+                self.stop().await;
+                lock(&self.facts).choice = Some(choice.clone());
+                self.choice = Some(choice);
+                String::new()
+            }
+            Deed::Copy => {
+                self.ready(turn).await?;
+                self.fork().await?.session_id.to_string()
+            }
+            Deed::Restart => {
+                self.stop().await;
+                self.ready(turn).await?;
+                "the agent was started again".to_owned()
+            }
+            Deed::Renew => {
+                self.close().await;
+                self.start().await?;
+                self.open_new().await?;
+                "a new session was begun".to_owned()
+            }
+            Deed::List => self.list().await?,
+            Deed::Load(session) => {
+                self.close().await;
+                self.start().await?;
+                turn.view = crate::view::View::new(turn.style, session.clone(), std::time::Instant::now())
+                    .replaying();
+                let opened = self.open_old(SessionId::new(session), Old::Load, Some(turn)).await;
+                turn.finish(&Ending::Failed).await;
+                opened?;
+                "the session was loaded".to_owned()
+            }
+            Deed::Resume(session) => {
+                self.close().await;
+                self.start().await?;
+                self.open_old(SessionId::new(session), Old::Resume, None).await?;
+                "the session goes on".to_owned()
+            }
+            Deed::Fork => {
+                self.ready(turn).await?;
+                let forked = self.fork().await?;
+                self.opened(forked.session_id, forked.modes, forked.config_options);
+                "the conversation goes on in a copy".to_owned()
+            }
+            Deed::Close => {
+                self.close().await;
+                self.stop().await;
+                "the session was closed; the next prompt begins another".to_owned()
+            }
+            Deed::Delete(session) => {
+                self.start().await?;
+                let request = DeleteSessionRequest::new(SessionId::new(session.clone()));
+                self.call(request, None).await.map_err(|error| self.failed(&error))?;
+                if self.session.as_ref().is_some_and(|current| *current.0 == *session) {
+                    self.forget();
+                }
+                format!("the session `{session}` was deleted")
+            }
+            Deed::Mode(mode) => self.set_mode(turn, &mode).await?,
+            Deed::Configure { option, value } => self.configure(turn, &option, &value).await?,
+            Deed::Servers(servers) => self.set_servers(turn, servers).await?,
+            Deed::SignIn(method) => self.sign_in(method).await?,
+            Deed::Use(choice) => {
+                self.close().await;
+                self.stop().await;
+                let told = format!("the agent is now `{}`", choice.name);
+                *lock(&self.facts) = super::Facts { choice: Some(choice.clone()), ..super::Facts::default() };
+                self.choice = Some(choice);
+                told
+            }
+        };
+        turn.drain_now().await;
+        Ok(told)
+    }
+
+    async fn fork(&mut self) -> Result<ForkSessionResponse, Failure> {
+        let session = self.session.clone().expect("it is open");
+        let request = ForkSessionRequest::new(session, self.workspace()).mcp_servers(self.servers.clone());
+        self.call(request, None).await.map_err(|error| self.failed(&error))
+    }
+
+    /// Ends the session, when the agent has a way to be told.
+    async fn close(&mut self) {
+        if let (Some(session), Some(running)) = (self.session.clone(), &self.running)
+            && running.open
+            && running.agent.can().session_capabilities.close.is_some()
+            && let Err(error) = self.call(CloseSessionRequest::new(session), None).await
+        {
+            tracing::debug!(%error, "a session was not closed");
+        }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.session = None;
+        self.last = None;
+        lock(&self.facts).closed();
+        if let Some(running) = &mut self.running {
+            running.open = false;
+        }
+    }
+
+    async fn list(&mut self) -> Result<String, Failure> {
+        self.start().await?;
+        let mut text = String::new();
+        let mut cursor = None;
+        loop {
+            let request = ListSessionsRequest::new().cursor(cursor);
+            let page = self.call(request, None).await.map_err(|error| self.failed(&error))?;
+            for session in &page.sessions {
+                let current = if self.session.as_ref() == Some(&session.session_id) { "*" } else { " " };
+                let (title, at) =
+                    (session.title.as_deref().unwrap_or(""), session.updated_at.as_deref().unwrap_or(""));
+                text.push_str(format!("{current} {}  {at}  {title}", session.session_id).trim_end());
+                text.push('\n');
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(if text.is_empty() { "the agent has no sessions".to_owned() } else { text })
+    }
+
+    async fn set_mode(&mut self, turn: &mut Turn, mode: &str) -> Result<String, Failure> {
+        self.ready(turn).await?;
+        let facts = lock(&self.facts).clone();
+        // Options have taken the place of modes where an agent has both.
+        let option = facts.options.iter().find(|option| {
+            option.category == Some(agent_client_protocol::v1::schema::SessionConfigOptionCategory::Mode)
+        });
+        if let Some(option) = option {
+            return self.configure(turn, &option.id.0.clone(), mode).await;
+        }
+        let modes = facts.modes.map(|modes| modes.available_modes).unwrap_or_default();
+        let Some(chosen) =
+            modes.iter().find(|known| *known.id.0 == *mode || known.name.eq_ignore_ascii_case(mode))
+        else {
+            let names: Vec<String> = modes.iter().map(|known| known.id.to_string()).collect();
+            return Err(Failure::new("NoSuchMode", format!("the agent has no mode `{mode}`"))
+                .with(format!("It has: {}", names.join(", "))));
+        };
+        let session = self.session.clone().expect("it is open");
+        self.call(SetSessionModeRequest::new(session, chosen.id.clone()), None)
+            .await
+            .map_err(|error| self.failed(&error))?;
+        let update = agent_client_protocol::v1::schema::CurrentModeUpdate::new(chosen.id.clone());
+        lock(&self.facts).learn(&SessionUpdate::CurrentModeUpdate(update));
+        Ok(format!("mode: {}", chosen.name))
+    }
+
+    async fn configure(&mut self, turn: &mut Turn, option: &str, value: &str) -> Result<String, Failure> {
+        self.ready(turn).await?;
+        let options = lock(&self.facts).options.clone();
+        let Some(chosen) =
+            options.iter().find(|known| *known.id.0 == *option || known.name.eq_ignore_ascii_case(option))
+        else {
+            let names: Vec<String> = options.iter().map(|known| known.id.to_string()).collect();
+            return Err(Failure::new("NoSuchOption", format!("the agent has no option `{option}`"))
+                .with(format!("It has: {}", names.join(", "))));
+        };
+        let new = match &chosen.kind {
+            SessionConfigKind::Boolean(_) => match value {
+                "on" | "true" | "yes" => SessionConfigOptionValue::Boolean { value: true },
+                "off" | "false" | "no" => SessionConfigOptionValue::Boolean { value: false },
+                _ => return Err(Failure::new("NoSuchValue", format!("`{option}` is `on` or `off`"))),
+            },
+            SessionConfigKind::Select(select) => {
+                let known: Vec<_> = match &select.options {
+                    SessionConfigSelectOptions::Ungrouped(values) => values.iter().collect(),
+                    SessionConfigSelectOptions::Grouped(groups) => {
+                        groups.iter().flat_map(|group| &group.options).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                let Some(found) = known
+                    .iter()
+                    .find(|known| *known.value.0 == *value || known.name.eq_ignore_ascii_case(value))
+                else {
+                    let names: Vec<String> = known.iter().map(|known| known.value.to_string()).collect();
+                    return Err(Failure::new("NoSuchValue", format!("`{option}` has no value `{value}`"))
+                        .with(format!("It has: {}", names.join(", "))));
+                };
+                SessionConfigOptionValue::ValueId { value: found.value.clone() }
+            }
+            _ => return Err(Failure::new("NotSupported", format!("`{option}` is of a kind we do not know"))),
+        };
+        let session = self.session.clone().expect("it is open");
+        let request = SetSessionConfigOptionRequest::new(session, chosen.id.clone(), new);
+        let set = self.call(request, None).await.map_err(|error| self.failed(&error))?;
+        lock(&self.facts).options = set.config_options;
+        Ok(format!("{}: {value}", chosen.name))
+    }
+
+    async fn set_servers(
+        &mut self,
+        turn: &mut Turn,
+        servers: Vec<agent_client_protocol::v1::schema::McpServer>,
+    ) -> Result<String, Failure> {
+        self.servers = servers;
+        let open = self.session.is_some();
+        if let Some(running) = &mut self.running {
+            running.open = false;
+        }
+        if !open {
+            return Ok(String::new());
+        }
+        self.ready(turn).await?;
+        Ok("the session was opened again with these servers".to_owned())
+    }
+
+    async fn sign_in(&mut self, method: Option<String>) -> Result<String, Failure> {
+        self.start().await?;
+        let methods = self.running().agent.auth_methods().to_vec();
+        let wanted = |known: &&AuthMethod| match &method {
+            Some(name) => *known.id().0 == **name || known.name().eq_ignore_ascii_case(name),
+            None => matches!(known, AuthMethod::Agent(_)),
+        };
+        let Some(chosen) = methods.iter().find(wanted) else {
+            let failure = Failure::new("AuthRequired", "there is no such way to sign in");
+            return Err(sign_in_help(failure, &methods, self.choice.as_ref()));
+        };
+        if let AuthMethod::Terminal(_) = chosen {
+            let failure = Failure::new("AuthRequired", format!("`{}` needs a terminal", chosen.name()));
+            return Err(sign_in_help(failure, std::slice::from_ref(chosen), self.choice.as_ref()));
+        }
+        self.call(AuthenticateRequest::new(chosen.id().clone()), None)
+            .await
+            .map_err(|error| self.failed(&error))?;
+        Ok(format!("signed in by {}", chosen.name()))
+    }
+}
+
+/// What a user can do who is not signed in.
+fn sign_in_help(failure: Failure, methods: &[AuthMethod], choice: Option<&super::Choice>) -> Failure {
+    if methods.is_empty() {
+        return failure
+            .with("The agent does not say how. Sign in with its own program, then run the cell again.");
+    }
+    methods.iter().fold(failure, |failure, method| {
+        let about = method.description().map(|text| format!(": {text}")).unwrap_or_default();
+        failure.with(match method {
+            AuthMethod::Terminal(terminal) => {
+                let program = choice.map(|choice| {
+                    let words = [&choice.launch.program].into_iter().chain(&choice.launch.args);
+                    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+                });
+                let line = [program.unwrap_or_default(), terminal.args.join(" ")].join(" ");
+                format!("{}{about}\n    run in a terminal: {}", method.name(), line.trim())
+            }
+            _ => format!("{}{about}\n    run in a cell: %agent login {}", method.name(), method.id()),
+        })
+    })
+}

@@ -1,0 +1,192 @@
+//! A turn: from the prompt to its answer, whatever happens between.
+
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema::{NoticeSeverity, PromptRequest, StopReason};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until};
+
+use super::super::asking::{self, Granted, Waiting};
+use super::super::turn::Place;
+use super::{Conversation, Failure, Prompt, Stragglers, Turn, lock};
+use crate::agent::{CallError, Event};
+use crate::view::Ending;
+
+/// Events taken at once.
+const BATCH: usize = 256;
+
+/// An agent that was interrupted, or that talks after its turns, is quiet for so long before the next prompt.
+const SILENCE: Duration = Duration::from_millis(250);
+
+/// Silence that never comes is not waited for longer.
+const MOST_SILENCE: Duration = Duration::from_secs(5);
+
+/// How the prompt was left.
+enum Left {
+    Answered(Result<StopReason, CallError>),
+    /// The agent did not end its turn in time, or the user would not wait.
+    Abandoned,
+}
+
+impl Conversation {
+    /// Runs a turn to its end. All it shows is published when this returns.
+    pub(super) async fn talk(&mut self, turn: &mut Turn, prompt: &Prompt) -> Result<(), Failure> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        // One in the foreground is registered with its cell.
+        let _registered = (turn.place == Place::Background).then(|| shared.begin(turn.place, &turn.stop));
+        let result = self.converse(turn, prompt).await;
+        let ending = match &result {
+            Ok(reason) => Ending::Stopped(*reason),
+            Err(_) => Ending::Failed,
+        };
+        turn.finish(&ending).await;
+        match result {
+            Ok(StopReason::Cancelled) => Err(Failure::interrupted()),
+            Ok(_) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn converse(&mut self, turn: &mut Turn, prompt: &Prompt) -> Result<StopReason, Failure> {
+        let stop = turn.stop.clone();
+        tokio::select! {
+            biased;
+            () = stop.asked() => {
+                // Half a start is no state to go on from.
+                self.running = None;
+                return Ok(StopReason::Cancelled);
+            }
+            ready = self.get_ready(turn) => ready?,
+        }
+        match self.prompt(turn, prompt).await {
+            Left::Answered(Ok(reason)) => Ok(reason),
+            Left::Answered(Err(_)) if turn.stop.is_asked() && !self.running().agent.has_ended() => {
+                // Some agents answer a cancelled prompt with an error.
+                Ok(StopReason::Cancelled)
+            }
+            Left::Answered(Err(error)) => Err(self.failed(&error)),
+            Left::Abandoned => {
+                self.running = None;
+                let told = "the agent did not stop and was ended; it starts again with the next cell";
+                turn.view.notice(&NoticeSeverity::Warning, told, None);
+                Ok(StopReason::Cancelled)
+            }
+        }
+    }
+
+    async fn get_ready(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+        // A start can take its time: let the cell show that it lives.
+        let ready = self.ready(turn).await;
+        turn.flush().await;
+        ready?;
+        if self.stragglers.expected {
+            self.hear_stragglers().await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the agent is silent. What it says meanwhile belongs to the turn before.
+    async fn hear_stragglers(&mut self) {
+        let from = self.stragglers.last_heard.unwrap_or_else(Instant::now);
+        let give_up = Instant::now() + MOST_SILENCE;
+        let mut silent_at = from + SILENCE;
+        while let Ok(event) = {
+            let until = silent_at.min(give_up);
+            tokio::time::timeout_at(until, super::next_event(&mut self.running)).await
+        } {
+            if event.is_none() {
+                return;
+            }
+            silent_at = Instant::now() + SILENCE;
+            // Boxed: hearing may show, and showing is where this came from.
+            Box::pin(self.hear_between_turns(event)).await;
+        }
+    }
+
+    async fn prompt(&mut self, turn: &mut Turn, prompt: &Prompt) -> Left {
+        let session = self.session.clone().expect("it was made ready");
+        let workspace = self.workspace();
+        let Self { shared, facts, running, stragglers, last, .. } = self;
+        let super::Running { agent, events, .. } = running.as_mut().expect("it was made ready");
+        // What is here already was said before this prompt: it is of the turn before.
+        while let Ok(event) = events.try_recv() {
+            if let Event::Update(notification) = event
+                && notification.session_id == session
+                && !lock(facts).learn(&notification.update)
+                && let Some(last) = last
+            {
+                stragglers.expected = true;
+                last.view.update(notification.update, std::time::Instant::now());
+                last.drain().await;
+            }
+        }
+        let blocks = prompt.blocks(&workspace, &agent.can().prompt_capabilities);
+        let mut answer = Box::pin(agent.call(PromptRequest::new(session.clone(), blocks)));
+        let mut waiting: FuturesUnordered<Waiting<'_>> = FuturesUnordered::new();
+        let mut granted = Granted::default();
+        let mut batch = Vec::new();
+        let mut give_up_at: Option<Instant> = None;
+        let left = loop {
+            let due = turn.view.due().map_or_else(|| Instant::now() + SILENCE, Instant::from_std);
+            tokio::select! {
+                biased; // stopping beats output; what came before the answer counts to it
+                () = turn.stop.asked(), if give_up_at.is_none() => {
+                    agent.cancel(&session);
+                    waiting.clear(); // a question that is dropped is answered: cancelled
+                    give_up_at = Some(Instant::now() + shared.grace);
+                }
+                () = turn.stop.forced() => break Left::Abandoned,
+                () = sleep_until(give_up_at.unwrap_or_else(Instant::now)), if give_up_at.is_some() => {
+                    break Left::Abandoned;
+                }
+                _ = events.recv_many(&mut batch, BATCH), if !events.is_closed() || !events.is_empty() => {
+                    let stopping = give_up_at.is_some();
+                    for event in batch.drain(..) {
+                        match event {
+                            Event::Update(notification) if notification.session_id == session => {
+                                lock(facts).learn(&notification.update);
+                                turn.view.update(notification.update, std::time::Instant::now());
+                            }
+                            Event::Permission(question) if !stopping => {
+                                waiting.extend(asking::permission(
+                                    shared, turn, &mut granted, &workspace, question,
+                                ));
+                            }
+                            Event::Elicitation(question) if !stopping => {
+                                waiting.extend(asking::elicitation(shared, turn, question));
+                            }
+                            Event::Unknown(unknown) if shared.debug => {
+                                let text = unknown.params.to_string();
+                                turn.view.notice(&NoticeSeverity::Info, &unknown.method, Some(&text));
+                            }
+                            // Of another session; or a question while stopping, which its drop answers.
+                            Event::Update(_) | Event::Permission(_) | Event::Elicitation(_) | Event::Unknown(_) => {}
+                        }
+                    }
+                    turn.flush().await;
+                }
+                result = &mut answer => break Left::Answered(result.map(|answer| answer.stop_reason)),
+                Some(answered) = waiting.next() => {
+                    asking::settle(shared, turn, &mut granted, answered);
+                    turn.flush().await;
+                }
+                () = agent.terminal_changed() => {
+                    for news in agent.terminal_news() {
+                        turn.terminal(&news);
+                    }
+                    turn.flush().await;
+                }
+                () = sleep_until(due) => turn.flush().await,
+            }
+        };
+        for news in agent.terminal_news() {
+            turn.terminal(&news);
+        }
+        *stragglers = Stragglers {
+            expected: stragglers.expected || turn.stop.is_asked(),
+            last_heard: Some(Instant::now()),
+        };
+        left
+    }
+}

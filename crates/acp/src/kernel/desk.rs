@@ -1,0 +1,167 @@
+//! Where messages arrive and are answered or handed on.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cellwright_jupyter::content::{
+    CommInfoRequest, CompleteRequest, CreateSubshellReply, DeleteSubshellReply, DeleteSubshellRequest,
+    HistoryRequest, InspectRequest, InterruptReply, IsCompleteRequest, KernelInfoReply, LanguageInfo,
+    ListSubshellReply, ReplyStatus, ShutdownReply, ShutdownRequest,
+};
+use cellwright_jupyter::{Arrival, PROTOCOL_VERSION, Request, Server};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Setup;
+use super::cell::Kernel;
+use super::introspect::is_complete;
+use super::lane::Lane;
+use super::shared::{Shared, lock};
+
+pub(super) struct Desk {
+    server: Server,
+    kernel: Arc<Kernel>,
+    main: Lane,
+    subshells: HashMap<String, Lane>,
+}
+
+enum Next {
+    Message,
+    Leave,
+}
+
+impl Desk {
+    pub(super) fn new(server: Server, setup: Arc<Setup>) -> Self {
+        let shared = Shared::new(setup.workspace.clone(), setup.policy.clone(), setup.grace, setup.debug);
+        let kernel = Arc::new(Kernel::new(setup, Arc::new(shared)));
+        let main = Lane::new(Arc::clone(&kernel));
+        Self { server, kernel, main, subshells: HashMap::new() }
+    }
+
+    pub(super) async fn run(mut self, end: CancellationToken) {
+        loop {
+            let arrival = tokio::select! {
+                arrival = self.server.recv() => arrival,
+                () = end.cancelled() => break,
+            };
+            match arrival {
+                Arrival::Input(message) => self.kernel.shared.stdin.answered(&message),
+                Arrival::Request(request) => match self.take(request) {
+                    Next::Message => {}
+                    Next::Leave => break,
+                },
+            }
+        }
+        self.kernel.sessions.end().await;
+        // Cells that were running are answered as they are dropped, and what they said is sent.
+        drop((self.main, self.subshells));
+        let closed = self.server.close().await;
+        if closed.unsent > 0 {
+            tracing::debug!(unsent = closed.unsent, "clients did not take everything");
+        }
+    }
+
+    fn take(&mut self, mut request: Request) -> Next {
+        let msg_type = request.header().msg_type().to_owned();
+        if msg_type == "execute_request" {
+            match request.header().subshell_id() {
+                None => self.main.push(request),
+                Some(id) => match self.subshells.get(id) {
+                    Some(lane) => lane.push(request),
+                    None => drop(request), // answered with an error
+                },
+            }
+            return Next::Message;
+        }
+        request.begin();
+        match msg_type.as_str() {
+            "kernel_info_request" => request.reply(&self.info()),
+            "complete_request" => {
+                let asked = request.message().parse::<CompleteRequest>().unwrap_or_default();
+                request.reply(&self.kernel.complete(&asked));
+            }
+            "inspect_request" => {
+                let asked = request.message().parse::<InspectRequest>().unwrap_or_default();
+                request.reply(&self.kernel.inspect(&asked));
+            }
+            "is_complete_request" => {
+                let code = request.message().parse::<IsCompleteRequest>().map(|asked| asked.code);
+                request.reply(&is_complete(&code.unwrap_or_default()));
+            }
+            "history_request" => {
+                let asked = request.message().parse::<HistoryRequest>().unwrap_or_default();
+                let reply = lock(&self.kernel.shared.history).reply(&asked);
+                request.reply(&reply);
+            }
+            "comm_info_request" => {
+                let asked = request.message().parse::<CommInfoRequest>().unwrap_or_default();
+                let reply = self.kernel.shared.comms.info(asked.target_name.as_deref());
+                request.reply(&reply);
+            }
+            "comm_open" => {
+                self.kernel.shared.comms.opened(request.message(), request.sender());
+                request.done();
+            }
+            "comm_msg" => {
+                self.kernel.shared.comms.received(request.message(), request.sender());
+                request.done();
+            }
+            "comm_close" => {
+                self.kernel.shared.comms.closed(request.message());
+                request.done();
+            }
+            "interrupt_request" => {
+                self.kernel.shared.interrupt();
+                request.reply(&InterruptReply::default());
+            }
+            "shutdown_request" => {
+                let asked = request.message().parse::<ShutdownRequest>().unwrap_or_default();
+                request.reply(&ShutdownReply { restart: asked.restart, ..ShutdownReply::default() });
+                return Next::Leave;
+            }
+            "create_subshell_request" => {
+                let subshell_id = Uuid::new_v4().to_string();
+                self.subshells.insert(subshell_id.clone(), Lane::new(Arc::clone(&self.kernel)));
+                request.reply(&CreateSubshellReply { subshell_id, ..CreateSubshellReply::default() });
+            }
+            "delete_subshell_request" => {
+                let asked = request.message().parse::<DeleteSubshellRequest>().unwrap_or_default();
+                let known = self.subshells.remove(&asked.subshell_id).is_some();
+                let status = if known { ReplyStatus::Ok } else { ReplyStatus::Error };
+                request.reply(&DeleteSubshellReply { status, ..DeleteSubshellReply::default() });
+            }
+            "list_subshell_request" => {
+                let subshell_id = self.subshells.keys().cloned().collect();
+                request.reply(&ListSubshellReply { subshell_id, ..ListSubshellReply::default() });
+            }
+            _ => drop(request), // answered with an error
+        }
+        Next::Message
+    }
+
+    fn info(&self) -> KernelInfoReply {
+        let version = env!("CARGO_PKG_VERSION");
+        let choice = self.kernel.sessions.current().1.facts().choice;
+        let agent =
+            choice.map_or_else(|| "no agent yet".to_owned(), |choice| format!("agent: {}", choice.name));
+        KernelInfoReply {
+            protocol_version: PROTOCOL_VERSION.to_owned(),
+            implementation: "cellwright".to_owned(),
+            implementation_version: version.to_owned(),
+            // A cell is prose for an agent.
+            language_info: LanguageInfo {
+                name: "agent".to_owned(),
+                version: version.to_owned(),
+                mimetype: "text/markdown".to_owned(),
+                file_extension: ".md".to_owned(),
+                pygments_lexer: Some("markdown".to_owned()),
+                codemirror_mode: Some(json!("markdown")),
+                ..LanguageInfo::default()
+            },
+            banner: format!("Cellwright {version}, {agent}. A cell is a prompt; `%agent?` helps."),
+            supported_features: vec!["kernel subshells".to_owned()],
+            ..KernelInfoReply::default()
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a cell says when it can not do what it was asked.
+
+use cellwright_jupyter::content::{ErrorOutput, Exception};
+
+use crate::agent::{CallError, StartError};
+
+/// Lines of an agent's standard error that are worth showing.
+const STDERR_LINES: usize = 20;
+
+/// Why a cell failed, in words for its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// A word for programs.
+    pub(super) name: &'static str,
+    /// What happened.
+    pub(super) message: String,
+    /// What helps, and what the agent said.
+    pub(super) details: Vec<String>,
+}
+
+impl Failure {
+    pub(super) fn new(name: &'static str, message: impl Into<String>) -> Self {
+        Self { name, message: message.into(), details: Vec::new() }
+    }
+
+    #[must_use]
+    pub(super) fn with(mut self, detail: impl Into<String>) -> Self {
+        self.details.push(detail.into());
+        self
+    }
+
+    pub(super) fn interrupted() -> Self {
+        Self::new("Interrupted", "the cell was interrupted")
+    }
+
+    /// A request that the agent did not fulfil.
+    pub(super) fn of_call(error: &CallError) -> Self {
+        match error {
+            CallError::AuthRequired => Self::new("AuthRequired", error.to_string()),
+            CallError::Unsupported { .. } => Self::new("NotSupported", error.to_string()),
+            CallError::Refused { .. } => Self::new("AgentError", error.to_string()),
+            CallError::Ended { stderr, .. } => Self::new("AgentEnded", error.to_string()).with_stderr(stderr),
+        }
+    }
+
+    /// An agent that did not start.
+    pub(super) fn of_start(agent: &str, error: &StartError) -> Self {
+        match error {
+            StartError::Spawn(spawn) if spawn.source.kind() == std::io::ErrorKind::NotFound => Self::new(
+                "AgentNotFound",
+                format!("there is no program `{}` for the agent `{agent}`", spawn.program),
+            )
+            .with("Install it, or choose another: `%agent use NAME`."),
+            StartError::Spawn(spawn) => Self::new("AgentNotStarted", format!("{spawn}: {}", spawn.source)),
+            StartError::NoFolder(_) => Self::new("AgentNotStarted", error.to_string()),
+            StartError::Initialize(call) => {
+                let mut failure = Self::of_call(call);
+                failure.name = "AgentNotStarted";
+                failure.message = format!("the agent `{agent}` did not start: {}", failure.message);
+                failure
+            }
+        }
+    }
+
+    fn with_stderr(self, stderr: &str) -> Self {
+        let lines: Vec<&str> = stderr.trim_end().lines().collect();
+        if lines.is_empty() {
+            return self;
+        }
+        let last = lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n");
+        self.with(format!("The last of its log (`%agent log` shows more):\n{last}"))
+    }
+
+    pub(super) fn exception(&self) -> Exception {
+        let mut traceback = vec![format!("\x1b[31m{}\x1b[0m: {}", self.name, self.message)];
+        traceback.extend(self.details.iter().cloned());
+        Exception { ename: self.name.to_owned(), evalue: self.message.clone(), traceback }
+    }
+
+    pub(super) fn output(&self) -> ErrorOutput {
+        let Exception { ename, evalue, traceback } = self.exception();
+        ErrorOutput { ename, evalue, traceback, ..ErrorOutput::default() }
+    }
+}

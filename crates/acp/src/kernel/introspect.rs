@@ -1,0 +1,118 @@
+//! Completion, inspection, and whether a cell is complete.
+
+use std::path::Path;
+
+use cellwright_jupyter::content::{
+    CompleteReply, CompleteRequest, InspectReply, InspectRequest, IsCompleteReply,
+};
+use serde_json::{Value, json};
+
+use super::cell::Kernel;
+use super::conversation::Facts;
+use super::magics::{command_line, model, values};
+use super::shared::lock;
+use crate::magic::{self, Known};
+
+impl Kernel {
+    pub(super) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {
+        let workspace = self.shared.workspace.clone();
+        let files = move |folder: &str| entries(&workspace.join(folder));
+        let found =
+            magic::complete(&asked.code, asked.cursor_pos, &Known { files: Some(&files), ..self.known() });
+        let types: Vec<Value> = found
+            .candidates
+            .iter()
+            .map(|candidate| {
+                json!({
+                    "text": candidate.text,
+                    "type": candidate.kind,
+                    "start": found.start,
+                    "end": found.end,
+                    "signature": candidate.about,
+                })
+            })
+            .collect();
+        CompleteReply {
+            matches: found.candidates.into_iter().map(|candidate| candidate.text).collect(),
+            cursor_start: found.start,
+            cursor_end: found.end,
+            metadata: serde_json::Map::from_iter([("_jupyter_types_experimental".to_owned(), types.into())]),
+            ..CompleteReply::default()
+        }
+    }
+
+    pub(super) fn inspect(&self, asked: &InspectRequest) -> InspectReply {
+        match magic::inspect(&asked.code, asked.cursor_pos, &self.known()) {
+            Some(text) => InspectReply {
+                found: true,
+                data: serde_json::Map::from_iter([("text/plain".to_owned(), text.into())]),
+                ..InspectReply::default()
+            },
+            None => InspectReply::default(),
+        }
+    }
+
+    /// What can be named now.
+    fn known(&self) -> Known<'static> {
+        let (_, all) = self.sessions.all();
+        let facts: Facts = self.sessions.current().1.facts();
+        let agents = self.setup.agents.iter().map(|(name, launch)| (name.clone(), command_line(launch)));
+        let sessions = all.iter().map(|(name, handle)| {
+            (name.clone(), handle.facts().choice.map(|choice| choice.name).unwrap_or_default())
+        });
+        let stored = facts.session.iter().map(|id| (id.to_string(), facts.title.clone().unwrap_or_default()));
+        let modes = facts.modes.iter().flat_map(|modes| &modes.available_modes);
+        let unmarked = |(value, about): (String, String)| (value[2..].to_owned(), about);
+        Known {
+            agents: agents.collect(),
+            sessions: sessions.collect(),
+            stored_sessions: stored.collect(),
+            modes: modes.map(|mode| (mode.id.to_string(), mode.name.clone())).collect(),
+            models: model(&facts).map(values).into_iter().flatten().map(unmarked).collect(),
+            options: facts
+                .options
+                .iter()
+                .map(|option| (option.id.to_string(), option.name.clone()))
+                .collect(),
+            servers: self
+                .sessions
+                .servers()
+                .iter()
+                .map(|server| (server.name().to_owned(), String::new()))
+                .collect(),
+            commands: facts
+                .commands
+                .iter()
+                .map(|known| (known.name.clone(), known.description.clone()))
+                .collect(),
+            cells: lock(&self.shared.history).cells().to_vec(),
+            files: None,
+        }
+    }
+}
+
+/// Names in a folder; those of folders end in a slash. Hidden ones are left out.
+fn entries(folder: &Path) -> Vec<String> {
+    let Ok(read) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> = read
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))?;
+            Some(if entry.path().is_dir() { name + "/" } else { name })
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Whether Enter runs it: a line does, unless it ends in a backslash or only says where its prompt will go.
+pub(super) fn is_complete(code: &str) -> IsCompleteReply {
+    let waits = |cell: &magic::Cell| cell.prompt.is_empty() && code.trim_start().starts_with("%%");
+    let status = match magic::parse(code) {
+        _ if code.ends_with('\\') => "incomplete",
+        Ok(cell) if waits(&cell) => "incomplete",
+        Ok(_) => "complete",
+        Err(_) => "invalid",
+    };
+    IsCompleteReply { status: status.to_owned(), ..IsCompleteReply::default() }
+}

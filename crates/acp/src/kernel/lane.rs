@@ -1,0 +1,44 @@
+//! Cells one after another: a shell, or a subshell.
+
+use std::sync::Arc;
+
+use cellwright_jupyter::Request;
+use cellwright_jupyter::content::{ExecuteReply, ReplyStatus};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::cell::{self, Ended, Kernel};
+
+/// Cells that wait; one more is refused, which its client is told.
+const MOST: usize = 10_000;
+
+/// A queue of cells. Dropping it ends the one that runs; the rest is answered with an error.
+pub(super) struct Lane {
+    cells: mpsc::Sender<Request>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Lane {
+    pub(super) fn new(kernel: Arc<Kernel>) -> Self {
+        let (cells, queue) = mpsc::channel(MOST);
+        Self { cells, _task: AbortOnDropHandle::new(tokio::spawn(run(kernel, queue))) }
+    }
+
+    pub(super) fn push(&self, request: Request) {
+        drop(self.cells.try_send(request)); // a request that is dropped is answered
+    }
+}
+
+async fn run(kernel: Arc<Kernel>, mut queue: mpsc::Receiver<Request>) {
+    while let Some(request) = queue.recv().await {
+        match cell::run(&kernel, request).await {
+            Ended::Well => {}
+            // What was sent along with a cell that failed is not run.
+            Ended::AbortRest => {
+                while let Ok(request) = queue.try_recv() {
+                    request.reply(&ExecuteReply { status: ReplyStatus::Aborted, ..ExecuteReply::default() });
+                }
+            }
+        }
+    }
+}

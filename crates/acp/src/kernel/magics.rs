@@ -1,0 +1,410 @@
+//! Carrying out magics.
+
+use agent_client_protocol::v1::schema::{
+    McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigSelectOptions,
+};
+use serde_json::{Value, json};
+
+use super::cell::Work;
+use super::conversation::{Choice, Deed, Facts};
+use super::failure::Failure;
+use super::sessions::{MAIN, Server};
+use super::shared::lock;
+use super::turn::Place;
+use crate::agent::Launch;
+use crate::magic::{Env, Magic, Mcp, Permissions, Render, Session};
+use crate::view::Style;
+
+impl Work<'_> {
+    /// Does what a magic says. What it shows is the cell's value when it comes last.
+    pub(super) async fn magic(&self, magic: Magic, last: bool) -> Result<Option<Value>, Failure> {
+        if self.stop.is_asked() {
+            return Err(Failure::interrupted());
+        }
+        let text = match magic {
+            Magic::Help(text) => {
+                return Ok(Some(json!({"source": "page", "data": {"text/plain": text}, "start": 0})));
+            }
+            Magic::Use(None) => self.agents(),
+            Magic::Use(Some(name)) => {
+                let choice = self.kernel.sessions.agent(&name)?;
+                self.kernel.sessions.prefer(choice.clone());
+                self.perform(Deed::Use(choice)).await?
+            }
+            Magic::Mcp(mcp) => self.mcp(mcp).await?,
+            Magic::Permissions(permissions) => self.permissions(permissions),
+            Magic::Session(session) => self.session(session).await?,
+            Magic::Config(None) => match self.choice() {
+                Ok(choice) => command_line(&choice.launch),
+                Err(_) => self.kernel.setup.guidance.clone(),
+            },
+            Magic::Config(Some(words)) => self.configure(words).await?,
+            Magic::Env(env) => self.env(env).await?,
+            Magic::Commands => {
+                self.perform(Deed::Ready).await?;
+                let commands = self.facts().commands;
+                rows(
+                    commands
+                        .iter()
+                        .map(|command| (format!("/{}", command.name), command.description.clone())),
+                )
+                .unwrap_or_else(|| "the agent has told of no commands".to_owned())
+            }
+            Magic::Mode(None) => {
+                self.perform(Deed::Ready).await?;
+                modes(&self.facts()).unwrap_or_else(|| "the agent has no modes".to_owned())
+            }
+            Magic::Mode(Some(mode)) => self.perform(Deed::Mode(mode)).await?,
+            Magic::Model(None) => {
+                self.perform(Deed::Ready).await?;
+                let facts = self.facts();
+                let model = model(&facts).map(values).and_then(rows);
+                model.unwrap_or_else(|| "the agent offers no choice of models".to_owned())
+            }
+            Magic::Model(Some(value)) => {
+                self.perform(Deed::Ready).await?;
+                let Some(option) = model(&self.facts()).map(|option| option.id.to_string()) else {
+                    return Err(Failure::new("NotSupported", "the agent offers no choice of models"));
+                };
+                self.perform(Deed::Configure { option, value }).await?
+            }
+            Magic::Options(None) => {
+                self.perform(Deed::Ready).await?;
+                options(&self.facts()).unwrap_or_else(|| "the session has no options".to_owned())
+            }
+            Magic::Options(Some((option, value))) => self.perform(Deed::Configure { option, value }).await?,
+            Magic::Log(lines) => self.log(lines),
+            Magic::Render(None) => match *lock(&self.kernel.style) {
+                None => "auto".to_owned(),
+                Some(Style::Rich) => "rich".to_owned(),
+                Some(Style::Stream) => "stream".to_owned(),
+            },
+            Magic::Render(Some(render)) => {
+                *lock(&self.kernel.style) = match render {
+                    Render::Auto => None,
+                    Render::Rich => Some(Style::Rich),
+                    Render::Stream => Some(Style::Stream),
+                };
+                String::new()
+            }
+            Magic::Login(None) => self.perform(Deed::SignInMethods).await?,
+            Magic::Login(method) => self.perform(Deed::SignIn(method)).await?,
+        };
+        if !text.is_empty() {
+            self.result(text, last).await;
+        }
+        Ok(None)
+    }
+
+    async fn perform(&self, deed: Deed) -> Result<String, Failure> {
+        self.kernel.sessions.current().1.perform(deed, self.turn(Place::Foreground)).await
+    }
+
+    fn facts(&self) -> Facts {
+        self.kernel.sessions.current().1.facts()
+    }
+
+    fn choice(&self) -> Result<Choice, Failure> {
+        self.facts().choice.ok_or_else(|| {
+            Failure::new("NoAgent", "no agent is chosen").with(self.kernel.setup.guidance.clone())
+        })
+    }
+
+    fn agents(&self) -> String {
+        let current = self.facts().choice.map(|choice| choice.name);
+        let agents = self.kernel.setup.agents.iter().map(|(name, launch)| {
+            (format!("{} {name}", mark(current.as_ref() == Some(name))), command_line(launch))
+        });
+        rows(agents).unwrap_or_else(|| self.kernel.setup.guidance.clone())
+    }
+
+    async fn configure(&self, words: Vec<String>) -> Result<String, Failure> {
+        let mut words = words.into_iter();
+        let program = words.next().expect("a magic of words has one");
+        let launch = match self.facts().choice {
+            Some(choice) => choice.launch,
+            None => self.kernel.setup.blank_launch(),
+        };
+        let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
+        let launch = Launch { program: program.into(), args: words.map(Into::into).collect(), ..launch };
+        let choice = Choice { name, launch };
+        self.kernel.sessions.prefer(choice.clone());
+        self.perform(Deed::Use(choice)).await
+    }
+
+    async fn env(&self, env: Env) -> Result<String, Failure> {
+        let mut choice = self.choice()?;
+        let ours = &self.kernel.setup.environment;
+        let environment = &mut choice.launch.environment;
+        match env {
+            Env::Show => {
+                let set = environment.iter().filter(|pair| !ours.contains(pair));
+                let set = set.map(|(name, value)| {
+                    (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+                });
+                return Ok(rows(set).unwrap_or_else(|| "nothing was set for this agent".to_owned()));
+            }
+            Env::Set(name, value) => {
+                environment.retain(|(known, _)| *known != *name);
+                environment.push((name.into(), value.into()));
+            }
+            Env::Unset(name) => environment.retain(|(known, _)| *known != *name),
+        }
+        self.kernel.sessions.prefer(choice.clone());
+        self.perform(Deed::Relaunch(choice)).await
+    }
+
+    fn permissions(&self, permissions: Permissions) -> String {
+        let mut policy = lock(&self.kernel.shared.policy);
+        match permissions {
+            Permissions::Show => {
+                let rules = policy.rules.iter().map(ToString::to_string);
+                std::iter::once(policy.mode.to_string()).chain(rules).collect::<Vec<_>>().join("\n")
+            }
+            Permissions::Mode(mode) => {
+                policy.mode = mode;
+                mode.to_string()
+            }
+            Permissions::List => policy.history.to_string(),
+            Permissions::Rule(rule) => {
+                let text = rule.to_string();
+                policy.rules.push(rule);
+                text
+            }
+            Permissions::Clear => {
+                policy.rules.clear();
+                "all rules are forgotten".to_owned()
+            }
+        }
+    }
+
+    async fn session(&self, session: Session) -> Result<String, Failure> {
+        let sessions = &self.kernel.sessions;
+        match session {
+            Session::New { name: None, cwd: None, agent: None } => self.perform(Deed::Renew).await,
+            Session::New { name, cwd, agent } => {
+                let name = name.unwrap_or_else(|| sessions.free_name());
+                sessions.begin(&name, agent.as_deref(), cwd)?;
+                Ok(format!("a session `{name}` was begun"))
+            }
+            Session::Info => Ok(self.info()),
+            Session::Restart => self.perform(Deed::Restart).await,
+            Session::List => {
+                let here = self.sessions();
+                // Not every agent keeps sessions; those of this kernel are shown all the same.
+                Ok(match self.perform(Deed::List).await {
+                    Ok(stored) => format!("{here}\n\nstored by the agent:\n{stored}"),
+                    Err(_) => here,
+                })
+            }
+            Session::Use(name) => {
+                sessions.switch(&name)?;
+                Ok(format!("the session is now `{name}`"))
+            }
+            Session::Load(id) => self.perform(Deed::Load(id)).await,
+            Session::Resume(id) => self.perform(Deed::Resume(id)).await,
+            Session::Fork(None) => self.perform(Deed::Fork).await,
+            Session::Fork(Some(name)) => {
+                let choice = self.choice()?;
+                let copy = self.perform(Deed::Copy).await?;
+                let handle = sessions.begin(&name, None, None)?;
+                handle.perform(Deed::Use(choice), self.turn(Place::Foreground)).await?;
+                handle.perform(Deed::Resume(copy), self.turn(Place::Foreground)).await?;
+                Ok(format!("the conversation goes on in a copy, `{name}`"))
+            }
+            Session::Close(name) => {
+                let name = name.unwrap_or_else(|| sessions.current().0);
+                match sessions.remove(&name)? {
+                    Some(handle) => {
+                        handle.end().await;
+                        Ok(format!("the session `{name}` was ended"))
+                    }
+                    None => sessions.get(MAIN)?.perform(Deed::Close, self.turn(Place::Foreground)).await,
+                }
+            }
+            Session::Delete(id) => self.perform(Deed::Delete(id)).await,
+        }
+    }
+
+    fn sessions(&self) -> String {
+        let (current, all) = self.kernel.sessions.all();
+        let described = all.iter().map(|(name, handle)| {
+            let facts = handle.facts();
+            let agent = facts.choice.map(|choice| choice.name).unwrap_or_default();
+            let id = facts.session.map(|id| format!("  {id}")).unwrap_or_default();
+            let title = facts.title.map(|title| format!("  {title}")).unwrap_or_default();
+            (format!("{} {name}", mark(*name == current)), format!("{agent}{id}{title}"))
+        });
+        rows(described).unwrap_or_default()
+    }
+
+    fn info(&self) -> String {
+        let (name, handle) = self.kernel.sessions.current();
+        let facts = handle.facts();
+        let choice = facts.choice.as_ref();
+        let folder = choice.map_or(&self.kernel.shared.workspace, |choice| &choice.launch.cwd);
+        let servers = self.kernel.sessions.servers();
+        let servers: Vec<&str> = servers.iter().filter(|server| server.offered).map(Server::name).collect();
+        let mode = facts.modes.as_ref().map(|modes| modes.current_mode_id.to_string());
+        let usage = facts.usage.as_ref().map(|usage| format!("{} of {} tokens", usage.used, usage.size));
+        let all = [
+            ("session", Some(name)),
+            ("agent", choice.map(|choice| command_line(&choice.launch))),
+            ("version", facts.version.clone()),
+            ("id", facts.session.as_ref().map(ToString::to_string)),
+            ("title", facts.title.clone()),
+            ("folder", Some(folder.display().to_string())),
+            ("mode", mode),
+            ("context", usage),
+            ("servers", (!servers.is_empty()).then(|| servers.join(", "))),
+            ("permissions", Some(lock(&self.kernel.shared.policy).mode.to_string())),
+        ];
+        rows(all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))).unwrap_or_default()
+    }
+
+    async fn mcp(&self, mcp: Mcp) -> Result<String, Failure> {
+        let mut servers = self.kernel.sessions.servers();
+        let unknown = |name: &str| Failure::new("NoSuchServer", format!("there is no server `{name}`"));
+        let told = match mcp {
+            Mcp::List => {
+                let listed = servers.iter().map(|server| {
+                    let state = if server.offered { "" } else { " (disabled)" };
+                    (format!("{}{state}", server.name()), address(&server.server))
+                });
+                return Ok(rows(listed).unwrap_or_else(|| "no servers were added here".to_owned()));
+            }
+            Mcp::Add(server) => {
+                let server = Server { server, offered: true };
+                let told = format!("the server `{}` was added", server.name());
+                servers.retain(|known| known.name() != server.name());
+                servers.push(server);
+                told
+            }
+            Mcp::Remove(name) => {
+                let before = servers.len();
+                servers.retain(|known| known.name() != name);
+                if servers.len() == before {
+                    return Err(unknown(&name));
+                }
+                format!("the server `{name}` was removed")
+            }
+            Mcp::Clear => {
+                servers.clear();
+                "all servers were removed".to_owned()
+            }
+            Mcp::Enable(name) => {
+                servers
+                    .iter_mut()
+                    .find(|known| known.name() == name)
+                    .ok_or_else(|| unknown(&name))?
+                    .offered = true;
+                format!("the server `{name}` is offered")
+            }
+            Mcp::Disable(name) => {
+                servers
+                    .iter_mut()
+                    .find(|known| known.name() == name)
+                    .ok_or_else(|| unknown(&name))?
+                    .offered = false;
+                format!("the server `{name}` is no longer offered")
+            }
+        };
+        let offered = self.kernel.sessions.set_servers(servers);
+        let done = self.perform(Deed::Servers(offered)).await?;
+        Ok(if done.is_empty() { told } else { format!("{told}; {done}") })
+    }
+
+    fn log(&self, lines: usize) -> String {
+        let Some(log) = self.facts().log else { return "the agent was not started yet".to_owned() };
+        let text = log.text();
+        let all: Vec<&str> = text.lines().collect();
+        if all.is_empty() {
+            return "the agent has written nothing to its log".to_owned();
+        }
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+}
+
+fn mark(current: bool) -> char {
+    if current { '*' } else { ' ' }
+}
+
+pub(super) fn command_line(launch: &Launch) -> String {
+    let words = [&launch.program].into_iter().chain(&launch.args).map(|word| word.to_string_lossy());
+    shell_words::join(words)
+}
+
+fn address(server: &McpServer) -> String {
+    match server {
+        McpServer::Http(server) => server.url.clone(),
+        McpServer::Sse(server) => format!("{} (sse)", server.url),
+        McpServer::Stdio(server) => {
+            let program = server.command.to_string_lossy().into_owned();
+            shell_words::join(std::iter::once(&program).chain(&server.args))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Two columns; nothing for none.
+fn rows(pairs: impl IntoIterator<Item = (String, String)>) -> Option<String> {
+    let pairs: Vec<(String, String)> = pairs.into_iter().collect();
+    let width = pairs.iter().map(|(name, _)| name.chars().count()).max()?;
+    let lines = pairs.iter().map(|(name, about)| format!("{name:width$}  {about}").trim_end().to_owned());
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn of_category<'a>(
+    facts: &'a Facts,
+    category: &SessionConfigOptionCategory,
+) -> Option<&'a SessionConfigOption> {
+    facts.options.iter().find(|option| option.category.as_ref() == Some(category))
+}
+
+/// The option that chooses the model.
+pub(super) fn model(facts: &Facts) -> Option<&SessionConfigOption> {
+    of_category(facts, &SessionConfigOptionCategory::Model)
+}
+
+fn modes(facts: &Facts) -> Option<String> {
+    if let Some(option) = of_category(facts, &SessionConfigOptionCategory::Mode) {
+        return rows(values(option));
+    }
+    let modes = facts.modes.as_ref()?;
+    rows(modes.available_modes.iter().map(|mode| {
+        let about = mode.description.clone().unwrap_or_else(|| mode.name.clone());
+        (format!("{} {}", mark(mode.id == modes.current_mode_id), mode.id), about)
+    }))
+}
+
+fn options(facts: &Facts) -> Option<String> {
+    rows(facts.options.iter().map(|option| {
+        let current =
+            values(option).into_iter().find_map(|(name, _)| Some(name.strip_prefix("* ")?.to_owned()));
+        (option.id.to_string(), format!("{}  {}", current.unwrap_or_default(), option.name))
+    }))
+}
+
+/// The values an option can have, the current one marked.
+pub(super) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
+    match &option.kind {
+        SessionConfigKind::Boolean(flag) => [("on", true), ("off", false)]
+            .map(|(name, value)| (format!("{} {name}", mark(flag.current_value == value)), String::new()))
+            .to_vec(),
+        SessionConfigKind::Select(select) => {
+            let all: Vec<_> = match &select.options {
+                SessionConfigSelectOptions::Ungrouped(values) => values.iter().collect(),
+                SessionConfigSelectOptions::Grouped(groups) => {
+                    groups.iter().flat_map(|group| &group.options).collect()
+                }
+                _ => Vec::new(),
+            };
+            let described = all.into_iter().map(|value| {
+                (format!("{} {}", mark(value.value == select.current_value), value.value), value.name.clone())
+            });
+            described.collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,184 @@
+//! The conversations of a kernel, by name.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use agent_client_protocol::v1::schema::McpServer;
+use tokio::time::timeout;
+
+use super::Setup;
+use super::conversation::{Choice, Handle};
+use super::failure::Failure;
+use super::shared::{Shared, lock};
+
+/// The first conversation.
+pub(super) const MAIN: &str = "main";
+
+/// How long conversations may take to end with the kernel.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(3);
+
+pub(super) struct Sessions {
+    shared: Arc<Shared>,
+    setup: Arc<Setup>,
+    state: Mutex<State>,
+}
+
+struct State {
+    current: String,
+    all: BTreeMap<String, Arc<Handle>>,
+    /// Of all conversations.
+    servers: Vec<Server>,
+    agent: Option<Choice>,
+}
+
+/// An MCP server that was added here.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Server {
+    pub(super) server: McpServer,
+    /// Whether agents are told of it.
+    pub(super) offered: bool,
+}
+
+impl Server {
+    pub(super) fn name(&self) -> &str {
+        match &self.server {
+            McpServer::Http(server) => &server.name,
+            McpServer::Sse(server) => &server.name,
+            McpServer::Stdio(server) => &server.name,
+            _ => "", // no other can be added
+        }
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(shared: Arc<Shared>, setup: Arc<Setup>) -> Self {
+        let named = setup.agent.as_ref().and_then(|name| choice(&setup, name));
+        let first = || setup.agents.first().and_then(|(name, _)| choice(&setup, name));
+        let agent = named.or_else(first);
+        let main = Arc::new(Handle::new(Arc::clone(&shared), agent.clone(), Vec::new()));
+        let all = BTreeMap::from([(MAIN.to_owned(), main)]);
+        let state = State { current: MAIN.to_owned(), all, servers: Vec::new(), agent };
+        Self { shared, setup, state: Mutex::new(state) }
+    }
+
+    /// The conversation that cells go to.
+    pub(super) fn current(&self) -> (String, Arc<Handle>) {
+        let state = lock(&self.state);
+        let handle = state.all.get(&state.current).expect("the current one is kept");
+        (state.current.clone(), Arc::clone(handle))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<Arc<Handle>, Failure> {
+        let state = lock(&self.state);
+        state.all.get(name).map(Arc::clone).ok_or_else(|| {
+            let names: Vec<&str> = state.all.keys().map(String::as_str).collect();
+            Failure::new("NoSuchSession", format!("there is no session `{name}`"))
+                .with(format!("There are: {}. `%session new {name}` makes it.", names.join(", ")))
+        })
+    }
+
+    /// All of them, and which is current.
+    pub(super) fn all(&self) -> (String, Vec<(String, Arc<Handle>)>) {
+        let state = lock(&self.state);
+        let all = state.all.iter().map(|(name, handle)| (name.clone(), Arc::clone(handle))).collect();
+        (state.current.clone(), all)
+    }
+
+    /// Begins a conversation and goes on in it.
+    pub(super) fn begin(
+        &self,
+        name: &str,
+        agent: Option<&str>,
+        folder: Option<PathBuf>,
+    ) -> Result<Arc<Handle>, Failure> {
+        let agent = agent.map(|agent| self.agent(agent)).transpose()?;
+        let mut state = lock(&self.state);
+        if state.all.contains_key(name) {
+            return Err(Failure::new("SessionExists", format!("there is a session `{name}` already"))
+                .with(format!("`%session use {name}` goes on in it.")));
+        }
+        let mut agent = agent.or_else(|| state.agent.clone());
+        if let (Some(agent), Some(folder)) = (&mut agent, folder) {
+            agent.launch.cwd = agent.launch.cwd.join(folder);
+        }
+        let handle = Arc::new(Handle::new(Arc::clone(&self.shared), agent, offered(&state.servers)));
+        state.all.insert(name.to_owned(), Arc::clone(&handle));
+        name.clone_into(&mut state.current);
+        Ok(handle)
+    }
+
+    /// A name that no conversation has.
+    pub(super) fn free_name(&self) -> String {
+        let state = lock(&self.state);
+        let mut number = state.all.len() + 1;
+        while state.all.contains_key(&format!("session-{number}")) {
+            number += 1;
+        }
+        format!("session-{number}")
+    }
+
+    /// Goes on in another conversation.
+    pub(super) fn switch(&self, name: &str) -> Result<(), Failure> {
+        self.get(name)?;
+        name.clone_into(&mut lock(&self.state).current);
+        Ok(())
+    }
+
+    /// Takes a conversation away. The first one stays.
+    pub(super) fn remove(&self, name: &str) -> Result<Option<Arc<Handle>>, Failure> {
+        self.get(name)?;
+        if name == MAIN {
+            return Ok(None);
+        }
+        let mut state = lock(&self.state);
+        if state.current == name {
+            MAIN.clone_into(&mut state.current);
+        }
+        Ok(state.all.remove(name))
+    }
+
+    /// An agent by name.
+    pub(super) fn agent(&self, name: &str) -> Result<Choice, Failure> {
+        choice(&self.setup, name).ok_or_else(|| {
+            let names: Vec<&str> = self.setup.agents.iter().map(|(name, _)| name.as_str()).collect();
+            Failure::new("NoSuchAgent", format!("there is no agent `{name}`")).with(match names.as_slice() {
+                [] => self.setup.guidance.clone(),
+                names => format!("There are: {}", names.join(", ")),
+            })
+        })
+    }
+
+    /// The agent for conversations that begin.
+    pub(super) fn prefer(&self, choice: Choice) {
+        lock(&self.state).agent = Some(choice);
+    }
+
+    pub(super) fn servers(&self) -> Vec<Server> {
+        lock(&self.state).servers.clone()
+    }
+
+    /// Other servers; gives those that agents are told of.
+    pub(super) fn set_servers(&self, servers: Vec<Server>) -> Vec<McpServer> {
+        let told = offered(&servers);
+        lock(&self.state).servers = servers;
+        told
+    }
+
+    /// Ends all agents, politely where there is time.
+    pub(super) async fn end(&self) {
+        let (_, all) = self.all();
+        let farewells = all.iter().map(|(_, handle)| handle.end());
+        drop(timeout(FAREWELL, futures_util::future::join_all(farewells)).await); // those left are killed
+        lock(&self.state).all.clear();
+    }
+}
+
+fn offered(servers: &[Server]) -> Vec<McpServer> {
+    servers.iter().filter(|server| server.offered).map(|server| server.server.clone()).collect()
+}
+
+fn choice(setup: &Setup, name: &str) -> Option<Choice> {
+    let (name, launch) = setup.agents.iter().find(|(known, _)| known == name)?;
+    Some(Choice { name: name.clone(), launch: launch.clone() })
+}

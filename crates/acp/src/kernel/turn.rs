@@ -1,0 +1,174 @@
+//! One cell at work: where its output goes, and how it is stopped.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cellwright_jupyter::content::{DisplayData, Stream, StreamName, Transient, UpdateDisplayData};
+use cellwright_jupyter::{Header, Message, ServerSender};
+use cellwright_process::Exit;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::News;
+use crate::view::{self, Bundle, Ending, Show, Style, View};
+
+/// A cell at work. It owns its parent header, so its output can reach no other cell.
+pub(super) struct Turn {
+    pub(super) view: View,
+    pub(super) stop: Stop,
+    pub(super) cell: Arc<Cell>,
+    pub(super) style: Style,
+    pub(super) place: Place,
+}
+
+/// Whether the cell waits for the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Foreground,
+    Background,
+}
+
+/// The request a cell was run by.
+pub(super) struct Cell {
+    sender: ServerSender,
+    request: Message,
+    /// Whether its client answers questions.
+    pub(super) allow_stdin: bool,
+    /// No output at all.
+    silent: bool,
+}
+
+/// Stops a cell: the first time politely, the second time at once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stop {
+    asked: CancellationToken,
+    forced: CancellationToken,
+}
+
+impl Stop {
+    pub(super) fn interrupt(&self) {
+        if self.asked.is_cancelled() {
+            self.forced.cancel();
+        }
+        self.asked.cancel();
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.is_cancelled()
+    }
+
+    pub(super) async fn asked(&self) {
+        self.asked.cancelled().await;
+    }
+
+    pub(super) async fn forced(&self) {
+        self.forced.cancelled().await;
+    }
+}
+
+impl Cell {
+    pub(super) fn new(sender: ServerSender, request: Message, allow_stdin: bool, silent: bool) -> Self {
+        Self { sender, request, allow_stdin, silent }
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        &self.request.header
+    }
+
+    pub(super) fn request(&self) -> &Message {
+        &self.request
+    }
+
+    pub(super) fn sender(&self) -> &ServerSender {
+        &self.sender
+    }
+
+    /// Publishes something as output of this cell. Waits for readers that lag, unless told to stop.
+    pub(super) async fn publish<C: cellwright_jupyter::content::Content>(&self, content: &C, stop: &Stop) {
+        if self.silent {
+            return;
+        }
+        let message = self.sender.session().message(content).with_parent(self.header());
+        tokio::select! {
+            biased;
+            () = self.sender.publish_when_read(message.clone()) => {}
+            () = stop.forced() => self.sender.publish(message),
+        }
+    }
+
+    async fn show(&self, show: Show, stop: &Stop) {
+        let transient = |id| Transient { display_id: Some(id), ..Transient::default() };
+        match show {
+            Show::Stream { name, text } => {
+                let name = match name {
+                    view::StreamName::Stdout => StreamName::Stdout,
+                    view::StreamName::Stderr => StreamName::Stderr,
+                };
+                self.publish(&Stream { name, text, ..Stream::default() }, stop).await;
+            }
+            Show::Display { id, data } => {
+                self.publish(&DisplayData { data, transient: transient(id), ..DisplayData::default() }, stop)
+                    .await;
+            }
+            Show::Update { id, data } => {
+                let update =
+                    UpdateDisplayData { data, transient: transient(id), ..UpdateDisplayData::default() };
+                self.publish(&update, stop).await;
+            }
+        }
+    }
+
+    /// Shows something that stays as it is.
+    pub(super) async fn display(&self, data: Bundle, stop: &Stop) {
+        self.publish(&DisplayData { data, ..DisplayData::default() }, stop).await;
+    }
+}
+
+impl Turn {
+    pub(super) fn new(cell: Arc<Cell>, stop: Stop, style: Style, place: Place) -> Self {
+        let view = View::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
+        Self { view, stop, cell, style, place }
+    }
+
+    /// Publishes what is due.
+    pub(super) async fn flush(&mut self) {
+        for show in self.view.flush(Instant::now()) {
+            self.cell.show(show, &self.stop).await;
+        }
+    }
+
+    /// Publishes all there is, as fast as clients can take it.
+    pub(super) async fn finish(&mut self, ending: &Ending) {
+        self.view.end(ending, Instant::now());
+        self.drain().await;
+    }
+
+    /// What a command wrote that the agent runs through us.
+    pub(super) fn terminal(&mut self, news: &News) {
+        let now = Instant::now();
+        if !news.output.is_empty() {
+            self.view.terminal_output(&news.terminal, &news.output, now);
+        }
+        if let Some(exit) = news.exit {
+            let (code, signal) = match exit {
+                Exit::Code(code) => (Some(i64::from(code)), None),
+                Exit::Signal { number, .. } => (None, Some(number.to_string())),
+                Exit::Unknown => (None, None),
+            };
+            self.view.terminal_exited(&news.terminal, code, signal.as_deref(), now);
+        }
+    }
+
+    /// Publishes what there is by now, whatever the pace. For a few words, not for a turn.
+    pub(super) async fn drain_now(&mut self) {
+        self.view.end(&Ending::Failed, Instant::now());
+        self.drain().await;
+    }
+
+    /// Publishes all that is left after the end.
+    pub(super) async fn drain(&mut self) {
+        while let Some(due) = self.view.due() {
+            tokio::time::sleep_until(due.into()).await;
+            self.flush().await;
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! A Jupyter kernel whose language is an ACP agent.
+//!
+//! [`kernel`] is the kernel. [`agent`] runs one agent and speaks the Agent Client Protocol with it. The words that travel
+//! between the modules of this crate are the protocol's own types (`agent_client_protocol::v1::schema`).
+
+pub mod agent;
+pub mod catalog;
+pub mod kernel;
+pub mod magic;
+pub mod permission;
+pub mod spec;
+pub mod view;

@@ -1,0 +1,198 @@
+//! The table of magics: for help, for completion, for suggestions.
+
+/// A magic: the words after `%agent`.
+pub(super) struct Command {
+    pub(super) words: &'static [&'static str],
+    /// What follows them.
+    pub(super) arguments: &'static str,
+    pub(super) about: &'static str,
+    /// What its first argument is one of.
+    pub(super) takes: Takes,
+}
+
+/// What completion offers as an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    Agent,
+    Session,
+    StoredSession,
+    Mode,
+    Model,
+    Option,
+    Server,
+    ToolKind,
+    Words(&'static [&'static str]),
+}
+
+const fn row(
+    words: &'static [&'static str],
+    arguments: &'static str,
+    takes: Takes,
+    about: &'static str,
+) -> Command {
+    Command { words, arguments, about, takes }
+}
+
+/// Every magic there is.
+pub(super) const COMMANDS: &[Command] = &[
+    row(&["use"], "[NAME]", Takes::Agent, "show the agents there are, or go on with another"),
+    row(
+        &["session", "new"],
+        "[NAME] [--cwd FOLDER] [--agent NAME]",
+        Takes::Nothing,
+        "begin a session and go on in it",
+    ),
+    row(&["session", "use"], "NAME", Takes::Session, "go on in another session of this kernel"),
+    row(&["session", "info"], "", Takes::Nothing, "show the current session"),
+    row(
+        &["session", "list"],
+        "",
+        Takes::Nothing,
+        "show the sessions of this kernel and those the agent has stored",
+    ),
+    row(
+        &["session", "load"],
+        "ID",
+        Takes::StoredSession,
+        "go on in a stored session and show its conversation",
+    ),
+    row(&["session", "resume"], "ID", Takes::StoredSession, "go on in a stored session"),
+    row(&["session", "fork"], "[NAME]", Takes::Nothing, "go on in a copy of the current session"),
+    row(
+        &["session", "restart"],
+        "",
+        Takes::Nothing,
+        "start the agent anew, in the same conversation where it can",
+    ),
+    row(&["session", "close"], "[NAME]", Takes::Session, "end a session, or the current one"),
+    row(&["session", "delete"], "ID", Takes::StoredSession, "have the agent delete a stored session"),
+    row(
+        &["permissions"],
+        "[ask|auto|deny]",
+        Takes::Words(&["ask", "auto", "deny"]),
+        "show or set what happens when the agent asks",
+    ),
+    row(&["permissions", "list"], "", Takes::Nothing, "show what was asked and who decided"),
+    row(
+        &["permissions", "allow"],
+        "KIND [PATTERN]",
+        Takes::ToolKind,
+        "allow without asking, as in `allow edit src/**`",
+    ),
+    row(
+        &["permissions", "deny"],
+        "KIND [PATTERN]",
+        Takes::ToolKind,
+        "refuse without asking; stronger than any allow",
+    ),
+    row(&["permissions", "clear"], "", Takes::Nothing, "forget all rules"),
+    row(
+        &["mcp", "add"],
+        "NAME [--env K=V] COMMAND [ARGS...]",
+        Takes::Nothing,
+        "offer a server that is started here; the conversation goes on",
+    ),
+    row(
+        &["mcp", "add"],
+        "NAME [--sse] [--header 'K: V'] URL",
+        Takes::Nothing,
+        "offer a server at an address",
+    ),
+    row(&["mcp", "list"], "", Takes::Nothing, "show the servers, also those of the agent's own settings"),
+    row(&["mcp", "remove"], "NAME", Takes::Server, "forget a server"),
+    row(&["mcp", "clear"], "", Takes::Nothing, "forget all servers added here"),
+    row(&["mcp", "enable"], "NAME", Takes::Server, "offer a server again"),
+    row(&["mcp", "disable"], "NAME", Takes::Server, "keep a server, but do not offer it"),
+    row(&["commands"], "", Takes::Nothing, "show the agent's slash commands"),
+    row(&["mode"], "[NAME]", Takes::Mode, "show the agent's modes, or go on in another"),
+    row(&["model"], "[NAME]", Takes::Model, "show the agent's models, or go on with another"),
+    row(&["options"], "[NAME VALUE]", Takes::Option, "show the options of the session, or set one"),
+    row(
+        &["config"],
+        "[COMMAND [ARGS...]]",
+        Takes::Nothing,
+        "show the command that starts the agent, or set another",
+    ),
+    row(
+        &["env"],
+        "[NAME=VALUE | unset NAME]",
+        Takes::Words(&["unset"]),
+        "show or set variables for the agent",
+    ),
+    row(&["login"], "[METHOD]", Takes::Nothing, "show how to sign in, or do it"),
+    row(&["log"], "[LINES]", Takes::Nothing, "show what the agent wrote to its standard error"),
+    row(
+        &["render"],
+        "[auto|rich|stream]",
+        Takes::Words(&["auto", "rich", "stream"]),
+        "show or set how turns are shown",
+    ),
+];
+
+/// Words that stand for `%agent` and themselves.
+pub(super) const SHORT: [&str; 3] = ["mcp", "session", "permissions"];
+
+/// The words after `%agent` of a line that begins with any magic, or `None` when there is no such magic.
+/// The older kernel also wrote `%mcp_add` for `%agent mcp add`.
+pub(super) fn full(words: &[&str]) -> Option<Vec<String>> {
+    let first = words.first()?.strip_prefix('%')?;
+    let mut full: Vec<String> = first.split('_').map(str::to_owned).collect();
+    if full[0] == "agent" {
+        full.remove(0);
+    } else if !SHORT.contains(&full[0].as_str()) {
+        return None;
+    }
+    full.extend(words[1..].iter().map(|word| (*word).to_owned()));
+    Some(full)
+}
+
+/// What to say of a subcommand that is none.
+pub(super) fn no_such(magic: &str, above: &[&str], word: &str) -> String {
+    let known = COMMANDS.iter().filter(|command| command.words.starts_with(above));
+    let mut known: Vec<_> = known.filter_map(|command| command.words.get(above.len())).copied().collect();
+    known.dedup();
+    format!("`{magic}` has no `{word}`; there are {}", known.join(", "))
+}
+
+/// How to use the magics that begin with these words, which follow `%agent`; of all when there are none such.
+pub fn help(words: &[&str]) -> String {
+    let begins = |command: &&Command, topic: &[&str]| command.words.starts_with(topic);
+    // What follows the name of a magic is its arguments.
+    let topic = (0..=words.len()).rev().map(|end| &words[..end]);
+    let topic = topic.into_iter().find(|topic| COMMANDS.iter().any(|command| begins(&command, topic)));
+    let topic = topic.unwrap_or_default();
+    let rows: Vec<_> = COMMANDS
+        .iter()
+        .filter(|command| begins(command, topic))
+        .map(|command| {
+            let usage = format!("%agent {} {}", command.words.join(" "), command.arguments);
+            (usage.trim_end().to_owned(), command.about)
+        })
+        .collect();
+    let width =
+        rows.iter().map(|(usage, _)| usage.chars().count()).filter(|width| *width < 44).max().unwrap_or(0);
+    let mut text = Vec::new();
+    if topic.is_empty() {
+        text.push(
+            "A cell is a prompt to the agent. Lines that begin with % come first and are for the kernel:\n"
+                .to_owned(),
+        );
+    }
+    for (usage, about) in rows {
+        if usage.chars().count() > width {
+            text.push(format!("  {usage}\n  {:width$}  {about}\n", ""));
+        } else {
+            text.push(format!("  {usage:width$}  {about}\n"));
+        }
+    }
+    if topic.is_empty() {
+        text.push(
+            "\n%mcp, %session and %permissions are short for %agent mcp, %agent session and %agent permissions.\n\
+             %%agent NAME [--background] on the first line sends the rest of the cell to that session.\n\
+             In a prompt, /NAME is a command of the agent, @PATH a file, #N the cell In[N]. %agent mcp? explains mcp.\n"
+                .to_owned(),
+        );
+    }
+    text.concat()
+}

@@ -1,0 +1,221 @@
+//! What could be meant: candidates for the word at the cursor, and what is known about it.
+//!
+//! Positions are in code points, as Jupyter counts them.
+
+use super::commands::{self, COMMANDS, SHORT, Takes, help};
+use super::is_magic;
+use crate::permission;
+
+/// Lists a folder.
+pub type Folders = dyn Fn(&str) -> Vec<String>;
+
+/// A snapshot of what can be named. Pairs are a name and what it is.
+#[derive(Default)]
+pub struct Known<'a> {
+    /// Agents by name.
+    pub agents: Vec<(String, String)>,
+    /// Sessions of this kernel.
+    pub sessions: Vec<(String, String)>,
+    /// Sessions the agent has stored, by id.
+    pub stored_sessions: Vec<(String, String)>,
+    /// Modes of the session, by id.
+    pub modes: Vec<(String, String)>,
+    /// Models of the session, by id.
+    pub models: Vec<(String, String)>,
+    /// Options of the session, by id.
+    pub options: Vec<(String, String)>,
+    /// MCP servers.
+    pub servers: Vec<(String, String)>,
+    /// Slash commands, without the slash.
+    pub commands: Vec<(String, String)>,
+    /// Cells that ran, by count, with their source.
+    pub cells: Vec<(u32, String)>,
+    /// What is in a folder of the workspace (`""`, `src/`): names, those of folders with a slash at the end.
+    pub files: Option<&'a Folders>,
+}
+
+/// Candidates, and what they stand in for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// Where the word begins.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// What could stand there.
+    pub candidates: Vec<Candidate>,
+}
+
+/// A candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The text.
+    pub text: String,
+    /// What kind of thing it is: `magic`, `argument`, `command`, `path`, `cell`.
+    pub kind: &'static str,
+    /// What it is, in a line; may be empty.
+    pub about: String,
+}
+
+/// What could be meant at the cursor.
+pub fn complete(code: &str, cursor: usize, known: &Known<'_>) -> Completion {
+    let place = Place::at(code, cursor);
+    let candidates = match place.kind {
+        Kind::Magic => magics(&place, known),
+        Kind::Prompt { first } => in_prompt(place.word, first, known),
+    };
+    let end = code[..place.cursor].chars().count();
+    let start = end - place.word.chars().count();
+    Completion { start, end, candidates }
+}
+
+/// What is known about the thing at the cursor, as text.
+pub fn inspect(code: &str, cursor: usize, known: &Known<'_>) -> Option<String> {
+    let end = byte(code, cursor);
+    let end = code[end..].find(char::is_whitespace).map_or(code.len(), |at| end + at);
+    let place = Place::at(code, code[..end].chars().count());
+    let about = |pairs: &[(String, String)], name: &str| {
+        pairs.iter().find(|(known, _)| known == name).map(|(name, about)| format!("{name}: {about}"))
+    };
+    match (place.kind, place.word.chars().next()) {
+        (Kind::Magic, _) => {
+            let words: Vec<_> =
+                place.line.split_whitespace().map(|word| word.trim_end_matches('?')).collect();
+            let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            if words.first().is_some_and(|word| word.starts_with("%%")) || place.line.trim() == "?" {
+                return Some(help(&[]));
+            }
+            Some(help(&commands::full(&words)?.iter().map(String::as_str).collect::<Vec<_>>()))
+        }
+        (Kind::Prompt { first: true }, Some('/')) => about(&known.commands, &place.word[1..]),
+        (Kind::Prompt { .. }, Some('#')) => {
+            let count: u32 = place.word[1..].parse().ok()?;
+            known.cells.iter().find(|(known, _)| *known == count).map(|(_, source)| source.clone())
+        }
+        (Kind::Prompt { .. }, _) => None,
+    }
+}
+
+/// The word before the cursor and where it stands.
+struct Place<'a> {
+    cursor: usize,
+    /// The line up to the cursor.
+    line: &'a str,
+    word: &'a str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Magic,
+    Prompt { first: bool },
+}
+
+impl<'a> Place<'a> {
+    fn at(code: &'a str, cursor: usize) -> Self {
+        let cursor = byte(code, cursor);
+        let before = &code[..cursor];
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let (above, line) = before.split_at(start);
+        let word = &line[line
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + line[at..].chars().next().map_or(1, char::len_utf8))..];
+        let only_magics = above.lines().map(str::trim).all(|line| line.is_empty() || is_magic(line));
+        let begun = line.trim_start();
+        let kind = if only_magics && (begun.starts_with('%') || begun == "?") {
+            Kind::Magic
+        } else {
+            let heads = above.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('%'));
+            Kind::Prompt { first: heads && begun.len() == word.len() }
+        };
+        Self { cursor, line, word, kind }
+    }
+}
+
+fn byte(code: &str, cursor: usize) -> usize {
+    code.char_indices().nth(cursor).map_or(code.len(), |(at, _)| at)
+}
+
+fn magics(place: &Place<'_>, known: &Known<'_>) -> Vec<Candidate> {
+    let words: Vec<_> = place.line.split_whitespace().collect();
+    let before = if place.word.is_empty() { &words[..] } else { &words[..words.len() - 1] };
+    let Some(first) = before.first() else {
+        let names = ["agent"].into_iter().chain(SHORT).map(|name| (format!("%{name}"), String::new()));
+        let cell = ("%%agent".to_owned(), "send the cell to a session".to_owned());
+        return matching(place.word, "magic", names.chain([cell]));
+    };
+    if first.starts_with("%%") {
+        let background = ("--background".to_owned(), "go on while it works".to_owned());
+        return matching(place.word, "argument", known.sessions.iter().cloned().chain([background]));
+    }
+    let Some(path) = commands::full(before) else { return Vec::new() };
+    let path: Vec<_> = path.iter().map(String::as_str).collect();
+    let begins = COMMANDS.iter().filter(|command| command.words.starts_with(&path));
+    let mut next: Vec<(String, String)> = Vec::new();
+    for command in begins.clone().filter(|command| command.words.len() > path.len()) {
+        let word = command.words[path.len()];
+        let leaf = command.words.len() == path.len() + 1;
+        if next.iter().all(|(known, _)| known != word) {
+            next.push((word.to_owned(), if leaf { command.about.to_owned() } else { String::new() }));
+        }
+    }
+    for command in begins.filter(|command| command.words.len() == path.len()) {
+        next.extend(arguments(command.takes, known));
+    }
+    matching(place.word, "argument", next)
+}
+
+fn arguments(takes: Takes, known: &Known<'_>) -> Vec<(String, String)> {
+    let plain = |words: &[&str]| words.iter().map(|word| ((*word).to_owned(), String::new())).collect();
+    match takes {
+        Takes::Nothing => Vec::new(),
+        Takes::Agent => known.agents.clone(),
+        Takes::Session => known.sessions.clone(),
+        Takes::StoredSession => known.stored_sessions.clone(),
+        Takes::Mode => known.modes.clone(),
+        Takes::Model => known.models.clone(),
+        Takes::Option => known.options.clone(),
+        Takes::Server => known.servers.clone(),
+        Takes::ToolKind => plain(&permission::KIND_NAMES),
+        Takes::Words(words) => plain(words),
+    }
+}
+
+fn in_prompt(word: &str, first: bool, known: &Known<'_>) -> Vec<Candidate> {
+    match word.chars().next() {
+        Some('/') if first => {
+            let commands = known.commands.iter().map(|(name, about)| (format!("/{name}"), about.clone()));
+            matching(word, "command", commands)
+        }
+        Some('@') => {
+            let path = &word[1..];
+            let folder = &path[..path.rfind('/').map_or(0, |at| at + 1)];
+            let names = known.files.map(|files| files(folder)).unwrap_or_default();
+            // Hidden files are offered to those who ask for them.
+            let hidden = path[folder.len()..].starts_with('.');
+            let shown = names.into_iter().filter(|name| hidden || !name.starts_with('.'));
+            let shown = shown.map(|name| {
+                let path = format!("{folder}{name}");
+                let quote = if path.contains(char::is_whitespace) { "\"" } else { "" };
+                (format!("@{quote}{path}{quote}"), String::new())
+            });
+            matching(word, "path", shown)
+        }
+        Some('#') => {
+            let line = |source: &str| source.trim().lines().next().unwrap_or_default().to_owned();
+            let cells = known.cells.iter().rev().map(|(count, source)| (format!("#{count}"), line(source)));
+            matching(word, "cell", cells)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn matching(
+    word: &str,
+    kind: &'static str,
+    candidates: impl IntoIterator<Item = (String, String)>,
+) -> Vec<Candidate> {
+    let plain = |text: &str| text.replace('"', "").to_lowercase();
+    let fits = |text: &str| plain(text).starts_with(&plain(word));
+    let fitting = candidates.into_iter().filter(|(text, _)| fits(text));
+    fitting.map(|(text, about)| Candidate { text, kind, about }).collect()
+}

@@ -1,0 +1,266 @@
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn magic_of(line: &str) -> Magic {
+    let mut cell = parse(line).unwrap();
+    assert_eq!((cell.prompt.as_str(), cell.magics.len()), ("", 1), "{line}");
+    cell.magics.remove(0)
+}
+
+#[track_caller]
+fn refused(cell: &str) -> String {
+    parse(cell).unwrap_err().to_string()
+}
+
+fn server_of(line: &str) -> serde_json::Value {
+    match magic_of(line) {
+        Magic::Mcp(Mcp::Add(server)) => serde_json::to_value(server).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn magic_lines_come_first_and_the_rest_is_the_prompt() {
+    let cell =
+        parse("\n%agent mode plan\n\n  %permissions auto\n\n  Do it,\n%agent is no magic here.\n\n").unwrap();
+    assert_eq!(
+        cell.magics,
+        [Magic::Mode(Some("plan".into())), Magic::Permissions(Permissions::Mode(permission::Mode::Auto))]
+    );
+    assert_eq!(cell.prompt, "  Do it,\n%agent is no magic here.");
+    assert_eq!(cell.target, Target::default());
+}
+
+#[test]
+fn a_percent_sign_before_anything_but_a_word_is_text() {
+    for prompt in ["% of the total?", "%3 of them", "100 % sure", "hello"] {
+        assert_eq!(
+            parse(prompt).unwrap(),
+            Cell { magics: vec![], target: Target::default(), prompt: prompt.into() }
+        );
+    }
+}
+
+#[test]
+fn a_cell_for_one_session() {
+    let target = |cell: &str| parse(cell).map(|cell| (cell.target, cell.prompt));
+    let at = |session: Option<&str>, background| Target { session: session.map(Into::into), background };
+    assert_eq!(target("%%agent\n%agent as text"), Ok((at(None, false), "%agent as text".into())));
+    assert_eq!(
+        target("%%agent 'my session' --background\ngo"),
+        Ok((at(Some("my session"), true), "go".into()))
+    );
+    assert_eq!(target("%agent mode x\n%%agent b\ngo"), Ok((at(Some("b"), false), "go".into())));
+    assert!(target("%%agent a b\ngo").is_err());
+    assert!(target("%%agent --loud\ngo").is_err());
+}
+
+#[test]
+fn every_magic_is_read() {
+    let text = |text: &str| Some(text.to_owned());
+    for (line, magic) in [
+        ("%agent use", Magic::Use(None)),
+        ("%agent use claude", Magic::Use(text("claude"))),
+        ("%mcp", Magic::Mcp(Mcp::List)),
+        ("%agent mcp list", Magic::Mcp(Mcp::List)),
+        ("%mcp_remove files", Magic::Mcp(Mcp::Remove("files".into()))),
+        ("%agent mcp clear", Magic::Mcp(Mcp::Clear)),
+        ("%mcp enable a", Magic::Mcp(Mcp::Enable("a".into()))),
+        ("%mcp disable a", Magic::Mcp(Mcp::Disable("a".into()))),
+        ("%permissions", Magic::Permissions(Permissions::Show)),
+        ("%agent permissions manual", Magic::Permissions(Permissions::Mode(permission::Mode::Ask))),
+        ("%agent permissions deny", Magic::Permissions(Permissions::Mode(permission::Mode::Deny))),
+        ("%permissions_list", Magic::Permissions(Permissions::List)),
+        ("%permissions clear", Magic::Permissions(Permissions::Clear)),
+        (
+            "%agent permissions allow edit 'my src/**'",
+            Magic::Permissions(Permissions::Rule("allow edit my src/**".parse().unwrap())),
+        ),
+        ("%session", Magic::Session(Session::Info)),
+        ("%agent session restart", Magic::Session(Session::Restart)),
+        ("%session list", Magic::Session(Session::List)),
+        ("%session use b", Magic::Session(Session::Use("b".into()))),
+        ("%session load 12", Magic::Session(Session::Load("12".into()))),
+        ("%session resume 12", Magic::Session(Session::Resume("12".into()))),
+        ("%session fork", Magic::Session(Session::Fork(None))),
+        ("%session close", Magic::Session(Session::Close(None))),
+        ("%session delete 12", Magic::Session(Session::Delete("12".into()))),
+        ("%agent session new", Magic::Session(Session::New { name: None, cwd: None, agent: None })),
+        (
+            "%agent session new /path/to/project",
+            Magic::Session(Session::New { name: None, cwd: Some("/path/to/project".into()), agent: None }),
+        ),
+        (
+            "%session new review --cwd ../x --agent codex",
+            Magic::Session(Session::New {
+                name: text("review"),
+                cwd: Some("../x".into()),
+                agent: text("codex"),
+            }),
+        ),
+        ("%agent config", Magic::Config(None)),
+        (
+            "%agent config codex-acp -c 'a = \"b c\"'",
+            Magic::Config(Some(vec!["codex-acp".into(), "-c".into(), "a = \"b c\"".into()])),
+        ),
+        ("%agent env", Magic::Env(Env::Show)),
+        ("%agent env 'KEY=a b=c'", Magic::Env(Env::Set("KEY".into(), "a b=c".into()))),
+        ("%agent env unset KEY", Magic::Env(Env::Unset("KEY".into()))),
+        ("%agent commands", Magic::Commands),
+        ("%agent mode", Magic::Mode(None)),
+        ("%agent model opus", Magic::Model(text("opus"))),
+        ("%agent options", Magic::Options(None)),
+        ("%agent options effort high", Magic::Options(Some(("effort".into(), "high".into())))),
+        ("%agent options effort=high", Magic::Options(Some(("effort".into(), "high".into())))),
+        ("%agent log", Magic::Log(50)),
+        ("%agent log 7", Magic::Log(7)),
+        ("%agent render stream", Magic::Render(Some(Render::Stream))),
+        ("%agent login", Magic::Login(None)),
+    ] {
+        assert_eq!(magic_of(line), magic, "{line}");
+    }
+}
+
+#[test]
+fn servers_are_started_here_or_reached_at_an_address() {
+    assert_eq!(
+        server_of("%agent mcp add jupyter uvx jupyter-mcp-server@latest --flag"),
+        json!({"name": "jupyter", "command": "uvx", "args": ["jupyter-mcp-server@latest", "--flag"], "env": []})
+    );
+    assert_eq!(
+        server_of("%mcp add j -e TOKEN='a b' -- uvx mcp-server-jupyter"),
+        json!({"name": "j", "command": "uvx", "args": ["mcp-server-jupyter"], "env": [{"name": "TOKEN", "value": "a b"}]})
+    );
+    assert_eq!(
+        server_of("%mcp add docs -H 'Authorization: Bearer x:y' https://docs.example/mcp"),
+        json!({"type": "http", "name": "docs", "url": "https://docs.example/mcp",
+            "headers": [{"name": "Authorization", "value": "Bearer x:y"}]})
+    );
+    assert_eq!(
+        server_of("%mcp add old --transport sse http://localhost:1/sse"),
+        json!({"type": "sse", "name": "old", "url": "http://localhost:1/sse", "headers": []})
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_way_to_do_it() {
+    let messages = [
+        "%agnet mode x",
+        "%agent moed x",
+        "%mcp add",
+        "%mcp add x",
+        "%mcp add x -H a:b ls",
+        "%mcp add x --sse ls",
+        "%permissions allow paint x",
+        "%session use",
+        "%agent env KEY",
+        "%agent config 'a",
+        "%agent log many",
+        "%%bash\nls",
+    ]
+    .map(refused);
+    insta::assert_snapshot!(messages.join("\n---\n"));
+}
+
+#[test]
+fn help_for_all_and_for_one() {
+    let text = |line: &str| match magic_of(line) {
+        Magic::Help(text) => text,
+        other => panic!("{other:?}"),
+    };
+    insta::assert_snapshot!("help_for_all", text("%agent?"));
+    insta::assert_snapshot!("help_for_mcp", text("%agent mcp?"));
+    assert_eq!(text("?"), text("%agent"));
+    assert_eq!(text("%mcp?"), text("%agent help mcp"));
+    assert!(text("%mcp add?").lines().count() >= 2);
+}
+
+fn known() -> Known<'static> {
+    let pair = |name: &str| (name.to_owned(), format!("about {name}"));
+    let files: &Folders = &|folder| match folder {
+        "" => ["src/", "README.md", "my notes.md", ".git/"].map(str::to_owned).to_vec(),
+        "src/" => ["main.rs".to_owned(), "magic/".to_owned()].to_vec(),
+        _ => Vec::new(),
+    };
+    Known {
+        agents: vec![pair("claude"), pair("codex")],
+        sessions: vec![pair("main"), pair("review")],
+        modes: vec![pair("plan"), pair("code")],
+        servers: vec![pair("docs")],
+        commands: vec![pair("compact"), pair("clear")],
+        cells: vec![(1, "first\nsecond".to_owned()), (12, "twelfth".to_owned())],
+        files: Some(files),
+        ..Known::default()
+    }
+}
+
+/// Completes at `|`: what is replaced, then the candidates.
+fn completed(code: &str) -> String {
+    let cursor = code.chars().position(|c| c == '|').unwrap();
+    let code = code.replace('|', "");
+    let completion = complete(&code, cursor, &known());
+    let word: String = code.chars().skip(completion.start).take(completion.end - completion.start).collect();
+    let candidates: Vec<_> = completion.candidates.into_iter().map(|candidate| candidate.text).collect();
+    format!("{word} -> {}", candidates.join(" "))
+}
+
+#[test]
+fn completion_knows_magics_arguments_commands_files_and_cells() {
+    let codes = [
+        "|",
+        "%|",
+        "%a|",
+        "%agent se|",
+        "%agent |",
+        "%session us|",
+        "%session use re|",
+        "%agent mcp remove |",
+        "%agent mode p|",
+        "%agent use c|",
+        "%permissions allow e|",
+        "%agent render |",
+        "%agent mode plan\n%mc|",
+        "%%agent r|",
+        "/c|",
+        "%agent mode plan\n/co|mpact",
+        "say /c|",
+        "é look at @s| please",
+        "@src/ma|",
+        "@my|",
+        "@.|",
+        "as in #1|",
+        "prompt\n%ag|",
+        "plain|",
+    ];
+    insta::assert_snapshot!(codes.map(|code| format!("{code:?}: {}", completed(code))).join("\n"));
+}
+
+#[test]
+fn inspection_tells_about_the_thing_at_the_cursor() {
+    let inspected = |code: &str| {
+        let cursor = code.chars().position(|c| c == '|').unwrap();
+        inspect(&code.replace('|', ""), cursor, &known())
+    };
+    assert_eq!(inspected("%agent mc|p add x"), Some(help(&["mcp"])));
+    assert_eq!(inspected("%mcp ad|d x"), Some(help(&["mcp", "add"])));
+    assert_eq!(inspected("/comp|act now"), Some("compact: about compact".into()));
+    assert_eq!(inspected("like #1|2"), Some("twelfth".into()));
+    assert_eq!(inspected("pla|in"), None);
+    assert_eq!(inspected("é|"), None);
+}
+
+#[test]
+fn a_prompt_names_files_and_cells() {
+    let prompt =
+        "Compare @src/a.rs, @\"my notes.md\" (@b.py) and #12; not me@x.example, page#2, #x or @ alone.";
+    let named: Vec<_> = references(prompt)
+        .into_iter()
+        .map(|reference| match reference {
+            Reference::File { path, at } => format!("{path} = {}", &prompt[at]),
+            Reference::Cell { count, at } => format!("{count} = {}", &prompt[at]),
+        })
+        .collect();
+    assert_eq!(named, ["src/a.rs = @src/a.rs", "my notes.md = @\"my notes.md\"", "b.py = @b.py", "12 = #12"]);
+}

@@ -1,0 +1,234 @@
+//! Who may do what: the mode, the rules, and what was decided.
+//!
+//! Pure: [`Policy::judge`] answers from mode and rules or says that someone has to be asked; whoever asks turns the answer
+//! into a [`Decision`] and hands it to [`Policy::record`].
+
+mod history;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome,
+    SelectedPermissionOutcome, ToolCall, ToolCallContent,
+};
+
+pub use history::{History, Record};
+pub(crate) use rule::KIND_NAMES;
+pub use rule::{Effect, Rule, RuleError, Subject};
+
+/// What happens when no rule applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Ask the user, and refuse when there is nobody to ask.
+    #[default]
+    Ask,
+    /// Allow, once each time.
+    Auto,
+    /// Refuse.
+    Deny,
+}
+
+impl Mode {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("ask", Self::Ask), ("auto", Self::Auto), ("deny", Self::Deny)];
+}
+
+impl FromStr for Mode {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        // What the older kernel calls asking.
+        let name = if name == "manual" { "ask" } else { name };
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode).ok_or(())
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ask => "ask",
+            Self::Auto => "auto",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// Mode, rules and history of one kernel.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    /// What happens when no rule applies.
+    pub mode: Mode,
+    /// In the order they were given. A refusal beats any allowance.
+    pub rules: Vec<Rule>,
+    /// What was decided.
+    pub history: History,
+}
+
+/// What a policy says to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// This.
+    Decided(Decision),
+    /// Someone has to be asked.
+    Ask,
+}
+
+/// An answer to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The option taken; none when the request is cancelled.
+    pub option: Option<PermissionOption>,
+    /// Who decided.
+    pub by: Decider,
+}
+
+/// Who decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decider {
+    /// The user, by a button or by typing.
+    User,
+    /// A rule, as it was written.
+    Rule(String),
+    /// The mode.
+    Mode(Mode),
+    /// The client takes no input, so there was nobody to ask.
+    NobodyToAsk,
+    /// The turn was interrupted.
+    Interrupt,
+}
+
+impl Policy {
+    /// What mode and rules say to a call that asks for one of `options`. Paths are seen from `workspace`.
+    pub fn judge(&self, call: &ToolCall, options: &[PermissionOption], workspace: &Path) -> Verdict {
+        let subject = Subject::of(call, workspace);
+        let matching =
+            |effect| self.rules.iter().find(|rule| rule.effect == effect && rule.applies_to(&subject));
+        if let Some(rule) = matching(Effect::Refuse) {
+            return Verdict::Decided(Decision::refuse(options, Decider::Rule(rule.to_string())));
+        }
+        if let Some(rule) = matching(Effect::Allow) {
+            return Verdict::Decided(Decision::allow(options, Decider::Rule(rule.to_string())));
+        }
+        match self.mode {
+            Mode::Ask => Verdict::Ask,
+            Mode::Auto => Verdict::Decided(Decision::allow(options, Decider::Mode(Mode::Auto))),
+            Mode::Deny => Verdict::Decided(Decision::refuse(options, Decider::Mode(Mode::Deny))),
+        }
+    }
+
+    /// Remembers a decision.
+    pub fn record(&mut self, call: &ToolCall, decision: &Decision) {
+        self.history.push(Record::of(call, decision));
+    }
+}
+
+impl Decision {
+    /// Allows, by the kind of the option and never by its place: once before always. Where no option allows, cancels.
+    pub fn allow(options: &[PermissionOption], by: Decider) -> Self {
+        Self::first_of(options, [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways], by)
+    }
+
+    /// Refuses: once before always. Where no option refuses, cancels.
+    pub fn refuse(options: &[PermissionOption], by: Decider) -> Self {
+        Self::first_of(options, [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways], by)
+    }
+
+    /// The user took this one.
+    pub fn chosen(options: &[PermissionOption], id: &PermissionOptionId) -> Option<Self> {
+        let option = options.iter().find(|option| option.option_id == *id)?;
+        Some(Self { option: Some(option.clone()), by: Decider::User })
+    }
+
+    /// The turn was interrupted before anyone answered.
+    pub fn cancelled() -> Self {
+        Self { option: None, by: Decider::Interrupt }
+    }
+
+    fn first_of(options: &[PermissionOption], kinds: [PermissionOptionKind; 2], by: Decider) -> Self {
+        let of_kind = |kind| options.iter().find(|option| option.kind == kind).cloned();
+        Self { option: kinds.into_iter().find_map(of_kind), by }
+    }
+
+    /// Whether the agent may go on.
+    pub fn allowed(&self) -> bool {
+        let allows = |option: &PermissionOption| {
+            matches!(option.kind, PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways)
+        };
+        self.option.as_ref().is_some_and(allows)
+    }
+
+    /// For the agent.
+    pub fn outcome(&self) -> RequestPermissionOutcome {
+        match &self.option {
+            Some(option) => {
+                RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
+            }
+            None => RequestPermissionOutcome::Cancelled,
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.option {
+            Some(option) => {
+                let verb = if self.allowed() { "allowed" } else { "refused" };
+                write!(f, "{verb} by {} ({})", self.by, option.name)
+            }
+            None => write!(f, "cancelled by {}", self.by),
+        }
+    }
+}
+
+impl fmt::Display for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User => f.write_str("you"),
+            Self::Rule(rule) => write!(f, "the rule `{rule}`"),
+            Self::Mode(mode) => write!(f, "the mode `{mode}`"),
+            Self::NobodyToAsk => f.write_str("default: this client takes no input, so nobody could be asked"),
+            Self::Interrupt => f.write_str("the interrupt"),
+        }
+    }
+}
+
+/// The question for a prompt that is answered by typing.
+pub fn question(call: &ToolCall, options: &[PermissionOption]) -> String {
+    let title = call.title.lines().next().unwrap_or_default();
+    let options = options.iter().enumerate().map(|(n, option)| format!("  {}) {}\n", n + 1, option.name));
+    format!("Permission: {title}\n{}Number, y or n: ", options.collect::<String>())
+}
+
+/// The option meant by what the user typed: its number, its name, `y` for once, `n` for no. `None` when none is meant.
+pub fn answer(options: &[PermissionOption], typed: &str) -> Option<PermissionOptionId> {
+    let typed = typed.trim().to_lowercase();
+    let decision = match typed.as_str() {
+        "" => return None,
+        "y" | "yes" => Decision::allow(options, Decider::User),
+        "n" | "no" => Decision::refuse(options, Decider::User),
+        other => {
+            let numbered = other.parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
+            let named = || options.iter().find(|option| option.name.to_lowercase() == other);
+            return Some(numbered.or_else(named)?.option_id.clone());
+        }
+    };
+    Some(decision.option?.option_id)
+}
+
+/// The files a call says it touches: its locations and diffs.
+fn paths(call: &ToolCall) -> Vec<PathBuf> {
+    let located = call.locations.iter().map(|location| location.path.clone());
+    let changed = call.content.iter().filter_map(|content| match content {
+        ToolCallContent::Diff(diff) => Some(diff.path.clone()),
+        _ => None,
+    });
+    let mut paths: Vec<_> = located.chain(changed).collect();
+    paths.dedup();
+    paths
+}

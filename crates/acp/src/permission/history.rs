@@ -1,0 +1,75 @@
+//! What was asked and decided.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::PathBuf;
+
+use agent_client_protocol::v1::schema::ToolCall;
+
+use super::{Decision, paths};
+
+/// Older decisions than these are forgotten.
+const KEPT: usize = 1_000;
+
+/// The last decisions, oldest first. Its `Display` is what `%agent permissions list` shows.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    records: VecDeque<Record>,
+}
+
+/// One decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The tool call's title.
+    pub tool: String,
+    /// The files it named.
+    pub paths: Vec<PathBuf>,
+    /// Whether it was allowed.
+    pub allowed: bool,
+    /// By whom, and how.
+    pub decision: String,
+}
+
+impl Record {
+    pub(super) fn of(call: &ToolCall, decision: &Decision) -> Self {
+        Self {
+            tool: call.title.lines().next().unwrap_or_default().to_owned(),
+            paths: paths(call),
+            allowed: decision.allowed(),
+            decision: decision.to_string(),
+        }
+    }
+}
+
+impl History {
+    pub(super) fn push(&mut self, record: Record) {
+        if self.records.len() == KEPT {
+            self.records.pop_front();
+        }
+        self.records.push_back(record);
+    }
+
+    /// The decisions, oldest first.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.records.is_empty() {
+            return f.write_str("no permission was asked for yet");
+        }
+        for (n, record) in self.records.iter().enumerate() {
+            if n > 0 {
+                f.write_str("\n")?;
+            }
+            let mark = if record.allowed { '✓' } else { '✗' };
+            write!(f, "{mark} {}: {}", record.tool, record.decision)?;
+            for path in &record.paths {
+                write!(f, "\n    {}", path.display())?;
+            }
+        }
+        Ok(())
+    }
+}

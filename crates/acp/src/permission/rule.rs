@@ -1,0 +1,211 @@
+//! Rules: `allow edit src/**`, `refuse execute`, `allow execute git status*`.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+use agent_client_protocol::v1::schema::{ToolCall, ToolKind};
+use regex::Regex;
+
+use super::paths;
+
+/// Allows or refuses calls of one kind.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// What it does.
+    pub effect: Effect,
+    kind: Kind,
+    pattern: Option<(String, Regex)>,
+}
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The call may go on.
+    Allow,
+    /// It may not.
+    Refuse,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Any,
+    Of(ToolKind),
+}
+
+/// The kinds a rule can name.
+const KINDS: &[(&str, ToolKind)] = &[
+    ("read", ToolKind::Read),
+    ("edit", ToolKind::Edit),
+    ("delete", ToolKind::Delete),
+    ("move", ToolKind::Move),
+    ("search", ToolKind::Search),
+    ("execute", ToolKind::Execute),
+    ("think", ToolKind::Think),
+    ("fetch", ToolKind::Fetch),
+    ("switch_mode", ToolKind::SwitchMode),
+    ("other", ToolKind::Other),
+];
+
+/// What can stand in the place of a kind.
+pub(crate) const KIND_NAMES: [&str; 11] = {
+    let mut names = ["*"; 11];
+    let mut n = 0;
+    while n < KINDS.len() {
+        names[n] = KINDS[n].0;
+        n += 1;
+    }
+    names
+};
+
+/// Why a rule is not one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// It does not begin right.
+    #[error("a rule begins with `allow` or `deny`, for example `allow edit src/**`")]
+    NoEffect,
+    /// The kind is missing or none.
+    #[error("`{0}` is no kind of tool; use {kinds} or `*`", kinds = kinds())]
+    Kind(String),
+}
+
+fn kinds() -> String {
+    KINDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let mut words = text.splitn(3, char::is_whitespace).map(str::trim);
+        let effect = match words.next() {
+            Some("allow") => Effect::Allow,
+            Some("deny" | "refuse") => Effect::Refuse,
+            _ => return Err(RuleError::NoEffect),
+        };
+        let kind = words.next().unwrap_or_default();
+        let kind = match KINDS.iter().find(|(name, _)| *name == kind) {
+            Some((_, known)) => Kind::Of(*known),
+            None if kind == "*" => Kind::Any,
+            None => return Err(RuleError::Kind(kind.to_owned())),
+        };
+        let pattern = words.next().filter(|pattern| !pattern.is_empty());
+        let commands = kind == Kind::Of(ToolKind::Execute);
+        let pattern = pattern.map(|pattern| (pattern.to_owned(), glob(pattern, commands)));
+        Ok(Self { effect, kind, pattern })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let effect = match self.effect {
+            Effect::Allow => "allow",
+            Effect::Refuse => "deny",
+        };
+        let kind = match &self.kind {
+            Kind::Any => "*",
+            Kind::Of(kind) => KINDS.iter().find(|(_, known)| known == kind).map_or("*", |(name, _)| name),
+        };
+        write!(f, "{effect} {kind}")?;
+        self.pattern.iter().try_for_each(|(pattern, _)| write!(f, " {pattern}"))
+    }
+}
+
+/// What a rule looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    kind: ToolKind,
+    /// Seen from the workspace; those outside of it are absolute.
+    paths: Vec<String>,
+    command: Option<String>,
+}
+
+impl Subject {
+    /// What the call says about itself.
+    pub fn of(call: &ToolCall, workspace: &Path) -> Self {
+        let paths = paths(call).iter().map(|path| seen_from(workspace, path)).collect();
+        Self { kind: call.kind, paths, command: command(call) }
+    }
+}
+
+impl Rule {
+    /// A pattern of an `allow` must fit every file of the call, and the call must name one; that of a `deny`, any file.
+    pub fn applies_to(&self, subject: &Subject) -> bool {
+        if !matches!(&self.kind, Kind::Any) && self.kind != Kind::Of(subject.kind) {
+            return false;
+        }
+        let Some((_, pattern)) = &self.pattern else { return true };
+        if self.kind == Kind::Of(ToolKind::Execute) {
+            return subject.command.as_ref().is_some_and(|command| pattern.is_match(command.trim()));
+        }
+        let mut fits = subject.paths.iter().map(|path| pattern.is_match(path));
+        match self.effect {
+            Effect::Allow => !subject.paths.is_empty() && fits.all(|fits| fits),
+            Effect::Refuse => fits.any(|fits| fits),
+        }
+    }
+}
+
+/// `path` without `.` and `..`, relative when it is in the workspace. A path that climbs out is absolute, so a pattern
+/// for the workspace does not fit it.
+fn seen_from(workspace: &Path, path: &Path) -> String {
+    let mut clean = PathBuf::new();
+    for component in workspace.join(path).components() {
+        match component {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean.strip_prefix(workspace).unwrap_or(&clean).to_string_lossy().into_owned()
+}
+
+/// The command line of a call, where agents put it.
+fn command(call: &ToolCall) -> Option<String> {
+    let input = call.raw_input.as_ref()?;
+    let value = input.get("command").or_else(|| input.get("cmd"))?;
+    match value.as_array() {
+        Some(words) => {
+            let words: Option<Vec<_>> = words.iter().map(serde_json::Value::as_str).collect();
+            Some(shell_words::join(words?))
+        }
+        None => value.as_str().map(str::to_owned),
+    }
+}
+
+/// `*` and `?` stay within a folder, `**` does not. In a command they stand for arguments, never for what would start
+/// another command: `git *` does not fit `git log; rm -rf .`.
+fn glob(pattern: &str, commands: bool) -> Regex {
+    let (one, any, all) = if commands { (HARMLESS, HARMLESS, HARMLESS) } else { ("[^/]", "[^/]", "(?s:.)") };
+    let mut out = String::from(r"\A");
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        rest = match c {
+            '*' if rest.starts_with("**/") && !commands => {
+                out.push_str("(?:(?s:.)*/)?");
+                &rest[3..]
+            }
+            '*' if rest.starts_with("**") => {
+                out.extend([all, "*"]);
+                &rest[2..]
+            }
+            '*' => {
+                out.extend([any, "*"]);
+                &rest[1..]
+            }
+            '?' => {
+                out.push_str(one);
+                &rest[1..]
+            }
+            literal => {
+                out.push_str(&regex::escape(literal.encode_utf8(&mut [0; 4])));
+                &rest[literal.len_utf8()..]
+            }
+        };
+    }
+    Regex::new(&(out + r"\z")).expect("escaped text and fixed pieces")
+}
+
+const HARMLESS: &str = r"[^;&|<>$`(){}\n\r\\]";

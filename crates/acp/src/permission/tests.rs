@@ -1,0 +1,139 @@
+use std::path::Path;
+
+use agent_client_protocol::v1::schema::{
+    Diff, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, ToolCall, ToolCallLocation,
+    ToolKind,
+};
+use serde_json::json;
+
+use super::*;
+
+/// As one agent lists them: always before once.
+fn options() -> Vec<PermissionOption> {
+    vec![
+        PermissionOption::new("always", "Always allow", PermissionOptionKind::AllowAlways),
+        PermissionOption::new("once", "Allow once", PermissionOptionKind::AllowOnce),
+        PermissionOption::new("no", "Reject", PermissionOptionKind::RejectOnce),
+    ]
+}
+
+fn edit(paths: &[&str]) -> ToolCall {
+    let locations = paths.iter().map(ToolCallLocation::new).collect();
+    ToolCall::new("1", "Edit files").kind(ToolKind::Edit).locations(locations)
+}
+
+fn run(command: &serde_json::Value) -> ToolCall {
+    ToolCall::new("1", "Run").kind(ToolKind::Execute).raw_input(json!({ "command": command }))
+}
+
+/// What a policy with these rules says: the option's id, `ask`, or `cancelled`.
+#[track_caller]
+fn judged(mode: Mode, rules: &[&str], call: &ToolCall) -> String {
+    let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+    let policy = Policy { mode, rules, ..Policy::default() };
+    match policy.judge(call, &options(), Path::new("/work")) {
+        Verdict::Ask => "ask".to_owned(),
+        Verdict::Decided(decision) => match decision.outcome() {
+            RequestPermissionOutcome::Selected(selected) => selected.option_id.to_string(),
+            _ => "cancelled".to_owned(),
+        },
+    }
+}
+
+#[test]
+fn nothing_is_allowed_without_asking_unless_the_user_said_so() {
+    assert_eq!(judged(Mode::default(), &[], &edit(&["a"])), "ask");
+}
+
+#[test]
+fn auto_allows_once_even_when_always_is_listed_first() {
+    assert_eq!(judged(Mode::Auto, &[], &edit(&["a"])), "once");
+    assert_eq!(judged(Mode::Deny, &[], &edit(&["a"])), "no");
+    let only_yes = [PermissionOption::new("y", "Yes", PermissionOptionKind::AllowOnce)];
+    let refused = Decision::refuse(&only_yes, Decider::NobodyToAsk);
+    assert_eq!((refused.allowed(), refused.outcome()), (false, RequestPermissionOutcome::Cancelled));
+}
+
+#[test]
+fn a_rule_for_paths_fits_every_file_of_the_call() {
+    let rules = ["allow edit src/**"];
+    assert_eq!(judged(Mode::Ask, &rules, &edit(&["/work/src/a/b.rs"])), "once");
+    assert_eq!(judged(Mode::Ask, &rules, &edit(&["src/a.rs", "/work/src/b.rs"])), "once");
+    for outside in [
+        &["/work/Cargo.toml"][..],
+        &["/work/src/a.rs", "/work/Cargo.toml"],
+        &["/work/src/../Cargo.toml"],
+        &["src/../../etc/passwd"],
+        &["/other/src/a.rs"],
+        &[],
+    ] {
+        assert_eq!(judged(Mode::Ask, &rules, &edit(outside)), "ask", "{outside:?}");
+    }
+    let diff =
+        ToolCall::new("1", "Edit").kind(ToolKind::Edit).content(vec![Diff::new("/etc/passwd", "x").into()]);
+    assert_eq!(judged(Mode::Ask, &rules, &diff), "ask");
+}
+
+#[test]
+fn a_refusal_beats_an_allowance_and_any_file_is_enough() {
+    let rules = ["allow * **", "deny edit **/*.lock"];
+    assert_eq!(judged(Mode::Auto, &rules, &edit(&["src/a.rs", "Cargo.lock"])), "no");
+    assert_eq!(judged(Mode::Deny, &rules, &edit(&["src/a.rs"])), "once");
+}
+
+#[test]
+fn a_rule_for_commands_does_not_let_a_second_command_through() {
+    let rules = ["allow execute git *"];
+    let judged = |command: serde_json::Value| judged(Mode::Ask, &rules, &run(&command));
+    assert_eq!(judged(json!("git log --oneline")), "once");
+    assert_eq!(judged(json!(["git", "status"])), "once");
+    for other in
+        ["git log; rm -rf .", "git log && rm x", "git log | sh", "git $(rm x)", "git log\nrm x", "gitx", "ls"]
+    {
+        assert_eq!(judged(json!(other)), "ask", "{other}");
+    }
+    assert_eq!(judged(json!(null)), "ask");
+    assert_eq!(judged(json!(["sh", "-c", "git log; rm x"])), "ask");
+}
+
+#[test]
+fn rules_read_back_as_they_were_written() {
+    for rule in ["allow edit src/**", "deny *", "allow execute git status*"] {
+        assert_eq!(rule.parse::<Rule>().unwrap().to_string(), rule);
+    }
+    let messages = ["", "perhaps edit", "allow", "allow paint x"]
+        .map(|rule| rule.parse::<Rule>().unwrap_err().to_string());
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+#[test]
+fn typed_answers_are_numbers_names_or_yes_and_no() {
+    let options = options();
+    let typed = |text: &str| answer(&options, text).map(|id| id.to_string());
+    assert_eq!(typed(" 1\n").as_deref(), Some("always"));
+    assert_eq!(typed("y").as_deref(), Some("once"));
+    assert_eq!(typed("NO").as_deref(), Some("no"));
+    assert_eq!(typed("always allow").as_deref(), Some("always"));
+    for nothing in ["", "0", "4", "maybe", "-1"] {
+        assert_eq!(typed(nothing), None);
+    }
+    insta::assert_snapshot!(question(&edit(&["a.py"]), &options));
+}
+
+#[test]
+fn the_history_tells_tool_paths_decision_and_who_decided() {
+    let mut policy = Policy::default();
+    assert_eq!(policy.history.to_string(), "no permission was asked for yet");
+    let call = edit(&["/work/a.py", "/work/b.py"]);
+    let chosen = Decision::chosen(&options(), &"once".into()).unwrap();
+    let rule = Decider::Rule("deny edit **".to_owned());
+    for decision in [
+        chosen,
+        Decision::refuse(&options(), Decider::NobodyToAsk),
+        Decision::refuse(&options(), rule),
+        Decision::cancelled(),
+    ] {
+        policy.record(&call, &decision);
+    }
+    insta::assert_snapshot!(policy.history.to_string());
+}

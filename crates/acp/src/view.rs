@@ -1,0 +1,554 @@
+//! How a turn looks in a cell: what the agent says and does goes in, messages for the notebook come out.
+//!
+//! Pure: no clock, no channels. The owner of a turn tells it what happened and when, sends what [`View::flush`] gives, and
+//! calls again at [`View::due`]. Each piece (a block of text, a thought, a tool call, the plan) is one display that is
+//! updated in place, so the last state is what a saved notebook holds. For clients that can not update displays,
+//! [`Style::Stream`] prints the same as text.
+
+mod blocks;
+mod card;
+mod content;
+mod diff;
+mod html;
+mod pace;
+mod plan;
+mod printer;
+mod show;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use crate::permission::Decision;
+use agent_client_protocol::v1::schema::{
+    CompactionStatus, ContentBlock, ContentChunk, MessageId, NoticeSeverity, PlanUpdateContent,
+    SessionUpdate, StopReason, TerminalId, ToolCall, ToolCallId, ToolCallUpdate, UsageUpdate,
+};
+use blocks::{Blocks, Syntax};
+use card::{Card, Terminals};
+use content::{Rendered, bundle};
+use html::{escape, folded};
+use pace::Pace;
+use printer::{Printer, Section};
+use words::{Voice, dim, duration, thousands};
+
+pub use show::{Bundle, Ending, Show, StreamName, Style};
+
+/// Quiet for so long, a turn shows that it is alive.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// A turn as it is shown.
+#[derive(Debug)]
+pub struct View {
+    style: Style,
+    turn: String,
+    replaying: bool,
+    started: Instant,
+    /// When something last happened.
+    active: Instant,
+    /// In the order they appear in the cell.
+    pieces: Vec<Piece>,
+    /// Those the notebook has.
+    displayed: BTreeSet<usize>,
+    /// Those to be sent.
+    changed: BTreeSet<usize>,
+    open: Option<Open>,
+    cards: HashMap<ToolCallId, usize>,
+    terminals: Terminals,
+    plans: HashMap<String, usize>,
+    compactions: HashMap<String, usize>,
+    buttons: HashMap<ToolCallId, usize>,
+    usage: Option<UsageUpdate>,
+    /// The last line, when it was for the moment only: the next piece takes its place.
+    passing: Option<usize>,
+    next_elapsed: Instant,
+    ended: bool,
+    pace: Pace,
+    printer: Printer,
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// Text of the open block is in [`Open`], that of a frozen one here until it is sent.
+    Text(Voice, String),
+    Card(Box<Card>),
+    Fixed(Bundle),
+}
+
+/// The text that grows.
+#[derive(Debug)]
+struct Open {
+    voice: Voice,
+    message: Option<MessageId>,
+    blocks: Blocks,
+    /// The piece of the open block, once it has more than white space.
+    at: Option<usize>,
+}
+
+impl View {
+    /// An empty view. `turn` makes its display ids unique in the notebook.
+    pub fn new(style: Style, turn: impl Into<String>, now: Instant) -> Self {
+        Self {
+            style,
+            turn: turn.into(),
+            replaying: false,
+            started: now,
+            active: now,
+            pieces: Vec::new(),
+            displayed: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            open: None,
+            cards: HashMap::new(),
+            terminals: Terminals::new(),
+            plans: HashMap::new(),
+            compactions: HashMap::new(),
+            buttons: HashMap::new(),
+            usage: None,
+            passing: None,
+            next_elapsed: now + QUIET,
+            ended: false,
+            pace: match style {
+                Style::Rich => Pace::messages(now),
+                Style::Stream => Pace::bytes(now),
+            },
+            printer: Printer::default(),
+        }
+    }
+
+    /// Shows what the user said too, as when an old session is played back.
+    #[must_use]
+    pub fn replaying(mut self) -> Self {
+        self.replaying = true;
+        self
+    }
+
+    /// Takes what the agent reports. State of the session (its commands, modes and options) is left to the caller.
+    pub fn update(&mut self, update: SessionUpdate, now: Instant) {
+        self.stir(now);
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => self.chunk(Voice::Agent, chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.chunk(Voice::Thought, chunk),
+            SessionUpdate::UserMessageChunk(chunk) if self.replaying => self.chunk(Voice::User, chunk),
+            SessionUpdate::ToolCall(mut call) => {
+                let meta = call.meta.take();
+                self.card(&call.tool_call_id.clone(), |card, terminals| {
+                    card.announce(call);
+                    card.take_terminal_meta(meta.as_ref(), terminals);
+                });
+            }
+            SessionUpdate::ToolCallUpdate(update) => self.tool_call_update(update),
+            SessionUpdate::Plan(plan) => self.plan(String::new(), plan::checklist(&plan.entries)),
+            SessionUpdate::PlanUpdate(update) => match update.plan {
+                PlanUpdateContent::Items(items) => {
+                    self.plan(items.plan_id.0.to_string(), plan::checklist(&items.entries));
+                }
+                PlanUpdateContent::Markdown(plan) => {
+                    let html = folded("Plan", &html::pre(&plan.content));
+                    self.plan(plan.plan_id.0.to_string(), Rendered { html, plain: plan.content });
+                }
+                PlanUpdateContent::File(file) => {
+                    let html = format!("Plan: {}", html::link(&file.uri, &file.uri));
+                    self.plan(
+                        file.plan_id.0.to_string(),
+                        Rendered { html, plain: format!("Plan: {}", file.uri) },
+                    );
+                }
+                _ => {}
+            },
+            SessionUpdate::CurrentModeUpdate(mode) => self.aside(&format!("mode: {}", mode.current_mode_id)),
+            SessionUpdate::UsageUpdate(usage) => self.usage = Some(usage),
+            SessionUpdate::Notice(notice) => {
+                self.notice(&notice.severity, &notice.title, notice.description.as_deref());
+            }
+            SessionUpdate::CompactionUpdate(compaction) => {
+                let state = match &compaction.status {
+                    CompactionStatus::InProgress => "is summarising the conversation so far …",
+                    CompactionStatus::Completed => "has summarised the conversation so far",
+                    CompactionStatus::Failed => "could not summarise the conversation so far",
+                    CompactionStatus::Cancelled => "stopped summarising the conversation",
+                    _ => return,
+                };
+                let line = dim(&format!("the agent {state}"));
+                let id = compaction.compaction_id.0.to_string();
+                let known = self.compactions.get(&id).copied();
+                let at = self.place(known, Piece::Fixed(line.bundle()), &format!("the agent {state}"));
+                self.compactions.insert(id, at);
+            }
+            // The session's state, or an update of a later version.
+            _ => {}
+        }
+    }
+
+    /// A tool call waits for permission. Makes its card when the agent had not announced it.
+    pub fn permission_asked(&mut self, call: ToolCallUpdate, now: Instant) {
+        self.stir(now);
+        let id = call.tool_call_id.clone();
+        self.tool_call_update(call);
+        self.card(&id, |card, _| card.wait_for_permission());
+    }
+
+    /// Shows the buttons that answer it: the widget with this model id. They go when the decision comes.
+    pub fn buttons(&mut self, call: &ToolCallId, model_id: &str) {
+        let mut data = bundle([("text/plain", "[buttons: allow or refuse]".to_owned())]);
+        let widget = serde_json::json!({"model_id": model_id, "version_major": 2, "version_minor": 0});
+        data.insert("application/vnd.jupyter.widget-view+json".to_owned(), widget);
+        self.close();
+        let at = self.add(Piece::Fixed(data));
+        self.buttons.insert(call.clone(), at);
+    }
+
+    /// The permission was decided.
+    pub fn permission_decided(&mut self, call: &ToolCallId, decision: &Decision, now: Instant) {
+        self.stir(now);
+        let (allowed, how) = (decision.allowed(), decision.to_string());
+        if let Some(at) = self.buttons.remove(call) {
+            self.pieces[at] = Piece::Fixed(dim(&how).bundle());
+            self.changed.insert(at);
+            if at + 1 == self.pieces.len() {
+                // The card says it too.
+                self.passing = Some(at);
+            }
+        }
+        self.card(call, |card, _| card.decide(allowed, how));
+    }
+
+    /// What is known by now of a tool call.
+    pub fn tool_call(&self, id: &ToolCallId) -> Option<&ToolCall> {
+        match &self.pieces[*self.cards.get(id)?] {
+            Piece::Card(card) => Some(card.call()),
+            Piece::Text(..) | Piece::Fixed(_) => None,
+        }
+    }
+
+    /// More output of a terminal that we run for the agent.
+    pub fn terminal_output(&mut self, id: &TerminalId, output: &[u8], now: Instant) {
+        self.stir(now);
+        self.terminals.entry(id.0.to_string()).or_default().write(output);
+        self.terminal_changed(&id.0);
+    }
+
+    /// The command in a terminal that we run for the agent has ended.
+    pub fn terminal_exited(
+        &mut self,
+        id: &TerminalId,
+        code: Option<i64>,
+        signal: Option<&str>,
+        now: Instant,
+    ) {
+        self.stir(now);
+        self.terminals.entry(id.0.to_string()).or_default().exited(code, signal);
+        self.terminal_changed(&id.0);
+    }
+
+    /// Something worth a line of its own, from the agent or from us.
+    pub fn notice(&mut self, severity: &NoticeSeverity, title: &str, description: Option<&str>) {
+        let (word, colour) = match severity {
+            NoticeSeverity::Error => ("error: ", "#d1242f"),
+            NoticeSeverity::Warning => ("warning: ", "#b08800"),
+            _ => ("", "#808080"),
+        };
+        let mut plain = format!("{word}{title}");
+        let mut html = format!(
+            "<div style=\"border-left:3px solid {colour};padding:2px 8px;margin:4px 0\"><b>{}</b>",
+            escape(&plain)
+        );
+        if let Some(description) = description {
+            html = format!("{html}<div style=\"white-space:pre-wrap\">{}</div>", escape(description));
+            plain = format!("{plain}\n{description}");
+        }
+        html.push_str("</div>");
+        self.place(None, Piece::Fixed(Rendered { html, plain: plain.clone() }.bundle()), &plain);
+    }
+
+    /// The turn is over: nothing is left looking as if it still ran. What remains to be sent comes by `flush`.
+    pub fn end(&mut self, ending: &Ending, now: Instant) {
+        self.close();
+        self.ended = true;
+        for at in self.cards.values().copied() {
+            if let Piece::Card(card) = &mut self.pieces[at]
+                && card.leave_behind()
+            {
+                self.changed.insert(at);
+                if self.style == Style::Stream {
+                    self.printer.print(Section::Aside, &format!("{}\n", card.line()));
+                }
+            }
+        }
+        for (_, at) in std::mem::take(&mut self.buttons) {
+            self.pieces[at] = Piece::Fixed(dim("not answered").bundle());
+            self.changed.insert(at);
+        }
+        if let Ending::Stopped(reason) = ending {
+            let told = match reason {
+                StopReason::MaxTokens => Some("stopped at the agent's token limit; ask it to go on"),
+                StopReason::MaxTurnRequests => {
+                    Some("stopped at the agent's limit of requests; ask it to go on")
+                }
+                StopReason::Refusal => Some("the agent refused to go on"),
+                StopReason::Cancelled => Some("interrupted"),
+                // `EndTurn`, and what later versions add.
+                _ => None,
+            };
+            if let Some(told) = told {
+                self.notice(&NoticeSeverity::Warning, told, None);
+            }
+        }
+        let took = now.saturating_duration_since(self.started);
+        if let Some(line) = self.footer(took) {
+            self.aside(&line);
+        }
+    }
+
+    /// When `flush` will have something to send; `None` when nothing is left and nothing can come of itself.
+    pub fn due(&self) -> Option<Instant> {
+        let cost = match self.style {
+            Style::Rich => (!self.changed.is_empty()).then_some(1.0),
+            #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
+            Style::Stream => (self.printer.waiting() > 0).then(|| self.printer.waiting().min(4096) as f64),
+        };
+        match cost {
+            Some(cost) if self.ended => Some(self.pace.affordable_at(cost)),
+            Some(cost) => Some(self.pace.ready_at(cost)),
+            None if self.ended => None,
+            None => Some(self.next_elapsed.max(self.active + QUIET)),
+        }
+    }
+
+    /// What to send now: everything that changed, as far as it is time.
+    pub fn flush(&mut self, now: Instant) -> Vec<Show> {
+        if !self.ended && !self.pace.is_time(now) {
+            return Vec::new();
+        }
+        self.show_elapsed(now);
+        let room = self.pace.afford(now);
+        let shown = match self.style {
+            Style::Rich => self.flush_displays(room),
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megabytes")]
+            Style::Stream => {
+                self.changed.clear();
+                self.printer.take(room.max(0.0) as usize)
+            }
+        };
+        for show in &shown {
+            #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
+            self.pace.spend(match show {
+                Show::Stream { text, .. } => text.len() as f64,
+                Show::Display { .. } | Show::Update { .. } => 1.0,
+            });
+        }
+        if !shown.is_empty() {
+            self.pace.tick(now);
+        }
+        shown
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the burst")]
+    fn flush_displays(&mut self, room: f64) -> Vec<Show> {
+        let mut shown = Vec::new();
+        while shown.len() < room.max(0.0) as usize {
+            let Some(at) = self.changed.pop_first() else { break };
+            let data = self.bundle(at);
+            let id = format!("{}-{at}", self.turn);
+            shown.push(if self.displayed.insert(at) {
+                Show::Display { id, data }
+            } else {
+                Show::Update { id, data }
+            });
+        }
+        shown
+    }
+
+    /// How a piece looks now. The text of a frozen block is given away: it is never sent again.
+    fn bundle(&mut self, at: usize) -> Bundle {
+        match &mut self.pieces[at] {
+            Piece::Text(voice, text) => {
+                let voice = *voice;
+                match &self.open {
+                    Some(open) if open.at == Some(at) => voice.bundle(open.blocks.open()),
+                    _ => voice.bundle(&std::mem::take(text)),
+                }
+            }
+            Piece::Card(card) => card.rendered(&mut self.terminals).bundle(),
+            Piece::Fixed(data) => data.clone(),
+        }
+    }
+
+    // --- taking things in ---------------------------------------------------------------------------
+
+    fn stir(&mut self, now: Instant) {
+        self.active = now;
+    }
+
+    fn chunk(&mut self, voice: Voice, chunk: ContentChunk) {
+        match chunk.content {
+            ContentBlock::Text(text) => self.text(voice, chunk.message_id, &text.text),
+            other => {
+                self.close();
+                let data = content::display(&other);
+                let plain = data["text/plain"].as_str().unwrap_or_default().to_owned();
+                self.place(None, Piece::Fixed(data), &plain);
+            }
+        }
+    }
+
+    fn text(&mut self, voice: Voice, message: Option<MessageId>, text: &str) {
+        let goes_on = |open: &Open| open.voice == voice && (message.is_none() || open.message == message);
+        if !self.open.as_ref().is_some_and(goes_on) {
+            self.close();
+            let syntax = if voice == Voice::Thought { Syntax::Plain } else { Syntax::Markdown };
+            self.open = Some(Open { voice, message, blocks: Blocks::new(syntax), at: None });
+        }
+        if self.style == Style::Stream {
+            let section = if voice == Voice::Agent { Section::Answer } else { Section::Thought };
+            return self.printer.print(section, text);
+        }
+        let Some(mut open) = self.open.take() else { return };
+        for frozen in open.blocks.push(text) {
+            match open.at.take() {
+                Some(at) => {
+                    self.pieces[at] = Piece::Text(voice, frozen);
+                    self.changed.insert(at);
+                }
+                None if frozen.trim().is_empty() => {}
+                None => {
+                    self.add(Piece::Text(voice, frozen));
+                }
+            }
+        }
+        if open.at.is_none() && !open.blocks.open().trim().is_empty() {
+            open.at = Some(self.add(Piece::Text(voice, String::new())));
+        }
+        self.changed.extend(open.at);
+        self.open = Some(open);
+    }
+
+    /// Ends the text that grows: what comes next is a paragraph of its own.
+    fn close(&mut self) {
+        if let Some(Open { voice, blocks, at: Some(at), .. }) = self.open.take() {
+            self.pieces[at] = Piece::Text(voice, blocks.open().to_owned());
+            // It may have been sent as it is. Sending it once more costs one message; its text is free then.
+            self.changed.insert(at);
+        }
+    }
+
+    fn tool_call_update(&mut self, mut update: ToolCallUpdate) {
+        let meta = update.meta.take();
+        self.card(&update.tool_call_id.clone(), |card, terminals| {
+            card.update(update);
+            card.take_terminal_meta(meta.as_ref(), terminals);
+        });
+    }
+
+    /// Changes the card of a call, which is made when there is none.
+    fn card(&mut self, id: &ToolCallId, change: impl FnOnce(&mut Card, &mut Terminals)) {
+        let known = self.cards.get(id).copied();
+        let at = known.unwrap_or_else(|| {
+            self.close();
+            let at = self.add(Piece::Card(Box::new(Card::new(id.clone()))));
+            self.cards.insert(id.clone(), at);
+            at
+        });
+        let Piece::Card(card) = &mut self.pieces[at] else { return };
+        let had_ended = card.has_ended();
+        change(card, &mut self.terminals);
+        self.changed.insert(at);
+        if self.style == Style::Stream {
+            if card.has_ended() && !had_ended {
+                let details = card.details(&mut self.terminals);
+                self.printer.print(Section::Aside, &format!("{}{details}\n", card.line()));
+            } else if known.is_none() {
+                self.printer.print(Section::Aside, &format!("{}\n", card.line()));
+            }
+        }
+    }
+
+    fn terminal_changed(&mut self, id: &str) {
+        let pieces = &self.pieces;
+        let shows = |at: &usize| matches!(&pieces[*at], Piece::Card(card) if card.shows_terminal(id));
+        self.changed.extend(self.cards.values().copied().filter(shows));
+    }
+
+    fn plan(&mut self, id: String, list: Rendered) {
+        let known = self.plans.get(&id).copied();
+        let plain = list.plain.clone();
+        let at = self.place(known, Piece::Fixed(list.bundle()), &plain);
+        self.plans.insert(id, at);
+    }
+
+    fn aside(&mut self, text: &str) {
+        self.place(None, Piece::Fixed(dim(text).bundle()), text);
+    }
+
+    /// Puts a piece where an earlier state of it stands, or at the end.
+    fn place(&mut self, known: Option<usize>, piece: Piece, plain: &str) -> usize {
+        if self.style == Style::Stream {
+            self.printer.print(Section::Aside, &format!("{}\n", plain.trim_end()));
+        }
+        let Some(at) = known else {
+            self.close();
+            return self.add(piece);
+        };
+        self.pieces[at] = piece;
+        self.changed.insert(at);
+        at
+    }
+
+    fn add(&mut self, piece: Piece) -> usize {
+        let at = self.passing.take().unwrap_or(self.pieces.len());
+        self.pieces.truncate(at);
+        self.pieces.push(piece);
+        self.changed.insert(at);
+        at
+    }
+
+    // --- time ---------------------------------------------------------------------------------------
+
+    fn show_elapsed(&mut self, now: Instant) {
+        let quiet = now.saturating_duration_since(self.active);
+        let waits_for_user = || {
+            self.cards.values().any(|at| matches!(&self.pieces[*at], Piece::Card(card) if card.is_waiting()))
+        };
+        if self.ended || quiet < QUIET || now < self.next_elapsed {
+            return;
+        }
+        if waits_for_user() {
+            self.next_elapsed = now + QUIET;
+            return;
+        }
+        let took = now.saturating_duration_since(self.started);
+        let hint = if quiet >= 6 * QUIET { "; `%agent log` shows what the agent reports" } else { "" };
+        let line = format!("working for {}{hint}", duration(took));
+        match self.style {
+            Style::Rich => {
+                self.next_elapsed = now + Duration::from_secs(1);
+                self.close();
+                self.passing = Some(self.add(Piece::Fixed(dim(&line).bundle())));
+            }
+            Style::Stream => {
+                // Lines can not be taken back: each comes after twice the time.
+                self.next_elapsed = now + took;
+                self.printer.print(Section::Aside, &format!("[{line}]\n"));
+            }
+        }
+    }
+
+    /// The last line, when there is something to tell.
+    fn footer(&self, took: Duration) -> Option<String> {
+        let mut parts = Vec::new();
+        if took >= QUIET {
+            parts.push(duration(took));
+        }
+        if let Some(usage) = &self.usage {
+            let percent = (usage.used * 100).checked_div(usage.size).unwrap_or_default();
+            parts.push(format!(
+                "{} of {} tokens ({percent} %)",
+                thousands(usage.used),
+                thousands(usage.size)
+            ));
+            parts.extend(usage.cost.as_ref().map(|cost| format!("{:.2} {}", cost.amount, cost.currency)));
+        }
+        (!parts.is_empty()).then(|| parts.join(" · "))
+    }
+}

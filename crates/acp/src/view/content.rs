@@ -1,0 +1,136 @@
+//! Pieces of content that are not text of the answer: pictures, sounds, links, files.
+
+use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, ResourceLink};
+use cellwright_output::{Colours, Limits, Sink};
+use serde_json::{Map, Value};
+
+use super::Bundle;
+use super::html::{data_address, escape, folded, link, pre};
+
+/// What a notebook keeps of one long text that is not the agent's answer. The notice in the gap tells what is missing.
+const LIMITS: Limits = Limits { head: 16 * 1024, tail: 48 * 1024, line: 2_000 };
+
+/// A sink for what a tool printed, as a terminal would show it.
+pub(super) fn screen() -> Sink {
+    Sink::new(LIMITS, Colours::Dropped)
+}
+
+/// `text` as far as it is shown.
+pub(super) fn bounded(text: &str) -> String {
+    let mut sink = screen();
+    sink.write_block(text);
+    sink.finish().text.trim_end().to_owned()
+}
+
+/// A piece of content in its two forms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rendered {
+    pub(super) html: String,
+    pub(super) plain: String,
+}
+
+impl Rendered {
+    pub(super) fn bundle(self) -> Bundle {
+        bundle([("text/html", self.html), ("text/plain", self.plain)])
+    }
+}
+
+pub(super) fn bundle<const N: usize>(alternatives: [(&str, String); N]) -> Bundle {
+    alternatives.into_iter().map(|(mime, text)| (mime.to_owned(), Value::String(text))).collect()
+}
+
+/// How a block is shown on its own. Pictures that Jupyter has a type for keep it, so other tools find them.
+pub(super) fn display(block: &ContentBlock) -> Bundle {
+    if let ContentBlock::Image(image) = block
+        && ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&image.mime_type.as_str())
+        && data_address("image", &image.mime_type, &image.data).is_some()
+    {
+        let mut data = Map::new();
+        data.insert(image.mime_type.clone(), image.data.clone().into());
+        data.insert("text/plain".to_owned(), picture(image.uri.as_deref()).into());
+        return data;
+    }
+    rendered(block).bundle()
+}
+
+/// How a block is shown inside a card.
+pub(super) fn rendered(block: &ContentBlock) -> Rendered {
+    match block {
+        ContentBlock::Text(text) => text_part(&text.text),
+        ContentBlock::Image(image) => {
+            let plain = picture(image.uri.as_deref());
+            let html = match data_address("image", &image.mime_type, &image.data) {
+                Some(address) => {
+                    format!(
+                        "<img src=\"{}\" alt=\"{}\" style=\"max-width:100%\">",
+                        escape(&address),
+                        escape(&plain)
+                    )
+                }
+                None => escape(&unreadable(&image.mime_type)).into_owned(),
+            };
+            Rendered { html, plain }
+        }
+        ContentBlock::Audio(audio) => {
+            let html = match data_address("audio", &audio.mime_type, &audio.data) {
+                Some(address) => format!("<audio controls src=\"{}\"></audio>", escape(&address)),
+                None => escape(&unreadable(&audio.mime_type)).into_owned(),
+            };
+            Rendered { html, plain: "[sound]".to_owned() }
+        }
+        ContentBlock::ResourceLink(resource) => resource_link(resource),
+        ContentBlock::Resource(resource) => match &resource.resource {
+            EmbeddedResourceResource::TextResourceContents(text) => {
+                let body = bounded(&text.text);
+                Rendered { html: folded(&text.uri, &pre(&body)), plain: format!("{}\n{body}", text.uri) }
+            }
+            EmbeddedResourceResource::BlobResourceContents(blob) => {
+                let bytes = blob.blob.len() / 4 * 3;
+                let plain = format!("{} (about {bytes} bytes of binary data)", blob.uri);
+                Rendered { html: escape(&plain).into_owned(), plain }
+            }
+            _ => unknown(),
+        },
+        _ => unknown(),
+    }
+}
+
+fn resource_link(resource: &ResourceLink) -> Rendered {
+    let words = resource.title.as_ref().unwrap_or(&resource.name);
+    let about = resource.description.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+    Rendered {
+        html: format!("{}{}", link(words, &resource.uri), escape(&about)),
+        plain: format!("{words} <{}>{about}", resource.uri),
+    }
+}
+
+/// Text of a tool, without the fence that agents put around all of it.
+fn text_part(text: &str) -> Rendered {
+    let plain = bounded(unfenced(text));
+    let lines = plain.lines().count();
+    let html = if lines > 12 { folded(&format!("{lines} lines"), &pre(&plain)) } else { pre(&plain) };
+    Rendered { html: if plain.is_empty() { String::new() } else { html }, plain }
+}
+
+fn unfenced(text: &str) -> &str {
+    let trimmed = text.trim();
+    let inner = || {
+        let body = trimmed.strip_prefix("```")?.strip_suffix("```")?;
+        let (info, body) = body.split_once('\n')?;
+        (!info.contains('`') && !body.contains("```")).then_some(body)
+    };
+    inner().unwrap_or(text)
+}
+
+fn picture(uri: Option<&str>) -> String {
+    uri.map_or_else(|| "[picture]".to_owned(), |uri| format!("[picture {uri}]"))
+}
+
+fn unreadable(mime: &str) -> String {
+    format!("[content of type {mime} that can not be shown]")
+}
+
+fn unknown() -> Rendered {
+    let plain = "[content of a kind this version does not know]".to_owned();
+    Rendered { html: plain.clone(), plain }
+}

@@ -1,0 +1,104 @@
+//! A change to a file, as lines added and removed.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema::Diff;
+use similar::{ChangeTag, TextDiff};
+
+use super::html::{PRE, escape};
+
+/// Lines of one diff that are shown; the file has them all.
+const SHOWN: usize = 1_000;
+/// For two long texts without a common line a rougher diff is good enough.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A diff ready to be shown.
+#[derive(Debug)]
+pub(super) struct LineDiff {
+    path: String,
+    is_new: bool,
+    added: usize,
+    removed: usize,
+    /// With the gaps between hunks as `None`.
+    lines: Vec<Option<(ChangeTag, String)>>,
+}
+
+impl LineDiff {
+    pub(super) fn of(diff: &Diff) -> Self {
+        let old = diff.old_text.as_deref().unwrap_or_default();
+        let text = TextDiff::configure().timeout(PATIENCE).diff_lines(old, diff.new_text.as_str());
+        let (mut added, mut removed, mut lines) = (0, 0, Vec::new());
+        for (n, group) in text.grouped_ops(3).iter().enumerate() {
+            if n > 0 {
+                lines.push(None);
+            }
+            for change in group.iter().flat_map(|op| text.iter_changes(op)) {
+                match change.tag() {
+                    ChangeTag::Insert => added += 1,
+                    ChangeTag::Delete => removed += 1,
+                    ChangeTag::Equal => {}
+                }
+                let line = change.value();
+                lines.push(Some((change.tag(), line.strip_suffix('\n').unwrap_or(line).to_owned())));
+            }
+        }
+        let path = diff.path.display().to_string();
+        Self { path, is_new: diff.old_text.is_none(), added, removed, lines }
+    }
+
+    fn heading(&self) -> String {
+        let new = if self.is_new { " (new file)" } else { "" };
+        format!("{}{new} +{} \u{2212}{}", self.path, self.added, self.removed)
+    }
+
+    fn hidden(&self) -> Option<String> {
+        let hidden = self.lines.len().saturating_sub(SHOWN);
+        (hidden > 0).then(|| format!("… {hidden} more lines of this diff are not shown"))
+    }
+
+    fn shown(&self) -> impl Iterator<Item = Option<(&'static str, ChangeTag, &str)>> {
+        self.lines.iter().take(SHOWN).map(|line| {
+            line.as_ref().map(|(tag, text)| {
+                let sign = match tag {
+                    ChangeTag::Insert => "+",
+                    ChangeTag::Delete => "-",
+                    ChangeTag::Equal => " ",
+                };
+                (sign, *tag, text.as_str())
+            })
+        })
+    }
+
+    pub(super) fn html(&self) -> String {
+        let mut out = format!(
+            "<div style=\"font-size:12px;margin-top:4px\"><code>{}</code></div><pre style=\"{PRE};padding:4px 0\">",
+            escape(&self.heading())
+        );
+        for line in self.shown() {
+            let (sign, colour, text) = match line {
+                Some((sign, ChangeTag::Insert, text)) => (sign, "background:rgba(46,160,67,.18);", text),
+                Some((sign, ChangeTag::Delete, text)) => (sign, "background:rgba(248,81,73,.18);", text),
+                Some((sign, ChangeTag::Equal, text)) => (sign, "", text),
+                None => ("", "opacity:.5;", "⋯"),
+            };
+            write!(out, "<span style=\"display:block;{colour}padding:0 8px\">{sign} {}</span>", escape(text))
+                .expect("strings take everything");
+        }
+        out.push_str("</pre>");
+        if let Some(hidden) = self.hidden() {
+            write!(out, "<div style=\"opacity:.75\">{hidden}</div>").expect("strings take everything");
+        }
+        out
+    }
+
+    pub(super) fn plain(&self) -> String {
+        let mut out = self.heading();
+        for line in self.shown() {
+            let (sign, text) = line.map_or((" ", "…"), |(sign, _, text)| (sign, text));
+            write!(out, "\n{sign} {text}").expect("strings take everything");
+        }
+        out.extend(self.hidden().map(|hidden| format!("\n{hidden}")));
+        out
+    }
+}

@@ -1,0 +1,138 @@
+//! Writing HTML: every text that comes from an agent passes through [`escape`], every address through [`link`].
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// `text` as HTML shows it, in elements and in quoted attributes alike.
+pub(super) fn escape(text: &str) -> Cow<'_, str> {
+    let special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'');
+    if !text.contains(special) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 32);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A link when the address is one a page may safely lead to, otherwise the words and the address as text.
+pub(super) fn link(words: &str, address: &str) -> String {
+    let words = escape(words);
+    match safe_address(address) {
+        Some(address) => {
+            let address = escape(address);
+            format!("<a href=\"{address}\" target=\"_blank\" rel=\"noopener noreferrer\">{words}</a>")
+        }
+        None => format!("{words} <code>{}</code>", escape(address)),
+    }
+}
+
+/// The address, when following it can run nothing in the page. Browsers skip control characters and blanks in schemes,
+/// so those are refused anywhere.
+pub(super) fn safe_address(address: &str) -> Option<&str> {
+    let (scheme, _) = address.split_once(':')?;
+    let known = ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let clean = !address.contains(|c: char| c.is_control() || c.is_whitespace());
+    (known && clean).then_some(address)
+}
+
+/// `data:` address of a picture or sound, when its type is of that `family` and spelt as types are.
+pub(super) fn data_address(family: &str, mime: &str, base64: &str) -> Option<String> {
+    let (kind, subtype) = mime.split_once('/')?;
+    let spelt = subtype.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-'));
+    let encoded = base64.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=\r\n".contains(&b));
+    (kind == family && spelt && !subtype.is_empty() && encoded)
+        .then(|| format!("data:{mime};base64,{base64}"))
+}
+
+/// Text in an equal-width box that scrolls when it is long.
+pub(super) fn pre(text: &str) -> String {
+    format!("<pre style=\"{PRE}\">{}</pre>", escape(text))
+}
+
+/// A part that is folded until someone opens it.
+pub(super) fn folded(summary: &str, body: &str) -> String {
+    let mut out = String::with_capacity(summary.len() + body.len() + 128);
+    write!(
+        out,
+        "<details style=\"margin:2px 0\"><summary style=\"cursor:pointer;opacity:.75\">{}</summary>{body}</details>",
+        escape(summary)
+    )
+    .expect("strings take everything");
+    out
+}
+
+/// Boxes are tinted with transparent grey, which suits light and dark themes alike.
+pub(super) const PRE: &str = "margin:4px 0;padding:6px 8px;max-height:24em;overflow:auto;white-space:pre-wrap;\
+    overflow-wrap:anywhere;background:rgba(128,128,128,.10);border-radius:4px;font-size:12px;line-height:1.4";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn addresses_that_run_code_are_shown_and_not_linked() {
+        for address in [
+            "javascript:alert(1)",
+            "JaVaScRiPt:alert(1)",
+            "java\nscript:alert(1)",
+            " javascript:alert(1)",
+            "\u{1}javascript:alert(1)",
+            "data:text/html,<script>alert(1)</script>",
+            "vbscript:x",
+            "file:///etc/passwd",
+            "no scheme",
+            "https://a.example/\u{9}b",
+        ] {
+            let shown = link("words", address);
+            assert!(!shown.contains("<a "), "{shown}");
+            assert!(shown.contains(&*escape(address)), "{shown}");
+        }
+        assert_eq!(
+            link("a & b", "https://x.example/?a=\"1\"&b='2'"),
+            "<a href=\"https://x.example/?a=&quot;1&quot;&amp;b=&#39;2&#39;\" target=\"_blank\" \
+             rel=\"noopener noreferrer\">a &amp; b</a>"
+        );
+    }
+
+    #[test]
+    fn a_mime_type_can_not_leave_its_attribute() {
+        assert_eq!(
+            data_address("image", "image/svg+xml", "PHN2Zz4="),
+            Some("data:image/svg+xml;base64,PHN2Zz4=".into())
+        );
+        for (mime, data) in [
+            ("image/png\" onload=\"x", "AA"),
+            ("text/html", "AA"),
+            ("image/", "AA"),
+            ("image/png", "\"><script>"),
+        ] {
+            assert_eq!(data_address("image", mime, data), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escaped_text_holds_no_markup_and_reads_back(text in "\\PC*|[<>&\"'a;#]*") {
+            let escaped = escape(&text);
+            prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
+            let back = escaped
+                .replace("&lt;", "<")
+                .replace("&gt;", ">")
+                .replace("&quot;", "\"")
+                .replace("&#39;", "'")
+                .replace("&amp;", "&");
+            prop_assert_eq!(back, text);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The same turn for a console: text that is only ever added to. The answer goes to stdout, all else to stderr.
+
+use super::{Show, StreamName};
+
+/// What waits to be printed.
+#[derive(Debug, Default)]
+pub(super) struct Printer {
+    queue: Vec<(StreamName, String)>,
+    /// What the last text was part of, and whether it ended its line.
+    last: Option<(Section, bool)>,
+}
+
+/// Texts of one section follow each other without a break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    Answer,
+    Thought,
+    /// Lines of their own.
+    Aside,
+}
+
+impl Printer {
+    pub(super) fn print(&mut self, section: Section, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let name = if section == Section::Answer { StreamName::Stdout } else { StreamName::Stderr };
+        let broken = matches!(self.last, Some((last, ended)) if !ended && (last != section || section == Section::Aside));
+        match self.queue.last_mut() {
+            _ if broken => {
+                // The line feed belongs to the text it ends.
+                let last = self.last.map_or(section, |(last, _)| last);
+                self.last = None;
+                self.print(last, "\n");
+                return self.print(section, text);
+            }
+            Some((queued, queue)) if *queued == name => queue.push_str(text),
+            _ => self.queue.push((name, text.to_owned())),
+        }
+        self.last = Some((section, text.ends_with('\n')));
+    }
+
+    /// How many bytes wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.iter().map(|(_, text)| text.len()).sum()
+    }
+
+    /// Gives at most `room` bytes of what waits.
+    pub(super) fn take(&mut self, mut room: usize) -> Vec<Show> {
+        let mut shown = Vec::new();
+        let mut rest = Vec::new();
+        for (name, mut text) in std::mem::take(&mut self.queue) {
+            let later = text.split_off(text.floor_char_boundary(room.min(text.len())));
+            room -= text.len();
+            if !text.is_empty() {
+                shown.push(Show::Stream { name, text });
+            }
+            if !later.is_empty() {
+                room = 0;
+                rest.push((name, later));
+            }
+        }
+        self.queue = rest;
+        shown
+    }
+}

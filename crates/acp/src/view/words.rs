@@ -1,0 +1,69 @@
+//! Small things that are said: who speaks, asides, times and numbers.
+
+use std::time::Duration;
+
+use super::Bundle;
+use super::content::{Rendered, bundle};
+use super::html::{escape, folded};
+
+/// Whose text it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Voice {
+    Agent,
+    Thought,
+    User,
+}
+
+impl Voice {
+    pub(super) fn bundle(self, text: &str) -> Bundle {
+        match self {
+            Self::Agent => bundle([("text/markdown", text.to_owned()), ("text/plain", text.to_owned())]),
+            Self::User => {
+                let quoted: Vec<_> = text.lines().map(|line| format!("> {line}\n")).collect();
+                let quoted = quoted.concat();
+                bundle([("text/markdown", quoted.clone()), ("text/plain", quoted)])
+            }
+            Self::Thought => {
+                let text = text.trim();
+                let body = format!("<div style=\"white-space:pre-wrap;opacity:.75\">{}</div>", escape(text));
+                bundle([
+                    ("text/html", folded(&gist(text), &body)),
+                    ("text/plain", format!("(thought) {text}")),
+                ])
+            }
+        }
+    }
+}
+
+/// How a thought begins, for the line that unfolds it.
+fn gist(thought: &str) -> String {
+    let first = thought.lines().next().unwrap_or_default().replace("**", "");
+    let first = first.trim_matches(['#', ' ']);
+    let end = first.char_indices().nth(70).map_or(first.len(), |(at, _)| at);
+    let more = if end < thought.len() { "…" } else { "" };
+    format!("Thought: {}{more}", &first[..end])
+}
+
+pub(super) fn dim(text: &str) -> Rendered {
+    let html = format!("<div style=\"opacity:.65;font-size:12px\">{}</div>", escape(text));
+    Rendered { html, plain: text.to_owned() }
+}
+
+/// `1 min 5 s`.
+pub(super) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds < 60 { format!("{seconds} s") } else { format!("{} min {} s", seconds / 60, seconds % 60) }
+}
+
+/// `12,345`.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
