@@ -1,0 +1,127 @@
+//! One module for each command.
+
+pub(crate) mod config;
+pub(crate) mod daemon;
+pub(crate) mod doctor;
+pub(crate) mod edit;
+pub(crate) mod gateway;
+pub(crate) mod install;
+pub(crate) mod kernel;
+pub(crate) mod mcp;
+pub(crate) mod notebook;
+pub(crate) mod read;
+pub(crate) mod run;
+pub(crate) mod session;
+pub(crate) mod setup;
+pub(crate) mod show;
+pub(crate) mod tool;
+pub(crate) mod write;
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
+use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Selector};
+
+use crate::print::{self, Format};
+
+/// What every command that changes a notebook takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Change {
+    /// Refuse if the file is not the one `read --json` gave this fingerprint for
+    #[arg(long, value_name = "FINGERPRINT")]
+    expect: Option<Fingerprint>,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// What commands that change sources take too.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct OldOutputs {
+    /// Keep the outputs of code cells whose source changes (they are cleared otherwise: they are not this source's)
+    #[arg(long)]
+    keep_outputs: bool,
+}
+
+impl From<OldOutputs> for Outputs {
+    fn from(old: OldOutputs) -> Self {
+        if old.keep_outputs { Self::Keep } else { Self::Clear }
+    }
+}
+
+impl Change {
+    /// Whether the caller said which file it means.
+    pub(crate) fn expects(&self) -> bool {
+        self.expect.is_some()
+    }
+
+    /// Changes the notebook at `path` and tells what was done.
+    pub(crate) fn make<E: Into<anyhow::Error>>(
+        &self,
+        path: &Path,
+        if_missing: IfMissing,
+        change: impl Fn(&Notebook) -> Result<Edited, E>,
+    ) -> anyhow::Result<()> {
+        let expected = self.expect.map_or(Expected::Anything, Expected::Fingerprint);
+        let existed = path.exists();
+        let (mut report, fingerprint) = file::update(path, if_missing, &expected, |notebook| {
+            let named = |error: E| {
+                let error = error.into();
+                // An error of the file names it already.
+                if error.is::<FileError>() { error } else { error.context(path.display().to_string()) }
+            };
+            let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
+            let text = changed.as_ref().unwrap_or(notebook).text();
+            let fingerprint = self.format.json.then(|| Fingerprint::of(text.as_bytes()));
+            anyhow::Ok((changed, (report, fingerprint)))
+        })?;
+        if !existed {
+            report.notes.push(Note::Created);
+        }
+        print::report(&report, fingerprint).context("the change was made, but could not be told")
+    }
+}
+
+/// The whole of a file, or of stdin for `-`.
+pub(crate) fn input(path: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes).context("could not read stdin")?;
+    } else {
+        bytes = std::fs::read(path).with_context(|| format!("could not read {}", path.display()))?;
+    }
+    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8 text", named(path)))
+}
+
+/// What to call an input in a message.
+fn named(path: &Path) -> String {
+    if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
+}
+
+/// The file and the part of it that a target names. A file whose name happens to look like a selector is that file.
+fn split_target(target: &OsStr) -> (&Path, Selector) {
+    match target.to_str() {
+        Some(target) if !Path::new(target).exists() => {
+            let (path, selector) = Selector::split(target);
+            (Path::new(path), selector)
+        }
+        Some(_) | None => (Path::new(target), Selector::default()),
+    }
+}
+
+/// Says so when it is the selector, not the file, that is wrong.
+fn explain(error: FileError, target: &OsStr) -> anyhow::Error {
+    if let FileError::Missing { path } = &error
+        && path.as_os_str() == target
+        && let Some(target) = target.to_str()
+        && let Some((file, selector)) = target.rfind(".ipynb").map(|at| target.split_at(at + ".ipynb".len()))
+        && !selector.is_empty()
+        && Path::new(file).exists()
+    {
+        return anyhow::anyhow!("`{selector}` is not a selector; see `cellwright read --help`")
+            .context(file.to_owned());
+    }
+    error.into()
+}

@@ -1,0 +1,58 @@
+//! `cellwright config`
+
+use serde_json::Value;
+
+use crate::agents;
+use crate::config::{Config, KEYS};
+use crate::print::{self, Format};
+
+/// Show the settings in force and where each came from
+///
+/// Later ones win: defaults, your config.toml, the project's .cellwright/config.toml, the environment, flags.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigCommand {
+    #[command(flatten)]
+    format: Format,
+}
+
+impl ConfigCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let config = Config::load(&std::env::current_dir()?, Vec::new())?;
+        let values = serde_json::to_value(&config.settings)?;
+        let value = |name: &str| {
+            let value = &values[name.split('.').next().unwrap_or_default()]
+                [name.split('.').nth(1).unwrap_or_default()];
+            // A token is nobody's to read over a shoulder.
+            if name.ends_with("token") && !value.is_null() { Value::from("(set)") } else { value.clone() }
+        };
+        if self.format.json {
+            let rows = KEYS.iter().map(|key| {
+                serde_json::json!({
+                    "key": key.name, "value": value(key.name), "origin": config.origin(key.name).to_string(), "about": key.about,
+                })
+            });
+            return print::json(&rows.collect::<Vec<_>>());
+        }
+        let mut out = String::new();
+        for key in KEYS {
+            let line =
+                format!("{:<25} {:<12} {}", key.name, value(key.name).to_string(), config.origin(key.name));
+            out.extend([&line, "\n", "    ", key.about, "\n"]);
+        }
+        for agent in agents::all(&config) {
+            out.extend([
+                &format!("agents.{:<18} ", agent.name),
+                &agent.command_line(),
+                "  ",
+                &agent.from,
+                "\n",
+            ]);
+        }
+        let (user, project) = (config.places.user_settings(), config.places.project_settings());
+        out.extend(["\nyour settings:    ", &user.display().to_string(), "\n"]);
+        if let Some(project) = project {
+            out.extend(["project settings: ", &project.display().to_string(), "\n"]);
+        }
+        print::plain(&out)
+    }
+}

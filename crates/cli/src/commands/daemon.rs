@@ -1,0 +1,44 @@
+//! `cellwright daemon`
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_session::Sessions;
+use cellwright_session::bridge::OfCallers;
+use cellwright_session::daemon::{self, Serve};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::{host, print};
+
+/// Keep named sessions for this user; started when needed, gone when idle
+#[derive(Debug, clap::Args)]
+#[command(hide = true)]
+pub(crate) struct Daemon {}
+
+impl Daemon {
+    #[expect(clippy::unused_self, reason = "commands are run alike")]
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        daemon::leave_terminal();
+        let runtime = host::runtime()?;
+        runtime.block_on(serve())
+    }
+}
+
+async fn serve() -> anyhow::Result<()> {
+    // No project's settings: it serves all of them.
+    let folder = Path::new("/");
+    let config = Config::load(folder, Vec::new())?;
+    let mut settings = host::session_settings(&config, folder);
+    settings.tools = Some(Arc::new(OfCallers));
+    let sessions = Sessions::new(settings);
+    let serve = Serve {
+        place: host::daemon_place(&config),
+        version: host::VERSION.to_owned(),
+        linger: Duration::from_secs(config.settings.session.linger),
+        stop: CancellationToken::new(),
+    };
+    // Whoever started us waits for this line; when it has gone meanwhile, the next one still finds us.
+    Ok(daemon::serve(serve, sessions, || drop(print::plain("ready\n"))).await?)
+}

@@ -1,0 +1,92 @@
+//! Kernels beyond our own: those installed for Jupyter, and those behind a gateway.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cellwright_jupyter::{KernelSpec, Prefix, Surroundings};
+use cellwright_kernel::gateway::Address;
+use serde_json::json;
+
+use super::report::{Check, Report, Section, Status};
+use crate::commands::install::on_path;
+use crate::config::Config;
+
+/// How long a gateway may take to tell which kernels it has.
+const GATEWAY_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Looks at kernelspecs, from the Pythons that were found, and at the gateway that is set.
+pub(super) async fn examine(config: &Config, prefixes: &[Prefix], report: &mut Report) {
+    let variable = |name: &str| config.environment.get(OsStr::new(name)).cloned();
+    let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let around = Surroundings { variable: &variable, home, prefixes: prefixes.to_vec() };
+    let specs = KernelSpec::all(&around.kernel_path());
+    let wanted = config.settings.kernel.default.strip_prefix("jupyter:").map(str::to_lowercase);
+    if let Some(wanted) = wanted.as_ref().filter(|wanted| !specs.contains_key(*wanted)) {
+        let told = format!("`kernel.default` asks for `{wanted}`, which is not installed");
+        let origin = config.origin("kernel.default");
+        report.add(
+            Check::broken(Section::Jupyter, told)
+                .fix(format!("set it to another one; it comes from {origin}")),
+        );
+    }
+    if specs.is_empty() {
+        report.add(Check::note(Section::Jupyter, "none installed; Python cells need none"));
+    }
+    for (name, spec) in specs {
+        let trouble = if wanted.as_ref() == Some(&name) { Status::Broken } else { Status::Warning };
+        report.add(match spec {
+            Ok(spec) => described(config, &around, &spec, trouble),
+            Err(error) => Check::new(Section::Jupyter, trouble, crate::exit::one_line(&error))
+                .fix(format!("jupyter kernelspec remove {name}")),
+        });
+    }
+    if let Some(url) = &config.settings.gateway.url {
+        report.add(gateway(config, url).await);
+    }
+}
+
+fn described(config: &Config, around: &Surroundings<'_>, spec: &KernelSpec, trouble: Status) -> Check {
+    let KernelSpec { name, resource_dir, description } = spec;
+    let text = format!("{name}: {} ({})", description.display_name, resource_dir.display());
+    let details = json!({ "name": name, "language": description.language, "folder": resource_dir });
+    let command = spec.command(Path::new("connection.json"), around.prefix_of(resource_dir));
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    let there = if program.contains('/') {
+        Path::new(program).is_file()
+    } else {
+        on_path(&config.environment, program).is_some()
+    };
+    if there {
+        return Check::good(Section::Jupyter, text).details(details);
+    }
+    Check::new(Section::Jupyter, trouble, format!("{text} can not start: there is no `{program}`"))
+        .fix(format!("jupyter kernelspec remove {name}"))
+        .details(details)
+}
+
+/// Whether the gateway lets us in, and what it could start.
+async fn gateway(config: &Config, url: &str) -> Check {
+    let needed = config.settings.kernel.default.split(':').next() == Some("gateway");
+    let trouble = if needed { Status::Broken } else { Status::Warning };
+    let origin = config.origin("gateway.url");
+    let address = match Address::new(url, config.settings.gateway.token.clone()) {
+        Ok(address) => address,
+        Err(invalid) => {
+            return Check::new(Section::Gateway, trouble, invalid.to_string())
+                .fix(format!("change `gateway.url`; it comes from {origin}"));
+        }
+    };
+    match address.kernels(GATEWAY_ANSWERS).await {
+        Ok(kernels) if kernels.is_empty() => {
+            Check::new(Section::Gateway, trouble, format!("{address} answers, and has no kernels"))
+                .fix("install one where it runs: python -m pip install ipykernel")
+        }
+        Ok(kernels) => {
+            Check::good(Section::Gateway, format!("{address} lets us in, and has {}", kernels.join(", ")))
+                .details(json!({ "url": address.to_string(), "kernels": kernels }))
+        }
+        Err(error) => Check::new(Section::Gateway, trouble, crate::exit::one_line(&error))
+            .fix(format!("start it, or change `gateway.url`; it comes from {origin}")),
+    }
+}

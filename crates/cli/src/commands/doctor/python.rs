@@ -1,0 +1,245 @@
+//! Which Python runs cells, why, and whether it does.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cellwright_jupyter::Prefix;
+use cellwright_kernel::interpreter::{Candidate, Origin};
+use cellwright_kernel::runner::{Examined, Ready, Rejected};
+use cellwright_session::{Call, CallReport, CellRequest, Client, Notice, Sessions, Timeout};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::report::{Check, Report, Section, shell};
+use crate::config::Config;
+use crate::host;
+
+/// How often `1` is run for the time it takes.
+const ROUND_TRIPS: usize = 20;
+
+/// How long importing the optional packages may take.
+const IMPORTS: Duration = Duration::from_mins(1);
+
+/// Packages that make more possible, and what.
+const OPTIONAL: &[(&str, &str, &str)] = &[
+    ("IPython", "ipython", "every %magic, `?` and rich tracebacks; without it the built-in ones"),
+    ("ipykernel", "ipykernel", "the same environment as a kernel in Jupyter"),
+    ("matplotlib", "matplotlib", "plots"),
+];
+
+/// Looks at every Python in the order a kernel's start would, starts the first that works, and runs cells in it. Returns where the
+/// Pythons are, best first.
+pub(super) async fn examine(config: &Config, folder: &Path, report: &mut Report) -> Vec<Prefix> {
+    let launch = host::launch(config, folder);
+    let examined = match launch.examine().await {
+        Ok(examined) => examined,
+        Err(error) => {
+            report.add(Check::broken(Section::Python, crate::exit::one_line(&error)));
+            return Vec::new();
+        }
+    };
+    let mut chosen = None;
+    let mut prefixes: Vec<Prefix> = Vec::new();
+    for found in examined {
+        match found {
+            Examined::Works(candidate, ready) => {
+                let prefix =
+                    Prefix { path: ready.prefix.clone(), is_environment: candidate.venv().is_some() };
+                prefixes.push(prefix);
+                report.add(working(&candidate, &ready, chosen.is_none()));
+                chosen.get_or_insert((candidate, ready));
+            }
+            Examined::Rejected(rejected) => report.add(unusable(config, &rejected, chosen.is_some())),
+        }
+    }
+    match chosen {
+        Some((candidate, _)) => run(config, folder, &candidate, report).await,
+        // A Python that was named is the only one that was tried, and has been told.
+        None if config.settings.python.path.is_some() => {}
+        None => report.add(none()),
+    }
+    prefixes
+}
+
+fn working(candidate: &Candidate, ready: &Ready, chosen: bool) -> Check {
+    let Candidate { python, origin } = candidate;
+    let text = format!("{} {} at {} ({origin})", ready.implementation, ready.version, python.display());
+    let details = json!({
+        "python": python, "origin": origin.to_string(), "works": true, "chosen": chosen,
+        "version": ready.version, "implementation": ready.implementation, "prefix": ready.prefix,
+    });
+    let check = if chosen {
+        Check::good(Section::Python, format!("{text} runs cells"))
+    } else {
+        Check::note(Section::Python, format!("{text} would, too"))
+    };
+    check.details(details)
+}
+
+/// A Python that somebody meant to be used and that can not be is worth a warning; one that merely lies around is not.
+fn unusable(config: &Config, rejected: &Rejected, after_chosen: bool) -> Check {
+    let Rejected { python, origin, why } = rejected;
+    let text = format!("{} ({origin}) is not used: {why}", python.display());
+    let details =
+        json!({ "python": python, "origin": origin.to_string(), "works": false, "why": why.to_string() });
+    let venv = shell(python.parent().and_then(Path::parent).unwrap_or(python));
+    let fix = match origin {
+        Origin::Path => None,
+        // Nobody waits for it while a better one works.
+        Origin::Explicit | Origin::Active | Origin::Project | Origin::Uv | Origin::Conda | Origin::Pyenv
+            if after_chosen =>
+        {
+            None
+        }
+        Origin::Explicit => {
+            let origin = config.origin("python.path");
+            let fix = format!("set `python.path` to one that works; it comes from {origin}");
+            return Check::broken(Section::Python, text).fix(fix).details(details);
+        }
+        Origin::Active => Some("deactivate it, or make it again where its Python is".to_owned()),
+        Origin::Project => Some(format!("python3 -m venv --clear {venv}, then install its packages again")),
+        Origin::Uv => Some("uv sync".to_owned()),
+        Origin::Conda => Some("conda deactivate, or conda install python".to_owned()),
+        Origin::Pyenv => Some("pyenv install".to_owned()),
+        Origin::Managed => Some("cellwright setup python --force".to_owned()),
+    };
+    match fix {
+        Some(fix) => Check::warning(Section::Python, text).fix(fix),
+        None => Check::note(Section::Python, text),
+    }
+    .details(details)
+}
+
+fn none() -> Check {
+    Check::broken(Section::Python, "no Python can run cells")
+        .fix("install Python 3.8 or newer, or uv and then run: cellwright setup python")
+}
+
+/// Runs cells by the steps of `cellwright run`, and takes the time.
+async fn run(config: &Config, folder: &Path, candidate: &Candidate, report: &mut Report) {
+    let sessions = Sessions::new(host::session_settings(config, folder));
+    let client = sessions.client();
+    let one = || CellRequest::new("1");
+    let began = Instant::now();
+    let first = match call(&client, folder, one()).await {
+        Ok(first) => first,
+        Err(why) => {
+            report.add(Check::broken(Section::Kernel, format!("a cell could not be run: {why}")));
+            return;
+        }
+    };
+    let started = began.elapsed();
+    let mut trips = Vec::new();
+    for _ in 0..ROUND_TRIPS {
+        let began = Instant::now();
+        if let Err(why) = call(&client, folder, one()).await {
+            report.add(Check::broken(Section::Kernel, format!("the second cell could not be run: {why}")));
+            return;
+        }
+        trips.push(began.elapsed());
+    }
+    trips.sort_unstable();
+    let trip = trips[ROUND_TRIPS / 2];
+    let text = format!(
+        "first result after {}, a later one after {} (the middle of {ROUND_TRIPS})",
+        milliseconds(started),
+        milliseconds(trip)
+    );
+    let details =
+        json!({ "first_result_seconds": started.as_secs_f64(), "round_trip_seconds": trip.as_secs_f64() });
+    report.add(Check::good(Section::Kernel, text).details(details));
+    for notice in &first.notices {
+        // Pythons that were passed over are told above.
+        if let Notice::Warning(warning) = notice
+            && !warning.starts_with("not used: ")
+        {
+            let fix = "correct the file it names, or take it out of the `modules` folder";
+            report.add(Check::warning(Section::Kernel, warning.clone()).fix(fix));
+        }
+    }
+    packages(&client, folder, candidate, report).await;
+    sessions.shutdown().await;
+}
+
+async fn call(
+    client: &Client,
+    folder: &Path,
+    cell: CellRequest,
+) -> Result<std::sync::Arc<CallReport>, String> {
+    let session = "doctor".parse().expect("a valid name");
+    let running = client.call(Call::new(session, folder, vec![cell])).await;
+    let report = running.map_err(|error| crate::exit::one_line(&error))?.report().await;
+    match (&report.error, report.failed()) {
+        (None, None) => Ok(report),
+        (Some(error), _) => Err(error.to_string()),
+        (None, Some(cell)) => Err(cell.output.text.text.trim_end().to_owned()),
+    }
+}
+
+/// What importing a package came to.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Import {
+    Version(String),
+    Error(String),
+    Missing,
+}
+
+async fn packages(client: &Client, folder: &Path, candidate: &Candidate, report: &mut Report) {
+    let names: Vec<_> = OPTIONAL.iter().map(|(module, ..)| module).collect();
+    let code = format!("{PROBE}\nprint(_probe({}))", json!(names));
+    let cell = CellRequest { timeout: Timeout::After(IMPORTS), ..CellRequest::new(code) };
+    let found: Vec<Import> = match call(client, folder, cell).await {
+        Ok(report) => serde_json::from_str(last_line(&report)).unwrap_or_default(),
+        Err(why) => {
+            report.add(Check::warning(Section::Kernel, format!("packages could not be looked at: {why}")));
+            return;
+        }
+    };
+    for ((module, package, purpose), import) in OPTIONAL.iter().zip(found) {
+        let install = match candidate.origin {
+            Origin::Managed => format!("cellwright setup python --with {package}"),
+            _ => format!("{} -m pip install {package}", shell(&candidate.python)),
+        };
+        let (check, version) = match import {
+            Import::Version(version) => {
+                (Check::good(Section::Kernel, format!("{module} {version}: {purpose}")), Value::from(version))
+            }
+            Import::Missing => {
+                let text = format!("no {module} (optional: {purpose})");
+                (Check::note(Section::Kernel, text).fix(install), Value::Null)
+            }
+            Import::Error(why) => {
+                let text = format!("{module} is installed but can not be imported: {why}");
+                (
+                    Check::warning(Section::Kernel, text).fix(format!("{install} --force-reinstall")),
+                    Value::Null,
+                )
+            }
+        };
+        report.add(check.details(json!({ "module": module, "version": version })));
+    }
+}
+
+/// Imports packages, since one that is there may still be broken.
+const PROBE: &str = r#"
+def _probe(names):
+    import importlib, json
+    def one(name):
+        try:
+            return {"version": str(getattr(importlib.import_module(name), "__version__", "(no version)"))}
+        except ModuleNotFoundError as error:
+            return "missing" if error.name == name else {"error": str(error)}
+        except BaseException as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+    return json.dumps([one(name) for name in names])"#;
+
+/// What the probe printed, below what a package may print while it is imported.
+fn last_line(report: &CallReport) -> &str {
+    report.cells[0].output.text.text.trim_end().lines().last().unwrap_or_default()
+}
+
+fn milliseconds(time: Duration) -> String {
+    let milliseconds = time.as_secs_f64() * 1000.0;
+    if milliseconds < 10.0 { format!("{milliseconds:.1} ms") } else { format!("{milliseconds:.0} ms") }
+}

@@ -1,0 +1,80 @@
+//! `cellwright edit`
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use cellwright_notebook::file::IfMissing;
+use cellwright_notebook::replace::{Matches, Replacement, replace};
+use cellwright_notebook::text;
+use serde::Deserialize;
+
+use super::{Change, OldOutputs, input, named};
+
+/// Replace exact strings in a notebook's cell-marked text
+///
+/// Each old text must match exactly once, unless --all is given. Everything that is not replaced stays as it is, to the byte.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cellwright edit nb.ipynb --old 'n = 10' --new 'n = 1000'
+  cellwright edit nb.ipynb --old df1 --new frame --all
+  echo '[{\"old\": \"a\", \"new\": \"b\", \"all\": true}]' | cellwright edit nb.ipynb --edits -")]
+pub(crate) struct Edit {
+    /// The notebook
+    path: PathBuf,
+    /// The text to be replaced; may be given several times, each with its --new
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, required_unless_present = "edits")]
+    old: Vec<String>,
+    /// What comes in its place
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    new: Vec<String>,
+    /// Replace every match
+    #[arg(long)]
+    all: bool,
+    /// A JSON file with [{"old": …, "new": …, "all": false}, …] (`-`: stdin)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["old", "new", "all"])]
+    edits: Option<PathBuf>,
+    #[command(flatten)]
+    old_outputs: OldOutputs,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditJson {
+    old: String,
+    new: String,
+    #[serde(default)]
+    all: bool,
+}
+
+impl Edit {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let replacements = self.replacements()?;
+        self.change.make(&self.path, IfMissing::Fail, |notebook| {
+            let text = replace(&notebook.to_marked_text(), &replacements)?;
+            anyhow::Ok(notebook.write(&text::parse(&text)?, self.old_outputs.into())?)
+        })
+    }
+
+    fn replacements(&self) -> anyhow::Result<Vec<Replacement>> {
+        let matches = |all: bool| if all { Matches::All } else { Matches::One };
+        let Some(edits) = &self.edits else {
+            anyhow::ensure!(
+                self.old.len() == self.new.len(),
+                "each --old needs a --new, and each --new an --old"
+            );
+            let pairs = self.old.iter().cloned().zip(self.new.iter().cloned());
+            return Ok(pairs
+                .map(|(old, new)| Replacement { old, new, matches: matches(self.all) })
+                .collect());
+        };
+        let edits: Vec<EditJson> = serde_json::from_str(&input(edits)?)
+            .with_context(|| format!("{} is not a list of edits", named(edits)))?;
+        Ok(edits
+            .into_iter()
+            .map(|EditJson { old, new, all }| Replacement { old, new, matches: matches(all) })
+            .collect())
+    }
+}

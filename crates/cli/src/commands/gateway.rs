@@ -1,0 +1,83 @@
+//! `cellwright gateway`
+
+use anyhow::Context as _;
+use cellwright_kernel::gateway::{Shared, Status};
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::host;
+use crate::print::{self, Format};
+
+/// Start, look at or stop the Jupyter gateway that your processes on this machine share
+///
+/// Kernels chosen with `gateway` run there unless `gateway.url` names another server. It starts by itself when it is needed, listens
+/// on this machine only, and asks for a token.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cellwright gateway start
+  cellwright gateway status --json
+  cellwright gateway stop")]
+pub(crate) struct GatewayCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Start it, if it does not run
+    Start(Format),
+    /// Say whether it runs, and where
+    Status(Format),
+    /// Stop it, and with it the kernels that run there
+    Stop(Format),
+}
+
+impl GatewayCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("could not start the runtime")?;
+        runtime.block_on(self.act())
+    }
+
+    async fn act(self) -> anyhow::Result<()> {
+        let folder = std::env::current_dir().context("the current folder is gone")?;
+        let config = Config::load(&folder, Vec::new())?;
+        let shared = host::shared_gateway(&config, &folder);
+        match self.action {
+            Action::Start(format) => {
+                shared.address().await?;
+                tell(&shared, format).await
+            }
+            Action::Status(format) => tell(&shared, format).await,
+            Action::Stop(format) => {
+                let stopped = shared.stop().await?;
+                let text = if stopped { "stopped" } else { "it did not run" };
+                answer(format, &json!({"stopped": stopped}), text)
+            }
+        }
+    }
+}
+
+async fn tell(shared: &Shared, format: Format) -> anyhow::Result<()> {
+    let (value, text) = match shared.status().await {
+        Status::Stopped => (json!({"state": "stopped"}), "it does not run".to_owned()),
+        Status::Running { pid, url, python } => {
+            let text = format!("runs at {url}, process {pid}, by {}", python.display());
+            (json!({"state": "running", "pid": pid, "url": url, "python": python}), text)
+        }
+        Status::Unwell { pid, why } => {
+            let text = format!(
+                "process {pid} is there and does not answer: {why}\n`cellwright gateway start` replaces it"
+            );
+            (json!({"state": "unwell", "pid": pid, "why": why}), text)
+        }
+    };
+    answer(format, &value, &text)
+}
+
+fn answer(format: Format, value: &Value, text: &str) -> anyhow::Result<()> {
+    if format.json { print::json(value) } else { print::plain(&format!("{text}\n")) }
+}

@@ -1,0 +1,202 @@
+//! `cellwright mcp install`
+
+mod client;
+mod jsonc;
+mod settings_file;
+mod toml_text;
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+pub(crate) use client::{Client, NAME, Scope, Surroundings};
+
+use crate::print;
+
+/// Lines longer than this are not shown: they are files without line ends.
+const LONG: usize = 300;
+
+/// Add Cellwright to a program that uses MCP servers
+///
+/// Writes one entry into the program's own settings file and leaves every other byte of it as it is. Doing it
+/// again changes nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cellwright mcp install claude
+  cellwright mcp install codex --print
+  cellwright mcp install vscode --project
+  cellwright mcp install zed --remove")]
+pub(crate) struct Install {
+    /// Which program
+    #[arg(value_enum)]
+    client: Client,
+    /// For everyone in this project, not for you everywhere: the file is in the repository's root, or here
+    #[arg(long)]
+    project: bool,
+    /// Only print the entry, to be added by hand
+    #[arg(long, conflicts_with = "remove")]
+    print: bool,
+    /// Take the entry out again
+    #[arg(long)]
+    remove: bool,
+}
+
+impl Install {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let variables: HashMap<OsString, OsString> = std::env::vars_os().collect();
+        let folder = std::env::current_dir().context("the current folder is gone")?;
+        let around = Surroundings { variables: &variables, folder: &folder };
+        let scope = if self.project { Scope::Project } else { Scope::User };
+        let path = self.client.file(scope, around);
+        let place = self.client.place();
+        let entry = self.client.entry(&command(&variables)?);
+        if self.print {
+            return print::plain(&place.put("", &entry).map_err(anyhow::Error::msg)?);
+        }
+        let before = settings_file::read(&path)?;
+        let text = before.as_deref().unwrap_or_default();
+        let after = if self.remove { place.remove(text) } else { place.put(text, &entry) };
+        let after = after.map_err(|why| self.by_hand(&path, &why))?;
+        if after == text {
+            return print::plain(&self.nothing_to_do(&path));
+        }
+        self.changes_nothing_else(text, &after).map_err(|why| self.by_hand(&path, &why))?;
+        settings_file::replace(&path, before.as_deref(), &after, scope)?;
+        print::plain(&self.done(&path, text, &after))
+    }
+
+    /// The last guard of a file that is not ours: apart from our entry it must say what it said.
+    fn changes_nothing_else(&self, before: &str, after: &str) -> Result<(), String> {
+        let place = self.client.place();
+        let others = |text: &str| {
+            let mut value = place.read(text)?;
+            if let Some(servers) = value.get_mut(place.section).and_then(Value::as_object_mut) {
+                servers.remove(NAME);
+            }
+            // A section that only ever held our entry is the same as none.
+            if value.get(place.section).and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
+                value.as_object_mut().map(|file| file.remove(place.section));
+            }
+            Ok::<_, String>(value)
+        };
+        if others(before)? == others(after)? {
+            Ok(())
+        } else {
+            Err("more than our entry would change".to_owned())
+        }
+    }
+
+    fn by_hand(&self, path: &Path, why: &str) -> anyhow::Error {
+        let client = self.client.argument();
+        anyhow::anyhow!(
+            "{why}; nothing was written, `cellwright mcp install {client} --print` shows what to add by hand"
+        )
+        .context(path.display().to_string())
+    }
+
+    fn nothing_to_do(&self, path: &Path) -> String {
+        let (title, path) = (self.client.title(), path.display());
+        if self.remove {
+            format!("{title} has no entry `{NAME}` in {path}\n")
+        } else {
+            format!("{title} has it already: `{NAME}` in {path}\n")
+        }
+    }
+
+    fn done(&self, path: &Path, before: &str, after: &str) -> String {
+        let (title, path) = (self.client.title(), path.display());
+        let mut told = if self.remove {
+            format!("took `{NAME}` out of {path}\n")
+        } else {
+            format!("{title} can use it now: `{NAME}` in {path}\n")
+        };
+        // Only lines that changed: the ones around them may hold other servers' secrets.
+        for change in similar::TextDiff::from_lines(before, after).iter_all_changes() {
+            let sign = match change.tag() {
+                similar::ChangeTag::Insert => '+',
+                similar::ChangeTag::Delete => '-',
+                similar::ChangeTag::Equal => continue,
+            };
+            let line = match change.value().trim_end() {
+                line if line.len() > LONG => format!("(a line of {} bytes)", line.len()),
+                line => line.to_owned(),
+            };
+            told.push_str(format!("  {sign} {line}").trim_end());
+            told.push('\n');
+        }
+        if self.remove {
+            return told;
+        }
+        told.extend([self.client.next_step(), "\n"]);
+        if self.project {
+            let note = "may ask each person before it trusts this project; the path is that of this machine";
+            told.extend([title, " ", note, "\n"]);
+        }
+        told
+    }
+}
+
+/// The command that starts this program, for a file that may outlive this version of it: the name on `PATH`
+/// when that leads here, which package managers keep when they replace what is behind it.
+pub(crate) fn command(variables: &HashMap<OsString, OsString>) -> anyhow::Result<String> {
+    let here = std::env::current_exe().context("could not find out where this program is")?;
+    let stable =
+        on_path(variables, NAME).filter(|found| found.canonicalize().ok() == here.canonicalize().ok());
+    let command = stable.unwrap_or(here);
+    let text = command.to_str().with_context(|| format!("{} is not UTF-8", command.display()))?;
+    Ok(text.to_owned())
+}
+
+/// The first program of that name on `PATH`.
+pub(crate) fn on_path(variables: &HashMap<OsString, OsString>, name: &str) -> Option<PathBuf> {
+    let path = variables.get(OsStr::new("PATH"))?;
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|file| nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file())
+}
+
+/// What a client's file says of us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing.
+    Absent,
+    /// It starts this program.
+    Ours,
+    /// It starts another one.
+    Another(String),
+    /// It has us, but switched off.
+    Off,
+}
+
+impl Standing {
+    /// What the file of `client` says. Errors when it can not be read.
+    pub(crate) fn of(client: Client, path: &Path) -> anyhow::Result<Self> {
+        let Some(text) = settings_file::read(path)? else { return Ok(Self::Absent) };
+        let place = client.place();
+        let file =
+            place.read(&text).map_err(|why| anyhow::anyhow!(why).context(path.display().to_string()))?;
+        let Some(entry) = file.get(place.section).and_then(|servers| servers.get(NAME)) else {
+            return Ok(Self::Absent);
+        };
+        if entry.get("enabled") == Some(&Value::Bool(false))
+            || entry.get("disabled") == Some(&Value::Bool(true))
+        {
+            return Ok(Self::Off);
+        }
+        let command = match &entry["command"] {
+            Value::Array(words) => words.first().and_then(Value::as_str),
+            other => other.as_str(),
+        };
+        let command = command.unwrap_or_default();
+        let here = std::env::current_exe().and_then(|here| here.canonicalize()).ok();
+        if here.is_some() && Path::new(command).canonicalize().ok() == here {
+            return Ok(Self::Ours);
+        }
+        Ok(Self::Another(command.to_owned()))
+    }
+}

@@ -1,0 +1,271 @@
+//! The programs that can use our tools, and where each keeps its list of servers.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{jsonc, toml_text};
+
+/// What our server is called in every list.
+pub(crate) const NAME: &str = "cellwright";
+
+/// Seconds that Codex, which gives up after 60, waits for a tool: longer than any cell may take.
+const CODEX_WAITS: u32 = 660;
+
+/// What a client needs to know of a server, in the order people write it.
+pub(super) type Entry = Vec<(&'static str, Value)>;
+
+/// A program that can use our tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Client {
+    /// Claude Code
+    Claude,
+    /// Codex CLI, its app and its editor extension
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// opencode
+    Opencode,
+    /// Visual Studio Code
+    Vscode,
+    /// Zed
+    Zed,
+    /// Cursor
+    Cursor,
+}
+
+/// Whom an entry is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The user, everywhere.
+    User,
+    /// Everyone, in one project.
+    Project,
+}
+
+/// What decides where a client's file is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    /// The process's environment.
+    pub(crate) variables: &'a HashMap<OsString, OsString>,
+    /// The current folder.
+    pub(crate) folder: &'a Path,
+}
+
+/// How a client writes its list down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    /// JSON, perhaps with comments and trailing commas.
+    Json,
+    Toml,
+}
+
+/// Where in a file our entry belongs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(super) format: Format,
+    /// The member of the file that holds the servers by name.
+    pub(super) section: &'static str,
+}
+
+impl Client {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Vscode, Self::Zed, Self::Cursor];
+
+    /// What people call it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+            Self::Opencode => "opencode",
+            Self::Vscode => "VS Code",
+            Self::Zed => "Zed",
+            Self::Cursor => "Cursor",
+        }
+    }
+
+    /// What it is called on our command line.
+    pub(crate) fn argument(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Vscode => "vscode",
+            Self::Zed => "zed",
+            Self::Cursor => "cursor",
+        }
+    }
+
+    /// The programs that show it is there.
+    pub(crate) fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => &["claude"],
+            Self::Codex => &["codex"],
+            Self::Gemini => &["gemini"],
+            Self::Opencode => &["opencode"],
+            Self::Vscode => &["code"],
+            Self::Zed => &["zed", "zeditor"],
+            Self::Cursor => &["cursor", "cursor-agent"],
+        }
+    }
+
+    /// How to see that it took the entry.
+    pub(super) fn next_step(self) -> &'static str {
+        match self {
+            Self::Claude => "`claude mcp list` shows it; sessions that run already need a restart",
+            Self::Codex => "`codex mcp list` shows it; sessions that run already need a restart",
+            Self::Gemini => "`gemini mcp list` shows it, in folders that Gemini trusts",
+            Self::Opencode => "`opencode mcp list` shows it; sessions that run already need a restart",
+            Self::Vscode => {
+                "start it by `MCP: List Servers` in the command palette; its tools are for agent mode"
+            }
+            Self::Zed => "Zed starts it at once; the agent panel's settings show it",
+            Self::Cursor => "switch it on under MCP in Cursor's settings",
+        }
+    }
+
+    pub(crate) fn place(self) -> Place {
+        let (format, section) = match self {
+            Self::Claude | Self::Gemini | Self::Cursor => (Format::Json, "mcpServers"),
+            Self::Codex => (Format::Toml, "mcp_servers"),
+            Self::Opencode => (Format::Json, "mcp"),
+            Self::Vscode => (Format::Json, "servers"),
+            Self::Zed => (Format::Json, "context_servers"),
+        };
+        Place { format, section }
+    }
+
+    /// The entry that starts `command` with the argument `mcp`.
+    pub(super) fn entry(self, command: &str) -> Entry {
+        let arguments = ("args", json!(["mcp"]));
+        match self {
+            Self::Claude | Self::Vscode | Self::Cursor => {
+                vec![("type", "stdio".into()), ("command", command.into()), arguments]
+            }
+            Self::Codex => {
+                vec![("command", command.into()), arguments, ("tool_timeout_sec", CODEX_WAITS.into())]
+            }
+            Self::Gemini => vec![("command", command.into()), arguments],
+            Self::Opencode => vec![("type", "local".into()), ("command", json!([command, "mcp"]))],
+            // Zed before 2026 skips an entry without `source`; later ones pass over it.
+            Self::Zed => vec![("source", "custom".into()), ("command", command.into()), arguments],
+        }
+    }
+
+    /// The file it reads: of several that it would, the one that is there.
+    pub(crate) fn file(self, scope: Scope, around: Surroundings<'_>) -> PathBuf {
+        let files = match scope {
+            Scope::User => self.user_files(around),
+            Scope::Project => {
+                let project = around.project();
+                self.project_files().iter().map(|file| project.join(file)).collect()
+            }
+        };
+        let there = files.iter().find(|file| file.exists());
+        there.or(files.last()).expect("every client has a file").clone()
+    }
+
+    /// The user's file, under the names it may have; new ones get the last.
+    fn user_files(self, around: Surroundings<'_>) -> Vec<PathBuf> {
+        let home = around.home();
+        let config = around.path("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+        match self {
+            Self::Claude => match around.path("CLAUDE_CONFIG_DIR") {
+                Some(folder) => vec![folder.join(".config.json"), folder.join(".claude.json")],
+                None => vec![home.join(".claude/.config.json"), home.join(".claude.json")],
+            },
+            Self::Codex => {
+                let folder = around.path("CODEX_HOME").unwrap_or_else(|| home.join(".codex"));
+                vec![folder.join("config.toml")]
+            }
+            Self::Gemini => {
+                let home = around.path("GEMINI_CLI_HOME").unwrap_or(home);
+                vec![home.join(".gemini/settings.json")]
+            }
+            Self::Opencode => {
+                ["opencode.jsonc", "opencode.json"].map(|file| config.join("opencode").join(file)).into()
+            }
+            Self::Vscode if cfg!(target_os = "macos") => {
+                vec![home.join("Library/Application Support/Code/User/mcp.json")]
+            }
+            Self::Vscode => vec![config.join("Code/User/mcp.json")],
+            Self::Zed if cfg!(target_os = "macos") => vec![home.join(".config/zed/settings.json")],
+            Self::Zed => vec![config.join("zed/settings.json")],
+            Self::Cursor => vec![home.join(".cursor/mcp.json")],
+        }
+    }
+
+    fn project_files(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => &[".mcp.json"],
+            Self::Codex => &[".codex/config.toml"],
+            Self::Gemini => &[".gemini/settings.json"],
+            Self::Opencode => &["opencode.jsonc", "opencode.json"],
+            Self::Vscode => &[".vscode/mcp.json"],
+            Self::Zed => &[".zed/settings.json"],
+            Self::Cursor => &[".cursor/mcp.json"],
+        }
+    }
+}
+
+impl Place {
+    /// The file's text with our entry; what the user added to the entry stays.
+    pub(super) fn put(self, text: &str, entry: &Entry) -> Result<String, String> {
+        let file = self.read(text)?;
+        let existing = file.get(self.section).and_then(|servers| servers.get(NAME)).unwrap_or(&Value::Null);
+        let entry = entry.iter().map(|(key, wanted)| (*key, merged(&existing[*key], wanted)));
+        let entry = entry.filter(|(key, wanted)| existing[*key] != *wanted).collect();
+        match self.format {
+            Format::Json => jsonc::put(text, self.section, NAME, &entry),
+            Format::Toml => toml_text::put(text, self.section, NAME, &entry),
+        }
+    }
+
+    /// The file's text without our entry.
+    pub(super) fn remove(self, text: &str) -> Result<String, String> {
+        match self.format {
+            Format::Json => jsonc::remove(text, self.section, NAME),
+            Format::Toml => toml_text::remove(text, self.section, NAME),
+        }
+    }
+
+    /// What the file says.
+    pub(super) fn read(self, text: &str) -> Result<Value, String> {
+        match self.format {
+            Format::Json => jsonc::read(text),
+            Format::Toml => toml_text::read(text),
+        }
+    }
+}
+
+/// `wanted`, with what a user may have made of it: arguments behind ours, and a number, which is a matter of taste.
+fn merged(existing: &Value, wanted: &Value) -> Value {
+    match (existing, wanted) {
+        (Value::Number(_), Value::Number(_)) => existing.clone(),
+        (Value::Array(existing), Value::Array(wanted)) => {
+            let ours = existing.get(..wanted.len()).is_some_and(|start| start.last() == wanted.last());
+            let added = if ours { &existing[wanted.len()..] } else { &[] };
+            wanted.iter().chain(added).cloned().collect()
+        }
+        _ => wanted.clone(),
+    }
+}
+
+impl<'a> Surroundings<'a> {
+    fn home(self) -> PathBuf {
+        self.path("HOME").unwrap_or_else(|| PathBuf::from("/"))
+    }
+
+    fn path(self, name: &str) -> Option<PathBuf> {
+        self.variables.get(OsStr::new(name)).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
+    /// The repository the folder is in, else the folder.
+    fn project(self) -> &'a Path {
+        self.folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(self.folder)
+    }
+}

@@ -1,0 +1,140 @@
+//! `cellwright kernel install`, `list` and `remove`
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use cellwright_acp::spec;
+use cellwright_jupyter::{KernelSpec, Prefix, Surroundings};
+use serde_json::json;
+
+use crate::agents;
+use crate::config::Config;
+use crate::print::{self, Format};
+
+/// Make Jupyter offer the agent kernel
+#[derive(Debug, clap::Args)]
+pub(super) struct Install {
+    /// For you, in every environment (the default)
+    #[arg(long, group = "place")]
+    user: bool,
+    /// For the Python environment in use: that of `VIRTUAL_ENV`, of `CONDA_PREFIX`, or of the python3 in PATH
+    #[arg(long, group = "place")]
+    sys_prefix: bool,
+    /// For the Python environment in this folder
+    #[arg(long, group = "place", value_name = "FOLDER")]
+    prefix: Option<PathBuf>,
+    /// The kernel's name for Jupyter [default: cellwright-agent, with the agent's name when there is one]
+    #[arg(long)]
+    name: Option<String>,
+    /// The agent it starts with, by its name in `list` [default: the first there is when the kernel starts]
+    #[arg(long)]
+    agent: Option<String>,
+    /// What people see in their launcher
+    #[arg(long)]
+    display_name: Option<String>,
+}
+
+impl Install {
+    pub(super) fn run(&self, config: &Config) -> anyhow::Result<()> {
+        if let Some(agent) = &self.agent {
+            agents::find(config, agent)?;
+        }
+        let kernels = match &self.prefix {
+            Some(prefix) => std::path::absolute(prefix)?.join("share/jupyter/kernels"),
+            None if self.sys_prefix => {
+                let prefix = python_prefix(config).context(
+                    "there is no Python environment in use: VIRTUAL_ENV and CONDA_PREFIX are not set and PATH has no python3",
+                )?;
+                prefix.path.join("share/jupyter/kernels")
+            }
+            None => surroundings(config, &|name| variable(config, name)).data_dir().join("kernels"),
+        };
+        let program = std::env::current_exe().context("could not find this program")?;
+        let agent = self.agent.as_deref();
+        let name = self.name.clone().unwrap_or_else(|| spec::default_name(agent));
+        let description = spec::description(&program, agent, self.display_name.as_deref());
+        let folder = spec::install(&kernels, &name, &description)?;
+        let mut told = format!("installed {name} ({}) in {}\n", description.display_name, folder.display());
+        if agents::all(config).is_empty() {
+            told = format!("{told}\n{}", cellwright_acp::catalog::guidance());
+        }
+        print::plain(&told)
+    }
+}
+
+pub(super) fn list(config: &Config, format: Format) -> anyhow::Result<()> {
+    let specs: Vec<_> = KernelSpec::all(&kernel_path(config))
+        .into_values()
+        .filter_map(Result::ok)
+        .filter(spec::is_ours)
+        .collect();
+    let agents = agents::all(config);
+    if format.json {
+        let kernels = specs.iter().map(|spec| {
+            json!({"name": spec.name, "display_name": spec.description.display_name, "folder": spec.resource_dir,
+                "agent": spec.description.metadata["cellwright"]["agent"]})
+        });
+        let agents = agents.iter().map(|agent| {
+            json!({"name": agent.name, "command": agent.command, "args": agent.args, "from": agent.from})
+        });
+        return print::json(
+            &json!({"kernels": kernels.collect::<Vec<_>>(), "agents": agents.collect::<Vec<_>>()}),
+        );
+    }
+    let mut out = String::new();
+    for spec in &specs {
+        out.extend([
+            &spec.name,
+            "  ",
+            &spec.description.display_name,
+            "  ",
+            &spec.resource_dir.display().to_string(),
+            "\n",
+        ]);
+    }
+    if specs.is_empty() {
+        out.push_str("no agent kernel is installed; `cellwright kernel install` does it\n");
+    }
+    out.push('\n');
+    for agent in &agents {
+        out.extend([&format!("agent {}: ", agent.name), &agent.command_line(), "  (", &agent.from, ")\n"]);
+    }
+    if agents.is_empty() {
+        out.push_str(&cellwright_acp::catalog::guidance());
+    }
+    print::plain(&out)
+}
+
+pub(super) fn remove(config: &Config, names: &[String]) -> anyhow::Result<()> {
+    for name in names {
+        let spec = KernelSpec::find(&kernel_path(config), name)?;
+        spec::remove(&spec)?;
+        print::plain(&format!("removed {}\n", spec.resource_dir.display()))?;
+    }
+    Ok(())
+}
+
+fn kernel_path(config: &Config) -> Vec<PathBuf> {
+    surroundings(config, &|name| variable(config, name)).kernel_path()
+}
+
+fn surroundings<'a>(config: &Config, variable: &'a dyn Fn(&str) -> Option<OsString>) -> Surroundings<'a> {
+    let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    Surroundings { variable, home, prefixes: python_prefix(config).into_iter().collect() }
+}
+
+/// The environment whose Jupyter would be started here.
+fn python_prefix(config: &Config) -> Option<Prefix> {
+    let environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().find_map(|name| variable(config, name));
+    if let Some(path) = environment {
+        return Some(Prefix { path: path.into(), is_environment: true });
+    }
+    let python = agents::in_path(config, "python3")?;
+    let path = python.parent().and_then(Path::parent)?.to_owned();
+    Some(Prefix { path, is_environment: false })
+}
+
+fn variable(config: &Config, name: &str) -> Option<OsString> {
+    config.environment.get(&OsString::from(name)).filter(|value| !value.is_empty()).cloned()
+}

@@ -1,0 +1,121 @@
+//! `cellwright kernel run`
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cellwright_acp::agent::{Files, Launch};
+use cellwright_acp::catalog;
+use cellwright_acp::kernel::{self, Setup};
+use cellwright_acp::permission::{Mode, Policy};
+use cellwright_jupyter::ConnectionInfo;
+use nix::unistd::getppid;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, PermissionMode};
+use crate::{agents, host};
+
+/// Be a kernel. Jupyter calls this; what it needs is in the connection file
+#[derive(Debug, clap::Args)]
+pub(super) struct Run {
+    /// The connection file
+    #[arg(short = 'f', long, value_name = "FILE")]
+    connection_file: PathBuf,
+    /// The agent to begin with, by its name in `cellwright kernel list`
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// What agents may do without being asked about it: ask, auto or deny
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    permissions: Option<Mode>,
+    /// The program and arguments of an agent to use instead of those declared and found
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn mode(name: &str) -> Result<Mode, String> {
+    name.parse().map_err(|()| "one of ask, auto, deny".to_owned())
+}
+
+impl Run {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let connection = ConnectionInfo::read(&self.connection_file)?;
+        let workspace = std::env::current_dir().context("the current folder is gone")?;
+        let config = Config::load(&workspace, Vec::new())?;
+        let agent = &config.settings.agent;
+        let launch = |program: OsString, args: Vec<OsString>, env: &BTreeMap<String, String>| {
+            let mut environment = config.environment.clone();
+            environment.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
+            let files = if agent.files { Files::Offered } else { Files::Own };
+            Launch {
+                program,
+                args,
+                environment: environment.into_iter().collect(),
+                cwd: workspace.clone(),
+                files,
+            }
+        };
+        let agents = match self.command.split_first() {
+            Some((program, args)) => {
+                let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
+                vec![(name, launch(program.clone(), args.to_vec(), &BTreeMap::new()))]
+            }
+            None => agents::all(&config)
+                .into_iter()
+                .map(|agent| {
+                    let args = agent.args.iter().map(OsString::from).collect();
+                    (agent.name, launch(agent.command.into(), args, &agent.env))
+                })
+                .collect(),
+        };
+        let mode = self.permissions.unwrap_or(match agent.permissions {
+            PermissionMode::Ask => Mode::Ask,
+            PermissionMode::Auto => Mode::Auto,
+            PermissionMode::Deny => Mode::Deny,
+        });
+        let debug = !agent.debug_updates.is_empty();
+        let environment = config.environment.clone().into_iter().collect();
+        let setup = Setup {
+            workspace,
+            agents,
+            environment,
+            agent: self.agent,
+            guidance: catalog::guidance(),
+            policy: Policy { mode, ..Policy::default() },
+            style: None,
+            grace: Duration::from_secs(5),
+            debug,
+        };
+        let runtime = host::runtime()?;
+        runtime.block_on(async {
+            let end = CancellationToken::new();
+            let watch = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(until_told(end.clone())?));
+            kernel::run(&connection, setup, end).await?;
+            drop(watch);
+            anyhow::Ok(())
+        })
+    }
+}
+
+/// Ends the kernel when it is told to by a signal, or when the one who started it has gone, as Jupyter's own kernels do.
+/// An interrupt comes by message; the signal, which a terminal sends to everyone in it, is not for us.
+fn until_told(end: CancellationToken) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let parent = std::env::var_os("JPY_PARENT_PID").map(|_| getppid());
+    let mut look = interval(Duration::from_secs(1));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => {}
+                _ = look.tick(), if parent.is_some() => if parent != Some(getppid()) { break },
+            }
+        }
+        end.cancel();
+    })
+}

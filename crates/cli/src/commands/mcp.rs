@@ -1,0 +1,121 @@
+//! `cellwright mcp`
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use cellwright_mcp::{Host, HttpOptions, HttpServer, Roots, serve_stdio};
+use cellwright_tools::Toolbox;
+
+use super::install::Install;
+use crate::config::Config;
+use crate::host;
+use crate::offer::{Offer, stopped_by_signal};
+
+/// Serve the tools to an agent by the Model Context Protocol
+///
+/// Speaks on stdin and stdout to the client that started it, or by HTTP to those that connect. When the client
+/// goes, everything it started goes with it.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  cellwright mcp install claude
+  cellwright mcp --root ~/work --session work
+  cellwright mcp --http 127.0.0.1:8931"
+)]
+pub(crate) struct Mcp {
+    #[command(subcommand)]
+    command: Option<McpCommand>,
+    /// Listen on this address instead; the token clients need is printed once and stored
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<SocketAddr>,
+    /// With --http: where the token is stored (default: the runtime folder)
+    #[arg(long, value_name = "FILE", requires = "http")]
+    token_file: Option<PathBuf>,
+    /// With --http: a web page that may connect, as `https://example.org`; may be given several times
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    origin: Vec<String>,
+    /// With --http: a name this server is reached by besides localhost; may be given several times
+    #[arg(long, value_name = "NAME", requires = "http")]
+    host: Vec<String>,
+    #[command(flatten)]
+    offer: Offer,
+    /// Start no kernel before it is needed
+    #[arg(long)]
+    no_warm_up: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum McpCommand {
+    Install(Install),
+}
+
+impl Mcp {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(McpCommand::Install(install)) = self.command {
+            return install.run();
+        }
+        let runtime = host::runtime()?;
+        let served = runtime.block_on(self.serve());
+        // A read of stdin that waits for ever must not keep us.
+        runtime.shutdown_background();
+        served
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let start = std::env::current_dir().context("the current folder is gone")?;
+        let config = Config::load(&start, Vec::new())?;
+        let mut sessions = host::session_settings(&config, &start);
+        if self.http.is_some() {
+            // Each client has a session of its own, at least.
+            sessions.limits.sessions = sessions.limits.sessions.max(HTTP_SESSIONS);
+        }
+        let toolbox = Toolbox::new(self.offer.settings(&config, &start, &sessions)?, sessions);
+        let roots = self.offer.roots(&config)?;
+        let host = Host {
+            toolbox: toolbox.clone(),
+            start,
+            roots: if roots.is_empty() { Roots::Client } else { Roots::Fixed(roots) },
+            outside: self.offer.outside(&config),
+            names: self.offer.names(),
+            daemon: self.offer.daemon(&config),
+            warm_up: self.http.is_none() && !self.no_warm_up && !config.settings.python.skip_check,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let stop = stopped_by_signal()?;
+        match self.http {
+            None => serve_stdio(host, stop).await.context("could not serve stdin and stdout")?,
+            Some(address) => self.listen(&config, address).await?.serve(host, stop).await?,
+        }
+        toolbox.shutdown().await;
+        Ok(())
+    }
+
+    #[expect(
+        clippy::print_stderr,
+        reason = "the address and the token are told where a person looks, and not on stdout"
+    )]
+    async fn listen(self, config: &Config, address: SocketAddr) -> anyhow::Result<HttpServer> {
+        let token_file = self.token_file.unwrap_or_else(|| config.places.runtime.join("mcp-token"));
+        let options = HttpOptions {
+            address,
+            token_file: token_file.clone(),
+            token: None,
+            hosts: self.host,
+            origins: self.origin,
+        };
+        let server = HttpServer::bind(options).await?;
+        eprintln!(
+            "listening on {}\ntoken: {}\n(also in {})",
+            server.url(),
+            server.token(),
+            token_file.display()
+        );
+        Ok(server)
+    }
+}
+
+/// Sessions that HTTP clients may have at once, in all.
+const HTTP_SESSIONS: usize = 64;

@@ -1,0 +1,246 @@
+//! `cellwright run`
+
+mod notebooks;
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cellwright_kernel::{Stdin, StopReason};
+use cellwright_session::{
+    Call, CallEvent, CallReport, CellStatus, InputRequest, KernelChoice, Next, Reset, Running, SessionId,
+    Sessions, Timeout,
+};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::notebooks::{Notebooks, Options};
+use super::input;
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::print::Format;
+use crate::render::{Json, Plain, Render};
+use crate::{host, script};
+
+/// Run notebooks, or Python, in a live kernel
+///
+/// The outputs of a notebook are written into it while it runs, cell by cell. In a file of Python, lines `# %%` cut the code into cells; the value of each cell's last expression is shown, as in a notebook.
+/// Ctrl-C interrupts the cell, a second one stops everything.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cellwright run analysis.ipynb
+  cellwright run report.ipynb -o today.ipynb -p region=north -p rows=1000
+  cellwright run -j 4 --junit results.xml notebooks/*.ipynb
+  cellwright run -c '1 + 1'
+  cellwright run analysis.py
+  echo 'print(6 * 7)' | cellwright run -
+  cellwright run --session work -c 'x = 1' && cellwright run --session work -c x
+
+Exit codes: 0 every cell completed; 1 a cell raised or its kernel died; 124 a cell took too long; 130 interrupted.")]
+pub(crate) struct Run {
+    /// Notebooks, or a Python file (`-`: stdin)
+    #[arg(required_unless_present = "code", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The code itself
+    #[arg(short = 'c', long, value_name = "CODE", conflicts_with = "files", allow_hyphen_values = true)]
+    code: Option<String>,
+    /// Seconds each cell may take (default: as long as it likes)
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    /// The folder to run in
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+    /// The interpreter, or the folder of a virtual environment
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// What runs the cells: runner, jupyter:NAME, gateway, gateway:NAME, existing:FILE, or a language
+    #[arg(long, value_name = "KERNEL", conflicts_with = "python")]
+    kernel: Option<KernelChoice>,
+    /// Keep the kernel under this name, in a small per-user daemon, for later calls
+    #[arg(long, value_name = "NAME")]
+    session: Option<SessionId>,
+    /// Start from a fresh kernel
+    #[arg(long)]
+    reset: bool,
+    #[command(flatten)]
+    format: Format,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Run {
+    pub(crate) fn run(mut self) -> anyhow::Result<Exit> {
+        let is_notebook = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "ipynb");
+        let notebooks = self.files.iter().filter(|path| is_notebook(path)).count();
+        anyhow::ensure!(
+            notebooks == self.files.len() || self.files.len() == 1,
+            "give notebooks, or one file of Python"
+        );
+        let runtime = host::runtime()?;
+        let exit = if notebooks > 0 {
+            let notebooks = self.notebooks()?;
+            runtime.block_on(notebooks.run())
+        } else {
+            runtime.block_on(self.call())
+        };
+        // A kernel's last threads must not keep us: whatever they hold is gone with the process.
+        runtime.shutdown_background();
+        exit
+    }
+
+    fn notebooks(&mut self) -> anyhow::Result<Notebooks> {
+        anyhow::ensure!(self.cwd.is_none(), "a notebook runs in its own folder; --cwd is for code");
+        Ok(Notebooks {
+            timeout: self.timeout()?,
+            kernel: match (self.kernel.take(), self.python.take()) {
+                (None, Some(python)) => Some(KernelChoice::Python { named: Some(python) }),
+                (kernel, _) => kernel,
+            },
+            paths: std::mem::take(&mut self.files),
+            options: std::mem::take(&mut self.options),
+            session: self.session.take(),
+            reset: self.reset,
+            json: self.format.json,
+        })
+    }
+
+    fn timeout(&self) -> anyhow::Result<Timeout> {
+        Ok(match self.timeout {
+            Some(seconds) => Timeout::After(Duration::try_from_secs_f64(seconds).context("--timeout")?),
+            None => Timeout::Never,
+        })
+    }
+
+    async fn call(self) -> anyhow::Result<Exit> {
+        let cwd = self.folder()?;
+        let config = Config::load(&cwd, Vec::new())?;
+        let mut call = self.cells(cwd, &config)?;
+        let titles = call.cells.iter().map(|cell| cell.title.clone()).collect();
+        let _interrupts = on_interrupt(call.stop.clone())?;
+        let mut leftovers = None;
+        let client = if self.session.is_some() || config.settings.session.shared {
+            // The daemon has an environment of its own; Python is to be found by this one.
+            call.variables = Some(config.environment.clone());
+            host::daemon_client(&config).await?
+        } else {
+            let sessions = Sessions::new(host::session_settings(&config, &call.cwd));
+            let client = sessions.client();
+            // A runner ends with us and leaves nothing; others have files here, or live on a server.
+            leftovers = (!matches!(call.kernel, KernelChoice::Python { .. })).then_some(sessions);
+            client
+        };
+        let running = client.call(call).await?;
+        let report = if self.format.json {
+            follow(running, &mut Json).await?
+        } else {
+            follow(running, &mut Plain::new(titles)).await?
+        };
+        if let Some(sessions) = leftovers {
+            sessions.shutdown().await;
+        }
+        Ok(exit_code(&report))
+    }
+
+    fn folder(&self) -> anyhow::Result<PathBuf> {
+        match &self.cwd {
+            Some(folder) => {
+                folder.canonicalize().with_context(|| format!("{} is not a folder", folder.display()))
+            }
+            None => std::env::current_dir().context("the current folder is gone"),
+        }
+    }
+
+    fn choice(&self, config: &Config) -> anyhow::Result<KernelChoice> {
+        match (&self.kernel, &self.python) {
+            (Some(kernel), _) => Ok(kernel.clone()),
+            (None, Some(python)) => Ok(KernelChoice::Python { named: Some(python.clone()) }),
+            (None, None) => config.settings.kernel.default.parse().context("kernel.default"),
+        }
+    }
+
+    fn cells(&self, cwd: PathBuf, config: &Config) -> anyhow::Result<Call> {
+        let text = match (&self.code, self.files.first()) {
+            (Some(code), _) => code.clone(),
+            (None, Some(file)) => input(file)?,
+            (None, None) => unreachable!("clap requires one of the two"),
+        };
+        let mut cells = script::cells(&text);
+        for cell in &mut cells {
+            cell.timeout = self.timeout()?;
+        }
+        if let (true, Some(first)) = (self.reset, cells.first_mut()) {
+            first.reset = Reset::Yes;
+        }
+        let session = self.session.clone().unwrap_or_else(|| "run".parse().expect("a valid name"));
+        let mut call = Call::new(session, cwd, cells);
+        call.kernel = self.choice(config)?;
+        let code_is_stdin = self.files.first().is_some_and(|file| file == Path::new("-"));
+        if io::stdin().is_terminal() && !code_is_stdin && !self.format.json {
+            call.stdin = Stdin::Forwarded;
+        }
+        Ok(call)
+    }
+}
+
+/// Reads a call to its end, showing it.
+async fn follow(
+    mut running: Running,
+    render: &mut impl Render,
+) -> anyhow::Result<std::sync::Arc<CallReport>> {
+    loop {
+        match running.next().await {
+            Next::Event(CallEvent::Input { request, .. }) => ask(request).await?,
+            Next::Event(event) => render.event(&event)?,
+            Next::Finished(report) => {
+                render.end(&report)?;
+                return Ok(report);
+            }
+        }
+    }
+}
+
+/// Asks the person at the terminal for a line.
+async fn ask(request: InputRequest) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(request.prompt.as_bytes())?;
+    stdout.flush()?;
+    drop(stdout);
+    let line = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).map(|length| (length > 0).then_some(line))
+    });
+    match line.await?? {
+        Some(line) => request.answer(line.trim_end_matches('\n')),
+        None => request.refuse("end of file on standard input"),
+    }
+    Ok(())
+}
+
+/// Stops the call at the first Ctrl-C, or when asked to terminate, from now on, and the program at the second. Ends with what it returns.
+fn on_interrupt(stop: CancellationToken) -> anyhow::Result<AbortOnDropHandle<()>> {
+    let mut interrupts = signal(SignalKind::interrupt()).context("could not listen for Ctrl-C")?;
+    let mut terminations = signal(SignalKind::terminate()).context("could not listen for signals")?;
+    Ok(AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Some(()) = tokio::select! {
+            interrupt = interrupts.recv() => interrupt,
+            termination = terminations.recv() => termination,
+        } {
+            if stop.is_cancelled() {
+                std::process::exit(Exit::Interrupted.code().into());
+            }
+            stop.cancel();
+        }
+    })))
+}
+
+fn exit_code(report: &CallReport) -> Exit {
+    match report.failed().map(|cell| &cell.status) {
+        None if report.succeeded() => Exit::Done,
+        Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => Exit::TimedOut,
+        Some(CellStatus::Stopped { .. }) => Exit::Interrupted,
+        _ => Exit::Failed,
+    }
+}

@@ -1,0 +1,214 @@
+//! `cellwright run notebook.ipynb`
+
+mod options;
+mod record;
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use cellwright_kernel::StopReason;
+use cellwright_run::{Errors, Finished, Next, Plan, Request, Selection};
+use cellwright_session::{CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions, Timeout};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::options::Options;
+use self::show::{Show, Style, Told};
+use super::on_interrupt;
+use crate::config::Config;
+use crate::exit::{Exit, one_line};
+use crate::host;
+
+/// Notebooks to run, and how.
+pub(super) struct Notebooks {
+    pub(super) paths: Vec<PathBuf>,
+    pub(super) options: Options,
+    pub(super) timeout: Timeout,
+    pub(super) kernel: Option<KernelChoice>,
+    pub(super) session: Option<SessionId>,
+    pub(super) reset: bool,
+    pub(super) json: bool,
+}
+
+/// What the runs have in common.
+struct Common {
+    client: Client,
+    /// The kernel for notebooks that name none, or for all of them.
+    usual: KernelChoice,
+    chosen: Option<KernelChoice>,
+    session: Option<SessionId>,
+    variables: Option<cellwright_kernel::environment::Variables>,
+    style: Style,
+    record: bool,
+    stop: CancellationToken,
+}
+
+impl Notebooks {
+    pub(super) async fn run(self) -> anyhow::Result<Exit> {
+        let config =
+            Config::load(&std::env::current_dir().context("the current folder is gone")?, Vec::new())?;
+        let stop = CancellationToken::new();
+        let _interrupts = on_interrupt(stop.clone())?;
+        let requests = self.requests()?;
+        let usual = config.settings.kernel.default.parse().context("kernel.default")?;
+        let several = requests.len() > 1;
+        let jobs = self.options.jobs.unwrap_or(1).max(1);
+        let told = match (self.json, self.options.quiet) {
+            (true, _) => Told::Json,
+            (false, true) => Told::Failures,
+            (false, false) => Told::Lines,
+        };
+        let style = Style { told, several, live: jobs == 1 || !several };
+        let is_shared = self.session.is_some() || config.settings.session.shared;
+        let mut here = None;
+        let (client, variables) = if is_shared {
+            (host::daemon_client(&config).await?, Some(config.environment.clone()))
+        } else {
+            let mut settings = host::session_settings(&config, Path::new("."));
+            settings.limits.sessions = settings.limits.sessions.max(jobs + 1);
+            let sessions = Sessions::new(settings);
+            let client = sessions.client();
+            here = Some(sessions);
+            (client, None)
+        };
+        let (chosen, session) = (self.kernel, self.session);
+        let record = self.options.record;
+        let common = Arc::new(Common { client, usual, chosen, session, variables, style, record, stop });
+        let turns = Arc::new(Semaphore::new(jobs));
+        let mut runs = JoinSet::new();
+        for (place, request) in requests.into_iter().enumerate() {
+            let (common, turns) = (Arc::clone(&common), Arc::clone(&turns));
+            // The last kernel ends with us, and nobody has to wait for it.
+            let is_last = !several;
+            runs.spawn(async move {
+                let _turn = turns.acquire().await.expect("it is never closed");
+                (place, run_one(&common, &request, is_last).await)
+            });
+        }
+        let mut suites = Vec::new();
+        let mut exit = Exit::Done;
+        while let Some(ended) = runs.join_next().await {
+            let (place, (this, suite)) = ended?;
+            exit = worse(exit, this);
+            suites.push((place, suite));
+        }
+        suites.sort_by_key(|(place, _)| *place);
+        if let Some(path) = &self.options.junit {
+            let suites: Vec<_> = suites.into_iter().map(|(_, suite)| suite).collect();
+            std::fs::write(path, show::junit(&suites))
+                .with_context(|| format!("could not write {}", path.display()))?;
+        }
+        let needs_farewell =
+            !matches!(common.chosen.as_ref().unwrap_or(&common.usual), KernelChoice::Python { .. });
+        if let (Some(sessions), true) = (here, needs_farewell || several) {
+            sessions.shutdown().await;
+        }
+        Ok(exit)
+    }
+
+    fn requests(&self) -> anyhow::Result<Vec<Request>> {
+        let parameters = self.options.parameters()?;
+        let cells = match (&self.options.cells, &self.options.from) {
+            (Some(cells), _) => Selection::Cells(cells.0.clone()),
+            (None, Some(from)) => Selection::From(from.clone()),
+            (None, None) => Selection::All,
+        };
+        anyhow::ensure!(
+            self.options.output.is_none() || self.paths.len() == 1,
+            "--output takes one notebook; {} were given",
+            self.paths.len()
+        );
+        let requests = self.paths.iter().map(|path| Request {
+            output: self.options.output.clone(),
+            cells: cells.clone(),
+            parameters: parameters.clone(),
+            errors: if self.options.allow_errors { Errors::Allow } else { Errors::Stop },
+            timeout: self.timeout,
+            reset: if self.reset { Reset::Yes } else { Reset::No },
+            timing: !self.options.no_timing,
+            ..Request::new(path)
+        });
+        Ok(requests.collect())
+    }
+}
+
+/// Runs one notebook and tells of it.
+async fn run_one(common: &Common, request: &Request, is_last: bool) -> (Exit, show::Suite) {
+    let mut show = Show::new(&request.path, common.style);
+    let exit = match follow(common, request, is_last, &mut show).await {
+        Ok(exit) => exit,
+        Err(error) => {
+            show.failed(&one_line(error.as_ref()));
+            Exit::Failed
+        }
+    };
+    (exit, show.into_suite())
+}
+
+async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Show) -> anyhow::Result<Exit> {
+    if common.stop.is_cancelled() {
+        anyhow::bail!("not run: interrupted before its turn");
+    }
+    let parameters = request.parameters.clone();
+    let request = request.clone();
+    let plan = tokio::task::spawn_blocking(move || Plan::make(&request)).await??;
+    show.plan(&plan)?;
+    if plan.cells().is_empty() {
+        show.end(None)?;
+        return Ok(Exit::Done);
+    }
+    let session = match &common.session {
+        Some(session) => session.clone(),
+        None => plan.home().session.parse()?,
+    };
+    let mut call = plan.call(session, &common.usual);
+    if let Some(kernel) = &common.chosen {
+        call.kernel = kernel.clone();
+    }
+    call.variables.clone_from(&common.variables);
+    call.stop = common.stop.child_token();
+    let mut run = plan.start(&common.client, call).await?;
+    loop {
+        match run.next().await {
+            Next::Event(event) => show.event(&event)?,
+            Next::Saved(cells) => show.saved(&cells)?,
+            Next::Finished => break,
+        }
+    }
+    let finished = run.finish().await;
+    if common.record {
+        record::keep(&common.client, &finished, &parameters).await?;
+    }
+    show.end(Some(&finished))?;
+    if !is_last && common.session.is_none() {
+        // Gone is what it should be.
+        drop(common.client.end(&finished.report.key, Force::Yes).await);
+    }
+    Ok(exit(&finished))
+}
+
+fn exit(Finished { report, kept, .. }: &Finished) -> Exit {
+    match report.failed().map(|cell| &cell.status) {
+        Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => Exit::TimedOut,
+        Some(CellStatus::Stopped { .. }) => Exit::Interrupted,
+        Some(_) => Exit::Failed,
+        None if !report.succeeded() || kept.failed.is_some() => Exit::Failed,
+        None if kept.side.is_some() => Exit::Changed,
+        None => Exit::Done,
+    }
+}
+
+/// Of two ends the one to tell: being interrupted explains everything else, a failure more than a timeout.
+fn worse(one: Exit, other: Exit) -> Exit {
+    let weight = |exit: Exit| match exit {
+        Exit::Done => 0,
+        Exit::Changed => 1,
+        Exit::TimedOut => 2,
+        Exit::Failed => 3,
+        Exit::Interrupted => 4,
+    };
+    if weight(other) > weight(one) { other } else { one }
+}

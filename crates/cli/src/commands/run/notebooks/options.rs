@@ -1,0 +1,109 @@
+//! What a run of notebooks can be told.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::Context as _;
+use cellwright_notebook::CellRef;
+use cellwright_run::Parameter;
+use serde_json::{Map, Value};
+
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Notebooks")]
+#[expect(clippy::struct_excessive_bools, reason = "a table of flags")]
+pub(crate) struct Options {
+    /// Write the notebook with its outputs to another file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Run only these cells: `2,5-7`, `id:abcd1234`
+    #[arg(long, value_name = "CELLS", conflicts_with = "from")]
+    pub(super) cells: Option<Cells>,
+    /// Run this cell and all after it
+    #[arg(long, value_name = "CELL")]
+    pub(super) from: Option<CellRef>,
+    /// Set a parameter: a number, true, false, null, JSON, or text
+    #[arg(short, long = "param", value_name = "NAME=VALUE")]
+    param: Vec<Given>,
+    /// Set a parameter to a text as it is
+    #[arg(short, long = "raw", value_name = "NAME=TEXT")]
+    raw: Vec<Given>,
+    /// Take parameters from a YAML or JSON file
+    #[arg(short = 'f', long = "param-file", value_name = "FILE")]
+    param_file: Vec<PathBuf>,
+    /// Go on after cells that raise
+    #[arg(long)]
+    pub(super) allow_errors: bool,
+    /// Do not keep in the notebook when each cell ran
+    #[arg(long)]
+    pub(super) no_timing: bool,
+    /// Keep in the notebook's metadata what it ran with: kernel, Python, platform, packages
+    #[arg(long)]
+    pub(super) record: bool,
+    /// Write a `JUnit` report, one test case for each cell
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+    /// Say only what failed
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// How many notebooks run at once
+    #[arg(short, long, value_name = "COUNT")]
+    pub(super) jobs: Option<usize>,
+}
+
+/// `2,5-7`
+#[derive(Debug, Clone)]
+pub(super) struct Cells(pub(super) Vec<CellRef>);
+
+impl FromStr for Cells {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        CellRef::list(text).map(Self)
+    }
+}
+
+/// `NAME=VALUE`
+#[derive(Debug, Clone)]
+struct Given {
+    name: String,
+    value: String,
+}
+
+impl FromStr for Given {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("it needs a `=`: NAME=VALUE")?;
+        Ok(Self { name: name.trim().to_owned(), value: value.to_owned() })
+    }
+}
+
+impl Options {
+    /// The parameters; of one that is given twice the later one counts, and the command line over files.
+    pub(super) fn parameters(&self) -> anyhow::Result<Vec<Parameter>> {
+        let mut all = Map::new();
+        for path in &self.param_file {
+            all.extend(from_file(path)?);
+        }
+        let typed = self.param.iter().map(|given| (given.name.clone(), value(&given.value)));
+        let raw = self.raw.iter().map(|given| (given.name.clone(), Value::from(given.value.as_str())));
+        all.extend(typed.chain(raw));
+        Ok(all.into_iter().map(|(name, value)| Parameter { name, value }).collect())
+    }
+}
+
+/// What a word on the command line means: what papermill takes it for, or JSON.
+fn value(text: &str) -> Value {
+    match text {
+        "True" | "true" => true.into(),
+        "False" | "false" => false.into(),
+        "None" | "null" => Value::Null,
+        _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}
+
+fn from_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
+    let text = crate::commands::input(path)?;
+    let values = serde_saphyr::from_str(&text);
+    values.with_context(|| format!("{} does not map names to values", path.display()))
+}

@@ -1,0 +1,54 @@
+//! What a notebook ran with, for its metadata.
+
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
+use cellwright_run::{Finished, Parameter};
+use cellwright_session::{Call, CellRequest, Client};
+use serde_json::{Map, Value, json};
+
+use crate::host;
+
+/// Asks Python what there is, in one expression: the notebook's variables are none of our business.
+const ENVIRONMENT: &str = "print(__import__('json').dumps({\
+'python': __import__('platform').python_version(), \
+'platform': __import__('platform').platform(), \
+'packages': {d.metadata['Name']: d.version for d in __import__('importlib.metadata').metadata.distributions()}}))";
+
+/// Puts into the metadata of the notebook, under `cellwright`, what it ran with.
+pub(super) async fn keep(
+    client: &Client,
+    finished: &Finished,
+    parameters: &[Parameter],
+) -> anyhow::Result<()> {
+    let Finished { report, kept, .. } = finished;
+    let began = SystemTime::now().checked_sub(report.duration).unwrap_or_else(SystemTime::now);
+    let parameters = parameters.iter().map(|parameter| (parameter.name.clone(), parameter.value.clone()));
+    let mut record = json!({
+        "version": host::VERSION,
+        "started": cellwright_jupyter::timestamp(began),
+        "seconds": report.duration.as_secs_f64(),
+        "completed": report.succeeded(),
+        "kernel": report.kernel.about.as_ref().map(ToString::to_string),
+        "parameters": parameters.collect::<Map<_, _>>(),
+    });
+    if let Some(Value::Object(environment)) = environment(client, finished).await {
+        record.as_object_mut().expect("an object was made").extend(environment);
+    }
+    file::update::<_, FileError>(&kept.path, IfMissing::Fail, &Expected::Anything, |notebook| {
+        Ok((Some(notebook.with_metadata("cellwright", &record)), ()))
+    })
+    .context("what it ran with could not be recorded")
+}
+
+/// What Python says of itself; nothing of other languages, or when its kernel is gone.
+async fn environment(client: &Client, Finished { report, .. }: &Finished) -> Option<Value> {
+    report.kernel.about.as_ref().filter(|about| about.language.to_lowercase().contains("python"))?;
+    let mut question = CellRequest::new(ENVIRONMENT);
+    (question.silent, question.store_history) = (true, false);
+    let mut call = Call::new(report.key.session.clone(), &report.key.cwd, vec![question]);
+    call.kernel = report.key.kernel.clone();
+    let answer = client.call(call).await.ok()?.report().await;
+    serde_json::from_str(&answer.cells[0].output.text.text).ok()
+}

@@ -1,0 +1,198 @@
+//! What is told of a notebook while it runs, and afterwards.
+
+mod junit;
+mod lines;
+
+use std::path::Path;
+use std::time::Duration;
+
+use cellwright_run::{Finished, Plan, PlannedCell};
+use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, NotRun};
+use serde_json::{Value, json};
+
+pub(super) use junit::junit;
+
+use self::lines::Lines;
+use crate::exit::one_line;
+use crate::print;
+use crate::render;
+
+/// How runs are told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
+    pub(super) told: Told,
+    /// There are several notebooks: say which.
+    pub(super) several: bool,
+    /// One runs at a time, so a person can watch it.
+    pub(super) live: bool,
+}
+
+/// What is told of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Every event, for programs.
+    Json,
+    /// A line for each cell.
+    Lines,
+    /// What failed.
+    Failures,
+}
+
+/// Tells of one notebook.
+pub(super) struct Show {
+    name: String,
+    style: Style,
+    cells: Vec<PlannedCell>,
+    lines: Lines,
+    suite: Suite,
+}
+
+/// What a run came to, as a test suite.
+#[derive(Debug, Default)]
+pub(super) struct Suite {
+    name: String,
+    duration: Duration,
+    cases: Vec<Case>,
+}
+
+#[derive(Debug)]
+struct Case {
+    name: String,
+    duration: Duration,
+    end: End,
+}
+
+#[derive(Debug)]
+enum End {
+    Passed,
+    Skipped(String),
+    Failed { message: String, details: String },
+}
+
+impl Show {
+    pub(super) fn new(path: &Path, style: Style) -> Self {
+        let name = path.display().to_string();
+        let suite = Suite { name: name.clone(), ..Suite::default() };
+        Self { lines: Lines::new(&name, style), name, style, cells: Vec::new(), suite }
+    }
+
+    pub(super) fn into_suite(self) -> Suite {
+        self.suite
+    }
+
+    /// The run can begin.
+    pub(super) fn plan(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        self.cells = plan.cells().to_vec();
+        if self.style.told == Told::Json {
+            let cells = self.cells.iter().map(|cell| json!({ "cell": cell.index, "id": cell.id }));
+            let cells: Vec<_> = cells.collect();
+            self.json(json!({ "event": "started", "cells": cells, "total_cells": plan.total() }))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
+        if self.style.told == Told::Json {
+            let mut line = render::event_json(event);
+            if let Some(cell) =
+                line.get("cell").and_then(Value::as_u64).and_then(|cell| usize::try_from(cell).ok())
+            {
+                line["cell"] = self.cells[cell].index.into();
+                line["id"] = self.cells[cell].id.clone().into();
+            }
+            return self.json(line);
+        }
+        self.lines.event(event, &self.cells)
+    }
+
+    /// What these cells left is in the file.
+    pub(super) fn saved(&mut self, cells: &[usize]) -> anyhow::Result<()> {
+        if self.style.told == Told::Json {
+            let cells: Vec<_> = cells.iter().map(|cell| self.cells[*cell].index).collect();
+            self.json(json!({ "event": "saved", "cells": cells }))?;
+        }
+        Ok(())
+    }
+
+    /// It is over; nothing had to be run when there is no report.
+    pub(super) fn end(&mut self, finished: Option<&Finished>) -> anyhow::Result<()> {
+        let Some(Finished { report, kept, saved }) = finished else {
+            if self.style.told == Told::Json {
+                return self.json(json!({ "event": "finished", "ok": true, "failed_cell": null }));
+            }
+            return self.lines.told("no cell to run");
+        };
+        if !saved.is_empty() {
+            self.saved(saved)?;
+        }
+        self.collect(report);
+        let mut trouble: Vec<String> = report.error.iter().map(|error| one_line(error)).collect();
+        if let Some(side) = &kept.side {
+            trouble.push(format!(
+                "{}, so the outputs were not written into the notebook; they are in {}",
+                side.why,
+                side.path.display()
+            ));
+        }
+        trouble.extend(
+            kept.failed.iter().map(|error| format!("the outputs were not saved: {}", one_line(error))),
+        );
+        if self.style.told == Told::Json {
+            let failed = report.failed().map(|cell| self.cells[cell.index].index);
+            return self.json(json!({
+                "event": "finished",
+                "ok": report.succeeded() && kept.failed.is_none() && kept.side.is_none(),
+                "failed_cell": failed,
+                "error": trouble.first(),
+                "merged": kept.merged,
+                "side_file": kept.side.as_ref().map(|side| &side.path),
+                "seconds": report.duration.as_secs_f64(),
+            }));
+        }
+        self.lines.end(report, &self.cells, &trouble)
+    }
+
+    /// It could not be run.
+    pub(super) fn failed(&mut self, why: &str) {
+        let end = End::Failed { message: why.to_owned(), details: String::new() };
+        self.suite.cases.push(Case { name: "the notebook".to_owned(), duration: Duration::ZERO, end });
+        let told = if self.style.told == Told::Json {
+            self.json(json!({ "event": "finished", "ok": false, "error": why }))
+        } else {
+            self.lines.error(&format!("error: {why}"))
+        };
+        drop(told); // whoever read our output has gone
+    }
+
+    fn json(&self, mut line: Value) -> anyhow::Result<()> {
+        if self.style.several {
+            line["notebook"] = self.name.as_str().into();
+        }
+        print::json(&line)
+    }
+
+    fn collect(&mut self, report: &CallReport) {
+        self.suite.duration = report.duration;
+        for (cell, planned) in report.cells.iter().zip(&self.cells) {
+            let name = format!("cell {}: {}", planned.index, planned.label());
+            let end = match &cell.status {
+                _ if cell.succeeded() => End::Passed,
+                CellStatus::NotRun(NotRun::AfterFailure) => End::Skipped("an earlier cell failed".to_owned()),
+                CellStatus::NotRun(NotRun::Stopped) => End::Skipped("the run was stopped".to_owned()),
+                CellStatus::NotRun(NotRun::Error) => End::Failed {
+                    message: report.error.as_ref().map(|error| one_line(error)).unwrap_or_default(),
+                    details: String::new(),
+                },
+                _ => End::Failed { message: render::how_it_ended(&cell.status), details: details(cell) },
+            };
+            self.suite.cases.push(Case { name, duration: cell.duration, end });
+        }
+    }
+}
+
+fn details(cell: &CellReport) -> String {
+    match &cell.status {
+        CellStatus::Error(exception) => exception.traceback.join("\n"),
+        _ => cell.output.text.text.clone(),
+    }
+}

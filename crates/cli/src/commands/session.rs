@@ -1,0 +1,117 @@
+//! `cellwright session`
+
+use anyhow::Context as _;
+use cellwright_session::{Activity, Client, Force, SessionId, SessionInfo};
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::config::Config;
+use crate::host;
+use crate::print::{self, Format};
+
+/// See and end the named sessions that outlive their calls
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List them
+    List {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Interrupt what they run; their variables stay
+    Interrupt {
+        /// Which sessions
+        #[arg(required = true)]
+        names: Vec<SessionId>,
+    },
+    /// End them; their variables are gone
+    End {
+        /// Which sessions
+        #[arg(required = true)]
+        names: Vec<SessionId>,
+        /// Also when others use them
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+impl SessionCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.context("could not start the runtime")?.block_on(self.act())
+    }
+
+    async fn act(self) -> anyhow::Result<()> {
+        let config = Config::load(&std::env::current_dir()?, Vec::new())?;
+        let client = host::daemon_client(&config).await?;
+        match self.action {
+            Action::List { format } => list(&client.sessions().await?, format),
+            Action::Interrupt { names } => {
+                for session in named(&client, &names).await? {
+                    let was_busy = client.interrupt(&session.key).await?;
+                    let did = if was_busy { "interrupted" } else { "not busy:" };
+                    print::plain(&format!("{did} {}\n", session.key.session))?;
+                }
+                Ok(())
+            }
+            Action::End { names, force } => {
+                for session in named(&client, &names).await? {
+                    client.end(&session.key, if force { Force::Yes } else { Force::No }).await?;
+                    print::plain(&format!("ended {}\n", session.key.session))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The sessions of these names: several, when a name is used in several folders.
+async fn named(client: &Client, names: &[SessionId]) -> anyhow::Result<Vec<SessionInfo>> {
+    let sessions = client.sessions().await?;
+    let mut found = Vec::new();
+    for name in names {
+        let before = found.len();
+        found.extend(sessions.iter().filter(|session| session.key.session == *name).cloned());
+        anyhow::ensure!(
+            found.len() > before,
+            "there is no session `{name}`; `cellwright session list` shows those there are"
+        );
+    }
+    Ok(found)
+}
+
+fn list(sessions: &[SessionInfo], format: Format) -> anyhow::Result<()> {
+    let state = |session: &SessionInfo| match session.activity {
+        Activity::Idle => "idle".to_owned(),
+        Activity::Busy { waiting: 0 } => "busy".to_owned(),
+        Activity::Busy { waiting } => format!("busy, {waiting} waiting"),
+    };
+    if format.json {
+        let rows = sessions.iter().map(|session| {
+            json!({
+                "session": session.key.session.to_string(),
+                "cwd": session.key.cwd,
+                "kernel": session.kernel.as_ref().map(ToString::to_string),
+                "state": state(session),
+                "memory": session.memory,
+                "unused_seconds": session.unused.as_secs(),
+            })
+        });
+        return print::json(&rows.collect::<Vec<_>>());
+    }
+    if sessions.is_empty() {
+        return print::plain("no sessions\n");
+    }
+    for session in sessions {
+        let kernel = session.kernel.as_ref().map_or_else(|| "no kernel".to_owned(), ToString::to_string);
+        let memory = session.memory.map_or_else(String::new, |bytes| format!(", {} MiB", bytes >> 20));
+        let (name, cwd) = (&session.key.session, session.key.cwd.display());
+        print::plain(&format!("{name}  {}{memory}  {cwd}  {kernel}\n", state(session)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! `cellwright setup`
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use cellwright_kernel::interpreter::{Search, create_managed};
+use cellwright_kernel::runner::Ready;
+use cellwright_kernel::{Launch, LaunchError};
+use cellwright_process::{Command, Stderr};
+
+use super::install::on_path;
+use crate::config::Config;
+use crate::{host, print};
+
+/// How much of what `pip` complains about is told.
+const COMPLAINT: usize = 4000;
+
+/// Prepare this machine
+#[derive(Debug, clap::Args)]
+pub(crate) struct Setup {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Python(SetupPython),
+}
+
+/// Make a Python environment of our own, for folders that have none
+///
+/// It is used after a project's own environment and before the system's Python. Made with uv when that is on PATH. Doing it
+/// again changes nothing; with --with it adds packages.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cellwright setup python
+  cellwright setup python --with ipython,numpy,pandas,matplotlib
+  cellwright setup python --force --python 3.12")]
+struct SetupPython {
+    /// Packages to install into it
+    #[arg(long, value_name = "PACKAGES", value_delimiter = ',')]
+    with: Vec<String>,
+    /// The Python to make it from
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Make it anew; what was installed in it is gone
+    #[arg(long)]
+    force: bool,
+}
+
+impl Setup {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let What::Python(python) = self.what;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.context("could not start the runtime")?.block_on(python.make())
+    }
+}
+
+impl SetupPython {
+    async fn make(self) -> anyhow::Result<()> {
+        let folder = std::env::current_dir().context("the current folder is gone")?;
+        let config = Config::load(&folder, Vec::new())?;
+        let launch = host::launch(&config, &folder);
+        let venv = config.places.managed_python();
+        let there = venv.exists();
+        if there && !self.force {
+            return self.add_to(&launch, &venv).await;
+        }
+        let base = self.base(&launch).await?;
+        // It must look the same from everywhere: what the current folder pins is the project's business.
+        let search = Search { cwd: config.places.data.clone(), ..launch.search.clone() };
+        std::fs::create_dir_all(&search.cwd)
+            .with_context(|| format!("could not make {}", search.cwd.display()))?;
+        create_managed(&search, &venv, base.as_deref(), &self.with).await?;
+        let python = started(&launch, &venv).await?;
+        let made = if there { "made anew" } else { "made" };
+        let with = if uv(&launch) { "uv" } else { "python -m venv" };
+        print::plain(&format!("{made} {} by {with}: {}{}\n", venv.display(), named(&python), self.packages()))
+    }
+
+    /// Leaves an environment that works as it is, but for packages that were asked for.
+    async fn add_to(&self, launch: &Launch, venv: &Path) -> anyhow::Result<()> {
+        let python = started(launch, venv).await.map_err(|error| {
+            let told = "it does not work; `cellwright setup python --force` makes it anew (its packages will be gone)";
+            error.context(told).context(venv.display().to_string())
+        })?;
+        anyhow::ensure!(
+            self.python.is_none(),
+            "{} is there already, with {}; --force makes it anew with another one",
+            venv.display(),
+            named(&python)
+        );
+        if !self.with.is_empty() {
+            install(launch, &venv.join("bin/python"), &self.with).await?;
+        }
+        print::plain(&format!("{} is there: {}{}\n", venv.display(), named(&python), self.packages()))
+    }
+
+    /// The Python to make it from: the one cells would run with if there were no managed one. `uv` can do without.
+    async fn base(&self, launch: &Launch) -> anyhow::Result<Option<PathBuf>> {
+        let mut launch = launch.clone();
+        launch.search.managed = None;
+        launch.search.explicit = self.python.clone();
+        match launch.start().await {
+            Ok(launched) => Ok(Some(launched.python.executable)),
+            Err(LaunchError::NoInterpreter { .. }) => Ok(None),
+            // uv knows versions that are nowhere on PATH, and fetches those that are nowhere at all.
+            Err(LaunchError::Explicit { .. }) if uv(&launch) => Ok(self.python.clone()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn packages(&self) -> String {
+        if self.with.is_empty() { String::new() } else { format!(", with {}", self.with.join(", ")) }
+    }
+}
+
+/// Starts a kernel in the environment, as a call would.
+async fn started(launch: &Launch, venv: &Path) -> Result<Ready, anyhow::Error> {
+    let mut launch = launch.clone();
+    launch.search.explicit = Some(venv.to_owned());
+    Ok(launch.start().await?.python)
+}
+
+fn uv(launch: &Launch) -> bool {
+    on_path(&launch.search.variables, "uv").is_some()
+}
+
+fn named(python: &Ready) -> String {
+    format!("{} {}", python.implementation, python.version)
+}
+
+/// Installs packages with the environment's own pip, which `create_managed` put there.
+async fn install(launch: &Launch, python: &Path, packages: &[String]) -> anyhow::Result<()> {
+    let pip = Command::new(python, &launch.search.variables)
+        .args(["-m", "pip", "install", "--disable-pip-version-check"])
+        .args(packages)
+        .stderr(Stderr::Tail(COMPLAINT));
+    let mut pip = pip.spawn()?;
+    let exit = pip.wait().await;
+    anyhow::ensure!(exit.success(), "pip {exit}, saying: {}", pip.stderr_tail().trim_end());
+    Ok(())
+}

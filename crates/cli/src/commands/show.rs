@@ -1,0 +1,112 @@
+//! `cellwright show`
+
+use std::ffi::OsString;
+
+use anyhow::{Context as _, bail};
+use cellwright_notebook::file;
+use cellwright_output::Limits;
+use clap::ValueEnum;
+
+use super::{explain, split_target};
+use crate::print;
+use crate::show::{Look, Page, Pen, Protocol, Terminal, protocol_named, shows_sixel};
+
+/// How wide text is set where nobody tells.
+const USUAL_WIDTH: usize = 80;
+
+/// Show a notebook to read: prose rendered, code in colours, outputs, images where the terminal can
+///
+/// Escape sequences in the notebook are not passed on, colours of outputs are. For text that can be edited and written
+/// back, use `cellwright read`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cellwright show analysis.ipynb
+  cellwright show 'analysis.ipynb#3-7'
+  cellwright show --color always analysis.ipynb | less -R
+
+NO_COLOR and --color never leave colours out; a pipe gets none unless --color always.")]
+pub(crate) struct Show {
+    /// The notebook; `#3`, `#3-7` or `#id:ID` after it for some of its cells
+    #[arg(value_name = "PATH[#CELLS]")]
+    target: OsString,
+    /// Columns of a line (default: the terminal's)
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
+    width: Option<u16>,
+    /// Whether to use colours
+    #[arg(long, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
+    color: When,
+    /// How to draw images: as the terminal says it can, by one protocol, or not at all
+    #[arg(long, value_enum, default_value_t = Images::Auto, value_name = "HOW")]
+    images: Images,
+    /// Show long outputs whole
+    #[arg(long)]
+    full: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Images {
+    Auto,
+    Kitty,
+    Iterm,
+    Sixel,
+    None,
+}
+
+impl Show {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let (path, selector) = split_target(&self.target);
+        if selector.raw || !selector.lines.is_empty() {
+            bail!("show takes cells, as in `nb.ipynb#3-7`; `cellwright read` shows lines and JSON");
+        }
+        let notebook = file::read(path).map_err(|error| explain(error, &self.target))?;
+        let chosen = match &selector.cells {
+            Some(cells) => cells.resolve(&notebook).with_context(|| path.display().to_string())?,
+            None => 0..notebook.len(),
+        };
+        let has_images = chosen.clone().any(|index| Page::has_image(&notebook, index));
+        let page = Page::of(&notebook, self.look(has_images));
+        for (at, index) in chosen.enumerate() {
+            let gap = if at > 0 { "\n" } else { "" };
+            // Cell by cell: a reader at the other end of a pipe may have seen enough.
+            print::plain(&format!("{gap}{}", page.cell(index)))?;
+        }
+        Ok(())
+    }
+
+    fn look(&self, has_images: bool) -> Look {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let terminal = Terminal::on_stdout();
+        let is_dumb = variable("TERM").as_deref() == Some("dumb");
+        let pen = match self.color {
+            When::Always => Pen::Colours,
+            When::Auto if terminal.is_some() && !is_dumb && variable("NO_COLOR").is_none() => Pen::Colours,
+            When::Auto | When::Never => Pen::Plain,
+        };
+        let protocol = match self.images {
+            Images::Kitty => Some(Protocol::Kitty),
+            Images::Iterm => Some(Protocol::Iterm),
+            Images::Sixel => Some(Protocol::Sixel),
+            Images::None => None,
+            // The terminal is asked only when there is something to draw.
+            Images::Auto if !has_images || is_dumb || terminal.is_none() => None,
+            Images::Auto => protocol_named(variable).or_else(|| shows_sixel().then_some(Protocol::Sixel)),
+        };
+        let columns = || variable("COLUMNS")?.parse().ok();
+        let width =
+            self.width.map(usize::from).or(terminal.map(|terminal| terminal.columns)).or_else(columns);
+        Look {
+            pen,
+            width: width.unwrap_or(USUAL_WIDTH),
+            images: protocol.map(|protocol| (protocol, terminal.unwrap_or_default())),
+            limits: if self.full { Limits::NONE } else { Limits::default() },
+        }
+    }
+}

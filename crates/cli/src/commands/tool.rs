@@ -1,0 +1,129 @@
+//! `cellwright tool`
+
+use std::io::Read as _;
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use cellwright_tools::{Content, Context, Home, Reader, Reply, ToolSpec, Toolbox, Workspace};
+use serde_json::{Map, Value, json};
+
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::host;
+use crate::offer::{Offer, stopped_by_signal};
+use crate::print::{self, Format};
+
+/// Call one of the tools that `cellwright mcp` offers
+///
+/// For scripts, and for agents that have a shell and no MCP: the same tools with the same replies. Remarks that are not
+/// the tool's own words go to stderr. Variables stay for the next call with --session. Exits with 1 when the tool failed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cellwright tool                                            which there are
+  cellwright tool eval '{\"code\": \"6 * 7\"}' --session work
+  cellwright tool read '{\"path\": \"analysis.ipynb#3-7\"}'
+  cellwright tool write - < arguments.json")]
+pub(crate) struct ToolCommand {
+    /// Which tool; none to list them
+    name: Option<String>,
+    /// Its arguments as a JSON object, or - for stdin
+    #[arg(default_value = "{}")]
+    arguments: String,
+    #[command(flatten)]
+    offer: Offer,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl ToolCommand {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let runtime = host::runtime()?;
+        let exit = runtime.block_on(self.call());
+        // A kernel's last threads must not keep us: whatever they hold is gone with the process.
+        runtime.shutdown_background();
+        exit
+    }
+
+    async fn call(self) -> anyhow::Result<Exit> {
+        let start = std::env::current_dir().context("the current folder is gone")?;
+        let config = Config::load(&start, Vec::new())?;
+        let sessions = host::session_settings(&config, &start);
+        let toolbox = Toolbox::new(self.offer.settings(&config, &start, &sessions)?, sessions);
+        let Some(name) = &self.name else { return list(&toolbox.specs(), self.format) };
+        let arguments = self.arguments()?;
+        let workspace = Workspace::new(&start)
+            .context("the current folder is gone")?
+            .with_roots(self.offer.roots(&config)?)
+            .with_outside(self.offer.outside(&config));
+        let client = match self.offer.daemon(&config) {
+            None => toolbox.client(workspace, self.offer.names()),
+            Some(daemon) => toolbox.client_at(Home::Daemon(daemon), workspace, self.offer.names()),
+        };
+        let stop = stopped_by_signal()?;
+        let context = Context { client, stop, progress: None, ask: None, reader: Reader::Model };
+        let reply = toolbox.call(name, arguments, &context).await;
+        drop(context);
+        toolbox.shutdown().await;
+        tell(&reply, self.format)?;
+        Ok(if reply.is_error { Exit::Failed } else { Exit::Done })
+    }
+
+    fn arguments(&self) -> anyhow::Result<Map<String, Value>> {
+        let mut text = self.arguments.clone();
+        if text == "-" {
+            text.clear();
+            std::io::stdin().lock().read_to_string(&mut text).context("could not read stdin")?;
+        }
+        serde_json::from_str(&text).context("the arguments are not a JSON object")
+    }
+}
+
+fn list(specs: &[ToolSpec], format: Format) -> anyhow::Result<Exit> {
+    if format.json {
+        let specs = specs.iter().map(|spec| {
+            json!({
+                "name": spec.name, "title": spec.title, "description": spec.description,
+                "schema": spec.schema, "read_only": spec.read_only,
+            })
+        });
+        print::json(&specs.collect::<Vec<_>>())?;
+    } else {
+        let lines = specs.iter().map(|spec| format!("{:<10}{}\n", spec.name, spec.description));
+        print::plain(&lines.collect::<String>())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What the tool said on stdout, our remarks on stderr.
+#[expect(clippy::print_stderr, reason = "a script takes stdout for the tool's own words")]
+fn tell(reply: &Reply, format: Format) -> anyhow::Result<()> {
+    if format.json {
+        let content = reply.content.iter().map(|content| match content {
+            Content::Text(text) => json!({ "type": "text", "text": text }),
+            Content::Note(text) => json!({ "type": "note", "text": text }),
+            Content::Image(image) => json!({
+                "type": "image", "mime": image.format.mime(), "data": BASE64_STANDARD.encode(&image.bytes),
+            }),
+        });
+        return print::json(&json!({
+            "content": content.collect::<Vec<_>>(), "structured": reply.structured, "is_error": reply.is_error,
+        }));
+    }
+    let mut said = String::new();
+    for content in &reply.content {
+        match content {
+            Content::Text(text) => said.push_str(text),
+            Content::Image(image) => said.extend(["[", &image.to_string(), "]"]),
+            Content::Note(note) => {
+                eprintln!("{note}");
+                continue;
+            }
+        }
+        if !said.ends_with('\n') {
+            said.push('\n');
+        }
+    }
+    print::plain(&said)
+}

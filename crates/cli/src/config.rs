@@ -1,0 +1,198 @@
+//! Settings: defaults, then the user's file, the project's file, the environment, flags; each later one wins.
+//!
+//! Every value knows where it came from, so `cellwright config` can tell. A key nobody knows is an
+//! error with a suggestion, not a silence; so is a key that a project may not set.
+
+mod env;
+mod keys;
+mod layers;
+mod places;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use keys::KEYS;
+pub(crate) use layers::Config;
+pub(crate) use places::Places;
+
+/// What can be set. A field's path is its key: `kernel.timeout`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Settings {
+    pub(crate) tools: Tools,
+    pub(crate) python: Python,
+    pub(crate) environment: Environment,
+    pub(crate) kernel: Kernel,
+    pub(crate) session: Session,
+    pub(crate) output: Output,
+    pub(crate) files: Files,
+    pub(crate) gateway: Gateway,
+    pub(crate) agent: AgentKernel,
+    /// `[agents.NAME]`: the only keys that users name themselves.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) agents: BTreeMap<String, DeclaredAgent>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Tools {
+    pub(crate) mode: ToolMode,
+}
+
+/// Which ways of running code agents are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ToolMode {
+    #[default]
+    Both,
+    #[serde(alias = "ipy-only")]
+    PyOnly,
+    BashOnly,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Python {
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) skip_check: bool,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Environment {
+    pub(crate) allow: Vec<String>,
+    pub(crate) deny: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Kernel {
+    pub(crate) default: String,
+    pub(crate) link: Link,
+    pub(crate) mode: KernelMode,
+    pub(crate) timeout: u64,
+    pub(crate) retry: Retry,
+    pub(crate) trace: bool,
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        let (mode, retry) = (KernelMode::Session, Retry::Never);
+        Self { default: "runner".to_owned(), link: Link::Ipc, mode, timeout: 30, retry, trace: false }
+    }
+}
+
+/// How to talk to Jupyter kernels on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Link {
+    Ipc,
+    Tcp,
+}
+
+/// Whether calls share a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum KernelMode {
+    Session,
+    PerCall,
+}
+
+/// Whether a cell whose kernel died half-way is run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Retry {
+    Never,
+    Once,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Session {
+    pub(crate) limit: usize,
+    pub(crate) idle: u64,
+    pub(crate) shared: bool,
+    pub(crate) memory: u64,
+    pub(crate) linger: u64,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self { limit: 4, idle: 300, shared: false, memory: 0, linger: 60 }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Output {
+    pub(crate) budget: usize,
+    pub(crate) columns: usize,
+    pub(crate) artifacts: Option<PathBuf>,
+    pub(crate) background_after: u64,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self { budget: 50 * 1024, columns: 768, artifacts: None, background_after: 0 }
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Files {
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) allow_outside: bool,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Gateway {
+    pub(crate) url: Option<String>,
+    pub(crate) token: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentKernel {
+    pub(crate) default: Option<String>,
+    pub(crate) command: Option<String>,
+    pub(crate) args: Vec<String>,
+    pub(crate) permissions: PermissionMode,
+    pub(crate) files: bool,
+    pub(crate) log: LogLevel,
+    pub(crate) debug_updates: Vec<String>,
+}
+
+/// What happens when an agent asks for permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PermissionMode {
+    #[default]
+    Ask,
+    Auto,
+    Deny,
+}
+
+/// What the agent kernel logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogLevel {
+    Error,
+    #[default]
+    Warn,
+    Info,
+    Debug,
+}
+
+/// How an agent is started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeclaredAgent {
+    pub(crate) command: String,
+    #[serde(default)]
+    pub(crate) args: Vec<String>,
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
+}

@@ -1,0 +1,124 @@
+//! Settings from the environment: the only place that knows our variables' names.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+
+use toml::Value;
+
+use super::layers::Given;
+
+/// A variable that sets a key. Of several that are set, the first in the table wins.
+struct Variable {
+    name: &'static str,
+    key: &'static str,
+    read: fn(&str) -> Result<Value, String>,
+}
+
+const fn variable(
+    name: &'static str,
+    key: &'static str,
+    read: fn(&str) -> Result<Value, String>,
+) -> Variable {
+    Variable { name, key, read }
+}
+
+/// Ours before the older names they stand for.
+const VARIABLES: &[Variable] = &[
+    variable("CELLWRIGHT_TOOLS", "tools.mode", tool_mode),
+    variable("PI_PY", "tools.mode", tool_mode),
+    variable("CELLWRIGHT_PYTHON", "python.path", text),
+    variable("CELLWRIGHT_SKIP_CHECK", "python.skip_check", switch),
+    variable("PI_PYTHON_SKIP_CHECK", "python.skip_check", switch),
+    variable("CELLWRIGHT_KERNEL", "kernel.default", text),
+    variable("CELLWRIGHT_TIMEOUT", "kernel.timeout", number),
+    variable("CELLWRIGHT_IPC_TRACE", "kernel.trace", switch),
+    variable("PI_PYTHON_IPC_TRACE", "kernel.trace", switch),
+    variable("CELLWRIGHT_ARTIFACTS_DIR", "output.artifacts", text),
+    variable("PI_ARTIFACTS_DIR", "output.artifacts", text),
+    variable("CELLWRIGHT_GATEWAY_URL", "gateway.url", text),
+    variable("PI_PYTHON_GATEWAY_URL", "gateway.url", text),
+    variable("CELLWRIGHT_GATEWAY_TOKEN", "gateway.token", text),
+    variable("PI_PYTHON_GATEWAY_TOKEN", "gateway.token", text),
+    variable("CELLWRIGHT_AGENT", "agent.default", text),
+    variable("CELLWRIGHT_AGENT_COMMAND", "agent.command", text),
+    variable("ACP_AGENT_COMMAND", "agent.command", text),
+    variable("CELLWRIGHT_AGENT_ARGS", "agent.args", words),
+    variable("ACP_AGENT_ARGS", "agent.args", words),
+    variable("CELLWRIGHT_PERMISSIONS", "agent.permissions", text),
+    variable("CELLWRIGHT_AGENT_LOG", "agent.log", log_level),
+    variable("ACP_LOG_LEVEL", "agent.log", log_level),
+    variable("CELLWRIGHT_DEBUG_UPDATES", "agent.debug_updates", list),
+    variable("ACP_DEBUG_UPDATES", "agent.debug_updates", list),
+];
+
+/// The keys the environment sets, each with the variable that set it. Empty variables count as not set.
+pub(super) fn settings(
+    environment: &HashMap<OsString, OsString>,
+) -> Result<Vec<Given>, (&'static str, String)> {
+    let mut found: Vec<Given> = Vec::new();
+    for variable in VARIABLES {
+        let Some(value) = environment.get(&OsString::from(variable.name)).and_then(|value| value.to_str())
+        else {
+            continue;
+        };
+        if value.is_empty() || found.iter().any(|(key, ..)| *key == variable.key) {
+            continue;
+        }
+        let value = (variable.read)(value).map_err(|reason| (variable.name, reason))?;
+        found.push((variable.key, value, variable.name));
+    }
+    Ok(found)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a reader like the others, which can fail")]
+fn text(value: &str) -> Result<Value, String> {
+    Ok(value.into())
+}
+
+fn number(value: &str) -> Result<Value, String> {
+    value.parse::<i64>().map(Value::from).map_err(|_| format!("`{value}` is not a whole number"))
+}
+
+fn switch(value: &str) -> Result<Value, String> {
+    match value {
+        "1" | "true" | "yes" | "on" => Ok(true.into()),
+        "0" | "false" | "no" | "off" => Ok(false.into()),
+        other => Err(format!("`{other}` is neither 1 nor 0")),
+    }
+}
+
+/// As a shell splits them.
+fn words(value: &str) -> Result<Value, String> {
+    shell_words::split(value)
+        .map(Value::from)
+        .map_err(|_| format!("`{value}` has a quote that is not closed"))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a reader like the others, which can fail")]
+fn list(value: &str) -> Result<Value, String> {
+    Ok(value
+        .split(',')
+        .map(|item| item.trim().to_owned())
+        .filter(|item| !item.is_empty())
+        .collect::<Vec<_>>()
+        .into())
+}
+
+fn log_level(value: &str) -> Result<Value, String> {
+    match value.to_lowercase().as_str() {
+        "error" | "critical" => Ok("error".into()),
+        "warn" | "warning" => Ok("warn".into()),
+        "info" => Ok("info".into()),
+        "debug" | "trace" => Ok("debug".into()),
+        _ => Err(format!("`{value}` is no log level; use error, warn, info or debug")),
+    }
+}
+
+fn tool_mode(value: &str) -> Result<Value, String> {
+    match value {
+        "0" | "bash" | "bash-only" => Ok("bash-only".into()),
+        "1" | "py" | "py-only" | "ipy-only" => Ok("py-only".into()),
+        "mix" | "both" => Ok("both".into()),
+        other => Err(format!("`{other}` is not a tool mode; use both, py or bash")),
+    }
+}

@@ -1,0 +1,289 @@
+//! Laying settings over each other, remembering where each came from.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use toml::{Table, Value};
+
+use super::keys::{self, Scope};
+use super::{DeclaredAgent, Places, Settings, env};
+
+/// The settings in force, and where each came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) settings: Settings,
+    pub(crate) places: Places,
+    /// The process's environment, read once.
+    pub(crate) environment: HashMap<OsString, OsString>,
+    origins: BTreeMap<&'static str, Origin>,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File(PathBuf),
+    Variable(&'static str),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) | Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A key, its value, and the name of the flag or variable that gave it.
+pub(crate) type Given = (&'static str, Value, &'static str);
+
+impl Config {
+    /// Reads files and environment as seen from `folder`, and lays `flags` over them.
+    pub(crate) fn load(folder: &Path, flags: Vec<Given>) -> anyhow::Result<Self> {
+        Self::from_environment(std::env::vars_os().collect(), folder, flags)
+    }
+
+    fn from_environment(
+        environment: HashMap<OsString, OsString>,
+        folder: &Path,
+        flags: Vec<Given>,
+    ) -> anyhow::Result<Self> {
+        let places = Places::from(&environment, folder);
+        let mut merged: BTreeMap<&'static str, (Value, Origin)> = BTreeMap::new();
+        let (user, agents) = file(&places.user_settings(), Scope::User)?;
+        merged.extend(user);
+        if let Some(project) = places.project_settings() {
+            merged.extend(file(&project, Scope::Project)?.0);
+        }
+        let variables =
+            env::settings(&environment).map_err(|(name, reason)| anyhow::anyhow!("{name}: {reason}"))?;
+        let variables = variables.into_iter().map(|(key, value, name)| (key, value, Origin::Variable(name)));
+        let flags = flags.into_iter().map(|(key, value, name)| (key, value, Origin::Flag(name)));
+        for (key, value, origin) in variables.chain(flags) {
+            typed([(key, &value)]).with_context(|| origin.to_string())?;
+            merged.insert(key, (value, origin));
+        }
+        let mut settings = typed(merged.iter().map(|(key, (value, _))| (*key, value))).context("settings")?;
+        settings.agents = agents;
+        let origins = merged.into_iter().map(|(key, (_, origin))| (key, origin)).collect();
+        Ok(Self { settings, places, environment, origins })
+    }
+
+    /// Where the value of `key` came from.
+    pub(crate) fn origin(&self, key: &str) -> &Origin {
+        self.origins.get(key).unwrap_or(&Origin::Default)
+    }
+}
+
+/// The keys of a file and the agents it declares; none when there is no such file.
+type Layer = (BTreeMap<&'static str, (Value, Origin)>, BTreeMap<String, DeclaredAgent>);
+
+fn file(path: &Path, scope: Scope) -> anyhow::Result<Layer> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Layer::default()),
+        Err(error) => return Err(error).with_context(|| format!("could not read {}", path.display())),
+    };
+    let read = || {
+        let table: Table = toml::from_str(&text).map_err(|error| located(&text, &error))?;
+        let (mut found, mut agents) = Layer::default();
+        for (section, values) in table {
+            let Value::Table(values) = values else {
+                return Err(unknown(&section));
+            };
+            for (field, value) in values {
+                let name = format!("{section}.{field}");
+                if section == "agents" {
+                    // It names a program to run, so it is as much the user's as the widest of the keys.
+                    users_own(scope, &name)?;
+                    let agent = value
+                        .try_into()
+                        .map_err(|error: toml::de::Error| anyhow::anyhow!("`{name}`: {}", error.message()))?;
+                    agents.insert(field, agent);
+                    continue;
+                }
+                let key = keys::find(&name).ok_or_else(|| unknown(&name))?;
+                if key.scope == Scope::User {
+                    users_own(scope, &name)?;
+                }
+                typed([(key.name, &value)])?;
+                found.insert(key.name, (value, Origin::File(path.to_owned())));
+            }
+        }
+        Ok((found, agents))
+    };
+    read().with_context(|| path.display().to_string())
+}
+
+/// Settings with these values and defaults for the rest.
+fn typed<'a>(values: impl IntoIterator<Item = (&'static str, &'a Value)>) -> anyhow::Result<Settings> {
+    let mut table = Table::new();
+    let mut names = Vec::new();
+    for (key, value) in values {
+        let (section, field) = key.split_once('.').expect("keys have a section");
+        let section = table.entry(section).or_insert_with(|| Table::new().into());
+        section.as_table_mut().expect("sections are tables").insert(field.to_owned(), value.clone());
+        names.push(key);
+    }
+    table.try_into().map_err(|error: toml::de::Error| match names[..] {
+        [name] => anyhow::anyhow!("`{name}`: {}", error.message()),
+        _ => anyhow::anyhow!("{}", error.message()),
+    })
+}
+
+fn users_own(scope: Scope, name: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        scope == Scope::User,
+        "`{name}` is the user's to set, not a project's; put it into your own settings file"
+    );
+    Ok(())
+}
+
+fn unknown(name: &str) -> anyhow::Error {
+    match keys::nearest(name) {
+        Some(nearest) => anyhow::anyhow!("there is no setting `{name}`; did you mean `{nearest}`?"),
+        None => anyhow::anyhow!("there is no setting `{name}`; `cellwright config` lists them"),
+    }
+}
+
+fn located(text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    anyhow::anyhow!("line {line}: {}", error.message().replace('\n', ", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Home(tempfile::TempDir);
+
+    impl Home {
+        fn with(user: &str, project: &str) -> Self {
+            let home = tempfile::tempdir().unwrap();
+            let write = |path: &str, text: &str| {
+                let path = home.path().join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            };
+            write(".config/cellwright/config.toml", user);
+            write("work/.cellwright/config.toml", project);
+            write("work/.git/HEAD", "");
+            Self(home)
+        }
+
+        fn load(&self, variables: &[(&str, &str)], flags: Vec<Given>) -> Result<Config, String> {
+            let home = ("HOME", self.0.path().to_str().unwrap());
+            let environment =
+                variables.iter().chain([&home]).map(|(name, value)| (name.into(), value.into())).collect();
+            Config::from_environment(environment, &self.0.path().join("work"), flags).map_err(|error| {
+                crate::exit::one_line(error.as_ref()).replace(self.0.path().to_str().unwrap(), "~")
+            })
+        }
+    }
+
+    #[test]
+    fn later_layers_win_and_say_so() {
+        let home = Home::with(
+            "[kernel]\ntimeout = 60\nretry = \"once\"\n[session]\nlimit = 8\n",
+            "[kernel]\ntimeout = 90\n[python]\npath = \"py\"\n",
+        );
+        let config = home
+            .load(
+                &[("PI_PY", "bash"), ("CELLWRIGHT_PYTHON", "mine")],
+                vec![("session.limit", 2.into(), "--limit")],
+            )
+            .unwrap();
+        let Settings { kernel, session, tools, python, .. } = &config.settings;
+        assert_eq!(
+            (kernel.timeout, kernel.retry, session.limit, session.idle),
+            (90, super::super::Retry::Once, 2, 300)
+        );
+        assert_eq!(
+            (tools.mode, python.path.as_deref()),
+            (super::super::ToolMode::BashOnly, Some(Path::new("mine")))
+        );
+        let origins =
+            ["kernel.timeout", "kernel.retry", "tools.mode", "python.path", "session.limit", "session.idle"]
+                .map(|key| config.origin(key).to_string().replace(home.0.path().to_str().unwrap(), "~"));
+        assert_eq!(
+            origins,
+            [
+                "~/work/.cellwright/config.toml",
+                "~/.config/cellwright/config.toml",
+                "PI_PY",
+                "CELLWRIGHT_PYTHON",
+                "--limit",
+                "default"
+            ]
+        );
+    }
+
+    #[test]
+    fn ours_beats_the_older_name_and_an_empty_variable_is_none() {
+        let home = Home::with("", "");
+        let config = home
+            .load(&[("PI_PY", "0"), ("CELLWRIGHT_TOOLS", "py"), ("CELLWRIGHT_TIMEOUT", "")], Vec::new())
+            .unwrap();
+        assert_eq!(config.settings.tools.mode, super::super::ToolMode::PyOnly);
+        assert_eq!(config.settings.kernel.timeout, 30);
+    }
+
+    #[test]
+    fn a_wrong_setting_is_refused_with_its_place_and_a_suggestion() {
+        let refused = |user: &str, project: &str, variables: &[(&str, &str)]| {
+            Home::with(user, project).load(variables, Vec::new()).unwrap_err()
+        };
+        let messages = [
+            refused("[kernel]\ntimout = 3\n", "", &[]),
+            refused("[kernel]\ntimeout = \"long\"\n", "", &[]),
+            refused("kernel = 3\n", "", &[]),
+            refused("[kernel]\ntimeout = \n", "", &[]),
+            refused("", "[files]\nallow_outside = true\n", &[]),
+            refused("[kernels]\nx = 1\n", "", &[]),
+            refused("", "", &[("CELLWRIGHT_TIMEOUT", "soon")]),
+            refused("", "[agents.evil]\ncommand = \"rm\"\n", &[]),
+            refused("[agents.mine]\ncomand = \"x\"\n", "", &[]),
+        ];
+        insta::assert_snapshot!(messages.join("\n"), @r#"
+        ~/.config/cellwright/config.toml: there is no setting `kernel.timout`; did you mean `kernel.timeout`?
+        ~/.config/cellwright/config.toml: `kernel.timeout`: invalid type: string "long", expected u64
+        ~/.config/cellwright/config.toml: there is no setting `kernel`; `cellwright config` lists them
+        ~/.config/cellwright/config.toml: line 2: string values must be quoted, expected literal string
+        ~/work/.cellwright/config.toml: `files.allow_outside` is the user's to set, not a project's; put it into your own settings file
+        ~/.config/cellwright/config.toml: there is no setting `kernels.x`; `cellwright config` lists them
+        CELLWRIGHT_TIMEOUT: `soon` is not a whole number
+        ~/work/.cellwright/config.toml: `agents.evil` is the user's to set, not a project's; put it into your own settings file
+        ~/.config/cellwright/config.toml: `agents.mine`: unknown field `comand`, expected one of `command`, `args`, `env`
+        "#);
+    }
+
+    #[test]
+    fn agents_are_declared_by_the_user_or_named_by_the_environment() {
+        let home = Home::with(
+            "[agents.mine]\ncommand = \"my-agent\"\nargs = [\"--acp\"]\nenv = { KEY = \"x\" }\n",
+            "",
+        );
+        let names = |variables: &[(&str, &str)]| {
+            let config = home.load(variables, Vec::new()).unwrap();
+            crate::agents::all(&config)
+                .iter()
+                .map(|agent| format!("{}: {}", agent.name, agent.command_line()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[]), ["mine: my-agent --acp"]);
+        assert_eq!(
+            names(&[("ACP_AGENT_COMMAND", "codex-acp"), ("ACP_AGENT_ARGS", "-c 'a b'")]),
+            ["environment: codex-acp -c 'a b'", "mine: my-agent --acp"]
+        );
+        assert_eq!(
+            names(&[("ACP_AGENT_COMMAND", "x"), ("CELLWRIGHT_AGENT", "mine")]),
+            ["mine: my-agent --acp", "environment: x"]
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Where things live on this machine.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The folders and files of one user, seen from one folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// Settings and extension modules of the user.
+    pub(crate) config: PathBuf,
+    /// What lasts: the managed Python.
+    pub(crate) data: PathBuf,
+    /// What can be made again: the unpacked runner.
+    pub(crate) cache: PathBuf,
+    /// What a run leaves for later: artifacts.
+    pub(crate) state: PathBuf,
+    /// Sockets; gone after a restart.
+    pub(crate) runtime: PathBuf,
+    /// `.cellwright` of the project, when there is one above the folder.
+    pub(crate) project: Option<PathBuf>,
+}
+
+impl Places {
+    /// As the environment says, by the XDG rules.
+    pub(crate) fn from(environment: &HashMap<OsString, OsString>, folder: &Path) -> Self {
+        let path = |name: &str| {
+            environment.get(&OsString::from(name)).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        let home = path("HOME").unwrap_or_else(|| PathBuf::from("/"));
+        let base = |name: &str, otherwise: &str| {
+            path(name).unwrap_or_else(|| home.join(otherwise)).join("cellwright")
+        };
+        let runtime = match path("XDG_RUNTIME_DIR") {
+            Some(runtime) => runtime.join("cellwright"),
+            None => std::env::temp_dir().join(format!("cellwright-{}", nix::unistd::getuid())),
+        };
+        Self {
+            config: base("XDG_CONFIG_HOME", ".config"),
+            data: base("XDG_DATA_HOME", ".local/share"),
+            cache: base("XDG_CACHE_HOME", ".cache"),
+            state: base("XDG_STATE_HOME", ".local/state"),
+            runtime,
+            project: project_of(folder, &home),
+        }
+    }
+
+    pub(crate) fn user_settings(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    pub(crate) fn project_settings(&self) -> Option<PathBuf> {
+        self.project.as_ref().map(|project| project.join("config.toml"))
+    }
+
+    pub(crate) fn managed_python(&self) -> PathBuf {
+        self.data.join("python-env")
+    }
+
+    /// Folders with extension modules, the project's last: it wins by name.
+    pub(crate) fn modules(&self) -> Vec<PathBuf> {
+        let project = self.project.as_ref().map(|project| project.join("modules"));
+        std::iter::once(self.config.join("modules")).chain(project).collect()
+    }
+}
+
+/// The nearest `.cellwright` at or above `folder`, no further up than the repository it is in, and never the home folder's.
+fn project_of(folder: &Path, home: &Path) -> Option<PathBuf> {
+    for above in folder.ancestors().take_while(|above| *above != home) {
+        let project = above.join(".cellwright");
+        if project.is_dir() {
+            return Some(project);
+        }
+        if above.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}

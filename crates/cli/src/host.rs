@@ -1,0 +1,109 @@
+//! From settings to sessions: what this process runs cells with.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cellwright_kernel::Launch;
+use cellwright_kernel::environment::Rules;
+use cellwright_kernel::gateway::{Address, Shared};
+use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::zmq::Link;
+use cellwright_output::Artifacts;
+use cellwright_session::daemon::{self, Place, Spawn};
+use cellwright_session::{Client, Gateways, Retry, Settings, StartAny, StartRunner};
+
+use tokio::runtime::Runtime;
+
+use crate::config::{self, Config};
+
+/// What async commands run on: one thread for the call, one for a kernel that must not wait for it.
+pub(crate) fn runtime() -> anyhow::Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.context("could not start the runtime")
+}
+
+/// How sessions behave, as the user's settings say.
+pub(crate) fn session_settings(config: &Config, folder: &Path) -> Settings {
+    let config::Settings { kernel, session, output, .. } = &config.settings;
+    let mut settings = Settings::new(launcher(config, folder));
+    settings.limits.sessions = session.limit;
+    settings.limits.idle = Duration::from_secs(session.idle);
+    settings.limits.memory = (session.memory > 0).then_some(session.memory << 20);
+    settings.timeout = Duration::from_secs(kernel.timeout);
+    settings.retry = match kernel.retry {
+        config::Retry::Never => Retry::Never,
+        config::Retry::Once => Retry::Once,
+    };
+    // Two fifths for the beginning: the end, where the error is, gets more.
+    settings.output.limits.head = output.budget / 5 * 2;
+    settings.output.limits.tail = output.budget - settings.output.limits.head;
+    settings.output.limits.line = output.columns;
+    settings.output.artifacts = Some(artifacts(config));
+    settings.modules = config.places.modules();
+    settings
+}
+
+/// How kernels of every kind are started.
+fn launcher(config: &Config, folder: &Path) -> StartAny {
+    let config::Settings { kernel, gateway, .. } = &config.settings;
+    let address = gateway.url.as_ref().map(|url| Address::new(url, gateway.token.clone()));
+    StartAny {
+        runner: StartRunner { template: launch(config, folder) },
+        runtime: config.places.runtime.join("kernels"),
+        link: match kernel.link {
+            config::Link::Ipc => Link::Ipc,
+            config::Link::Tcp => Link::Tcp,
+        },
+        gateways: match address {
+            Some(Ok(address)) => Gateways::At(address),
+            Some(Err(invalid)) => Gateways::Invalid(invalid.to_string()),
+            None => Gateways::Shared(shared_gateway(config, folder).folder),
+        },
+    }
+}
+
+/// The gateway that the user's processes share.
+pub(crate) fn shared_gateway(config: &Config, folder: &Path) -> Shared {
+    let Launch { search, rules, .. } = launch(config, folder);
+    Shared { folder: config.places.runtime.join("gateway"), search, rules }
+}
+
+/// How the runner is started.
+pub(crate) fn launch(config: &Config, folder: &Path) -> Launch {
+    let config::Settings { python, environment, kernel, .. } = &config.settings;
+    let search = Search {
+        explicit: python.path.clone(),
+        cwd: folder.to_owned(),
+        variables: config.environment.clone(),
+        managed: Some(config.places.managed_python()),
+    };
+    let mut launch = Launch::new(search, &config.places.cache);
+    launch.rules = Rules { allow: environment.allow.clone(), deny: environment.deny.clone() };
+    launch.trace = kernel.trace;
+    launch
+}
+
+/// Where whole outputs are kept.
+pub(crate) fn artifacts(config: &Config) -> Artifacts {
+    Artifacts::new(config.settings.output.artifacts.clone().unwrap_or_else(|| artifacts_folder(config)))
+}
+
+fn artifacts_folder(config: &Config) -> PathBuf {
+    config.places.state.join("artifacts")
+}
+
+/// Joins the user's session daemon, which is started if there is none.
+pub(crate) async fn daemon_client(config: &Config) -> anyhow::Result<Client> {
+    let program = std::env::current_exe().context("could not find this program")?;
+    let spawn = Spawn { program, arguments: vec!["daemon".into()] };
+    Ok(daemon::connect(&daemon_place(config), VERSION, &spawn).await?)
+}
+
+/// Where the user's session daemon is.
+pub(crate) fn daemon_place(config: &Config) -> Place {
+    Place::new(&config.places.runtime)
+}
+
+/// The program's version, which daemon and client must share.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,82 @@
+//! The `cellwright` command: arguments in, one job done, an exit code out.
+
+mod agents;
+mod commands;
+mod config;
+mod exit;
+mod host;
+mod offer;
+mod print;
+mod reads;
+mod render;
+mod script;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::exit::Exit;
+
+/// Jupyter notebooks and live kernels for people and agents.
+#[derive(Parser)]
+#[command(name = "cellwright", version, after_help = exit::CODES, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(commands::run::Run),
+    Mcp(commands::mcp::Mcp),
+    Tool(commands::tool::ToolCommand),
+    Read(commands::read::Read),
+    Show(commands::show::Show),
+    Write(commands::write::Write),
+    Edit(commands::edit::Edit),
+    Notebook(commands::notebook::NotebookCommand),
+    Config(commands::config::ConfigCommand),
+    Setup(commands::setup::Setup),
+    Doctor(commands::doctor::Doctor),
+    Session(commands::session::SessionCommand),
+    Gateway(commands::gateway::GatewayCommand),
+    Kernel(commands::kernel::KernelCommand),
+    Daemon(commands::daemon::Daemon),
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<Exit> {
+        match self {
+            Self::Run(run) => return run.run(),
+            Self::Mcp(mcp) => mcp.run(),
+            Self::Tool(tool) => return tool.run(),
+            Self::Read(read) => read.run(),
+            Self::Show(show) => show.run(),
+            Self::Write(write) => write.run(),
+            Self::Edit(edit) => edit.run(),
+            Self::Notebook(notebook) => notebook.run(),
+            Self::Config(config) => config.run(),
+            Self::Setup(setup) => setup.run(),
+            Self::Doctor(doctor) => return doctor.run(),
+            Self::Session(session) => session.run(),
+            Self::Gateway(gateway) => gateway.run(),
+            Self::Kernel(kernel) => kernel.run(),
+            Self::Daemon(daemon) => daemon.run(),
+        }
+        .map(|()| Exit::Done)
+    }
+}
+
+fn main() -> ExitCode {
+    let matches = Arguments::command().get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let told = if asks_for_json(&matches) { exit::Told::Json } else { exit::Told::Text };
+    arguments.command.run().unwrap_or_else(|error| exit::report(&error, told)).into()
+}
+
+/// Whether the command, or the one below it, was given `--json`.
+fn asks_for_json(matches: &ArgMatches) -> bool {
+    let here = matches.try_get_one::<bool>("json").is_ok_and(|json| json.copied().unwrap_or_default());
+    here || matches.subcommand().is_some_and(|(_, matches)| asks_for_json(matches))
+}

@@ -1,0 +1,123 @@
+//! What is offered to whoever calls tools, as flags and settings say.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cellwright_session::SessionId;
+use cellwright_tools::{Daemon, Mode, Outside, SessionNames, Settings};
+use futures_util::future::BoxFuture;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, KernelMode, ToolMode};
+use crate::host;
+
+/// What every command takes that offers tools.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Offer {
+    /// A folder file tools may touch, instead of the current one or those an MCP client names; may be given several times
+    #[arg(long, value_name = "FOLDER")]
+    root: Vec<PathBuf>,
+    /// Let file tools touch every path
+    #[arg(long)]
+    allow_outside: bool,
+    /// Which tools that run code are offered: both, py-only or bash-only
+    #[arg(long, value_name = "MODE")]
+    tools: Option<Mode>,
+    /// Keep the session of calls that name none under this name in the per-user daemon, for later
+    #[arg(long, value_name = "NAME")]
+    session: Option<SessionId>,
+}
+
+impl Offer {
+    /// How the tools work.
+    pub(crate) fn settings(
+        &self,
+        config: &Config,
+        start: &Path,
+        sessions: &cellwright_session::Settings,
+    ) -> anyhow::Result<Settings> {
+        let mode = match config.settings.tools.mode {
+            ToolMode::Both => Mode::Both,
+            ToolMode::PyOnly => Mode::PythonOnly,
+            ToolMode::BashOnly => Mode::BashOnly,
+        };
+        let launch = host::launch(config, start);
+        let seconds = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
+        Ok(Settings {
+            mode: self.tools.unwrap_or(mode),
+            artifacts: host::artifacts(config),
+            limits: sessions.output.limits,
+            kernel: config.settings.kernel.default.parse().context("kernel.default")?,
+            lifetime: match config.settings.kernel.mode {
+                KernelMode::Session => cellwright_session::Mode::Session,
+                KernelMode::PerCall => cellwright_session::Mode::PerCall,
+            },
+            images: cellwright_output::ImageLimits::default(),
+            timeout: seconds(config.settings.kernel.timeout),
+            background_after: seconds(config.settings.output.background_after),
+            environment: launch.rules.pass(&config.environment),
+            shell_snapshot: config
+                .environment
+                .get(OsStr::new("CELLWRIGHT_SHELL_SNAPSHOT"))
+                .map(PathBuf::from),
+            launch,
+        })
+    }
+
+    /// What sessions are called.
+    pub(crate) fn names(&self) -> SessionNames {
+        let session = self.session.clone();
+        SessionNames::shared(session.unwrap_or_else(|| "default".parse().expect("a valid name")))
+    }
+
+    /// The daemon, when sessions are to outlive the one who calls.
+    pub(crate) fn daemon(&self, config: &Config) -> Option<Arc<dyn Daemon>> {
+        let outlives = self.session.is_some() || config.settings.session.shared;
+        outlives.then(|| Arc::new(UserDaemon(config.clone())) as _)
+    }
+
+    /// The folders that were named, if any.
+    pub(crate) fn roots(&self, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
+        let folders = if self.root.is_empty() { &config.settings.files.roots } else { &self.root };
+        for folder in folders {
+            anyhow::ensure!(folder.is_dir(), "{} is not a folder", folder.display());
+        }
+        Ok(folders.clone())
+    }
+
+    /// What happens to paths elsewhere.
+    pub(crate) fn outside(&self, config: &Config) -> Outside {
+        if self.allow_outside || config.settings.files.allow_outside {
+            Outside::Allowed
+        } else {
+            Outside::Refused
+        }
+    }
+}
+
+/// The user's session daemon.
+struct UserDaemon(Config);
+
+impl Daemon for UserDaemon {
+    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, String>> {
+        Box::pin(async { host::daemon_client(&self.0).await.map_err(|error| format!("{error:#}")) })
+    }
+}
+
+/// Cancelled by the first SIGTERM, SIGINT or SIGHUP.
+pub(crate) fn stopped_by_signal() -> anyhow::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
+        let (mut signals, stop) = (signal(kind).context("could not listen for signals")?, stop.clone());
+        // Ends with the process.
+        drop(tokio::spawn(async move {
+            signals.recv().await;
+            stop.cancel();
+        }));
+    }
+    Ok(stop)
+}

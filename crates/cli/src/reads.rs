@@ -1,0 +1,52 @@
+//! What `read` last showed of each notebook, so that `write` can tell that a text speaks of another file.
+//!
+//! A marked text names cells by their place. Written over a notebook whose cells have moved meanwhile, it would put
+//! metadata and outputs under the wrong sources.
+
+use std::path::{Path, PathBuf};
+
+use cellwright_notebook::{Fingerprint, Notebook};
+
+/// What was shown of a notebook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    Some,
+}
+
+/// The notes of one user.
+pub(crate) struct Reads {
+    folder: PathBuf,
+}
+
+impl Reads {
+    /// Kept below the user's state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { folder: state.join("reads") }
+    }
+
+    /// Notes that `notebook` was shown. Failing to is no reason not to show it.
+    pub(crate) fn remember(&self, path: &Path, notebook: &Notebook, part: Part) {
+        let Some(note) = self.note(path) else {
+            return;
+        };
+        let word = match part {
+            Part::Whole => "whole",
+            Part::Some => "part",
+        };
+        let text = format!("{} {word}\n", Fingerprint::of(notebook.text().as_bytes()));
+        drop(std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(note, text)));
+    }
+
+    /// What was last shown of the notebook, if anything was.
+    pub(crate) fn last(&self, path: &Path) -> Option<(Fingerprint, Part)> {
+        let text = std::fs::read_to_string(self.note(path)?).ok()?;
+        let (fingerprint, part) = text.trim().split_once(' ')?;
+        Some((fingerprint.parse().ok()?, if part == "whole" { Part::Whole } else { Part::Some }))
+    }
+
+    fn note(&self, path: &Path) -> Option<PathBuf> {
+        let real = path.canonicalize().ok()?;
+        Some(self.folder.join(Fingerprint::of(real.as_os_str().as_encoded_bytes()).to_string()))
+    }
+}

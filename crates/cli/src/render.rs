@@ -1,0 +1,17 @@
+//! What a person, or a program, sees of a call while it runs.
+
+mod json;
+mod plain;
+
+use cellwright_session::{CallEvent, CallReport};
+
+pub(crate) use json::{Json, event as event_json};
+pub(crate) use plain::{Plain, how_it_ended};
+
+/// Shows a call.
+pub(crate) trait Render {
+    /// Something happened.
+    fn event(&mut self, event: &CallEvent) -> anyhow::Result<()>;
+    /// It is over.
+    fn end(&mut self, report: &CallReport) -> anyhow::Result<()>;
+}

@@ -1,0 +1,138 @@
+//! For people: what cells print goes where it would go without us, everything else is a line of text.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use cellwright_kernel::{Fate, MimeBundle, Output, StopReason, Stream};
+use cellwright_output::{Display, json_text};
+use cellwright_session::{CallEvent, CallReport, CellStatus, NotRun, OutputChange};
+
+use super::Render;
+use crate::exit::one_line;
+
+/// Streams to stdout and stderr as they come.
+pub(crate) struct Plain {
+    /// Names of the cells; headings are shown when there are several and a person looks.
+    titles: Vec<Option<String>>,
+    headings: bool,
+}
+
+impl Plain {
+    pub(crate) fn new(titles: Vec<Option<String>>) -> Self {
+        let headings = titles.len() > 1 && io::stderr().is_terminal();
+        Self { titles, headings }
+    }
+}
+
+impl Render for Plain {
+    fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
+        match event {
+            CallEvent::CellStarted { cell } if self.headings => {
+                let title = self.titles[*cell].as_deref().unwrap_or_default();
+                told(&format!("── cell {} of {} {title}", cell + 1, self.titles.len()))
+            }
+            CallEvent::Output { change, .. } | CallEvent::Late(change) => shown(change),
+            CallEvent::LateBefore(collected) => on_stdout(&collected.text.text),
+            CallEvent::Queued { behind } => {
+                told(&format!("waiting for {behind} other calls in this session"))
+            }
+            CallEvent::Notice(notice) => told(&format!("note: {notice}")),
+            CallEvent::CellStarted { .. }
+            | CallEvent::KernelStarted(_)
+            | CallEvent::Input { .. }
+            | CallEvent::Stopping { .. }
+            | CallEvent::CellFinished(_) => Ok(()),
+        }
+    }
+
+    fn end(&mut self, report: &CallReport) -> anyhow::Result<()> {
+        if let Some(error) = &report.error {
+            told(&format!("error: {}", one_line(error)))?;
+        }
+        let Some(failed) = report.failed() else {
+            return Ok(());
+        };
+        let name = match (self.titles.len(), &failed.title) {
+            (1, _) => "the cell".to_owned(),
+            (_, None) => format!("cell {}", failed.index + 1),
+            (_, Some(title)) => format!("cell {} ({title})", failed.index + 1),
+        };
+        if matches!(failed.status, CellStatus::Error(_)) && self.titles.len() == 1 {
+            return Ok(()); // its traceback says it all
+        }
+        let how = format!("{name} {}", how_it_ended(&failed.status));
+        let skipped = report
+            .cells
+            .iter()
+            .filter(|cell| cell.status == CellStatus::NotRun(NotRun::AfterFailure))
+            .count();
+        match skipped {
+            0 => told(&how),
+            1 => told(&format!("{how}; 1 later cell was not run")),
+            _ => told(&format!("{how}; {skipped} later cells were not run")),
+        }
+    }
+}
+
+/// How a cell went, after its name.
+pub(crate) fn how_it_ended(status: &CellStatus) -> String {
+    match status {
+        CellStatus::Ok => "ok".to_owned(),
+        CellStatus::Error(exception) => format!("raised {}", exception.name),
+        CellStatus::Stopped { reason, kernel } => stopped(*reason, *kernel),
+        CellStatus::Died(death) => format!("did not end: {death}; all variables are gone"),
+        CellStatus::Waiting | CellStatus::Running => "has not ended".to_owned(),
+        CellStatus::NotRun(_) => "was not run".to_owned(),
+    }
+}
+
+/// Why a cell was stopped, and what that left.
+fn stopped(reason: StopReason, kernel: Fate) -> String {
+    let why = match reason {
+        StopReason::Cancelled | StopReason::Interrupted => "was interrupted".to_owned(),
+        StopReason::TimedOut(limit) => format!("was stopped after its {} s", limit.as_secs_f64()),
+        StopReason::Shutdown => "was stopped: the kernel was shut down".to_owned(),
+    };
+    match kernel {
+        Fate::Survived => format!("{why}; the variables are still there"),
+        Fate::Killed => format!("{why}; the kernel had to be killed, all variables are gone"),
+        Fate::Left => format!("{why}, but the kernel is not ours to end: it goes on, and so may the cell"),
+    }
+}
+
+fn shown(change: &OutputChange) -> anyhow::Result<()> {
+    match change {
+        OutputChange::Added(Output::Text { stream: Stream::Stdout, text }) => on_stdout(text),
+        OutputChange::Added(Output::Text { stream: Stream::Stderr, text }) => on_stderr(text),
+        OutputChange::Added(Output::Display { content, .. } | Output::Result { content, .. })
+        | OutputChange::Updated { content, .. } => displayed(content),
+        OutputChange::Added(Output::Error(exception)) if exception.traceback.is_empty() => {
+            told(&format!("{}: {}", exception.name, exception.message))
+        }
+        OutputChange::Added(Output::Error(exception)) => told(&exception.traceback.join("\n")),
+        OutputChange::Cleared { .. } => Ok(()), // what a terminal has scrolled cannot be taken back
+    }
+}
+
+fn displayed(content: &MimeBundle) -> anyhow::Result<()> {
+    let display = Display::from_bundle(&content.data);
+    let text = display.text.or_else(|| display.json.as_ref().map(|value| json_text(value, None).text));
+    if let Some(text) = text {
+        on_stdout(&(text + "\n"))?;
+    }
+    match display.image {
+        Some(image) => on_stdout(&format!("[{image}]\n")),
+        None => Ok(()),
+    }
+}
+
+fn on_stdout(text: &str) -> anyhow::Result<()> {
+    crate::print::plain(text)
+}
+
+fn on_stderr(text: &str) -> anyhow::Result<()> {
+    Ok(io::stderr().lock().write_all(text.as_bytes())?)
+}
+
+fn told(line: &str) -> anyhow::Result<()> {
+    on_stderr(&format!("{line}\n"))
+}

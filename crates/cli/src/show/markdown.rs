@@ -1,0 +1,392 @@
+//! Markdown for a terminal: what standard Markdown, Jupyter's tables, strikethrough and mathematics mean, in lines.
+
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::python;
+use super::style::{Pen, Pieces, Style, harmless, painted, width, wrapped};
+
+/// The text as lines of at most `room` columns, where words allow.
+pub(super) fn lines(source: &str, room: usize, pen: Pen) -> Vec<String> {
+    let source = harmless(source);
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_MATH;
+    let mut writer = Writer {
+        pen,
+        room,
+        lines: Vec::new(),
+        margins: Vec::new(),
+        lists: Vec::new(),
+        styles: vec![Style::PLAIN],
+        text: Pieces::new(),
+        code: None,
+        table: None,
+        targets: Vec::new(),
+        wants_gap: false,
+    };
+    for event in Parser::new_ext(&source, options) {
+        writer.take(event);
+    }
+    writer.end_paragraph();
+    writer.lines
+}
+
+/// What stands before the lines of a quote or a list's item.
+struct Margin {
+    first: String,
+    rest: String,
+    is_used: bool,
+}
+
+struct Table {
+    alignments: Vec<Alignment>,
+    rows: Vec<Vec<Pieces>>,
+}
+
+struct Writer {
+    pen: Pen,
+    room: usize,
+    lines: Vec<String>,
+    margins: Vec<Margin>,
+    /// The next number of each open list; `None` for bullets.
+    lists: Vec<Option<u64>>,
+    styles: Vec<Style>,
+    /// The paragraph so far.
+    text: Pieces,
+    /// The block of code so far, with its language.
+    code: Option<(String, String)>,
+    table: Option<Table>,
+    /// Where the open links and images lead.
+    targets: Vec<String>,
+    /// Whether a block was written that the next one stands apart from.
+    wants_gap: bool,
+}
+
+impl Writer {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.push(self.style(), &text),
+            },
+            Event::Code(text) => match self.pen {
+                Pen::Colours => self.push(self.style().coloured(Style::CYAN), &text),
+                Pen::Plain => self.push(self.style(), &format!("`{text}`")),
+            },
+            Event::InlineMath(text) => self.push(self.style().italic(), &format!("${text}$")),
+            Event::DisplayMath(text) => self.push(self.style().italic(), &format!("$${text}$$")),
+            Event::Html(text) | Event::InlineHtml(text) => match text.trim().to_ascii_lowercase().as_str() {
+                "<br>" | "<br/>" | "<br />" => self.push(Style::PLAIN, "\n"),
+                html if html.starts_with("<!--") => {}
+                _ => self.push(Style::DIM, &text),
+            },
+            Event::SoftBreak => self.push(self.style(), " "),
+            Event::HardBreak => self.push(self.style(), "\n"),
+            Event::Rule => {
+                self.gap();
+                let rule = "─".repeat(self.free_room());
+                self.line(&[(Style::DIM, rule)].into());
+                self.wants_gap = true;
+            }
+            Event::TaskListMarker(is_done) => self.push(self.style(), if is_done { "[x] " } else { "[ ] " }),
+            Event::FootnoteReference(name) => self.push(Style::DIM, &format!("[{name}]")),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.gap(),
+            Tag::Heading { level, .. } => {
+                self.gap();
+                let style = match level {
+                    HeadingLevel::H1 => Style::MAGENTA.bold(),
+                    HeadingLevel::H2 => Style::BLUE.bold(),
+                    _ => Style::PLAIN.bold(),
+                };
+                self.styles.push(style);
+                self.push(style, &format!("{} ", "#".repeat(level as usize)));
+            }
+            Tag::BlockQuote(_) => {
+                self.gap();
+                let bar = self.pen.paint(Style::DIM, "▎ ").into_owned();
+                self.margins.push(Margin { first: bar.clone(), rest: bar, is_used: false });
+            }
+            Tag::CodeBlock(kind) => {
+                self.end_paragraph();
+                self.gap();
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => {
+                        info.split_whitespace().next().unwrap_or_default().to_owned()
+                    }
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::List(number) => {
+                self.end_paragraph();
+                if self.lists.is_empty() {
+                    self.gap();
+                }
+                self.wants_gap = false;
+                self.lists.push(number);
+            }
+            Tag::Item => {
+                let mark = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    Some(None) | None => "• ".to_owned(),
+                };
+                let rest = " ".repeat(mark.chars().count());
+                let first = self.pen.paint(Style::CYAN, &mark).into_owned();
+                self.margins.push(Margin { first, rest, is_used: false });
+            }
+            Tag::Table(alignments) => {
+                self.gap();
+                self.table = Some(Table { alignments, rows: Vec::new() });
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.rows.push(Vec::new());
+                }
+            }
+            Tag::Emphasis => self.styles.push(self.style().italic()),
+            Tag::Strong => self.styles.push(self.style().bold()),
+            Tag::Strikethrough => self.styles.push(self.style().struck()),
+            Tag::Link { dest_url, .. } => {
+                self.styles.push(self.style().underlined());
+                self.targets.push(dest_url.into_string());
+            }
+            Tag::Image { dest_url, .. } => {
+                self.push(Style::DIM, "[image: ");
+                self.targets.push(dest_url.into_string());
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => {
+                self.end_paragraph();
+                self.wants_gap = true;
+            }
+            TagEnd::Heading(_) => {
+                self.styles.pop();
+                self.end_paragraph();
+                self.wants_gap = true;
+            }
+            TagEnd::BlockQuote(_) => {
+                self.margins.pop();
+                self.wants_gap = true;
+            }
+            TagEnd::CodeBlock => self.end_code(),
+            TagEnd::List(_) => {
+                self.lists.pop();
+                self.wants_gap = self.lists.is_empty();
+            }
+            TagEnd::Item => {
+                self.end_paragraph();
+                if self.margins.last().is_some_and(|margin| !margin.is_used) {
+                    self.line(&Pieces::new()); // an empty item has its mark
+                }
+                self.margins.pop();
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.text);
+                if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => self.end_table(),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
+                self.styles.pop();
+            }
+            TagEnd::Link => {
+                let shown: String = self.text.iter().map(|(_, text)| text.as_str()).collect();
+                self.styles.pop();
+                if let Some(target) = self.targets.pop()
+                    && !shown.ends_with(target.trim_start_matches("mailto:"))
+                {
+                    self.push(Style::DIM, &format!(" ({target})"));
+                }
+            }
+            TagEnd::Image => {
+                // The data of an image that stands in the text itself is nothing to read.
+                let target = self.targets.pop().filter(|target| !target.starts_with("data:"));
+                let target = target.map(|target| format!(" ({target})")).unwrap_or_default();
+                self.push(Style::DIM, &format!("{target}]"));
+            }
+            _ => {}
+        }
+    }
+
+    fn style(&self) -> Style {
+        *self.styles.last().expect("the plain style stays")
+    }
+
+    fn push(&mut self, style: Style, text: &str) {
+        self.text.push((style, text.to_owned()));
+    }
+
+    fn free_room(&self) -> usize {
+        let margins: usize = self.margins.iter().map(|margin| plain_width(&margin.rest)).sum();
+        self.room.saturating_sub(margins).max(20)
+    }
+
+    /// Sets a blank line between blocks.
+    fn gap(&mut self) {
+        if std::mem::take(&mut self.wants_gap) {
+            let margins: String = self.margins.iter().map(|margin| margin.rest.as_str()).collect();
+            self.lines.push(margins.trim_end().to_owned());
+        }
+    }
+
+    fn line(&mut self, pieces: &Pieces) {
+        let mut line = String::new();
+        for margin in &mut self.margins {
+            line.push_str(if margin.is_used { &margin.rest } else { &margin.first });
+            margin.is_used = true;
+        }
+        line.push_str(&painted(pieces, self.pen));
+        self.lines.push(line);
+    }
+
+    fn end_paragraph(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        if text.is_empty() {
+            return;
+        }
+        for line in wrapped(&text, self.free_room()) {
+            self.line(&line);
+        }
+    }
+
+    fn end_code(&mut self) {
+        let Some((language, code)) = self.code.take() else {
+            return;
+        };
+        let code = code.trim_end_matches('\n');
+        let is_python = ["python", "python3", "py", "ipython", "ipython3"].contains(&language.as_str());
+        let pieces = if is_python { python::pieces(code) } else { vec![(Style::CYAN, code)] };
+        let text: String = pieces.iter().map(|(style, text)| self.pen.paint(*style, text)).collect();
+        for line in text.split('\n') {
+            self.line(&[(Style::PLAIN, format!("    {line}"))].into());
+        }
+        self.wants_gap = true;
+    }
+
+    fn end_table(&mut self) {
+        let Some(Table { alignments, rows }) = self.table.take() else {
+            return;
+        };
+        let widths: Vec<_> = (0..alignments.len())
+            .map(|column| rows.iter().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0))
+            .collect();
+        for (number, row) in rows.iter().enumerate() {
+            let mut line = Pieces::new();
+            for (column, cell) in row.iter().enumerate() {
+                if column > 0 {
+                    line.push((Style::DIM, " │ ".to_owned()));
+                }
+                let space = widths[column] - width(cell);
+                let left = match alignments[column] {
+                    Alignment::Right => space,
+                    Alignment::Center => space / 2,
+                    Alignment::Left | Alignment::None => 0,
+                };
+                let is_last = column + 1 == row.len();
+                line.push((Style::PLAIN, " ".repeat(left)));
+                line.extend(
+                    cell.iter()
+                        .map(|(style, text)| (if number == 0 { style.bold() } else { *style }, text.clone())),
+                );
+                line.push((Style::PLAIN, " ".repeat(if is_last { 0 } else { space - left })));
+            }
+            self.line(&line);
+            if number == 0 {
+                let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
+                self.line(&[(Style::DIM, rule)].into());
+            }
+        }
+        self.wants_gap = true;
+    }
+}
+
+/// The columns of a margin, which may hold a colour.
+fn plain_width(margin: &str) -> usize {
+    if margin.contains('▎') { 2 } else { margin.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(source: &str) -> String {
+        lines(source, 40, Pen::Plain).join("\n")
+    }
+
+    #[test]
+    fn prose_is_wrapped_and_blocks_stand_apart() {
+        insta::assert_snapshot!(shown(
+            "# Title of it\nSome *soft* and **loud** `code` that is longer than a line\nof text.\n\n---\n\nEnd<br>of [it](http://x.org/y)."
+        ), @r"
+        # Title of it
+
+        Some soft and loud `code` that is longer
+        than a line of text.
+
+        ────────────────────────────────────────
+
+        End
+        of it (http://x.org/y).
+        ");
+    }
+
+    #[test]
+    fn lists_quotes_and_code_have_margins() {
+        insta::assert_snapshot!(shown(
+            "1. one\n2. two that is so long that it has to be broken\n   - inner\n   - [x] done\n\n> quoted\n>\n> > twice\n\n```python\nx = 1\n\ny\n```\n-\n"
+        ), @r"
+        1. one
+        2. two that is so long that it has to be
+           broken
+           • inner
+           • [x] done
+
+        ▎ quoted
+        ▎
+        ▎ ▎ twice
+
+            x = 1
+            
+            y
+
+        •
+        ");
+    }
+
+    #[test]
+    fn tables_are_aligned() {
+        insta::assert_snapshot!(shown("| name | n |\n|:--|--:|\n| a | 1 |\n| 中文 | `1000` |"), @r"
+        name │      n
+        ─────┼───────
+        a    │      1
+        中文 │ `1000`
+        ");
+    }
+
+    #[test]
+    fn mathematics_stays_as_it_is_written() {
+        assert_eq!(shown("$a_1 * b_1$ and\n$$x_2$$"), "$a_1 * b_1$ and $$x_2$$");
+    }
+
+    #[test]
+    fn a_text_cannot_reach_the_terminal() {
+        assert_eq!(shown("a\x1b]0;title\x07b"), "a\u{fffd}]0;title\u{fffd}b");
+    }
+}

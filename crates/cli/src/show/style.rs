@@ -1,0 +1,194 @@
+//! Text with colours and attributes, and how it is broken into lines.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// How a piece of text looks: SGR attributes and a colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Style {
+    /// Bit `n` is the attribute that SGR `n` switches on.
+    attributes: u16,
+    /// SGR's number for the colour; 0 for the terminal's own.
+    colour: u8,
+}
+
+impl Style {
+    pub(super) const PLAIN: Self = Self { attributes: 0, colour: 0 };
+    pub(super) const DIM: Self = Self::PLAIN.with(2);
+    pub(super) const RED: Self = Self::of(31);
+    pub(super) const GREEN: Self = Self::of(32);
+    pub(super) const YELLOW: Self = Self::of(33);
+    pub(super) const BLUE: Self = Self::of(34);
+    pub(super) const MAGENTA: Self = Self::of(35);
+    pub(super) const CYAN: Self = Self::of(36);
+
+    const fn of(colour: u8) -> Self {
+        Self { attributes: 0, colour }
+    }
+
+    pub(super) const fn bold(self) -> Self {
+        self.with(1)
+    }
+
+    pub(super) const fn italic(self) -> Self {
+        self.with(3)
+    }
+
+    pub(super) const fn underlined(self) -> Self {
+        self.with(4)
+    }
+
+    pub(super) const fn struck(self) -> Self {
+        self.with(9)
+    }
+
+    pub(super) const fn coloured(self, like: Self) -> Self {
+        Self { colour: like.colour, ..self }
+    }
+
+    const fn with(self, attribute: u8) -> Self {
+        Self { attributes: self.attributes | 1 << attribute, ..self }
+    }
+}
+
+/// Writes styles, or leaves them out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pen {
+    Colours,
+    Plain,
+}
+
+impl Pen {
+    /// The text in this style. No style spans a line's end: pagers show lines by themselves.
+    pub(super) fn paint(self, style: Style, text: &str) -> Cow<'_, str> {
+        if self == Self::Plain || style == Style::PLAIN || text.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut codes: Vec<u8> = (1..=9).filter(|bit| style.attributes & (1 << bit) != 0).collect();
+        codes.extend((style.colour != 0).then_some(style.colour));
+        let codes = codes.iter().map(u8::to_string).collect::<Vec<_>>().join(";");
+        let mut painted = String::with_capacity(text.len() + 16);
+        for line in text.split_inclusive('\n') {
+            let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+            if !line.is_empty() {
+                write!(painted, "\x1b[{codes}m{line}\x1b[0m").expect("a String takes everything");
+            }
+            painted.push_str(end);
+        }
+        Cow::Owned(painted)
+    }
+}
+
+/// Pieces of one paragraph, each in its style.
+pub(super) type Pieces = Vec<(Style, String)>;
+
+/// How many columns the pieces take on one line.
+pub(super) fn width(pieces: &Pieces) -> usize {
+    pieces.iter().map(|(_, text)| text.width()).sum()
+}
+
+/// The pieces on one line.
+pub(super) fn painted(pieces: &Pieces, pen: Pen) -> String {
+    pieces.iter().map(|(style, text)| pen.paint(*style, text)).collect()
+}
+
+/// Breaks the pieces between words so that lines fit into `room` columns. A word longer than that has a line of its own.
+pub(super) fn wrapped(pieces: &Pieces, room: usize) -> Vec<Pieces> {
+    let mut lines = vec![Pieces::new()];
+    let mut used = 0;
+    // A word may be made of several styles: it is kept until its end is known.
+    let (mut word, mut space) = (Pieces::new(), None);
+    for (style, text) in pieces {
+        for part in text.split_inclusive([' ', '\n']) {
+            let (letters, end) = match part.strip_suffix([' ', '\n']) {
+                Some(letters) => (letters, part.chars().next_back()),
+                None => (part, None),
+            };
+            if !letters.is_empty() {
+                word.push((*style, letters.to_owned()));
+            }
+            if let Some(end) = end {
+                place(&mut lines, &mut used, &mut word, space.take(), room);
+                if end == '\n' {
+                    lines.push(Pieces::new());
+                    used = 0;
+                } else {
+                    space = Some(*style);
+                }
+            }
+        }
+    }
+    place(&mut lines, &mut used, &mut word, space, room);
+    lines
+}
+
+/// Sets a word at the end of the last line, or on a new one.
+fn place(lines: &mut Vec<Pieces>, used: &mut usize, word: &mut Pieces, space: Option<Style>, room: usize) {
+    let length = width(word);
+    if length == 0 {
+        return;
+    }
+    if let Some(style) = space
+        && *used > 0
+    {
+        if *used + 1 + length > room {
+            lines.push(Pieces::new());
+            *used = 0;
+        } else {
+            append(lines, (style, " ".to_owned()));
+            *used += 1;
+        }
+    }
+    *used += length;
+    for piece in word.drain(..) {
+        append(lines, piece);
+    }
+}
+
+/// Adds to the last line; what looks alike is one piece.
+fn append(lines: &mut [Pieces], (style, text): (Style, String)) {
+    let line = lines.last_mut().expect("there is a line");
+    match line.last_mut() {
+        Some((last, before)) if *last == style => before.push_str(&text),
+        Some(_) | None => line.push((style, text)),
+    }
+}
+
+/// Text from a file, which may hold anything, without what would move a terminal's cursor or worse.
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace("\r\n", "\n").replace(is_harmful, "\u{fffd}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(pieces: &[(Style, &str)], room: usize) -> Vec<String> {
+        let pieces = pieces.iter().map(|(style, text)| (*style, (*text).to_owned())).collect();
+        wrapped(&pieces, room).iter().map(|line| painted(line, Pen::Plain)).collect()
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_whatever_their_style() {
+        let bold = Style::PLAIN.bold();
+        let pieces = [(Style::PLAIN, "one "), (bold, "two"), (Style::PLAIN, ", three  four")];
+        assert_eq!(lines(&pieces, 9), ["one two,", "three", "four"]);
+        assert_eq!(lines(&[(bold, "a\nb longerthanthat c")], 5), ["a", "b", "longerthanthat", "c"]);
+        assert_eq!(lines(&[(bold, "中文 中文")], 8), ["中文", "中文"]);
+    }
+
+    #[test]
+    fn no_style_spans_the_end_of_a_line() {
+        assert_eq!(
+            Pen::Colours.paint(Style::RED.bold(), "a\n\nb"),
+            "\x1b[1;31ma\x1b[0m\n\n\x1b[1;31mb\x1b[0m"
+        );
+        assert_eq!(Pen::Plain.paint(Style::RED, "a"), "a");
+    }
+}

@@ -1,0 +1,170 @@
+//! `cellwright run` through the door users use.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Output, Stdio};
+
+fn cellwright(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    told(cellwright(arguments).output().unwrap())
+}
+
+fn told(output: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().expect("it was not killed"), text(output.stdout), text(output.stderr))
+}
+
+fn ok(stdout: &str) -> (i32, String, String) {
+    (0, stdout.to_owned(), String::new())
+}
+
+#[test]
+fn code_comes_from_an_argument_a_file_or_stdin() {
+    assert_eq!(run(&["run", "-c", "print('a')\n1 + 1"]), ok("a\n2\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.py");
+    std::fs::write(&script, "x = 20\n# %% second\nx + 1\n").unwrap();
+    assert_eq!(run(&["run", script.to_str().unwrap()]), ok("21\n"));
+    let mut child = cellwright(&["run", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"6 * 7").unwrap();
+    assert_eq!(told(child.wait_with_output().unwrap()), ok("42\n"));
+}
+
+#[test]
+fn the_folder_is_the_one_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let code = "import os, sys; print(os.getcwd()); print(sys.path[0] == os.getcwd())";
+    let expected = format!("{}\nTrue\n", path.display());
+    assert_eq!(run(&["run", "-c", code, "--cwd", path.to_str().unwrap()]), ok(&expected));
+    let (code, _, stderr) = run(&["run", "-c", "1", "--cwd", "/nowhere"]);
+    assert_eq!(
+        (code, stderr.as_str()),
+        (1, "error: /nowhere is not a folder: No such file or directory (os error 2)\n")
+    );
+}
+
+#[test]
+fn a_failing_cell_ends_the_run_and_is_named() {
+    let (code, stdout, stderr) = run(&["run", "-c", "print(1)\n# %% load\nint('x')\n# %%\nprint(3)"]);
+    assert_eq!((code, stdout.as_str()), (1, "1\n"));
+    let told = "ValueError: invalid literal for int() with base 10: 'x'\ncell 2 (load) raised ValueError; 1 later cell was not run\n";
+    assert!(stderr.ends_with(told), "{stderr}");
+}
+
+#[test]
+fn a_cell_that_takes_too_long_is_stopped() {
+    let (code, stdout, stderr) =
+        run(&["run", "--timeout", "0.3", "-c", "print('on', flush=True)\nwhile True: pass"]);
+    assert_eq!((code, stdout.as_str()), (124, "on\n"));
+    assert!(stderr.contains("the cell was stopped after its 0.3 s"), "{stderr}");
+}
+
+#[test]
+fn k8_a_kernel_that_dies_is_told_with_how() {
+    let (code, _, stderr) = run(&["run", "-c", "import os; os._exit(7)"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("exited with code 7"), "{stderr}");
+    let (code, _, stderr) = run(&["run", "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("SIGSEGV"), "{stderr}");
+    let (code, _, stderr) = run(&["run", "-c", "import sys; sys.exit(3)"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("SystemExit: 3"), "{stderr}");
+}
+
+#[test]
+fn json_has_every_event() {
+    let (code, stdout, _) =
+        run(&["run", "--json", "-c", "print('hi')\nimport sys; print('err', file=sys.stderr)\n{'a': 1}"]);
+    assert_eq!(code, 0);
+    let events: Vec<serde_json::Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["kernel_started", "cell_started", "output", "output", "output", "cell_finished", "finished"]
+    );
+    assert_eq!((&events[2]["text"], &events[3]["name"]), (&"hi\n".into(), &"stderr".into()));
+    assert_eq!((&events[4]["data"]["text/plain"], &events[5]["status"]), (&"{'a': 1}".into(), &"ok".into()));
+}
+
+/// Starts a run and waits until its cell says so.
+fn started(arguments: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = cellwright(arguments).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "started\n");
+    (child, stdout)
+}
+
+fn interrupt(child: &Child) {
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::SIGINT).unwrap();
+}
+
+#[test]
+fn ctrl_c_interrupts_the_cell() {
+    let (mut child, _stdout) =
+        started(&["run", "-c", "print('started', flush=True)\nimport time; time.sleep(600)"]);
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_second_ctrl_c_stops_a_cell_that_will_not_be_interrupted() {
+    let code = "import time\nwhile True:\n  try:\n    print('started', flush=True)\n    time.sleep(600)\n  except BaseException:\n    print('no', flush=True)";
+    let (mut child, mut stdout) = started(&["run", "-c", code]);
+    interrupt(&child);
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "no\n");
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_named_interpreter_is_the_one_used() {
+    let found = run(&["run", "--python", "python3", "-c", "import sys; print(sys.version_info[0])"]);
+    assert_eq!(found, ok("3\n"));
+    let (code, _, stderr) = run(&["run", "--python", "/no/such/python", "-c", "1"]);
+    assert_eq!((code, stderr.lines().count()), (1, 1), "{stderr}");
+    assert!(stderr.contains("/no/such/python"), "{stderr}");
+}
+
+#[test]
+fn a_named_session_keeps_its_variables_between_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("config/cellwright/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(settings, "[session]\nlinger = 2\n").unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = cellwright(arguments);
+        command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
+        told(command.output().unwrap())
+    };
+    assert_eq!(run(&["run", "--session", "a", "-c", "x = 41"]), ok(""));
+    assert_eq!(run(&["run", "--session", "a", "-c", "x + 1"]), ok("42\n"));
+    let (code, _, stderr) = run(&["run", "--session", "b", "-c", "x"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("NameError"), "{stderr}");
+    assert_eq!(run(&["run", "--session", "a", "--reset", "-c", "'x' in dir()"]), ok("False\n"));
+    let socket = folder.path().join("cellwright/sessions.sock");
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let (_, listed, _) = run(&["session", "list"]);
+    assert_eq!(listed.lines().map(|line| &line[..1]).collect::<Vec<_>>(), ["a", "b"], "{listed}");
+    assert_eq!(run(&["session", "end", "a", "b"]), ok("ended a\nended b\n"));
+    assert_eq!(run(&["session", "list"]), ok("no sessions\n"));
+    let (code, _, stderr) = run(&["session", "end", "a"]);
+    assert_eq!(
+        (code, stderr.as_str()),
+        (1, "error: there is no session `a`; `cellwright session list` shows those there are\n")
+    );
+}
