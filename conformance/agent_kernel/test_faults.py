@@ -1,0 +1,158 @@
+"""Whatever an agent does wrong, the cell tells the truth and the kernel works for the next one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from kernels import FAULT_AGENT, collect, execute, install, running
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def interrupting(manager):
+    """Interrupts the kernel when the turn has begun."""
+    told = []
+
+    def seen(message):
+        if not told and "begun" in str(message["content"].get("data")):
+            told.append(message)
+            manager.interrupt_kernel()
+
+    return seen
+
+
+class Faults(unittest.TestCase):
+    def works(self, client) -> None:
+        outcome = execute(client, "say fine")
+        self.assertEqual((outcome.status, outcome.text.strip()), ("ok", "fine"), outcome.error)
+
+    def test_a_line_of_twenty_megabytes(self):
+        with running() as (_, client):
+            outcome = execute(client, "line 20")
+            self.assertEqual(outcome.status, "ok")
+            self.assertEqual(outcome.text.count("y"), 20_000_000)
+            self.assertTrue(outcome.text.strip().endswith("y end"))
+            self.works(client)
+
+    def test_garbage_and_unknown_messages(self):
+        with running() as (_, client):
+            outcome = execute(client, "garbage\nunknown\nduplicate\nsay after")
+            self.assertIn("unknown method: -32601", outcome.text)
+            self.assertIn("after", outcome.text)
+            self.works(client)
+
+    def test_three_megabytes_of_stderr(self):
+        with running() as (_, client):
+            self.assertEqual(execute(client, "stderr 3\nsay done").text.strip(), "done")
+            self.works(client)
+
+    def test_a_crash_in_the_middle_of_a_turn(self):
+        with running() as (_, client):
+            outcome = execute(client, "say before\ncrash 3")
+            self.assertEqual((outcome.status, outcome.reply["ename"]), ("error", "AgentEnded"))
+            self.assertIn("exited with code 3", outcome.error)
+            self.assertIn("about to crash", outcome.error)
+            self.assertIn("before", outcome.text)
+            outcome = execute(client, "say again")
+            self.assertIn("again", outcome.text)
+            self.assertIn("started again", outcome.text)
+
+    def test_an_agent_that_never_answers_a_cancel(self):
+        with running() as (manager, client):
+            outcome = execute(client, "say begun\nhang", on_output=interrupting(manager))
+            self.assertEqual((outcome.status, outcome.reply["ename"]), ("error", "Interrupted"))
+            self.assertIn("did not stop", outcome.text)
+            outcome = execute(client, "say fine")
+            self.assertIn("fine", outcome.text)
+
+    def test_an_interrupted_turn(self):
+        with running() as (manager, client):
+            outcome = execute(client, "say begun\nwait", on_output=interrupting(manager))
+            self.assertEqual(outcome.reply["ename"], "Interrupted")
+            self.assertNotIn("did not stop", outcome.text)
+            self.works(client)
+
+    def test_updates_after_the_response_reach_their_own_cell(self):
+        with running() as (_, client):
+            first = client.execute("late one", allow_stdin=False)
+            collect(client, first)
+            while True:
+                message = client.get_iopub_msg(timeout=60)
+                if "one" in str(message["content"].get("data")):
+                    self.assertEqual(message["parent_header"]["msg_id"], first)
+                    break
+            # Now it is known that this agent does so: the next cell waits for silence.
+            second = client.execute("late two", allow_stdin=False)
+            third = client.execute("sleep 0.2\nsay three", allow_stdin=False)
+            parents = {}
+            while "three" not in parents:
+                message = client.get_iopub_msg(timeout=60)
+                for word in ("two", "three"):
+                    if word in str(message["content"].get("data")):
+                        parents[word] = message["parent_header"]["msg_id"]
+            self.assertEqual(parents, {"two": second, "three": third})
+
+    def test_a_permission_for_an_unknown_tool_call(self):
+        with running() as (_, client):
+            # Nobody to ask: refused, not hanging.
+            self.assertIn("permission: no", execute(client, "permission").text)
+            typed = execute(client, "permission", allow_stdin=True, answer=lambda prompt: "y")
+            self.assertIn("permission: once", typed.text)
+            self.works(client)
+        install("auto", *FAULT_AGENT, options=("--permissions", "auto"))
+        with running("auto") as (_, client):
+            self.assertIn("permission: once", execute(client, "permission").text)
+
+    def test_a_slow_start_with_a_banner(self):
+        install("slow", *FAULT_AGENT, "--slow", "0.5", "--banner")
+        with running("slow") as (_, client):
+            self.works(client)
+
+    def test_a_program_that_is_not_there(self):
+        install("missing", "/no/such/agent")
+        with running("missing") as (_, client):
+            outcome = execute(client, "hello")
+            self.assertEqual(outcome.reply["ename"], "AgentNotFound")
+            self.assertIn("/no/such/agent", outcome.error)
+            self.assertNotIn("Traceback", outcome.error)
+
+    def test_an_agent_that_wants_its_user_to_sign_in(self):
+        install("auth", *FAULT_AGENT, "--auth")
+        with running("auth") as (_, client):
+            outcome = execute(client, "hello")
+            self.assertEqual(outcome.reply["ename"], "AuthRequired")
+            self.assertIn("%agent login login", outcome.error)
+            self.assertIn("--login", outcome.error)
+
+    def test_an_agent_that_can_not_start_says_why(self):
+        install("unlicensed", *FAULT_AGENT, "--no-initialize")
+        with running("unlicensed") as (_, client):
+            self.assertIn("no license found", execute(client, "hello").error)
+
+    def test_nothing_is_left_when_the_kernel_is_killed(self):
+        install("auto", *FAULT_AGENT, options=("--permissions", "auto"))
+        with tempfile.TemporaryDirectory() as folder, running("auto") as (manager, client):
+            marker = Path(folder) / "pid"
+            command = f"echo $$ > {marker}.new; mv {marker}.new {marker}; sleep 600"
+            agent = int(execute(client, f"start {command}\npid").text.split()[-1])
+            while not marker.exists():
+                time.sleep(0.01)
+            child = int(marker.read_text())
+            os.kill(manager.provisioner.process.pid, signal.SIGKILL)
+            for pid in (agent, child):
+                while alive(pid):
+                    time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+"""Real agents, with the scripted model in the place of a real one."""

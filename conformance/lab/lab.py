@@ -1,0 +1,118 @@
+"""JupyterLab with our kernel in it, and a notebook open in a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import nbformat
+from browser import Browser
+
+ROOT = Path(__file__).resolve().parents[2]
+CELLWRIGHT = os.environ.get("CELLWRIGHT_BIN", str(ROOT / "target/debug/cellwright"))
+AGENT = [sys.executable, str(ROOT / "crates/testkit/src/fault_agent.py")]
+WIDGETS = "@jupyter-widgets/jupyterlab-manager"
+
+# The panel of the open notebook, and its cell number N.
+PANEL = "window.jupyterapp.shell.currentWidget"
+
+
+def cell(number: int) -> str:
+    return f"{PANEL}.content.widgets[{number}]"
+
+
+class Lab:
+    def __init__(self, *, widgets: bool) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="cellwright-lab-", ignore_cleanup_errors=True)
+        self.home = Path(self.folder.name)
+        settings = self.home / ".config/cellwright/config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(
+            f"[agents.fault]\ncommand = {json.dumps(AGENT[0])}\nargs = {json.dumps(AGENT[1:])}\n"
+        )
+        if not widgets:
+            config = self.home / ".jupyter/labconfig/page_config.json"
+            config.parent.mkdir(parents=True)
+            config.write_text(json.dumps({"disabledExtensions": {WIDGETS: True}}))
+        environment = {
+            **os.environ,
+            "HOME": str(self.home),
+            "JUPYTERLAB_SETTINGS_DIR": str(self.home / "settings"),
+        }
+        for name in [name for name in environment if name.startswith(("XDG_", "CELLWRIGHT_", "ACP_"))]:
+            del environment[name]
+        install = [CELLWRIGHT, "kernel", "install", "--agent", "fault", "--name", "agent"]
+        subprocess.run(install, check=True, env=environment, stdout=subprocess.DEVNULL)
+        options = [
+            "--no-browser",
+            "--expose-app-in-browser",
+            "--ServerApp.port=0",
+            "--ServerApp.ip=127.0.0.1",
+        ]
+        options += ["--IdentityProvider.token=t", "--LabApp.news_url=", "--allow-root"]
+        self.server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options, f"--ServerApp.root_dir={self.home}"],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=self.home,
+        )
+        self.log: list[str] = []
+        for line in self.server.stderr:
+            self.log.append(line)
+            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            if found:
+                break
+        else:
+            raise RuntimeError("".join(self.log))
+        self.address = found[0]
+        self.reader = threading.Thread(target=lambda: self.log.extend(self.server.stderr), daemon=True)
+        self.reader.start()
+        self.browser = Browser()
+
+    def close(self) -> None:
+        self.browser.close()
+        self.server.terminate()
+        self.server.wait()
+        self.folder.cleanup()
+
+    def notebook(self, name: str, *prompts: str) -> None:
+        """A notebook with these cells, open and with its kernel ready."""
+        notebook = nbformat.v4.new_notebook()
+        notebook.cells = [nbformat.v4.new_code_cell(prompt) for prompt in prompts]
+        notebook.metadata.kernelspec = {"name": "agent", "display_name": "Agent", "language": "prompt"}
+        nbformat.write(notebook, self.home / f"{name}.ipynb")
+        self.browser.open(f"{self.address}/lab/workspaces/{name}/tree/{name}.ipynb?token=t&reset")
+        kernel = f"{PANEL}.sessionContext.session.kernel"
+        self.browser.until(f"{PANEL}.context.path == '{name}.ipynb' && {kernel}.status == 'idle'")
+
+    def start(self, number: int = 0) -> None:
+        self.browser.js(f"{PANEL}.content.activeCellIndex = {number}; 0")
+        self.browser.js("window.jupyterapp.commands.execute('notebook:run-cell'); 0")
+
+    def finished(self, number: int = 0) -> str:
+        """Waits for the cell's end and gives what it shows."""
+        self.browser.until(
+            f"{cell(number)}.model.executionCount && {cell(number)}.model.executionState != 'running'"
+        )
+        self.browser.until(f"{PANEL}.sessionContext.session.kernel.status == 'idle'")
+        return self.shown(number)
+
+    def shown(self, number: int = 0) -> str:
+        return self.browser.js(f"{cell(number)}.outputArea.node.innerText")
+
+    def shows(self, text: str, number: int = 0) -> None:
+        self.browser.until(f"{cell(number)}.outputArea.node.innerText.includes({json.dumps(text)})")
+
+    def saved(self, name: str) -> nbformat.NotebookNode:
+        """The notebook as it is on disk after saving it."""
+        self.browser.js("window.jupyterapp.commands.execute('docmanager:save')")
+        notebook = nbformat.read(self.home / f"{name}.ipynb", as_version=4)
+        nbformat.validate(notebook)
+        return notebook

@@ -1,0 +1,124 @@
+"""The agent kernel in the real JupyterLab, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import unittest
+from pathlib import Path
+
+from lab import PANEL, Lab, cell
+
+SHOTS = os.environ.get("CELLWRIGHT_LAB_SHOTS")
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class WithWidgets(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.lab = Lab(widgets=True)
+        cls.addClassCleanup(cls.lab.close)
+
+    def look(self, name: str) -> None:
+        if SHOTS:
+            self.lab.browser.look(Path(SHOTS) / f"{name}.png")
+
+    def test_a_turn_with_everything(self):
+        lab = self.lab
+        lab.notebook(
+            "everything",
+            "think **Looking** for it\nplan Change the code\nsay # Heading\nsay Some *text*\ntool src/a.py\ndiff src/a.py\nimage\nusage",
+        )
+        lab.start()
+        shown = lab.finished()
+        for part in [
+            "Thought: Looking",
+            "Plan (1 of 1 done)",
+            "Heading",
+            "Read src/a.py",
+            "three",
+            "1,200 of 200,000 tokens",
+        ]:
+            self.assertIn(part, shown)
+        # Markdown is rendered, and what a tool printed is not markup.
+        node = f"{cell(0)}.outputArea.node"
+        self.assertEqual(lab.browser.js(f"{node}.querySelector('h1').innerText"), "Heading")
+        self.assertIn("<b>what it read</b>", lab.browser.js(f"{node}.textContent"))
+        self.assertEqual(lab.browser.js(f"{node}.querySelectorAll('img').length"), 1)
+        self.look("everything")
+        outputs = lab.saved("everything").cells[0].outputs
+        self.assertTrue(all("text/plain" in output.data for output in outputs))
+
+    def test_text_shows_while_the_turn_goes_on_and_an_interrupt_ends_it(self):
+        lab = self.lab
+        lab.notebook("interrupt", "say begun\nwait", "say again")
+        lab.start()
+        lab.shows("begun")
+        lab.browser.js("window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
+        self.assertIn("interrupted", lab.finished())
+        lab.start(1)
+        self.assertEqual(lab.finished(1).strip(), "again")
+
+    def test_a_permission_is_given_by_a_button_which_does_not_outlive_it(self):
+        lab = self.lab
+        lab.notebook("button", "permission edit src/a.py")
+        lab.start()
+        buttons = f"[...{cell(0)}.outputArea.node.querySelectorAll('button.jupyter-button')]"
+        lab.browser.until(f"{buttons}.length == 3")
+        self.look("button")
+        lab.browser.js(f"{buttons}.find(button => button.innerText == 'Allow').click(); 0")
+        shown = lab.finished()
+        self.assertIn("permission: once", shown)
+        self.assertIn("allowed by you (Allow)", shown)
+        self.look("decided")
+        self.assertEqual(lab.browser.js(f"{buttons}.length"), 0)
+        outputs = lab.saved("button").cells[0].outputs
+        self.assertFalse([output for output in outputs if WIDGET in output.get("data", {})])
+
+    def test_a_restart_begins_anew(self):
+        lab = self.lab
+        lab.notebook("restart", "remember the cat", "recall")
+        lab.start()
+        lab.finished()
+        lab.browser.js(f"{PANEL}.sessionContext.restartKernel()")
+        lab.browser.until(f"{PANEL}.sessionContext.session.kernel.status == 'idle'")
+        lab.start(1)
+        self.assertIn("None", lab.finished(1))
+
+    def test_a_hundred_thousand_chunks_are_shown_completely(self):
+        lab = self.lab
+        lab.notebook("chunks", "chunks 100000 50")
+        lab.start()
+        lab.finished()
+        outputs = lab.saved("chunks").cells[0].outputs
+        text = "".join(output.data.get("text/markdown", "") for output in outputs)
+        self.assertEqual(len(text), 5_000_000)
+        self.assertEqual([line.split()[0] for line in text.splitlines()], [str(n) for n in range(100_000)])
+        self.assertNotIn("rate exceeded", "".join(lab.log))
+        # Lab shows 50 outputs of a cell and the rest on demand.
+        more = f"{cell(0)}.outputArea.node.querySelector('.jp-TrimmedOutputs button, .jp-TrimmedOutputs a')"
+        lab.browser.js(f"{more}.click(); 0")
+        shown = f"{cell(0)}.outputArea.node.textContent"
+        lab.browser.until(f"{shown}.includes('99999 xxx')")
+        numbers = lab.browser.js(f"{shown}.match(/[0-9]+ xxx/g).length")
+        self.assertEqual(numbers, 100_000)
+
+
+class WithoutWidgets(unittest.TestCase):
+    def test_a_permission_is_given_by_typing(self):
+        lab = Lab(widgets=False)
+        self.addCleanup(lab.close)
+        lab.notebook("typing", "permission edit src/a.py", "say next")
+        lab.start()
+        field = f"{cell(0)}.outputArea.node.querySelector('input.jp-Stdin-input')"
+        lab.browser.until(f"{field} && ({field}.focus(), true)")
+        lab.browser.type("n")
+        lab.browser.press_enter()
+        lab.finished()
+        lab.shows("permission: no")
+        lab.start(1)
+        self.assertEqual(lab.finished(1).strip(), "next")
+
+
+if __name__ == "__main__":
+    unittest.main()

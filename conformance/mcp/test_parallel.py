@@ -1,0 +1,20 @@
+"""Many calls at once."""
+
+import unittest
+
+from soak import soak
+
+SECONDS = 8
+
+
+class Parallel(unittest.IsolatedAsyncioTestCase):
+    async def test_no_reply_is_lost_or_another_sessions_and_memory_comes_back(self):
+        outcome = await soak(SECONDS, warm_up_rounds=1)
+        self.assertEqual(outcome.wrong, [])
+        self.assertGreater(outcome.calls, 100)
+        # What a request leaves behind would show: there were hundreds.
+        self.assertLess(outcome.after, outcome.before + 8_000_000, str(outcome))
+
+
+if __name__ == "__main__":
+    unittest.main()

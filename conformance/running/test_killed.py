@@ -1,0 +1,112 @@
+"""Cellwright killed at random moments of a run: the notebook is whole, and holds every output that was finished.
+
+Finished is what `--json` had told as saved. How far that is behind the kernel is known from the cells themselves: each one begins
+by appending its number to a log, so when cell `n` is in the log, the cells before it had ended. A save that is
+under way does not hold up the next cell; the cells that ended meanwhile are in the next save.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+from runs import CELLWRIGHT, active_environment, problems_of
+from written.cells import markdown, written
+
+CELLS = 30
+KILLS = 50
+
+CELL = """
+with open("log", "a") as log:
+    log.write("{n}\\n")
+print("printed by {n}")
+display("displayed by {n}")
+{n} * 2
+"""
+NOTEBOOK = written("killed", markdown("# Title"), *(CELL.format(n=n) for n in range(CELLS))).notebook()
+
+
+def started(folder: Path) -> subprocess.Popen:
+    nbformat.write(NOTEBOOK, folder / "notebook.ipynb")
+    command = [CELLWRIGHT, "run", "notebook.ipynb", "--kernel", "runner", "--json"]
+    with open(folder / "told", "wb") as told:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            env=active_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=told,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def told_as_saved(folder: Path) -> set[int]:
+    """Places of cells. The last line may be torn."""
+    lines = (folder / "told").read_text().split("\n")[:-1]
+    events = [json.loads(line) for line in lines]
+    return {cell for event in events if event["event"] == "saved" for cell in event["cells"]}
+
+
+def begun(folder: Path) -> int:
+    log = folder / "log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+class Killed(unittest.TestCase):
+    def test_a_killed_run_leaves_a_whole_notebook_with_every_finished_output(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="cellwright-") as folder:
+            begin = time.monotonic()
+            self.assertEqual(0, started(Path(folder)).wait())
+            whole = time.monotonic() - begin
+            self.check(Path(folder), set(range(1, CELLS + 1)))
+
+        seed = random.randrange(2**32)
+        moments = [random.Random(seed + kill).uniform(0, whole * 1.2) for kill in range(KILLS)]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            kills = list(pool.map(lambda moment: self.killed_after(moment, seed), moments))
+        saved = sorted(saved for saved, _ in kills)
+        # A moment is random, but fifty of them fall before, into and after the run.
+        self.assertGreater(len(set(saved)), 5, f"seed {seed}: {saved}")
+        behind = max(ended - saved for saved, ended in kills)
+        print(f"killed {KILLS} times, with {saved} cells saved, at most {behind} behind", file=sys.stderr)
+
+    def killed_after(self, seconds: float, seed: int) -> tuple[int, int]:
+        """How many cells were saved, and how many had ended."""
+        with tempfile.TemporaryDirectory(prefix="cellwright-") as name:
+            folder = Path(name)
+            process = started(folder)
+            time.sleep(seconds)
+            process.kill()
+            process.wait()
+            saved, ended = told_as_saved(folder), max(begun(folder) - 1, 0)
+            self.check(folder, saved, f"seed {seed}, killed after {seconds:.3f} s")
+            return len(saved), ended
+
+    def check(self, folder: Path, finished: set[int], told: str = "") -> None:
+        path = folder / "notebook.ipynb"
+        self.assertEqual([], problems_of(path), told)
+        notebook = nbformat.read(path, as_version=4)
+        self.assertEqual(
+            [(cell.id, cell.source) for cell in NOTEBOOK.cells],
+            [(cell.id, cell.source) for cell in notebook.cells],
+            told,
+        )
+        for place in finished:
+            n, cell = place - 1, notebook.cells[place]
+            self.assertEqual(3, len(cell.outputs), f"{told}: cell {place}")
+            stream, display, result = cell.outputs
+            self.assertEqual(f"printed by {n}\n", stream.text, told)
+            self.assertEqual(f"'displayed by {n}'", display.data["text/plain"], told)
+            self.assertEqual(str(n * 2), result.data["text/plain"], told)
+            self.assertEqual(n + 1, cell.execution_count, told)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,39 @@
+//! Any frames and websocket messages are read without a panic; what was read is written back byte for byte, and a stream's
+//! text is the same read at once or in pieces.
+#![no_main]
+
+use bytes::Bytes;
+use cellwright_jupyter::content::Stream;
+use cellwright_jupyter::websocket::{self, Frame};
+use cellwright_jupyter::{Decoder, Json, Key, StreamText};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (Vec<Vec<u8>>, Vec<u8>)| {
+    let (frames, bytes) = input;
+    let frames: Vec<Bytes> = frames.into_iter().map(Bytes::from).collect();
+    let key = Key::new("");
+    if let Ok(message) = Decoder::new(key.clone()).decode(frames.clone()) {
+        let mut unsigned = frames;
+        unsigned[message.identities.len() + 1].clear();
+        if message.parent.is_some() {
+            assert_eq!(key.encode(&message), unsigned);
+        }
+    }
+
+    let bytes = Bytes::from(bytes);
+    if let Ok((channel, message)) = websocket::decode_v1(&bytes) {
+        let again = websocket::encode_v1(&channel, &message);
+        let Frame::Binary(again) = again else { panic!("v1 is binary") };
+        assert_eq!(websocket::decode_v1(&again).expect("ours").1.content, message.content);
+    }
+    for frame in [Frame::Text(bytes.clone()), Frame::Binary(bytes.clone())] {
+        let _ = websocket::decode_json(&frame);
+    }
+
+    let content = Json::from(bytes);
+    if let (Ok(stream), Ok(whole)) = (StreamText::parse(&content), content.parse::<Stream>()) {
+        let mut text = String::new();
+        stream.for_each(|piece| text.push_str(piece));
+        assert_eq!(text, whole.text);
+    }
+});
