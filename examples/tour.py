@@ -1,0 +1,41 @@
+# %% text, and the value of the last expression
+import sys
+
+print("Python", ".".join(map(str, sys.version_info[:3])))
+squares = {n: n * n for n in range(1, 6)}
+squares
+
+# %% the state of one cell is there in the next
+sum(squares.values())
+
+# %% top-level await
+import asyncio
+
+await asyncio.sleep(0.01)
+"awake"
+
+# %% the shell
+files = !ls
+len(files) > 0
+
+# %% a table, when pandas is there
+try:
+    import pandas
+except ImportError:
+    print("no pandas here")
+else:
+    display(pandas.DataFrame({"n": squares.keys(), "n²": squares.values()}))
+
+# %% a plot, when matplotlib is there
+try:
+    import matplotlib.pyplot as plt
+except ImportError:
+    print("no matplotlib here")
+else:
+    plt.plot(list(squares), list(squares.values()))
+
+# %% an error that was handled
+try:
+    1 / 0
+except ZeroDivisionError as error:
+    print("handled:", error)
