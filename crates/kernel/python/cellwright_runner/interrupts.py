@@ -4,7 +4,8 @@ The handler looks at the stack it interrupted instead of at flags, so there is n
 statements of ours at which an interrupt could tear a frame or unwind the runner. Where it must not
 raise, the interrupt is held: whoever sends frames for user code delivers it afterwards, and should
 nobody come by, the signal is sent again, and again: one that arrives just before a system call blocks is
-noticed by Python only when the call is over. A held interrupt never reaches a later cell.
+noticed by Python only when the call is over. One raised where Python drops exceptions, in a finalizer or
+a weak reference's callback, which importing also uses, is held too. A held interrupt never reaches a later cell.
 """
 
 import _signal
@@ -36,6 +37,8 @@ class Interrupts:
         self.retrying = False
         self.sent_again = False
         self.handler = self._on_signal
+        self.unraisable = sys.unraisablehook
+        sys.unraisablehook = self._on_unraisable
 
     def install(self) -> None:
         """Takes SIGINT, at the start of every cell again: one cell's handler must not make the next unstoppable."""
@@ -65,7 +68,9 @@ class Interrupts:
     def _interrupt(self, frame) -> None:
         self.held_for = 0
         if self.loop is None or not self.loop.interrupt(frame):
-            raise KeyboardInterrupt
+            interrupt = KeyboardInterrupt()
+            interrupt._cellwright_turn = self.turn
+            raise interrupt
 
     def _on_signal(self, _number, frame) -> None:
         if self.sent_again:
@@ -78,10 +83,19 @@ class Interrupts:
         elif self._in_user_code(frame):
             self._interrupt(frame)
         else:
-            self.held_for = self.turn
-            if not self.retrying:
-                self.retrying = True
-                _thread.start_new_thread(self._again, (os.getpid(),))
+            self._hold()
+
+    def _hold(self) -> None:
+        self.held_for = self.turn
+        if not self.retrying:
+            self.retrying = True
+            _thread.start_new_thread(self._again, (os.getpid(),))
+
+    def _on_unraisable(self, unraisable) -> None:
+        if getattr(unraisable.exc_value, "_cellwright_turn", None) != self.turn or not self.running:
+            self.unraisable(unraisable)
+        else:
+            self._hold()
 
     def _in_user_code(self, frame) -> bool:
         caller = Interrupts.call.__code__

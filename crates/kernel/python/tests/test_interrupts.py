@@ -110,6 +110,22 @@ class Interrupts(RunnerTest):
             self.assertEqual(host.finish(cell)[-1]["status"], "interrupted")
             self.check("display(%d)" % i, ("display", {"text/plain": str(i)}))
 
+    def test_one_that_comes_where_exceptions_are_dropped_stops_the_cell_all_the_same(self):
+        host = self.host
+        waits = "  def wait(self, *_):\n    print('ready', flush=True)\n    while True: pass\n"
+        for code in (
+            "class Finalized:\n" + waits + "  __del__ = wait\nFinalized()\nwhile True: pass",
+            "import weakref\nclass Watched:\n" + waits + "it = Watched()\n"
+            "watch = weakref.ref(it, Watched().wait)\ndel it\nwhile True: pass",
+        ):
+            cell = host.start(code)
+            host.wait_for_text("ready\n")
+            host.interrupt()
+            self.assertEqual(
+                brief(host.finish(cell)), [("stdout", "ready\n"), ("error", "KeyboardInterrupt", ""), ("interrupted",)]
+            )
+            self.check("1", plain("1"))
+
     def test_background_tasks_outlive_an_interrupted_await(self):
         self.host.run(
             "import asyncio\nticks = 0\nasync def tick():\n  global ticks\n  while True:\n    await asyncio.sleep(0.001); ticks += 1\n"
