@@ -1,4 +1,7 @@
-"""jupyter_client doing what `bench_jupyter` does: `peer.py start|warm|stdout|lines`, one line of JSON."""
+"""jupyter_client doing what `bench_jupyter` does: `peer.py start|warm|stdout|lines [ARGUMENT...]`, one line of JSON.
+
+The arguments are ipykernel's.
+"""
 
 import json
 import sys
@@ -31,8 +34,8 @@ def run(client, code: str, pause: float = 0.0) -> tuple[int, int]:
     return size, lines
 
 
-def measure(mode: str) -> dict:
-    manager, client = start_new_kernel(kernel_name="python3")
+def measure(mode: str, *arguments: str) -> dict:
+    manager, client = start_new_kernel(kernel_name="python3", extra_arguments=list(arguments))
     size = lines = 0
     try:
         started = began
@@ -62,4 +65,4 @@ def measure(mode: str) -> dict:
         manager.shutdown_kernel(now=True)
 
 
-print(json.dumps(measure(sys.argv[1])))
+print(json.dumps(measure(*sys.argv[1:])))

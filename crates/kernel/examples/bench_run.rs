@@ -37,13 +37,9 @@ enum Runner {
     Bare,
 }
 
-/// On the runtime of the `cellwright` binary, in a task of it: as the tools that agents call do it.
-#[tokio::main(worker_threads = 2)]
+/// On one thread: what several workers cost in wake-ups is theirs, not the kernel's.
+#[tokio::main(flavor = "current_thread")]
 async fn main() {
-    tokio::spawn(serve()).await.expect("it ends with its tasks");
-}
-
-async fn serve() {
     let [python, bare, cache] = env::args_os()
         .skip(1)
         .collect::<Vec<OsString>>()

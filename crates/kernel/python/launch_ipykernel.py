@@ -1,6 +1,9 @@
 """Starts ipykernel so that a reader who falls behind loses nothing; sent with `python -c`.
 
 ipykernel publishes through a socket that throws messages away once 1,000 of them wait, without a word.
+
+The history is kept in memory, as nbclient has it: what agents run does not belong among what the person typed, and the
+file, shared by all kernels of the user and synced for every cell, would take nearly half of a short cell's time.
 """
 
 import sys
@@ -20,4 +23,4 @@ class LosslessKernelApp(IPKernelApp):
         return super()._bind_socket(s, port)
 
 
-LosslessKernelApp.launch_instance()
+LosslessKernelApp.launch_instance([*sys.argv[1:], "--HistoryManager.hist_file=:memory:"])

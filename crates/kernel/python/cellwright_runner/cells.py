@@ -49,7 +49,7 @@ class Cells:
             cell.file = "<unnumbered cell %d>" % self.unstored
         kernel.interrupts.install()
         kernel.interrupts.begin()
-        kernel.wire.send_started(kernel.streams.settle)
+        kernel.wire.send_started(kernel.streams.settle_at_start)
         status, error_frame = "ok", None
         try:
             kernel.interrupts.call(self._run, cell)

@@ -111,6 +111,19 @@ class Streams:
         self.flush()
         self.last = None
 
+    def settle_at_start(self) -> None:
+        """As `settle`, for a cell that starts: nothing to do unless something was printed since the last one ended."""
+        out, err = self.out, self.err
+        if (
+            out.text_names.get("write") is out.text_hook
+            and err.text_names.get("write") is err.text_hook
+            and sys.stdout is out.text
+            and sys.stderr is err.text
+        ):
+            self.last = None
+        else:
+            self.settle()
+
     @uninterruptible
     def before_child(self) -> None:
         """What was printed so far comes before what a child process is about to print, on either pipe."""

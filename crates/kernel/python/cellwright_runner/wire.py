@@ -108,10 +108,11 @@ class Wire:
         """Writes the next mark to both pipes. Called with the lock held: marks reach the pipes in order."""
         self.marks += 1
         text = b"\x1b_cw:%s:%d%s\x1b\\" % (self.nonce, self.marks, kind)
+        write = os.write
         for pipe in self.pipes:
             while True:
                 try:
-                    os.write(pipe, text)
+                    write(pipe, text)
                     break
                 except BlockingIOError:
                     # A child made the shared pipe non-blocking (node does).
