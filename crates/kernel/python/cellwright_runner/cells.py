@@ -43,7 +43,8 @@ class Cells:
         self.current = cell = Cell(message)
         if cell.stored:
             self.count += 1
-            cell.file = "<cell %d>" % self.count
+            title = message.get("title")
+            cell.file = "<cell %d: %s>" % (self.count, _one_line(title)) if title else "<cell %d>" % self.count
         else:
             self.unstored += 1
             cell.file = "<unnumbered cell %d>" % self.unstored
@@ -244,6 +245,10 @@ class History:
         if "_" not in builtins.__dict__ and names.get("_", self.recent[0]) is self.recent[0]:
             self.recent = [value] + self.recent[:2]
             names["_"], names["__"], names["___"] = self.recent
+
+
+def _one_line(title: str) -> str:
+    return " ".join(title.split())[:80]
 
 
 def _silenced(source: str, statement) -> bool:

@@ -241,6 +241,11 @@ class Main(RunnerTest):
             ("stdout", "[3, 6]\n"),
         )
 
+    def test_a_title_names_the_cell_in_tracebacks(self):
+        events = self.host.run("1 / 0", title="load\n the  data")
+        (error,) = (event for event in events if event["type"] == "error")
+        self.assertEqual(error["traceback"][1], '  File "<cell 1: load the data>", line 1, in <module>')
+
     def test_futures_last_as_at_the_prompt(self):
         self.check("from __future__ import annotations")
         self.check("def f(x: undefined): pass\nf.__annotations__", plain("{'x': 'undefined'}"))
