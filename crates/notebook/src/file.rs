@@ -5,10 +5,12 @@
 //! just before replacing it, so an edit made by any other program is noticed and wins.
 
 mod again;
+mod replacement;
 mod save;
 
-pub use again::{Again, Since};
-pub use save::{Durability, create};
+pub use again::{Again, Mark, Since};
+pub use replacement::{Durability, ReplaceError, Replacement};
+pub use save::create;
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _};

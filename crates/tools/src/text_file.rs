@@ -1,11 +1,11 @@
 //! Plain text files: read whole, replaced whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use cellwright_notebook::Fingerprint;
+use cellwright_notebook::file::{ReplaceError, Replacement};
 
 use crate::workspace::Place;
 
@@ -47,50 +47,29 @@ pub(crate) fn read_text(place: &Place) -> Result<String, TextFileError> {
 }
 
 /// Puts `content` in the file's place, if that still is what `expected` says; makes its folder if need be.
-///
-/// Permissions stay; readers see the old file or the new one, never a half.
 pub(crate) fn replace(
     place: &Place,
     expected: Option<Fingerprint>,
     content: &[u8],
 ) -> Result<(), TextFileError> {
-    let failed = |attempt| move |source| TextFileError::Io { named: place.named.clone(), attempt, source };
-    let folder = place.path.parent().expect("a file is in a folder");
-    if !place.exists {
-        fs::create_dir_all(folder).map_err(failed("make its folder"))?;
-    }
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".cellwright-")
-        .suffix(".tmp")
-        .make_in(folder, |path| File::create_new(path))
-        .map_err(failed("make a temporary file beside it"))?;
-    let file = temporary.as_file_mut();
-    file.write_all(content).map_err(failed("write its new content"))?;
+    let failed =
+        |ReplaceError { attempt, source }| TextFileError::Io { named: place.named.clone(), attempt, source };
+    let changed = || TextFileError::Changed { named: place.named.clone() };
     if place.exists {
-        // A rename needs no right to write the file; its owner may have taken that right away for a reason.
-        File::options().append(true).open(&place.path).map_err(failed("write it"))?;
-        let old = fs::metadata(&place.path).map_err(failed("look at it"))?;
-        keep_owner(file, &old).map_err(failed("keep its owner"))?;
-        file.set_permissions(old.permissions()).map_err(failed("keep its permissions"))?;
+        let new = Replacement::of(&place.path, content).map_err(failed)?;
+        if expected.is_some_and(|expected| !is(&place.path, expected)) {
+            return Err(changed());
+        }
+        new.commit().map_err(failed)?;
+        return Ok(());
     }
-    file.sync_all().map_err(failed("write its new content"))?;
-    if let Some(expected) = expected
-        && !is(&place.path, expected)
-    {
-        return Err(TextFileError::Changed { named: place.named.clone() });
-    }
-    temporary.persist(&place.path).map_err(|error| failed("replace it")(error.error))?;
-    Ok(())
+    let folder = place.path.parent().expect("a file is in a folder");
+    fs::create_dir_all(folder)
+        .map_err(|source| failed(ReplaceError { attempt: "make its folder", source }))?;
+    let new = Replacement::new_file(&place.path, 0o666, content).map_err(failed)?;
+    if new.commit_new().map_err(failed)? { Ok(()) } else { Err(changed()) }
 }
 
 fn is(path: &Path, expected: Fingerprint) -> bool {
     fs::read(path).is_ok_and(|content| Fingerprint::of(&content) == expected)
-}
-
-fn keep_owner(file: &File, old: &fs::Metadata) -> io::Result<()> {
-    let own = file.metadata()?;
-    if (own.uid(), own.gid()) == (old.uid(), old.gid()) {
-        return Ok(());
-    }
-    std::os::unix::fs::fchown(file, Some(old.uid()), Some(old.gid()))
 }

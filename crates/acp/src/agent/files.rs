@@ -1,12 +1,12 @@
 //! Files that an agent reads and writes through us.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
 use agent_client_protocol::{Error, ErrorCode};
-use tempfile::NamedTempFile;
+use cellwright_notebook::file::Replacement;
 
 /// The text that was asked for: all of it, or `limit` lines from `line` (counted from 1) on.
 pub(super) fn read(request: &ReadTextFileRequest) -> Result<String, Error> {
@@ -42,30 +42,17 @@ pub(super) fn write(request: &WriteTextFileRequest) -> Result<(), Error> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned()); // it may not exist yet
     let folder = target.parent().ok_or_else(|| refused(format!("`{}` is a folder", path.display())))?;
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let permissions = match target.metadata() {
+    let content = request.content.as_bytes();
+    let new = match target.metadata() {
         Ok(metadata) if !metadata.is_file() => {
             return Err(refused(format!("`{}` is not a regular file", path.display())));
         }
-        Ok(metadata) => Some(metadata.permissions()),
-        Err(_) => None,
+        Ok(_) => Replacement::of(&target, content),
+        // With the permissions that any new file of this user gets.
+        Err(_) => Replacement::new_file(&target, 0o666, content),
     };
-    let mut file = match &permissions {
-        Some(_) => NamedTempFile::new_in(folder),
-        None => new_file(folder),
-    }
-    .map_err(failed)?;
-    file.write_all(request.content.as_bytes()).map_err(failed)?;
-    if let Some(permissions) = permissions {
-        file.as_file().set_permissions(permissions).map_err(failed)?;
-    }
-    file.persist(&target).map_err(|error| failed(error.error))?;
+    new.and_then(Replacement::commit).map_err(|error| failure(path, &error.source))?;
     Ok(())
-}
-
-/// A file with the permissions that any new file of this user gets.
-fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt as _;
-    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o666)).tempfile_in(folder)
 }
 
 /// Whether a path, as far as it exists, lies inside a folder. Links are followed.

@@ -5,8 +5,8 @@ use std::io::{Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::save::{self, Durability, Stamp};
-use super::{Access, FileError, contents, open, parse, unreadable, wait_for, when_written};
+use super::save::{self, Stamp};
+use super::{Access, Durability, FileError, contents, open, parse, unreadable, wait_for, when_written};
 use crate::notebook::Notebook;
 
 /// How often to begin anew when others write all the time.
@@ -25,6 +25,26 @@ pub struct Again {
 }
 
 type Displaced = (File, Look);
+
+/// What a file looked like when it was last read or saved.
+#[derive(Debug, Clone)]
+pub struct Mark {
+    target: PathBuf,
+    stamp: Stamp,
+}
+
+impl Mark {
+    /// The file, links resolved.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Whether the file looks as it did then. Cheap, and all but certain: a write in the same instant that leaves the length
+    /// as it was is not seen.
+    pub fn is_current(&self) -> bool {
+        fs::metadata(&self.target).is_ok_and(|now| Stamp::of(&now).looks_like(&self.stamp))
+    }
+}
 
 /// Whether a file is as its writer left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +76,11 @@ impl Again {
     /// The notebook as it was when it was last read or saved.
     pub fn notebook(&self) -> &Notebook {
         &self.notebook
+    }
+
+    /// What the file looked like then.
+    pub fn mark(&self) -> Mark {
+        Mark { target: self.target.clone(), stamp: self.stamp.clone() }
     }
 
     /// Where it is, links resolved.
