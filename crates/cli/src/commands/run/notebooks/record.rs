@@ -3,9 +3,10 @@
 use std::time::SystemTime;
 
 use anyhow::Context as _;
+use cellwright_kernel::{Output, Stream};
 use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
 use cellwright_run::{Finished, Parameter};
-use cellwright_session::{Call, CellRequest, Client};
+use cellwright_session::{Call, CallEvent, CellRequest, Client, Next, OutputChange};
 use serde_json::{Map, Value, json};
 
 use crate::host;
@@ -49,6 +50,17 @@ async fn environment(client: &Client, Finished { report, .. }: &Finished) -> Opt
     (question.silent, question.store_history) = (true, false);
     let mut call = Call::new(report.key.session.clone(), &report.key.cwd, vec![question]);
     call.kernel = report.key.kernel.clone();
-    let answer = client.call(call).await.ok()?.report().await;
-    serde_json::from_str(&answer.cells[0].output.text.text).ok()
+    let mut answering = client.call(call).await.ok()?;
+    // As it is printed: the report is for people, and cuts long lines.
+    let mut answer = String::new();
+    while let Next::Event(event) = answering.next().await {
+        if let CallEvent::Output {
+            change: OutputChange::Added(Output::Text { stream: Stream::Stdout, text }),
+            ..
+        } = event
+        {
+            answer.push_str(&text);
+        }
+    }
+    serde_json::from_str(&answer).ok()
 }
