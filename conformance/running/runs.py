@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat.validator import iter_validate
 from shipped import FOLDER, SHIPPED
+from traitlets.config import Config
 from written import ALL, LANGUAGE
 
 WORKSPACE = Path(__file__).resolve().parents[2]
@@ -89,18 +91,21 @@ def in_folder(task: Task, by: str) -> Path:
 
 async def with_nbclient(task: Task, path: Path) -> Ran:
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(
-        notebook,
-        timeout=120,
-        kernel_name="python3",
-        allow_errors=task.allow_errors,
-        resources={"metadata": {"path": str(path.parent)}},
-    )
     stopped = False
-    try:
-        await client.async_execute(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    except CellExecutionError:
-        stopped = True
+    # Sockets in a folder of their own: TCP ports are chosen free, and may be taken when the kernel comes to bind them.
+    with tempfile.TemporaryDirectory(prefix="cellwright-") as sockets:
+        client = NotebookClient(
+            notebook,
+            timeout=120,
+            kernel_name="python3",
+            allow_errors=task.allow_errors,
+            resources={"metadata": {"path": str(path.parent)}},
+            config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"}),
+        )
+        try:
+            await client.async_execute(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except CellExecutionError:
+            stopped = True
     return Ran(left(json.loads(nbformat.writes(notebook)), path.parent), stopped)
 
 
