@@ -5,6 +5,7 @@ into the cell it is meant for.
 """
 
 import contextlib
+import http.client
 import json
 import os
 import secrets
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,23 +32,38 @@ print("printed by {n}")
 """
 
 
+class Connection(http.client.HTTPConnection):
+    """To a Unix socket: a port that was free a moment ago may be somebody else's when the server comes to it."""
+
+    def __init__(self, path: Path):
+        super().__init__("localhost", timeout=60)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
 class Contents:
     """A Jupyter Server's contents API."""
 
-    def __init__(self, folder: Path, port: int, token: str):
-        self.folder, self.token = folder, token
-        self.url = f"http://127.0.0.1:{port}/api"
+    def __init__(self, path: Path, token: str):
+        self.path, self.token = path, token
 
     def ask(self, path: str, body: dict | None = None) -> dict:
-        request = urllib.request.Request(
-            f"{self.url}/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            method="GET" if body is None else "PUT",
-            headers={"Authorization": f"token {self.token}"},
-        )
-        # Not by a proxy, whatever the environment says.
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
-            return json.load(answer)
+        with contextlib.closing(Connection(self.path)) as connection:
+            connection.request(
+                "GET" if body is None else "PUT",
+                f"/api/{path}",
+                body=None if body is None else json.dumps(body),
+                headers={"Authorization": f"token {self.token}"},
+            )
+            answer = connection.getresponse()
+            said = answer.read()
+        if answer.status not in (200, 201):
+            raise AssertionError(f"{path}: {answer.status} {said.decode()}")
+        return json.loads(said)
 
     def opened(self) -> dict:
         """What JupyterLab holds after opening the notebook."""
@@ -60,14 +75,11 @@ class Contents:
 
 @contextlib.contextmanager
 def jupyter_server(folder: Path) -> Iterator[Contents]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    token = secrets.token_hex(16)
+    path, token = folder / "server.sock", secrets.token_hex(16)
     server = subprocess.Popen(
         [
-            *(sys.executable, "-m", "jupyter_server", "--allow-root", "--no-browser", "--ip=127.0.0.1"),
-            *(f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"),
+            *(sys.executable, "-m", "jupyter_server", "--allow-root", "--no-browser"),
+            *(f"--ServerApp.sock={path}", f"--IdentityProvider.token={token}"),
             f"--ServerApp.root_dir={folder}",
         ],
         env=os.environ | {"JUPYTER_CONFIG_DIR": str(folder / ".jupyter")},
@@ -76,7 +88,7 @@ def jupyter_server(folder: Path) -> Iterator[Contents]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        contents = Contents(folder, port, token)
+        contents = Contents(path, token)
         deadline = time.monotonic() + 60
         while True:
             try:
@@ -204,6 +216,57 @@ class SavedMeanwhile(unittest.TestCase):
         kept = json.loads(aside[0].read_bytes())
         self.assertIn("printed by 0\n", json.dumps(kept).replace("\\n", "\n"))
         self.assertIn(aside[0].name, told)
+
+    def test_a_cell_that_is_rewritten_before_its_turn_runs_as_it_is_then(self) -> None:
+        run, opened = self.run_of(3)
+        run.reached(0)
+        opened["cells"][2]["source"] = opened["cells"][2]["source"].replace(
+            "printed by", "rewritten, printed by"
+        )
+        self.lab.save(opened)
+        for n in range(3):
+            run.go(n)
+        code, told = run.ended()
+        self.assertEqual(0, code, told)
+        self.assertIn("cell 2 was edited", told)
+        self.assertEqual(opened["cells"][2]["source"], self.notebook().cells[2].source)
+        self.assertEqual(["printed by 0\n", "rewritten, printed by 1\n", "printed by 2\n"], self.printed())
+        self.assertEqual([1, 2, 3], [cell.execution_count for cell in self.notebook().cells[1:]])
+
+    def test_a_cell_that_is_rewritten_before_its_turn_and_again_while_it_runs_is_the_person_s(self) -> None:
+        run, opened = self.run_of(3)
+        run.reached(0)
+        ran = opened["cells"][2]["source"].replace("printed by", "rewritten, printed by")
+        opened["cells"][2]["source"] = ran
+        self.lab.save(opened)
+        run.go(0)
+        run.reached(1)
+        opened["cells"][2]["source"] = "again = True"
+        self.lab.save(opened)
+        run.go(1)
+        run.go(2)
+        code, told = run.ended()
+        self.assertEqual(3, code, told)
+        theirs = self.notebook().cells[2]
+        self.assertEqual(("again = True", []), (theirs.source, theirs.outputs))
+        aside = nbformat.read(self.folder / "notebook.run.ipynb", as_version=4).cells
+        self.assertEqual([], problems_of(self.folder / "notebook.run.ipynb"))
+        self.assertEqual(ran, aside[2].source)
+        shown = ["".join(output.text for output in cell.outputs) for cell in aside[1:]]
+        self.assertEqual(["printed by 0\n", "rewritten, printed by 1\n", "printed by 2\n"], shown)
+
+    def test_a_cell_that_is_deleted_before_its_turn_does_not_run(self) -> None:
+        run, opened = self.run_of(3)
+        run.reached(0)
+        del opened["cells"][2]
+        self.lab.save(opened)
+        run.go(0)
+        run.go(2)
+        code, told = run.ended()
+        self.assertEqual(0, code, told)
+        self.assertIn("cell 2 was removed", told)
+        self.assertFalse((self.folder / "in-1").exists(), "it ran")
+        self.assertEqual(["printed by 0\n", "printed by 2\n"], self.printed())
 
     def test_saves_all_the_time_lose_nothing(self) -> None:
         """Each save must be in the file, whatever is written around it."""

@@ -260,6 +260,68 @@ fn n15_a_notebook_whose_run_cells_were_edited_is_left_alone_and_the_outputs_are_
 }
 
 #[test]
+fn n21_a_cell_that_others_edit_before_its_turn_runs_what_it_says_now_and_a_removed_one_does_not_run() {
+    let change = "nb['cells'][1]['source'] = 'print(\"new\")\\n1 / 0'\nnb['cells'][1]['metadata']['who'] = 'they'\ndel nb['cells'][2]";
+    let desk = Desk::with(&[
+        code("a", &editing(change)),
+        tagged("b", "print('old')", &["raises-exception"]),
+        code("c", "print('c')"),
+        code("d", "print('d')"),
+    ]);
+    let (exit, _, stderr) = desk.run(&["a.ipynb"]);
+    assert_eq!(exit, 0, "{stderr}");
+    for told in [
+        "note: cell 1 was edited by others before its turn: what it says now is run\n",
+        "[2/4] cell 1   print(\"new\") ",
+        "note: cell 2 was removed by others before its turn: it is not run\n",
+        "a.ipynb: 3 cells in ",
+    ] {
+        assert!(stderr.contains(told), "{told}\n{stderr}");
+    }
+    assert_eq!(desk.shown("a.ipynb"), ["edited\n", "new\nZeroDivisionError", "d\n"]);
+    assert_eq!(desk.notebook("a.ipynb")["cells"][1]["metadata"]["who"], "they");
+}
+
+#[test]
+fn n21_in_a_notebook_without_ids_cells_that_moved_keep_their_outputs_and_nobody_elses() {
+    let change = "nb['cells'].insert(0, {'cell_type': 'code', 'execution_count': None, 'metadata': {}, 'outputs': [], 'source': 'print(\"new\")'})\nnb['cells'][3]['source'] = 'print(\"edited\")'";
+    let desk = Desk::new();
+    let mut cells =
+        [&editing(change), "print('a')", "print('c')", "print('d')"].map(|source| code("", source));
+    for cell in &mut cells {
+        cell.as_object_mut().unwrap().remove("id");
+    }
+    let notebook = json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4});
+    fs::write(desk.path().join("a.ipynb"), notebook.to_string()).unwrap();
+    let (exit, stdout, stderr) = desk.run(&["a.ipynb", "--json"]);
+    assert_eq!(exit, 0, "{stderr}");
+    let changed = json!({"event": "cell_changed", "cell": 2, "id": null, "how": "removed"});
+    let mut events = stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert!(events.any(|event| event == changed), "{stdout}");
+    assert_eq!(desk.shown("a.ipynb"), ["", "edited\n", "a\n", "", "d\n"]);
+}
+
+#[test]
+fn a_notebook_that_is_removed_or_broken_while_it_runs_leaves_its_outputs_in_a_side_file() {
+    for (change, why) in [
+        ("import os\nos.remove('a.ipynb')", "the notebook was moved or removed while it ran here"),
+        (
+            "open('a.ipynb', 'w').write('{')",
+            "the file became something else than a notebook while it ran here",
+        ),
+    ] {
+        // Once the first cell's output is in the file nothing more is saved until the second ends.
+        let change =
+            format!("while r'\"a\\n\"' not in open('a.ipynb').read(): pass\n{change}\nprint('changed')");
+        let desk = Desk::with(&[code("a", "print('a')"), code("b", &change), code("c", "print('c')")]);
+        let (exit, _, stderr) = desk.run(&["a.ipynb"]);
+        assert_eq!(exit, 3, "{stderr}");
+        assert!(stderr.contains(why) && stderr.contains("a.run.ipynb"), "{stderr}");
+        assert_eq!(desk.shown("a.run.ipynb"), ["a\n", "changed\n", "c\n"]);
+    }
+}
+
+#[test]
 fn when_we_are_killed_the_notebook_holds_what_was_saved() {
     // The second cell waits until the first one's output is in the file, and then kills the program that runs it.
     let kill = "import json, os, signal, time\nprint('on', flush=True)\nwhile True:\n    cells = json.load(open('a.ipynb'))['cells']\n    if cells[0]['outputs'] and cells[1]['outputs']:\n        os.kill(int(os.environ['RUNNER']), signal.SIGKILL)\n    time.sleep(0.01)";
@@ -344,4 +406,82 @@ fn another_kernel_is_used_when_the_notebook_names_one() {
     assert!(stderr.contains("no-such-kernel"), "{stderr}");
     let (exit, _, stderr) = desk.run(&["a.ipynb", "--kernel", "python"]);
     assert_eq!(exit, 0, "{stderr}");
+}
+
+#[test]
+fn a_kernelspec_that_the_notebook_names_runs_it_whatever_its_language() {
+    let desk = Desk::with(&[code("a", "print(type(get_ipython()).__name__)")]);
+    let python = std::env::var("CELLWRIGHT_TEST_PYTHON")
+        .expect("CELLWRIGHT_TEST_PYTHON names the tests' Python; run scripts/check.sh prepare");
+    let argv = [&python, "-m", "ipykernel_launcher", "-f", "{connection_file}"];
+    let spec = desk.path().join("kernels/wren");
+    fs::create_dir_all(&spec).unwrap();
+    let kernel = json!({"argv": argv, "display_name": "Wren", "language": "wren"});
+    fs::write(spec.join("kernel.json"), kernel.to_string()).unwrap();
+    let mut notebook = desk.notebook("a.ipynb");
+    for metadata in [
+        json!({"kernelspec": {"name": "wren", "display_name": "Wren", "language": "wren"}}),
+        json!({"language_info": {"name": "wren"}}),
+    ] {
+        notebook["metadata"] = metadata;
+        notebook["cells"][0]["outputs"] = json!([]);
+        fs::write(desk.path().join("a.ipynb"), notebook.to_string()).unwrap();
+        let output = desk.command(&["a.ipynb"]).env("JUPYTER_PATH", desk.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(desk.shown("a.ipynb"), ["ZMQInteractiveShell\n"]);
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_leaves_what_was_done() {
+    let wait = "print('on', flush=True)\nopen('begun', 'w').close()\nwhile True: pass";
+    let desk = Desk::with(&[code("a", "print('a')"), code("b", wait), code("c", "print('c')")]);
+    desk.put("b.ipynb", &[code("a", "print('never')")]);
+    let child = desk.command(&["a.ipynb", "b.ipynb", "--junit", "report.xml"]).spawn().unwrap();
+    while !desk.path().join("begun").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.contains("b.ipynb: error: not run: interrupted before its turn"), "{told}");
+    assert_eq!(desk.shown("a.ipynb"), ["a\n", "on\nKeyboardInterrupt", ""]);
+    assert_eq!(desk.shown("b.ipynb"), [""]);
+    let report = fs::read_to_string(desk.path().join("report.xml")).unwrap();
+    assert!(report.contains("<skipped message=\"an earlier cell failed\"/>"), "{report}");
+}
+
+#[test]
+fn what_a_notebook_ran_with_is_recorded_when_asked() {
+    let desk = Desk::with(&[code("a", "x = 1")]);
+    let (exit, _, stderr) = desk.run(&["a.ipynb", "--record", "-p", "n=1", "-o", "b.ipynb"]);
+    assert_eq!(exit, 0, "{stderr}");
+    let record = &desk.notebook("b.ipynb")["metadata"]["cellwright"];
+    assert_eq!((&record["completed"], &record["parameters"]), (&json!(true), &json!({"n": 1})));
+    assert!(record["python"].as_str().unwrap().starts_with("3."), "{record}");
+    assert!(record["kernel"].is_string() && record["platform"].is_string(), "{record}");
+    assert!(record["packages"].is_object() && record["started"].is_string(), "{record}");
+    assert_eq!(desk.notebook("a.ipynb")["metadata"], json!({}));
+}
+
+#[test]
+fn a_session_that_stays_keeps_its_variables_until_a_fresh_kernel_is_asked_for() {
+    let desk = Desk::with(&[code("a", "n = globals().get('n', 0) + 1\nprint(n)")]);
+    // The daemon of this test, which leaves soon after the last session has ended.
+    let settings = desk.path().join("cellwright/config.toml");
+    fs::create_dir(settings.parent().unwrap()).unwrap();
+    fs::write(settings, "[session]\nlinger = 2\n").unwrap();
+    let within = |command: &mut Command| {
+        let command = command.env("XDG_RUNTIME_DIR", desk.path()).env("XDG_CONFIG_HOME", desk.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let run = |arguments: &[&str]| {
+        within(&mut desk.command(&[&["a.ipynb", "-q", "--session", "kept"], arguments].concat()));
+        desk.shown("a.ipynb").concat()
+    };
+    assert_eq!([run(&[]), run(&[]), run(&["--reset"])], ["1\n", "2\n", "1\n"]);
+    within(Command::new(env!("CARGO_BIN_EXE_cellwright")).args(["session", "end", "kept"]));
 }

@@ -8,6 +8,7 @@
 mod printed;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -83,13 +84,25 @@ enum RunOutput {
 }
 
 /// What the cells of a run have shown so far. Cells are numbered as they are run.
-#[derive(Debug)]
 pub struct Recording {
     cells: BTreeMap<usize, CellRecord>,
     /// Where each display was shown: cell, how often that had been cleared, place.
     displays: HashMap<String, Vec<(usize, u64, usize)>>,
     /// Most bytes kept of a cell.
     limit: usize,
+    store: Option<Store>,
+}
+
+/// Keeps what there is no room for, and says where.
+pub type Store = Box<dyn Fn(&Bundle) -> Option<String> + Send>;
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording")
+            .field("cells", &self.cells)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -103,7 +116,13 @@ struct CellRecord {
 impl Recording {
     /// An empty one that keeps at most `limit` bytes of what each cell shows.
     pub fn new(limit: usize) -> Self {
-        Self { cells: BTreeMap::new(), displays: HashMap::new(), limit }
+        Self { cells: BTreeMap::new(), displays: HashMap::new(), limit, store: None }
+    }
+
+    /// The same, with a place for what is shown and does not fit.
+    #[must_use]
+    pub fn with_store(self, store: Store) -> Self {
+        Self { store: Some(store), ..self }
     }
 
     /// What there is of a cell. Nothing, if it showed nothing.
@@ -152,7 +171,7 @@ impl Recording {
     pub fn display(&mut self, cell: usize, content: Bundle, display_id: Option<String>) -> Vec<usize> {
         let updated = display_id.as_ref().map(|id| self.update(id, &content)).unwrap_or_default();
         let content = self.bounded(cell, content);
-        let record = self.next_output(cell);
+        let record = self.record(cell);
         let (cleared, place) = (record.cleared, record.results.outputs.len());
         record.push(RunOutput::Display { content });
         if let Some(display_id) = display_id {
@@ -164,7 +183,7 @@ impl Recording {
     /// The cell's last expression had a value.
     pub fn result(&mut self, cell: usize, content: Bundle, count: Option<u64>) {
         let content = self.bounded(cell, content);
-        self.next_output(cell).push(RunOutput::Result { content, count });
+        self.record(cell).push(RunOutput::Result { content, count });
     }
 
     /// The cell raised an exception.
@@ -220,18 +239,20 @@ impl Recording {
         record
     }
 
-    /// The content itself while there is room, else a note on what it was.
+    /// The content itself while there is room, else a note on what it was. What is to be cleared before it is.
     fn bounded(&mut self, cell: usize, content: Bundle) -> Bundle {
         let limit = self.limit;
         let bytes: usize = content.data.values().map(weight).sum();
-        let record = self.record(cell);
+        let record = self.next_output(cell);
         if record.weight.saturating_add(bytes) <= limit {
             record.weight += bytes;
             return content;
         }
         let types: Vec<_> = content.data.keys().map(String::as_str).collect();
+        let place = self.store.as_ref().and_then(|store| store(&content));
+        let place = place.map(|place| format!("; all of it: {place}")).unwrap_or_default();
         let note = format!(
-            "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes]",
+            "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes{place}]",
             types.join(", ")
         );
         Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), metadata: Map::new() }

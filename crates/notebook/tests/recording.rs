@@ -148,6 +148,20 @@ fn too_much_is_bounded_and_says_so() {
 }
 
 #[test]
+fn what_is_shown_and_does_not_fit_is_stored_and_what_was_cleared_makes_room() {
+    let large = || text(&"x".repeat(800));
+    let [outputs, _] = recorded(|recording| {
+        *recording = Recording::new(1000).with_store(Box::new(|_| Some("artifact://abc".into())));
+        recording.display(0, large(), None);
+        recording.clear(0, true);
+        recording.display(0, large(), None);
+        recording.display(0, large(), None);
+    });
+    let note = "[text/plain, 800 bytes: not kept, for a cell's outputs may take 1000 bytes; all of it: artifact://abc]";
+    assert_eq!(outputs, json!([shown(&"x".repeat(800)), shown(note)]));
+}
+
+#[test]
 fn a_file_is_written_in_its_own_hand_and_nothing_else_changes() {
     let mut recording = Recording::new(1000);
     recording.begin(0, Some(Timing { started: "S".into(), ended: None }));

@@ -2,29 +2,39 @@
 //!
 //! What comes while a save is under way is saved together, by the next one: a small notebook is written after every cell, a huge one as
 //! often as it can be, and neither holds up the run.
+//!
+//! Others may change the file meanwhile. What they made of it is taken over, and an output is put only under a cell that says what was run.
+//! When that is not possible the file is left to them, and the run is kept in a copy beside it.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use cellwright_notebook::file::{self, Again, Durability, FileError, Since};
 use cellwright_notebook::recording::Results;
-use cellwright_notebook::{CellKind, CellRef, Notebook};
+use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
+use crate::meanwhile::{Found, Watch};
 use crate::plan::PlannedCell;
 
-/// Results of cells, by their place in the run.
-pub(crate) struct Batch {
-    pub(crate) results: Vec<(usize, Results)>,
-    /// The cell whose results these are for good, unless a display in it is updated.
-    pub(crate) finished: Option<usize>,
+/// What the thread is told. Cells are numbered by their place in the run.
+pub(crate) enum News {
+    /// A cell was edited before its turn: this is what runs.
+    Edited { cell: usize, source: String },
+    /// Results to be saved.
+    Results {
+        results: Vec<(usize, Results)>,
+        /// The cell whose results these are for good, unless a display in it is updated.
+        finished: Option<usize>,
+    },
 }
 
 /// The way to the thread that saves. When it is dropped, what is left is saved.
 pub(crate) struct Keeper {
-    batches: Sender<Batch>,
+    news: Sender<News>,
     saved: UnboundedReceiver<Vec<usize>>,
     thread: JoinHandle<Kept>,
 }
@@ -53,17 +63,18 @@ pub struct SideFile {
 
 impl Keeper {
     /// Saves into `file`, from now on.
-    pub(crate) fn start(file: Again, cells: Vec<PlannedCell>) -> Self {
-        let (batches, incoming) = channel();
+    pub(crate) fn start(file: Again, cells: Vec<PlannedCell>, watch: Watch) -> Self {
+        let (news, incoming) = channel();
         // One message for each save that ended a cell: no more than the run has cells.
         let (sender, saved) = unbounded_channel();
-        let thread = tokio::task::spawn_blocking(move || Thread::new(file, cells).run(&incoming, &sender));
-        Self { batches, saved, thread }
+        let thread =
+            tokio::task::spawn_blocking(move || Thread::new(file, cells, watch).run(&incoming, &sender));
+        Self { news, saved, thread }
     }
 
     /// Takes results to be saved as soon as possible.
-    pub(crate) fn take(&self, batch: Batch) {
-        drop(self.batches.send(batch)); // a thread that is gone has panicked; `finish` tells
+    pub(crate) fn take(&self, news: News) {
+        drop(self.news.send(news)); // a thread that is gone has panicked; `finish` tells
     }
 
     /// The next cells that were over and are in the file now. Cancel-safe; does not return once all are saved.
@@ -76,7 +87,7 @@ impl Keeper {
 
     /// Saves what is left, and says which cells that were over have been saved since [`Keeper::saved`] last told.
     pub(crate) async fn finish(mut self) -> (Kept, Vec<usize>) {
-        drop(self.batches);
+        drop(self.news);
         match self.thread.await {
             Ok(kept) => (kept, std::iter::from_fn(|| self.saved.try_recv().ok()).flatten().collect()),
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -87,8 +98,9 @@ impl Keeper {
 struct Thread {
     file: Again,
     cells: Vec<PlannedCell>,
-    /// Where each cell of the run is now.
-    places: Vec<usize>,
+    watch: Watch,
+    /// Where the cells are in the file, as far as they were looked for since others last changed it.
+    places: BTreeMap<usize, usize>,
     /// All there is, for when the file changes under us.
     results: BTreeMap<usize, Results>,
     merged: usize,
@@ -110,33 +122,51 @@ impl From<FileError> for Unsaved {
 }
 
 impl Thread {
-    fn new(file: Again, cells: Vec<PlannedCell>) -> Self {
-        let places = cells.iter().map(|cell| cell.index).collect();
-        Self { file, cells, places, results: BTreeMap::new(), merged: 0, side: None, failed: None }
+    fn new(file: Again, cells: Vec<PlannedCell>, watch: Watch) -> Self {
+        let places = cells.iter().map(|cell| cell.index).enumerate().collect();
+        let (results, merged, side, failed) = (BTreeMap::new(), 0, None, None);
+        Self { file, cells, watch, places, results, merged, side, failed }
     }
 
-    fn run(mut self, incoming: &Receiver<Batch>, saved: &UnboundedSender<Vec<usize>>) -> Kept {
+    fn run(mut self, incoming: &Receiver<News>, saved: &UnboundedSender<Vec<usize>>) -> Kept {
         let mut finished = Vec::new();
         while let Ok(first) = incoming.recv() {
             let mut batch = BTreeMap::new();
             for next in std::iter::once(first).chain(incoming.try_iter()) {
-                batch.extend(next.results);
-                finished.extend(next.finished);
-            }
-            // What could not be saved the last time is tried again with the rest.
-            if self.failed.take().is_some() {
-                batch.extend(self.results.clone());
+                match next {
+                    News::Edited { cell, source } => {
+                        self.cells[cell].source = source;
+                        self.places.remove(&cell);
+                    }
+                    News::Results { results, finished: ended } => {
+                        batch.extend(results);
+                        finished.extend(ended);
+                    }
+                }
             }
             self.results.extend(batch.clone());
+            // What could not be saved the last time is tried again with the rest.
+            let before = self.failed.take();
+            if before.is_some() {
+                batch.clone_from(&self.results);
+            }
+            if batch.is_empty() {
+                continue;
+            }
             match self.save(&batch) {
                 Ok(()) if finished.is_empty() => {}
                 Ok(()) => drop(saved.send(std::mem::take(&mut finished))), // nobody may want to know
+                // Some programs remove a file and make it anew: once is no reason to leave it.
+                Err(error) if before.is_some() && is_lasting(&error) => match self.step_aside(told(&error)) {
+                    Ok(()) => drop(saved.send(std::mem::take(&mut finished))), // nobody may want to know
+                    Err(_) => self.failed = Some(error),
+                },
                 Err(error) => self.failed = Some(error),
             }
         }
         if self.failed.take().is_some() {
             let all = self.results.clone();
-            match self.save(&all) {
+            match self.save(&all).or_else(|error| self.step_aside(told(&error)).map_err(|_| error)) {
                 Ok(()) => drop(saved.send(finished)), // nobody may want to know
                 Err(error) => self.failed = Some(error),
             }
@@ -150,26 +180,43 @@ impl Thread {
     }
 
     fn save(&mut self, batch: &BTreeMap<usize, Results>) -> Result<(), FileError> {
-        let Self { file, cells, places, results, merged, .. } = self;
-        let saved = file.update(Durability::Soon, |notebook, since| match since {
-            Since::Unchanged => Ok(put(notebook, places, batch)),
-            Since::Changed => {
-                *places = places_in(notebook, cells, results).map_err(Unsaved::Conflict)?;
-                *merged += 1;
-                Ok(put(notebook, places, results))
+        let Self { file, cells, watch, places, results, merged, .. } = self;
+        let saved = file.update(Durability::Soon, |notebook, since| {
+            let batch = match since {
+                Since::Unchanged => batch,
+                Since::Changed => {
+                    places.clear();
+                    watch.merged(notebook, to_run(cells, results));
+                    &*results
+                }
+            };
+            for at in batch.keys() {
+                if !places.contains_key(at) {
+                    let place = place_of(&cells[*at], notebook, places).map_err(Unsaved::Conflict)?;
+                    places.insert(*at, place);
+                }
             }
+            *merged += usize::from(since == Since::Changed);
+            Ok(put(notebook, places, batch))
         });
         match saved {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                watch.saved(file.mark());
+                Ok(())
+            }
             Err(Unsaved::File(error)) => Err(error),
             Err(Unsaved::Conflict(why)) => self.step_aside(why),
         }
     }
 
-    /// Leaves the notebook to those who changed it, and goes on in a copy of what we ran.
+    /// Leaves the notebook to those who changed it, and goes on in a copy that holds what was run.
     fn step_aside(&mut self, why: String) -> Result<(), FileError> {
-        let places: Vec<_> = self.places.clone();
-        let copy = put(self.file.notebook(), &places, &self.results);
+        let mut copy = self.file.notebook().clone();
+        let mut places = BTreeMap::new();
+        for at in self.results.keys() {
+            places.insert(*at, place_made(&mut copy, &self.cells[*at], &places));
+        }
+        let copy = put(&copy, &places, &self.results);
         let target = self.file.target().to_owned();
         let path = (0..)
             .map(|number| side_path(&target, number))
@@ -180,38 +227,90 @@ impl Thread {
             })
             .expect("some number is free")?;
         self.file = Again::open(&path)?;
+        self.places = places;
+        self.watch.merged(&copy, to_run(&self.cells, &self.results));
+        self.watch.saved(self.file.mark());
         self.side = Some(SideFile { path, why });
         Ok(())
     }
 }
 
-fn put(notebook: &Notebook, places: &[usize], results: &BTreeMap<usize, Results>) -> Notebook {
-    notebook.with_results(results.iter().map(|(cell, results)| (places[*cell], results)))
+/// The cells of the run that have left nothing yet.
+fn to_run<'a>(
+    cells: &'a [PlannedCell],
+    results: &BTreeMap<usize, Results>,
+) -> impl Iterator<Item = (usize, &'a PlannedCell)> {
+    cells.iter().enumerate().filter(|(at, _)| !results.contains_key(at))
 }
 
-/// Where the cells of a run are in a notebook that others changed: those with results must be there, with the source that was run.
-fn places_in(
+fn put(notebook: &Notebook, places: &BTreeMap<usize, usize>, results: &BTreeMap<usize, Results>) -> Notebook {
+    notebook.with_results(results.iter().map(|(at, results)| (places[at], results)))
+}
+
+/// Where a cell that was run is: it must be there, and say what was run.
+fn place_of(
+    cell: &PlannedCell,
     notebook: &Notebook,
-    cells: &[PlannedCell],
-    results: &BTreeMap<usize, Results>,
-) -> Result<Vec<usize>, String> {
-    let mut places = Vec::with_capacity(cells.len());
-    for (at, cell) in cells.iter().enumerate() {
-        let reference = cell.id.clone().map_or(CellRef::Index(cell.index), CellRef::Id);
-        let place = notebook.locate(&reference);
-        let same = place.as_ref().is_ok_and(|place| {
-            let found = notebook.cell(*place);
-            found.kind() == CellKind::Code && found.source() == cell.source
-        });
-        match place {
-            Ok(place) if same => places.push(place),
-            // A cell that has not run yet may change; should it run all the same, we shall meet it here again.
-            _ if !results.contains_key(&at) => places.push(cell.index),
-            Ok(_) => return Err(format!("cell {} was edited while it ran here", cell.index)),
-            Err(_) => return Err(format!("cell {} was removed while it ran here", cell.index)),
+    taken: &BTreeMap<usize, usize>,
+) -> Result<usize, String> {
+    match Found::of(cell, notebook) {
+        Found::Same(place) if !taken.values().any(|other| *other == place) => Ok(place),
+        Found::Edited(_) => Err(format!("cell {} was edited while it ran here", cell.index)),
+        Found::Gone if cell.id.is_none() => {
+            Err(format!("cell {} was edited or removed while it ran here", cell.index))
+        }
+        Found::Same(_) | Found::Gone => Err(format!("cell {} was removed while it ran here", cell.index)),
+    }
+}
+
+/// Where a cell that was run is in a copy of ours, which is made to say what was run. Cells that are gone come back at the end.
+fn place_made(copy: &mut Notebook, cell: &PlannedCell, taken: &BTreeMap<usize, usize>) -> usize {
+    let actions = match Found::of(cell, copy) {
+        Found::Same(place) if !taken.values().any(|other| *other == place) => return place,
+        Found::Edited(place) => {
+            let it = || CellRef::Index(place);
+            let actions = [
+                Action::Retype { cell: it(), kind: CellKind::Code },
+                Action::Edit { cell: it(), source: cell.source.clone() },
+            ];
+            (place, actions.to_vec())
+        }
+        Found::Same(_) | Found::Gone => {
+            let cells = vec![NewCell::new(CellKind::Code, cell.source.clone())];
+            (copy.len(), vec![Action::Insert { at: None, cells }])
+        }
+    };
+    let (place, actions) = actions;
+    for action in actions {
+        let edited = copy.act(&action, Outputs::Clear).expect("the cell is there");
+        if let Some(changed) = edited.notebook {
+            *copy = changed;
         }
     }
-    Ok(places)
+    place
+}
+
+/// Whether a file that could not be saved to will not be saved to a moment later either, as a full disk may be.
+fn is_lasting(error: &FileError) -> bool {
+    match error {
+        FileError::Missing { .. } | FileError::NotAFile { .. } | FileError::Parse { .. } => true,
+        FileError::Changed { .. } => false,
+        FileError::Io { source, .. } => {
+            matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory)
+        }
+    }
+}
+
+/// Why we left the notebook, when it was not for a cell.
+fn told(error: &FileError) -> String {
+    match error {
+        FileError::Missing { .. } => "the notebook was moved or removed while it ran here".to_owned(),
+        FileError::NotAFile { .. } | FileError::Parse { .. } => {
+            "the file became something else than a notebook while it ran here".to_owned()
+        }
+        FileError::Changed { .. } => "others wrote the notebook all the time".to_owned(),
+        FileError::Io { source, .. } => format!("the notebook could not be written ({source})"),
+    }
 }
 
 /// `analysis.run.ipynb`, `analysis.run-1.ipynb`, …

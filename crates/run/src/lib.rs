@@ -2,18 +2,21 @@
 //!
 //! [`Plan::make`] reads a notebook and decides which cells run, where ([`home`]), with which parameters; [`Plan::start`] runs them as one
 //! call of a session. A [`NotebookRun`] hands on what happens and keeps the outputs in the file while it goes on: each cell's as soon
-//! as it is over, those of a long cell now and then, the file valid at any moment.
+//! as it is over, those of a long cell now and then, the file valid at any moment. Others may change the file meanwhile: see [`Change`] and
+//! [`SideFile`].
 //!
 //! How a run is shown is left to the caller.
 
 mod history;
 mod keeper;
+mod meanwhile;
 mod parameters;
 mod plan;
 mod running;
 
 pub use history::History;
 pub use keeper::{Kept, SideFile};
+pub use meanwhile::Change;
 pub use parameters::{Parameter, Unwritable};
 pub use plan::{Errors, Home, Plan, PlanError, PlannedCell, Request, Selection, home};
 pub use running::{Finished, Next, NotebookRun};

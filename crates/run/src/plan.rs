@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 
 use cellwright_notebook::file::{self, Again, Expected, FileError, IfMissing};
 use cellwright_notebook::{Cell, CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook};
-use cellwright_session::{Call, CellRequest, Client, KernelChoice, Reset, SessionError, SessionId, Timeout};
+use cellwright_output::Artifacts;
+use cellwright_session::{
+    Call, CellRequest, Client, KernelChoice, Reset, SessionError, SessionId, Timeout, Turns,
+};
 
 use crate::parameters::{self, Parameter, Unwritable};
 use crate::running::NotebookRun;
@@ -35,6 +38,8 @@ pub struct Request {
     pub timing: bool,
     /// Bytes of outputs kept of one cell.
     pub limit: usize,
+    /// Where what does not fit into the notebook goes.
+    pub artifacts: Option<Artifacts>,
 }
 
 impl Request {
@@ -50,6 +55,7 @@ impl Request {
             reset: Reset::No,
             timing: true,
             limit: LIMIT,
+            artifacts: None,
         }
     }
 }
@@ -152,6 +158,7 @@ pub struct Plan {
     pub(crate) cells: Vec<PlannedCell>,
     pub(crate) timing: bool,
     pub(crate) limit: usize,
+    pub(crate) artifacts: Option<Artifacts>,
     requests: Vec<CellRequest>,
     home: Home,
 }
@@ -200,7 +207,8 @@ impl Plan {
             let id = cell.id().map(Cow::into_owned);
             cells.push(PlannedCell { index: cell.index(), id, source: source.into_owned() });
         }
-        Ok(Self { file, cells, timing: request.timing, limit: request.limit, requests, home })
+        let (timing, limit, artifacts) = (request.timing, request.limit, request.artifacts.clone());
+        Ok(Self { file, cells, timing, limit, artifacts, requests, home })
     }
 
     /// The cells that will run; maybe none.
@@ -222,6 +230,7 @@ impl Plan {
     pub fn call(&self, session: SessionId, usual: &KernelChoice) -> Call {
         let mut call = Call::new(session, &self.home.cwd, self.requests.clone());
         call.kernel = self.home.kernel_or(usual);
+        call.turns = Turns::Asked;
         call
     }
 

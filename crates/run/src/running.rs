@@ -6,11 +6,17 @@ use std::time::{Duration, SystemTime};
 use cellwright_jupyter::timestamp;
 use cellwright_kernel::{Fate, MimeBundle, Output, StopReason, Stream};
 use cellwright_notebook::recording::{Bundle, Raised, Recording, StreamName, Timing};
+use cellwright_output::{Artifacts, Kind};
 use cellwright_session as session;
-use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, JobId, OutputChange, Running};
+use cellwright_session::{
+    CallEvent, CallReport, CellReport, CellStatus, JobId, OutputChange, Running, Turn, TurnRequest,
+};
+use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::keeper::{Batch, Keeper, Kept};
+use crate::keeper::{Keeper, Kept, News};
+use crate::meanwhile::{Change, Watch};
 use crate::plan::{Plan, PlannedCell};
 
 /// How often the outputs of a cell that is still running are saved.
@@ -22,6 +28,11 @@ pub struct NotebookRun {
     cells: Vec<PlannedCell>,
     recording: Recording,
     keeper: Keeper,
+    watch: Watch,
+    /// The cell whose turn has come, while it is looked at.
+    turn: Option<Coming>,
+    /// What others did to cells before their turn, by their place in the run.
+    changes: Vec<(usize, Change)>,
     timing: bool,
     /// The cell that began last: what threads print after their cell's end is put there.
     latest: Option<usize>,
@@ -29,11 +40,24 @@ pub struct NotebookRun {
     due: Option<Instant>,
 }
 
+struct Coming {
+    cell: usize,
+    request: TurnRequest,
+    change: JoinHandle<Option<Change>>,
+}
+
 /// What comes next of a run.
 #[derive(Debug)]
 pub enum Next {
     /// Something happened, and is recorded.
     Event(CallEvent),
+    /// Others changed a cell before its turn.
+    Changed {
+        /// Its place in the run.
+        cell: usize,
+        /// What they did.
+        change: Change,
+    },
     /// These cells are over, and what they left is in the file.
     Saved(Vec<usize>),
     /// All cells are over; [`NotebookRun::finish`] tells the rest.
@@ -43,6 +67,10 @@ pub enum Next {
 /// What a run came to.
 #[derive(Debug)]
 pub struct Finished {
+    /// The cells, with what they said when their turn came.
+    pub cells: Vec<PlannedCell>,
+    /// What others did to some of them before that, by their place in the run.
+    pub changes: Vec<(usize, Change)>,
     /// What became of the cells.
     pub report: Arc<CallReport>,
     /// What became of their outputs.
@@ -53,10 +81,18 @@ pub struct Finished {
 
 impl NotebookRun {
     pub(crate) fn new(running: Running, plan: Plan) -> Self {
+        let watch = Watch::new(plan.file.mark());
+        let mut recording = Recording::new(plan.limit);
+        if let Some(artifacts) = plan.artifacts {
+            recording = recording.with_store(Box::new(move |content| stored(&artifacts, content)));
+        }
         Self {
             running,
-            recording: Recording::new(plan.limit),
-            keeper: Keeper::start(plan.file, plan.cells.clone()),
+            recording,
+            keeper: Keeper::start(plan.file, plan.cells.clone(), watch.clone()),
+            watch,
+            turn: None,
+            changes: Vec::new(),
             cells: plan.cells,
             timing: plan.timing,
             latest: None,
@@ -64,7 +100,7 @@ impl NotebookRun {
         }
     }
 
-    /// Its cells; `cell` of an event is an index into them.
+    /// Its cells, with what they said when their turn came; `cell` of an event is an index into them.
     pub fn cells(&self) -> &[PlannedCell] {
         &self.cells
     }
@@ -87,15 +123,20 @@ impl NotebookRun {
                     self.save(self.latest.into_iter().collect());
                     continue;
                 }
+                change = looked_at(self.turn.as_mut()) => match self.take_turn(change) {
+                    Some((cell, change)) => return Next::Changed { cell, change },
+                    None => continue,
+                },
                 next = self.running.next() => next,
             };
-            return match next {
+            match next {
+                session::Next::Event(CallEvent::Turn { cell, request }) => self.look_at(cell, request),
                 session::Next::Event(event) => {
                     self.record(&event);
-                    Next::Event(event)
+                    return Next::Event(event);
                 }
-                session::Next::Finished(_) => Next::Finished,
-            };
+                session::Next::Finished(_) => return Next::Finished,
+            }
         }
     }
 
@@ -107,13 +148,45 @@ impl NotebookRun {
     /// Passes over what is left, and saves it.
     pub async fn finish(mut self) -> Finished {
         let report = loop {
-            match self.running.next().await {
+            let next = tokio::select! {
+                change = looked_at(self.turn.as_mut()) => {
+                    self.take_turn(change);
+                    continue;
+                }
+                next = self.running.next() => next,
+            };
+            match next {
+                session::Next::Event(CallEvent::Turn { cell, request }) => self.look_at(cell, request),
                 session::Next::Event(event) => self.record(&event),
                 session::Next::Finished(report) => break report,
             }
         };
         let (kept, saved) = self.keeper.finish().await;
-        Finished { report, kept, saved }
+        Finished { cells: self.cells, changes: self.changes, report, kept, saved }
+    }
+
+    /// Begins to look what a cell says, now that its turn has come.
+    fn look_at(&mut self, cell: usize, request: TurnRequest) {
+        let (watch, planned) = (self.watch.clone(), self.cells[cell].clone());
+        let change = tokio::task::spawn_blocking(move || watch.change(cell, &planned));
+        self.turn = Some(Coming { cell, request, change });
+    }
+
+    /// Lets the cell run as it is now; returns what others did to it.
+    fn take_turn(&mut self, change: Option<Change>) -> Option<(usize, Change)> {
+        let Coming { cell, request, .. } = self.turn.take()?;
+        request.answer(match &change {
+            None => Turn::AsCalled,
+            Some(Change::Edited(source)) => {
+                self.cells[cell].source.clone_from(source);
+                self.keeper.take(News::Edited { cell, source: source.clone() });
+                Turn::Instead(source.clone())
+            }
+            Some(Change::Removed) => Turn::Withdrawn,
+        });
+        let changed = (cell, change?);
+        self.changes.push(changed.clone());
+        Some(changed)
     }
 
     fn record(&mut self, event: &CallEvent) {
@@ -136,6 +209,7 @@ impl NotebookRun {
             }
             CallEvent::CellFinished(report) => self.end(report),
             CallEvent::Queued { .. }
+            | CallEvent::Turn { .. }
             | CallEvent::KernelStarted(_)
             | CallEvent::LateBefore(_)
             | CallEvent::Input { .. }
@@ -187,7 +261,7 @@ impl NotebookRun {
         self.recording.end(cell, report.execution_count, || timestamp(SystemTime::now()));
         self.due = None;
         let results = vec![(cell, self.recording.results(cell))];
-        self.keeper.take(Batch { results, finished: Some(cell) });
+        self.keeper.take(News::Results { results, finished: Some(cell) });
     }
 
     /// Something of a cell that is not over has changed.
@@ -198,8 +272,19 @@ impl NotebookRun {
     fn save(&self, cells: Vec<usize>) {
         if !cells.is_empty() {
             let results = cells.into_iter().map(|cell| (cell, self.recording.results(cell))).collect();
-            self.keeper.take(Batch { results, finished: None });
+            self.keeper.take(News::Results { results, finished: None });
         }
+    }
+}
+
+/// What others did to the cell whose turn has come. Cancel-safe.
+async fn looked_at(coming: Option<&mut Coming>) -> Option<Change> {
+    match coming {
+        Some(coming) => match (&mut coming.change).await {
+            Ok(change) => change,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        },
+        None => std::future::pending().await,
     }
 }
 
@@ -232,6 +317,13 @@ fn untold(status: &CellStatus) -> Option<Raised> {
         | CellStatus::NotRun(_) => return None,
     };
     Some(Raised { name: name.to_owned(), message, traceback: Vec::new() })
+}
+
+/// Keeps what the notebook has no room for.
+fn stored(artifacts: &Artifacts, content: &Bundle) -> Option<String> {
+    let whole = json!({ "data": content.data, "metadata": content.metadata });
+    let id = artifacts.save(Kind::Json, whole.to_string().as_bytes()).ok()?; // then it is told as not kept
+    Some(id.to_string())
 }
 
 fn bundle(content: &MimeBundle) -> Bundle {

@@ -43,6 +43,9 @@ pub struct Call {
     /// The environment that a kernel started for it inherits, as far as the rules let it; none for this process's.
     #[serde(with = "wire::variables")]
     pub variables: Option<Variables>,
+    /// Whether each cell is asked for once more when its turn comes.
+    #[serde(default)]
+    pub turns: Turns,
     /// What becomes of it when nobody follows it any more.
     pub abandoned: Abandoned,
     /// Cancelling this stops the call; it ends with a report all the same.
@@ -64,6 +67,7 @@ impl Call {
             cells,
             stdin: Stdin::Refused,
             variables: None,
+            turns: Turns::AsCalled,
             abandoned: Abandoned::Stop,
             stop: CancellationToken::new(),
             tools: None,
@@ -79,6 +83,16 @@ pub enum Abandoned {
     Stop,
     /// It goes on in the background.
     GoOn,
+}
+
+/// What is run when a cell's turn comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Turns {
+    /// What the call says.
+    #[default]
+    AsCalled,
+    /// What whoever reads the events says to [`CallEvent::Turn`]. When nobody reads them any more: what the call says.
+    Asked,
 }
 
 /// Whether a kernel stays for the next call.
@@ -164,6 +178,14 @@ pub enum CallEvent {
     LateBefore(Arc<Collected>),
     /// The same, coming in while this call runs.
     Late(OutputChange),
+    /// The cell's turn has come, and the kernel is ready for it. Only in calls that ask: see [`Turns`].
+    #[serde(skip)] // answered over the wire in its own way
+    Turn {
+        /// Which cell.
+        cell: usize,
+        /// Answer it.
+        request: TurnRequest,
+    },
     /// The cell's code runs.
     CellStarted {
         /// Which cell.
@@ -216,6 +238,30 @@ pub enum OutputChange {
         /// Wait for the next thing.
         wait: bool,
     },
+}
+
+/// A cell whose turn has come, and which waits to hear what it is. Dropping it lets it run as it was called.
+#[derive(Debug)]
+pub struct TurnRequest {
+    pub(crate) answer: oneshot::Sender<Turn>,
+}
+
+/// What a cell is when its turn comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Turn {
+    /// What it was when it was called.
+    AsCalled,
+    /// This code.
+    Instead(String),
+    /// Nothing any more; it is not run, and the call goes on.
+    Withdrawn,
+}
+
+impl TurnRequest {
+    /// Lets the call go on.
+    pub fn answer(self, turn: Turn) {
+        drop(self.answer.send(turn)); // the call may have been stopped meanwhile
+    }
 }
 
 /// A cell that waits for a line from the user. Dropping it refuses.

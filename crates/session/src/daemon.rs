@@ -30,7 +30,7 @@ pub(crate) use client::Connection;
 pub use server::{Serve, serve};
 pub use start::{Spawn, connect, leave_terminal};
 
-use crate::call::{Call, CallEvent};
+use crate::call::{Call, CallEvent, Turn};
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
 use crate::report::CallReport;
@@ -182,6 +182,8 @@ enum Order {
     /// The report has arrived.
     Received,
     Answer(Result<String, String>),
+    /// What the cell is whose turn has come.
+    Turn(Turn),
     /// What a tool came to.
     ToolAnswer {
         number: u64,
@@ -197,6 +199,10 @@ enum Told {
         cell: usize,
         prompt: String,
         password: bool,
+    },
+    /// A cell's turn has come.
+    Turn {
+        cell: usize,
     },
     /// A cell calls a tool.
     Tool {

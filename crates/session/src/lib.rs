@@ -29,6 +29,7 @@ mod worker;
 
 pub use call::{
     Abandoned, Call, CallEvent, CellRequest, InputRequest, Mode, Next, OutputChange, Reset, Running, Timeout,
+    Turn, TurnRequest, Turns,
 };
 pub use client::Client;
 pub use collect::{Collected, Collector, Shown};

@@ -58,6 +58,7 @@ impl Local {
                 cells: call.cells,
                 stdin: call.stdin,
                 variables: call.variables,
+                turns: call.turns,
                 tools: call.tools,
                 stop: stop.clone(),
                 events: event_sender,

@@ -47,9 +47,10 @@ impl CallReport {
         self.cells.iter().map(|cell| cell.output.weight()).sum()
     }
 
-    /// Whether every cell completed, or raised as it may.
+    /// Whether every cell that was still wanted when its turn came completed, or raised as it may.
     pub fn succeeded(&self) -> bool {
-        self.error.is_none() && self.cells.iter().all(|cell| cell.succeeded())
+        let is_withdrawn = |cell: &CellReport| cell.status == CellStatus::NotRun(NotRun::Withdrawn);
+        self.error.is_none() && self.cells.iter().all(|cell| cell.succeeded() || is_withdrawn(cell))
     }
 }
 
@@ -120,6 +121,8 @@ pub enum NotRun {
     AfterFailure,
     /// The call was stopped before its turn came.
     Stopped,
+    /// It was taken back when its turn came; the call went on.
+    Withdrawn,
     /// It could not be: see [`CallReport::error`].
     Error,
 }

@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::{Access, Caller, ToolHost};
-use crate::call::{CallEvent, CellRequest, OutputChange};
+use crate::call::{CallEvent, CellRequest, OutputChange, Turns};
 use crate::collect::Collector;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
@@ -50,6 +50,7 @@ pub(crate) struct Queued {
     pub(crate) cells: Vec<CellRequest>,
     pub(crate) stdin: Stdin,
     pub(crate) variables: Option<Variables>,
+    pub(crate) turns: Turns,
     pub(crate) tools: Option<Arc<dyn ToolHost>>,
     pub(crate) stop: CancellationToken,
     pub(crate) events: mpsc::Sender<CallEvent>,

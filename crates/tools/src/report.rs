@@ -147,7 +147,7 @@ fn end(cell: &CellReport) -> Option<String> {
         | CellStatus::Waiting
         | CellStatus::Running
         | CellStatus::Error(_)
-        | CellStatus::NotRun(NotRun::AfterFailure | NotRun::Error) => None,
+        | CellStatus::NotRun(NotRun::AfterFailure | NotRun::Error | NotRun::Withdrawn) => None,
         CellStatus::NotRun(NotRun::Stopped) => Some("was not run, for the call was stopped first".to_owned()),
         CellStatus::Stopped { reason, kernel } => {
             let reason = match reason {

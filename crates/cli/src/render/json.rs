@@ -36,6 +36,7 @@ pub(crate) fn event(event: &CallEvent) -> Value {
             json!({"event": "late", "type": "text", "text": collected.text.text})
         }
         CallEvent::Late(change) => with("late", None, output(change)),
+        CallEvent::Turn { cell, .. } => json!({"event": "turn", "cell": cell}),
         CallEvent::CellStarted { cell } => json!({"event": "cell_started", "cell": cell}),
         CallEvent::Output { cell, change } => with("output", Some(*cell), output(change)),
         CallEvent::Input { cell, request } => {

@@ -39,6 +39,7 @@ impl Render for Plain {
             CallEvent::CellStarted { .. }
             | CallEvent::KernelStarted(_)
             | CallEvent::Input { .. }
+            | CallEvent::Turn { .. }
             | CallEvent::Stopping { .. }
             | CallEvent::CellFinished(_) => Ok(()),
         }

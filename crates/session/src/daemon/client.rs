@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::start::Door;
 use super::{DaemonError, Hello, Order, Place, Purpose, Request, Told, Welcome, Wire};
 use crate::bridge::{ToolHost, ToolScope};
-use crate::call::{Call, CallEvent, EVENTS, InputRequest, Left, Running};
+use crate::call::{Call, CallEvent, EVENTS, InputRequest, Left, Running, Turn, TurnRequest};
 use crate::collect::Collected;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
@@ -199,6 +199,7 @@ impl Following {
     async fn follow(&mut self) -> io::Result<Option<Arc<CallReport>>> {
         let mut asked_to_stop = false;
         let mut input: Option<oneshot::Receiver<Result<String, String>>> = None;
+        let mut turn: Option<oneshot::Receiver<Turn>> = None;
         // They end with the call, whose cell waits for them.
         let mut tools = FuturesUnordered::new();
         loop {
@@ -222,7 +223,13 @@ impl Following {
                 }
                 answer = answered(input.as_mut()) => {
                     input = None;
+                    let answer = answer.unwrap_or_else(|_| Err("nobody answers".into()));
                     self.wire.send(&Order::Answer(answer)).await?;
+                    continue;
+                }
+                answer = answered(turn.as_mut()) => {
+                    turn = None;
+                    self.wire.send(&Order::Turn(answer.unwrap_or(Turn::AsCalled))).await?;
                     continue;
                 }
                 Some((number, value)) = tools.next() => {
@@ -237,6 +244,11 @@ impl Following {
                     let (answer, reply) = oneshot::channel();
                     input = Some(reply);
                     CallEvent::Input { cell, request: InputRequest { prompt, password, answer } }
+                }
+                Told::Turn { cell } => {
+                    let (answer, reply) = oneshot::channel();
+                    turn = Some(reply);
+                    CallEvent::Turn { cell, request: TurnRequest { answer } }
                 }
                 Told::Tool { number, session, name, args } => {
                     let host = self.tools.clone();
@@ -270,9 +282,10 @@ async fn call_tool(
     }
 }
 
-async fn answered(input: Option<&mut oneshot::Receiver<Result<String, String>>>) -> Result<String, String> {
-    match input {
-        Some(reply) => reply.await.unwrap_or_else(|_| Err("nobody answers".into())),
+/// What was answered; an error when whoever was asked has left.
+async fn answered<T>(question: Option<&mut oneshot::Receiver<T>>) -> Result<T, oneshot::error::RecvError> {
+    match question {
+        Some(reply) => reply.await,
         None => std::future::pending().await,
     }
 }
@@ -318,6 +331,7 @@ impl Unfinished {
             | CallEvent::Late(_)
             | CallEvent::Output { .. }
             | CallEvent::Input { .. }
+            | CallEvent::Turn { .. }
             | CallEvent::Stopping { .. }
             | CallEvent::Notice(_) => {}
         }

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use super::tools::{Forward, Forwarded, Unanswered};
 use super::{DaemonError, Hello, Order, Place, Purpose, Request, Told, Welcome, Wire, decode, encode};
-use crate::call::{Abandoned, Call, CallEvent, InputRequest, Next, Running};
+use crate::call::{Abandoned, Call, CallEvent, InputRequest, Next, Running, TurnRequest};
 use crate::client::Client;
 use crate::error::SessionError;
 use crate::sessions::Sessions;
@@ -243,6 +243,7 @@ async fn run(mut wire: Wire, client: &Client, mut call: Call) -> io::Result<()> 
 #[derive(Default)]
 struct Pending {
     input: Mutex<Option<InputRequest>>,
+    turn: Mutex<Option<TurnRequest>>,
     tools: Unanswered,
 }
 
@@ -265,6 +266,10 @@ async fn tell(
                 let told = Told::Input { cell, prompt: request.prompt.clone(), password: request.password };
                 *pending.input.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
                 told
+            }
+            Next::Event(CallEvent::Turn { cell, request }) => {
+                *pending.turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
+                Told::Turn { cell }
             }
             Next::Event(event) => Told::Event(event),
             Next::Finished(report) => return send(to, &Told::Finished(report)).await,
@@ -303,6 +308,12 @@ async fn obey(
                     (Some(request), Ok(line)) => request.answer(line),
                     (Some(request), Err(why)) => request.refuse(why),
                     (None, _) => {}
+                }
+            }
+            Ok(Order::Turn(turn)) => {
+                let request = pending.turn.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(request) = request {
+                    request.answer(turn);
                 }
             }
             Ok(Order::ToolAnswer { number, value }) => pending.tools.answer(number, value),

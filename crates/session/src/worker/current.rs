@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Queued, Worker};
-use crate::call::CallEvent;
+use crate::call::{CallEvent, Turns};
 use crate::collect::{Collected, Collector};
 use crate::error::SessionError;
 use crate::jobs::JobId;
@@ -23,6 +23,7 @@ pub(super) struct Current {
     pub(super) client: ClientId,
     pub(super) stdin: Stdin,
     pub(super) variables: Option<Variables>,
+    pub(super) turns: Turns,
     pub(super) stop: CancellationToken,
     pub(super) events: mpsc::Sender<CallEvent>,
     pub(super) began: Instant,
@@ -61,6 +62,7 @@ impl Current {
             client: queued.client,
             stdin: queued.stdin,
             variables: queued.variables.clone(),
+            turns: queued.turns,
             stop: queued.stop.clone(),
             events: queued.events.clone(),
             began: queued.began,
@@ -101,6 +103,11 @@ impl Current {
         });
         self.cells[index] = Arc::clone(&report);
         report
+    }
+
+    /// The cell is not run, and the call goes on.
+    pub(super) fn withdraw(&mut self, index: usize) {
+        Arc::make_mut(&mut self.cells[index]).status = CellStatus::NotRun(NotRun::Withdrawn);
     }
 
     /// The cells from `index` on are not run.

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::kernel::Halt;
 use super::{Asked, Current, Queued, Worker, asked, finish, hear};
-use crate::call::{CallEvent, CellRequest, InputRequest, OutputChange, Timeout};
+use crate::call::{CallEvent, CellRequest, InputRequest, OutputChange, Timeout, Turn, TurnRequest, Turns};
 use crate::collect::Collector;
 use crate::error::SessionError;
 use crate::notice::Notice;
@@ -45,6 +45,7 @@ impl Worker {
         for (index, cell) in cells.iter().enumerate() {
             match self.cell(&mut current, index, cell).await {
                 Ok(CellStatus::Ok) => {}
+                Ok(CellStatus::NotRun(NotRun::Withdrawn)) => current.withdraw(index),
                 Ok(CellStatus::Error(_)) if cell.may_raise => {}
                 Ok(_) => {
                     current.skip_from(index + 1, NotRun::AfterFailure);
@@ -95,10 +96,15 @@ impl Worker {
         }
         self.reset(current, index, cell.reset).await?;
         self.ready(current).await?;
+        let code = match self.turn(current, index).await? {
+            Turn::AsCalled => cell.code.clone(),
+            Turn::Instead(code) => code,
+            Turn::Withdrawn => return Ok(CellStatus::NotRun(NotRun::Withdrawn)),
+        };
         current.begin(index, Collector::new(&self.shared.settings.output));
         let mut replayed = false;
         loop {
-            let Finished { outcome, execution_count } = self.execute(current, index, cell).await;
+            let Finished { outcome, execution_count } = self.execute(current, index, cell, &code).await;
             let status = match outcome {
                 Outcome::Completed => CellStatus::Ok,
                 Outcome::Raised(exception) => CellStatus::Error(exception),
@@ -144,15 +150,42 @@ impl Worker {
         }
     }
 
+    /// What the cell is now that its turn has come, in calls that ask.
+    async fn turn(&mut self, current: &mut Current, index: usize) -> Result<Turn, Halt> {
+        match current.turns {
+            Turns::AsCalled => return Ok(Turn::AsCalled),
+            Turns::Asked => {}
+        }
+        let (answer, mut reply) = oneshot::channel();
+        self.tell(current, CallEvent::Turn { cell: index, request: TurnRequest { answer } }).await;
+        let stop = current.stop.clone();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(Halt::Stopped),
+                () = self.end.token.cancelled() => return Err(SessionError::Ended(self.end.why()).into()),
+                // Whoever read the events may have left.
+                turn = &mut reply => return Ok(turn.unwrap_or(Turn::AsCalled)),
+                asked = asked(&mut self.control, &mut self.calls, &self.waiting) => self.attend(asked, current).await,
+            }
+        }
+    }
+
     /// Runs the cell on the kernel there is, up to whatever end.
-    async fn execute(&mut self, current: &mut Current, index: usize, cell: &CellRequest) -> Finished {
+    async fn execute(
+        &mut self,
+        current: &mut Current,
+        index: usize,
+        cell: &CellRequest,
+        code: &str,
+    ) -> Finished {
         let timeout = match cell.timeout {
             Timeout::Default => Some(self.shared.settings.timeout),
             Timeout::After(time) => Some(time),
             Timeout::Never => None,
         };
         let request = Cell {
-            code: cell.code.clone(),
+            code: code.to_owned(),
             timeout: timeout.filter(|timeout| *timeout > Duration::ZERO),
             stdin: current.stdin,
             silent: cell.silent,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cellwright_kernel::{Exception, Fate, Output, Stdin, StopReason};
 use cellwright_session::{
-    After, CallEvent, CellRequest, CellStatus, KernelUse, Mode, Next, NotRun, OutputChange, SessionError,
-    Timeout,
+    After, CallEvent, CellRequest, CellStatus, JobState, KernelUse, Mode, Next, NotRun, OutputChange,
+    SessionError, Timeout, Turn, Turns,
 };
 
 use crate::support::{Fixture, begin, notices, run, statuses, text};
@@ -160,6 +160,59 @@ async fn input_is_answered_by_a_caller_who_can() {
         }
     };
     assert_eq!(text(&report), ["Ada\n"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_is_what_its_caller_says_when_its_turn_comes() {
+    let fixture = Fixture::new();
+    let mut call = fixture.call("a", &["print one", "print two", "print three", "print four"]);
+    call.turns = Turns::Asked;
+    let mut running = fixture.client.call(call).await.unwrap();
+    let mut told = Vec::new();
+    let report = loop {
+        match running.next().await {
+            Next::Event(CallEvent::Turn { cell: 0, request }) => request.answer(Turn::AsCalled),
+            Next::Event(CallEvent::Turn { cell: 1, request }) => {
+                request.answer(Turn::Instead("print new".into()));
+            }
+            Next::Event(CallEvent::Turn { cell: 2, request }) => request.answer(Turn::Withdrawn),
+            Next::Event(CallEvent::Turn { request, .. }) => drop(request),
+            Next::Event(CallEvent::CellFinished(report)) => told.push(report.index),
+            Next::Event(_) => {}
+            Next::Finished(report) => break report,
+        }
+    };
+    let withdrawn = CellStatus::NotRun(NotRun::Withdrawn);
+    assert_eq!(statuses(&report), [&CellStatus::Ok, &CellStatus::Ok, &withdrawn, &CellStatus::Ok]);
+    assert_eq!(text(&report), ["one\n", "new\n", "", "four\n"]);
+    assert_eq!((told, report.succeeded()), (vec![0, 1, 3], true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_its_turn_can_be_stopped_and_left() {
+    let fixture = Fixture::new();
+    for stopped in [true, false] {
+        let mut call = fixture.call("a", &["print one"]);
+        call.turns = Turns::Asked;
+        let mut running = fixture.client.call(call).await.unwrap();
+        let request = loop {
+            if let Next::Event(CallEvent::Turn { request, .. }) = running.next().await {
+                break request;
+            }
+        };
+        if stopped {
+            running.stop();
+            let report = running.report().await;
+            assert_eq!(statuses(&report), [&CellStatus::NotRun(NotRun::Stopped)]);
+            drop(request);
+        } else {
+            let job = running.detach();
+            drop(request);
+            let state = fixture.client.wait(job, Duration::from_secs(5)).await.unwrap();
+            assert!(matches!(&state, JobState::Finished(report) if report.succeeded()), "{state:?}");
+        }
+    }
+    assert_eq!(fixture.kernels.log(0), ["execute print one"]);
 }
 
 #[tokio::test(start_paused = true)]

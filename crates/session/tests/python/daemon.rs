@@ -8,7 +8,8 @@ use std::time::Duration;
 use cellwright_kernel::Stdin;
 use cellwright_session::daemon::{self, DaemonError, Place, Spawn};
 use cellwright_session::{
-    Abandoned, CallEvent, CallReport, CellStatus, Client, Force, JobState, Next, Notice, SessionError,
+    Abandoned, CallEvent, CallReport, CellStatus, Client, Force, JobState, Next, Notice, SessionError, Turn,
+    Turns,
 };
 use cellwright_testkit::python;
 use nix::sys::signal::Signal;
@@ -96,6 +97,25 @@ thread.start()";
     // What goes on afterwards has the tools of whoever runs a cell then.
     let told = text(&without, &folder, "go.set(); thread.join()").await;
     assert!(told.trim_end().ends_with("whoever runs this cell offers no tools"), "{told}");
+}
+
+#[tokio::test]
+async fn a_cell_is_what_its_client_says_when_its_turn_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = connect(&folder).await;
+    let mut asked = call(folder.path(), &["'as called'", "1", "2"]);
+    asked.turns = Turns::Asked;
+    let mut running = client.call(asked).await.unwrap();
+    let report = loop {
+        match running.next().await {
+            Next::Event(CallEvent::Turn { cell: 1, request }) => request.answer(Turn::Instead("10".into())),
+            Next::Event(CallEvent::Turn { cell: 2, request }) => request.answer(Turn::Withdrawn),
+            Next::Event(_) => {} // the first one's request is dropped here
+            Next::Finished(report) => break report,
+        }
+    };
+    let shown: Vec<_> = report.cells.iter().map(|cell| cell.output.text.text.as_str()).collect();
+    assert_eq!((shown, report.succeeded()), (vec!["'as called'\n", "10\n", ""], true));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cellwright_notebook::file::{self, IfMissing};
 use cellwright_notebook::{CellRef, Snapshot};
 use cellwright_run::{
-    Errors, Finished, Home, Next, NotebookRun, Plan, PlanError, PlannedCell, Request, Selection,
+    Change, Errors, Finished, Home, Next, NotebookRun, Plan, PlanError, Request, Selection,
 };
 use cellwright_session::{CallEvent, Reset, SessionKey, Timeout};
 use serde_json::json;
@@ -60,6 +60,7 @@ pub(super) async fn run(
     let mut request = Request::new(&place.path);
     request.timeout = how.timeout.map_or(Timeout::Never, Timeout::After);
     request.errors = if how.allow_errors { Errors::Allow } else { Errors::Stop };
+    request.artifacts = Some(shared.settings.artifacts.clone());
     request.reset = if how.reset { Reset::Yes } else { Reset::No };
     // A cell named by its place may be another one by now.
     let is_named = matches!(wanted, Wanted::Some(Selection::Cells(_) | Selection::From(_)));
@@ -169,8 +170,7 @@ async fn follow(
                 let (to, caller, place) = (Arc::clone(shared), context.clone(), place.clone());
                 // Ends with the run, which ends with its session.
                 drop(tokio::spawn(async move {
-                    let cells = run.cells().to_vec();
-                    drop(end(&to, &caller, &place, &cells, &run.finish().await).await);
+                    drop(end(&to, &caller, &place, &run.finish().await).await);
                 }));
                 return background(shared, context, job, &Naming::Notebook(&cells)).await;
             }
@@ -182,11 +182,8 @@ async fn follow(
                     tell(progress.as_ref(), &event);
                 }
             }
-            Next::Saved(_) => {}
-            Next::Finished => {
-                let cells = run.cells().to_vec();
-                return Ok(end(shared, context, place, &cells, &run.finish().await).await);
-            }
+            Next::Changed { .. } | Next::Saved(_) => {} // the end tells
+            Next::Finished => return Ok(end(shared, context, place, &run.finish().await).await),
         }
     }
 }
@@ -196,12 +193,18 @@ async fn end(
     shared: &Arc<Shared>,
     context: &Context,
     place: &Place,
-    cells: &[PlannedCell],
-    Finished { report, kept, .. }: &Finished,
+    Finished { cells, changes, report, kept, .. }: &Finished,
 ) -> Reply {
     shared.learn(report);
     shared.history().note(report, cells);
     let mut reply = report::reply(&shared.settings, context, report, Stage::Over, &Naming::Notebook(cells));
+    for (at, change) in changes {
+        let told = match change {
+            Change::Edited(_) => "edited before its turn: what it says now was run",
+            Change::Removed => "removed before its turn, and was not run",
+        };
+        reply.note(format!("[cell {} was {told}]", cells[*at].index));
+    }
     let is_saved = kept.side.is_none() && kept.failed.is_none();
     if let Some(side) = &kept.side {
         let path = side.path.display();

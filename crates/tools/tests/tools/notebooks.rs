@@ -71,6 +71,71 @@ async fn a_notebook_has_its_own_variables_and_eval_sees_them() {
 }
 
 #[tokio::test]
+async fn cells_are_run_by_place_by_range_by_id_and_from_one_on_and_all_on_a_fresh_kernel() {
+    let fixture = Fixture::new();
+    let sources = ["ran = globals().get('ran', 0) + 1", "ran += 10", "ran += 100", "print(ran)"];
+    fixture.put("a.ipynb", &notebook(&sources));
+    for (arguments, cells) in [
+        (json!({ "cell": 0 }), vec![0]),
+        (json!({ "cell": "1" }), vec![1]),
+        (json!({ "cell": "0,2-3" }), vec![0, 2, 3]),
+        (json!({ "cell": "id:cell-2" }), vec![2]),
+        (json!({ "cell": "id:cell-1,3" }), vec![1, 3]),
+        (json!({ "cell": "2-" }), vec![2, 3]),
+        (json!({ "cell": "id:cell-2-" }), vec![2, 3]),
+        (json!({ "cell": "all" }), vec![0, 1, 2, 3]),
+        (json!({ "reset": true }), vec![0, 1, 2, 3]),
+    ] {
+        let mut call = json!({ "action": "run", "path": "a.ipynb" });
+        call.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
+        let reply = fixture.call("notebook", call).await;
+        let structured = reply.structured.clone().expect("cells ran");
+        let ran: Vec<_> = structured["cells"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|cell| cell["cell"].as_u64().unwrap())
+            .collect();
+        assert_eq!((ran, reply.is_error), (cells, false), "{arguments}: {}", reply.to_text());
+    }
+    // All in one kernel up to the last one, which began with a fresh one.
+    assert_eq!(printed(&fixture, "a.ipynb")[3], ("111\n".to_owned(), json!(4)));
+}
+
+#[tokio::test]
+async fn two_ways_to_a_notebook_are_one_session() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path().join("sub")).unwrap();
+    fixture.put("sub/a.ipynb", &notebook(&["x = 5"]));
+    std::os::unix::fs::symlink("sub/a.ipynb", fixture.path().join("link.ipynb")).unwrap();
+    fixture.ok("notebook", json!({ "action": "run", "path": "link.ipynb" })).await;
+    let seen = fixture.ok("eval", json!({ "code": "x", "session": "sub/a.ipynb" })).await;
+    assert!(seen.starts_with('5'), "{seen}");
+    assert!(fixture.path().join("link.ipynb").is_symlink());
+    assert_eq!(printed(&fixture, "sub/a.ipynb"), [(String::new(), json!(1))]);
+}
+
+#[tokio::test]
+async fn n21_a_cell_that_others_edit_before_its_turn_runs_what_it_says_now_and_the_reply_says_so() {
+    let fixture = Fixture::new();
+    let edit = "import json\nwith open('a.ipynb') as f:\n    nb = json.load(f)\nnb['cells'][1]['source'] = 'print(2)'\ndel nb['cells'][2]\nwith open('a.ipynb', 'w') as f:\n    json.dump(nb, f)";
+    fixture.put("a.ipynb", &notebook(&[edit, "print(1)", "print(3)"]));
+    let told = fixture.ok("notebook", json!({ "action": "run", "path": "a.ipynb" })).await;
+    for part in [
+        "[cell 1 was edited before its turn: what it says now was run]",
+        "[cell 2 was removed before its turn, and was not run]",
+        "[cell 2: not run]",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    let expected = [("", 1), ("2\n", 2)];
+    assert_eq!(printed(&fixture, "a.ipynb"), expected.map(|(text, count)| (text.to_owned(), json!(count))));
+    // It ran, so it is not stale.
+    let stale = fixture.ok("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": "stale" })).await;
+    assert!(!stale.contains("[cell 1: ok"), "{stale}");
+}
+
+#[tokio::test]
 async fn stale_cells_are_those_edited_since_they_ran_and_all_after_them() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", &notebook(&["a = 1", "b = a + 1", "print(b)"]));

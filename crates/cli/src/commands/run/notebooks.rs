@@ -52,7 +52,7 @@ impl Notebooks {
             Config::load(&std::env::current_dir().context("the current folder is gone")?, Vec::new())?;
         let stop = CancellationToken::new();
         let _interrupts = on_interrupt(stop.clone())?;
-        let requests = self.requests()?;
+        let requests = self.requests(&config)?;
         let usual = config.settings.kernel.default.parse().context("kernel.default")?;
         let several = requests.len() > 1;
         let jobs = self.options.jobs.unwrap_or(1).max(1);
@@ -109,7 +109,7 @@ impl Notebooks {
         Ok(exit)
     }
 
-    fn requests(&self) -> anyhow::Result<Vec<Request>> {
+    fn requests(&self, config: &Config) -> anyhow::Result<Vec<Request>> {
         let parameters = self.options.parameters()?;
         let cells = match (&self.options.cells, &self.options.from) {
             (Some(cells), _) => Selection::Cells(cells.0.clone()),
@@ -129,6 +129,7 @@ impl Notebooks {
             timeout: self.timeout,
             reset: if self.reset { Reset::Yes } else { Reset::No },
             timing: !self.options.no_timing,
+            artifacts: Some(host::artifacts(config)),
             ..Request::new(path)
         });
         Ok(requests.collect())
@@ -174,6 +175,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     loop {
         match run.next().await {
             Next::Event(event) => show.event(&event)?,
+            Next::Changed { cell, change } => show.changed(cell, &change)?,
             Next::Saved(cells) => show.saved(&cells)?,
             Next::Finished => break,
         }

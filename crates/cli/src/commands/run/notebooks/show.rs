@@ -6,7 +6,7 @@ mod lines;
 use std::path::Path;
 use std::time::Duration;
 
-use cellwright_run::{Finished, Plan, PlannedCell};
+use cellwright_run::{Change, Finished, Plan, PlannedCell};
 use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, NotRun};
 use serde_json::{Value, json};
 
@@ -105,6 +105,24 @@ impl Show {
         self.lines.event(event, &self.cells)
     }
 
+    /// Others changed a cell before its turn.
+    pub(super) fn changed(&mut self, at: usize, change: &Change) -> anyhow::Result<()> {
+        let cell = &mut self.cells[at];
+        let (how, consequence) = match change {
+            Change::Edited(source) => {
+                cell.source.clone_from(source);
+                ("edited", "what it says now is run")
+            }
+            Change::Removed => ("removed", "it is not run"),
+        };
+        let index = cell.index;
+        if self.style.told == Told::Json {
+            let id = cell.id.clone();
+            return self.json(json!({ "event": "cell_changed", "cell": index, "id": id, "how": how }));
+        }
+        self.lines.told(&format!("note: cell {index} was {how} by others before its turn: {consequence}"))
+    }
+
     /// What these cells left is in the file.
     pub(super) fn saved(&mut self, cells: &[usize]) -> anyhow::Result<()> {
         if self.style.told == Told::Json {
@@ -116,7 +134,7 @@ impl Show {
 
     /// It is over; nothing had to be run when there is no report.
     pub(super) fn end(&mut self, finished: Option<&Finished>) -> anyhow::Result<()> {
-        let Some(Finished { report, kept, saved }) = finished else {
+        let Some(Finished { report, kept, saved, .. }) = finished else {
             if self.style.told == Told::Json {
                 return self.json(json!({ "event": "finished", "ok": true, "failed_cell": null }));
             }
@@ -178,6 +196,9 @@ impl Show {
             let end = match &cell.status {
                 _ if cell.succeeded() => End::Passed,
                 CellStatus::NotRun(NotRun::AfterFailure) => End::Skipped("an earlier cell failed".to_owned()),
+                CellStatus::NotRun(NotRun::Withdrawn) => {
+                    End::Skipped("others removed it before its turn".to_owned())
+                }
                 CellStatus::NotRun(NotRun::Stopped) => End::Skipped("the run was stopped".to_owned()),
                 CellStatus::NotRun(NotRun::Error) => End::Failed {
                     message: report.error.as_ref().map(|error| one_line(error)).unwrap_or_default(),

@@ -1,0 +1,171 @@
+//! What others do to a notebook while its cells run.
+//!
+//! A cell runs what it says when its turn comes, so that an edit made before that is not lost on the run; one that is gone by then does
+//! not run. Whether an output may be put under a cell is decided anew at each save, by the same [`Found`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cellwright_notebook::file::{self, Mark};
+use cellwright_notebook::{CellKind, CellRef, Notebook};
+
+use crate::plan::{PlannedCell, is_run};
+
+/// A cell of the run, in a notebook that others may have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It is there, and says what was run.
+    Same(usize),
+    /// It is there, and is something else.
+    Edited(usize),
+    /// It is not there.
+    Gone,
+}
+
+impl Found {
+    /// By its id. Without ids by what it says, first where it was: a cell that is elsewhere and says something else is not known again.
+    pub(crate) fn of(cell: &PlannedCell, notebook: &Notebook) -> Self {
+        let is_same = |index: &usize| {
+            let found = notebook.cell(*index);
+            found.kind() == CellKind::Code && found.source() == cell.source
+        };
+        match &cell.id {
+            Some(id) => match notebook.locate(&CellRef::Id(id.clone())) {
+                Ok(index) if is_same(&index) => Self::Same(index),
+                Ok(index) => Self::Edited(index),
+                Err(_) => Self::Gone,
+            },
+            None if cell.index < notebook.len() && is_same(&cell.index) => Self::Same(cell.index),
+            None => {
+                let mut same = (0..notebook.len()).filter(is_same);
+                match (same.next(), same.next()) {
+                    (Some(index), None) => Self::Same(index),
+                    (Some(_), Some(_)) | (None, _) => Self::Gone,
+                }
+            }
+        }
+    }
+}
+
+/// What others did to a cell before its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// They edited it: this is what it says now, and what runs.
+    Edited(String),
+    /// They removed it, or made it something that does not run.
+    Removed,
+}
+
+impl Change {
+    fn of(cell: &PlannedCell, notebook: &Notebook) -> Option<Self> {
+        match Found::of(cell, notebook) {
+            Found::Same(_) => None,
+            Found::Edited(index) if is_run(&notebook.cell(index)) => {
+                Some(Self::Edited(notebook.cell(index).source().into_owned()))
+            }
+            Found::Edited(_) | Found::Gone => Some(Self::Removed),
+        }
+    }
+}
+
+/// What is known of the file, by the one who saves it and the one who runs its cells.
+#[derive(Debug, Clone)]
+pub(crate) struct Watch(Arc<Mutex<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    mark: Mark,
+    /// What others had done, when it looked like this, to cells that have not run.
+    changes: BTreeMap<usize, Change>,
+}
+
+impl Watch {
+    /// A file as the run found it.
+    pub(crate) fn new(mark: Mark) -> Self {
+        Self(Arc::new(Mutex::new(Known { mark, changes: BTreeMap::new() })))
+    }
+
+    /// We saved it.
+    pub(crate) fn saved(&self, mark: Mark) {
+        self.known().mark = mark;
+    }
+
+    /// We took over what others made of it.
+    pub(crate) fn merged<'a>(
+        &self,
+        notebook: &Notebook,
+        to_run: impl Iterator<Item = (usize, &'a PlannedCell)>,
+    ) {
+        let changes = to_run.filter_map(|(at, cell)| Some((at, Change::of(cell, notebook)?)));
+        self.known().changes = changes.collect();
+    }
+
+    /// What others did to the cell, whose turn has come. Reads the file only when somebody else wrote it. Blocks on files.
+    pub(crate) fn change(&self, at: usize, cell: &PlannedCell) -> Option<Change> {
+        let (mark, change) = {
+            let known = self.known();
+            (known.mark.clone(), known.changes.get(&at).cloned())
+        };
+        if mark.is_current() {
+            return change;
+        }
+        // A file that is gone or broken says nothing about the cell; whoever saves tells.
+        file::read(mark.target()).ok().and_then(|notebook| Change::of(cell, &notebook))
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn notebook(cells: &[(Option<&str>, &str)]) -> Notebook {
+        let cells: Vec<_> = cells
+            .iter()
+            .map(|(id, source)| {
+                let mut cell = json!({"cell_type": "code", "execution_count": null, "metadata": {}, "outputs": [], "source": source});
+                if let Some(id) = id {
+                    cell["id"] = json!(id);
+                }
+                cell
+            })
+            .collect();
+        let whole = json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4});
+        Notebook::parse(whole.to_string().into_bytes()).expect("a notebook")
+    }
+
+    fn planned(index: usize, id: Option<&str>, source: &str) -> PlannedCell {
+        PlannedCell { index, id: id.map(str::to_owned), source: source.to_owned() }
+    }
+
+    #[test]
+    fn a_cell_with_an_id_is_known_by_it() {
+        let others = notebook(&[(Some("b"), "2"), (Some("a"), "1")]);
+        assert_eq!(Found::of(&planned(0, Some("a"), "1"), &others), Found::Same(1));
+        assert_eq!(Found::of(&planned(1, Some("b"), "1"), &others), Found::Edited(0));
+        assert_eq!(Found::of(&planned(0, Some("c"), "1"), &others), Found::Gone);
+    }
+
+    #[test]
+    fn a_cell_without_an_id_is_known_by_what_it_says_and_never_mistaken_for_another() {
+        let others = notebook(&[(None, "new"), (None, "1"), (None, "2"), (None, "x"), (None, "x")]);
+        assert_eq!(Found::of(&planned(0, None, "1"), &others), Found::Same(1));
+        assert_eq!(Found::of(&planned(4, None, "x"), &others), Found::Same(4));
+        assert_eq!(Found::of(&planned(2, None, "x"), &others), Found::Gone);
+        assert_eq!(Found::of(&planned(1, None, "edited"), &others), Found::Gone);
+        assert_eq!(Found::of(&planned(9, None, "edited"), &others), Found::Gone);
+    }
+
+    #[test]
+    fn what_does_not_run_any_more_is_removed() {
+        let others = notebook(&[(Some("a"), " \n"), (Some("b"), "new")]);
+        assert_eq!(Change::of(&planned(0, Some("a"), "1"), &others), Some(Change::Removed));
+        let edited = Change::Edited("new".to_owned());
+        assert_eq!(Change::of(&planned(1, Some("b"), "old"), &others), Some(edited));
+    }
+}
