@@ -18,6 +18,7 @@ mod sessions;
 mod shared;
 mod stdin;
 mod turn;
+mod updates;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -51,8 +52,49 @@ pub struct Setup {
     pub style: Option<Style>,
     /// How long an agent may take to end a turn it was asked to end, before it is ended itself.
     pub grace: Duration,
-    /// Updates that this version does not know are shown.
-    pub debug: bool,
+    /// Updates of agents to be logged by name, or `all`. Those of them that this version does not know are shown, too.
+    pub debug_updates: Vec<String>,
+    /// The MCP servers that an agent finds in its own settings.
+    pub own_servers: OwnServers,
+}
+
+/// Where updates are logged that were asked for by [`Setup::debug_updates`].
+pub const UPDATES: &str = updates::TARGET;
+
+/// Looks up the MCP servers in an agent's own settings, each time anew.
+#[derive(Clone)]
+pub struct OwnServers(Arc<Look>);
+
+type Look = dyn Fn(&Launch) -> Vec<OwnServer> + Send + Sync;
+
+/// An MCP server that an agent knows without us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnServer {
+    /// What the agent calls it.
+    pub name: String,
+    /// Its command or address.
+    pub address: String,
+    /// The file that says so.
+    pub from: PathBuf,
+    /// Whether the agent uses it.
+    pub enabled: bool,
+}
+
+impl OwnServers {
+    /// By this way to look.
+    pub fn new(look: impl Fn(&Launch) -> Vec<OwnServer> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(look))
+    }
+
+    fn of(&self, launch: &Launch) -> Vec<OwnServer> {
+        (self.0)(launch)
+    }
+}
+
+impl std::fmt::Debug for OwnServers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OwnServers(..)")
+    }
 }
 
 impl Setup {

@@ -9,6 +9,7 @@ mod blocks;
 mod card;
 mod content;
 mod diff;
+mod displays;
 mod html;
 mod pace;
 mod plan;
@@ -16,23 +17,26 @@ mod printer;
 mod show;
 #[cfg(test)]
 mod tests;
+mod time;
 mod words;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::permission::Decision;
 use agent_client_protocol::v1::schema::{
     CompactionStatus, ContentBlock, ContentChunk, MessageId, NoticeSeverity, PlanUpdateContent,
-    SessionUpdate, StopReason, TerminalId, ToolCall, ToolCallId, ToolCallUpdate, UsageUpdate,
+    SessionUpdate, StopReason, TerminalId, ToolCall, ToolCallId, ToolCallUpdate, Usage, UsageUpdate,
 };
 use blocks::{Blocks, Syntax};
 use card::{Card, Terminals};
 use content::{Rendered, bundle};
+use displays::{Company, Displays};
 use html::{escape, folded};
 use pace::Pace;
 use printer::{Printer, Section};
-use words::{Voice, dim, duration, thousands};
+use serde_json::Value;
+use words::{Voice, dim};
 
 pub use show::{Bundle, Ending, Show, StreamName, Style};
 
@@ -50,10 +54,7 @@ pub struct View {
     active: Instant,
     /// In the order they appear in the cell.
     pieces: Vec<Piece>,
-    /// Those the notebook has.
-    displayed: BTreeSet<usize>,
-    /// Those to be sent.
-    changed: BTreeSet<usize>,
+    displays: Displays,
     open: Option<Open>,
     cards: HashMap<ToolCallId, usize>,
     terminals: Terminals,
@@ -61,6 +62,7 @@ pub struct View {
     compactions: HashMap<String, usize>,
     buttons: HashMap<ToolCallId, usize>,
     usage: Option<UsageUpdate>,
+    spent: Option<Usage>,
     /// The last line, when it was for the moment only: the next piece takes its place.
     passing: Option<usize>,
     next_elapsed: Instant,
@@ -87,6 +89,17 @@ struct Open {
     at: Option<usize>,
 }
 
+impl Piece {
+    /// Whether it is shown as HTML and so can stand beside others.
+    fn is_html(&self) -> bool {
+        match self {
+            Self::Card(_) | Self::Text(Voice::Thought, _) => true,
+            Self::Text(Voice::Agent | Voice::User, _) => false,
+            Self::Fixed(data) => data.len() == 2 && data.contains_key("text/html"),
+        }
+    }
+}
+
 impl View {
     /// An empty view. `turn` makes its display ids unique in the notebook.
     pub fn new(style: Style, turn: impl Into<String>, now: Instant) -> Self {
@@ -97,8 +110,7 @@ impl View {
             started: now,
             active: now,
             pieces: Vec::new(),
-            displayed: BTreeSet::new(),
-            changed: BTreeSet::new(),
+            displays: Displays::default(),
             open: None,
             cards: HashMap::new(),
             terminals: Terminals::new(),
@@ -106,6 +118,7 @@ impl View {
             compactions: HashMap::new(),
             buttons: HashMap::new(),
             usage: None,
+            spent: None,
             passing: None,
             next_elapsed: now + QUIET,
             ended: false,
@@ -205,7 +218,7 @@ impl View {
         let (allowed, how) = (decision.allowed(), decision.to_string());
         if let Some(at) = self.buttons.remove(call) {
             self.pieces[at] = Piece::Fixed(dim(&how).bundle());
-            self.changed.insert(at);
+            self.displays.touch(at);
             if at + 1 == self.pieces.len() {
                 // The card says it too.
                 self.passing = Some(at);
@@ -262,6 +275,22 @@ impl View {
         self.place(None, Piece::Fixed(Rendered { html, plain: plain.clone() }.bundle()), &plain);
     }
 
+    /// An address that the user is asked to open.
+    pub fn link(&mut self, title: &str, address: &str) {
+        let html = format!(
+            "<div style=\"border-left:3px solid #808080;padding:2px 8px;margin:4px 0\"><b>{}</b><div>{}</div></div>",
+            escape(title),
+            html::link(address, address)
+        );
+        let plain = format!("{title}\n{address}");
+        self.place(None, Piece::Fixed(Rendered { html, plain: plain.clone() }.bundle()), &plain);
+    }
+
+    /// What the turn took, when the agent tells at its end.
+    pub fn spent(&mut self, tokens: Usage) {
+        self.spent = Some(tokens);
+    }
+
     /// The turn is over: nothing is left looking as if it still ran. What remains to be sent comes by `flush`.
     pub fn end(&mut self, ending: &Ending, now: Instant) {
         self.close();
@@ -270,7 +299,7 @@ impl View {
             if let Piece::Card(card) = &mut self.pieces[at]
                 && card.leave_behind()
             {
-                self.changed.insert(at);
+                self.displays.touch(at);
                 if self.style == Style::Stream {
                     self.printer.print(Section::Aside, &format!("{}\n", card.line()));
                 }
@@ -278,7 +307,7 @@ impl View {
         }
         for (_, at) in std::mem::take(&mut self.buttons) {
             self.pieces[at] = Piece::Fixed(dim("not answered").bundle());
-            self.changed.insert(at);
+            self.displays.touch(at);
         }
         if let Ending::Stopped(reason) = ending {
             let told = match reason {
@@ -304,7 +333,7 @@ impl View {
     /// When `flush` will have something to send; `None` when nothing is left and nothing can come of itself.
     pub fn due(&self) -> Option<Instant> {
         let cost = match self.style {
-            Style::Rich => (!self.changed.is_empty()).then_some(1.0),
+            Style::Rich => (!self.displays.is_settled()).then_some(1.0),
             #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
             Style::Stream => (self.printer.waiting() > 0).then(|| self.printer.waiting().min(4096) as f64),
         };
@@ -327,7 +356,7 @@ impl View {
             Style::Rich => self.flush_displays(room),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megabytes")]
             Style::Stream => {
-                self.changed.clear();
+                self.displays.settle();
                 self.printer.take(room.max(0.0) as usize)
             }
         };
@@ -348,10 +377,10 @@ impl View {
     fn flush_displays(&mut self, room: f64) -> Vec<Show> {
         let mut shown = Vec::new();
         while shown.len() < room.max(0.0) as usize {
-            let Some(at) = self.changed.pop_first() else { break };
-            let data = self.bundle(at);
-            let id = format!("{}-{at}", self.turn);
-            shown.push(if self.displayed.insert(at) {
+            let Some(display) = self.displays.next() else { break };
+            let data = self.together(display);
+            let id = format!("{}-{display}", self.turn);
+            shown.push(if self.displays.send(display) {
                 Show::Display { id, data }
             } else {
                 Show::Update { id, data }
@@ -360,13 +389,33 @@ impl View {
         shown
     }
 
-    /// How a piece looks now. The text of a frozen block is given away: it is never sent again.
+    /// How a display looks now.
+    fn together(&mut self, display: usize) -> Bundle {
+        let pieces = self.displays.pieces(display);
+        if pieces.len() == 1 {
+            let data = self.bundle(pieces.start);
+            let html = data.get("text/html").and_then(Value::as_str).unwrap_or_default();
+            self.displays.weighs(display, html.len());
+            return data;
+        }
+        let (mut html, mut plain) = (String::new(), Vec::new());
+        for at in pieces {
+            let data = self.bundle(at);
+            html.push_str(data.get("text/html").and_then(Value::as_str).unwrap_or_default());
+            plain.push(data.get("text/plain").and_then(Value::as_str).unwrap_or_default().to_owned());
+        }
+        self.displays.weighs(display, html.len());
+        Rendered { html, plain: plain.join("\n") }.bundle()
+    }
+
+    /// How a piece looks now. The text of a frozen block is given away: it is never sent again, except with neighbours.
     fn bundle(&mut self, at: usize) -> Bundle {
         match &mut self.pieces[at] {
             Piece::Text(voice, text) => {
                 let voice = *voice;
                 match &self.open {
                     Some(open) if open.at == Some(at) => voice.bundle(open.blocks.open()),
+                    _ if voice == Voice::Thought && self.displays.is_crowded(at) => voice.bundle(text),
                     _ => voice.bundle(&std::mem::take(text)),
                 }
             }
@@ -409,7 +458,7 @@ impl View {
             match open.at.take() {
                 Some(at) => {
                     self.pieces[at] = Piece::Text(voice, frozen);
-                    self.changed.insert(at);
+                    self.displays.touch(at);
                 }
                 None if frozen.trim().is_empty() => {}
                 None => {
@@ -420,7 +469,7 @@ impl View {
         if open.at.is_none() && !open.blocks.open().trim().is_empty() {
             open.at = Some(self.add(Piece::Text(voice, String::new())));
         }
-        self.changed.extend(open.at);
+        open.at.iter().for_each(|at| self.displays.touch(*at));
         self.open = Some(open);
     }
 
@@ -429,7 +478,7 @@ impl View {
         if let Some(Open { voice, blocks, at: Some(at), .. }) = self.open.take() {
             self.pieces[at] = Piece::Text(voice, blocks.open().to_owned());
             // It may have been sent as it is. Sending it once more costs one message; its text is free then.
-            self.changed.insert(at);
+            self.displays.touch(at);
         }
     }
 
@@ -453,7 +502,7 @@ impl View {
         let Piece::Card(card) = &mut self.pieces[at] else { return };
         let had_ended = card.has_ended();
         change(card, &mut self.terminals);
-        self.changed.insert(at);
+        self.displays.touch(at);
         if self.style == Style::Stream {
             if card.has_ended() && !had_ended {
                 let details = card.details(&mut self.terminals);
@@ -467,7 +516,9 @@ impl View {
     fn terminal_changed(&mut self, id: &str) {
         let pieces = &self.pieces;
         let shows = |at: &usize| matches!(&pieces[*at], Piece::Card(card) if card.shows_terminal(id));
-        self.changed.extend(self.cards.values().copied().filter(shows));
+        for at in self.cards.values().copied().filter(shows) {
+            self.displays.touch(at);
+        }
     }
 
     fn plan(&mut self, id: String, list: Rendered) {
@@ -491,64 +542,26 @@ impl View {
             return self.add(piece);
         };
         self.pieces[at] = piece;
-        self.changed.insert(at);
+        self.displays.touch(at);
         at
     }
 
     fn add(&mut self, piece: Piece) -> usize {
+        self.put(piece, Company::Welcome)
+    }
+
+    fn put(&mut self, piece: Piece, company: Company) -> usize {
         let at = self.passing.take().unwrap_or(self.pieces.len());
+        // A display can not be taken back: that of a line that gives way is for what comes now.
+        let freed = at < self.pieces.len();
         self.pieces.truncate(at);
+        self.displays.truncate(at);
+        let open = self.displays.open().filter(|open| {
+            let others = &self.pieces[self.displays.pieces(*open)];
+            !freed && company == Company::Welcome && piece.is_html() && others.iter().all(Piece::is_html)
+        });
+        self.displays.add(open);
         self.pieces.push(piece);
-        self.changed.insert(at);
         at
-    }
-
-    // --- time ---------------------------------------------------------------------------------------
-
-    fn show_elapsed(&mut self, now: Instant) {
-        let quiet = now.saturating_duration_since(self.active);
-        let waits_for_user = || {
-            self.cards.values().any(|at| matches!(&self.pieces[*at], Piece::Card(card) if card.is_waiting()))
-        };
-        if self.ended || quiet < QUIET || now < self.next_elapsed {
-            return;
-        }
-        if waits_for_user() {
-            self.next_elapsed = now + QUIET;
-            return;
-        }
-        let took = now.saturating_duration_since(self.started);
-        let hint = if quiet >= 6 * QUIET { "; `%agent log` shows what the agent reports" } else { "" };
-        let line = format!("working for {}{hint}", duration(took));
-        match self.style {
-            Style::Rich => {
-                self.next_elapsed = now + Duration::from_secs(1);
-                self.close();
-                self.passing = Some(self.add(Piece::Fixed(dim(&line).bundle())));
-            }
-            Style::Stream => {
-                // Lines can not be taken back: each comes after twice the time.
-                self.next_elapsed = now + took;
-                self.printer.print(Section::Aside, &format!("[{line}]\n"));
-            }
-        }
-    }
-
-    /// The last line, when there is something to tell.
-    fn footer(&self, took: Duration) -> Option<String> {
-        let mut parts = Vec::new();
-        if took >= QUIET {
-            parts.push(duration(took));
-        }
-        if let Some(usage) = &self.usage {
-            let percent = (usage.used * 100).checked_div(usage.size).unwrap_or_default();
-            parts.push(format!(
-                "{} of {} tokens ({percent} %)",
-                thousands(usage.used),
-                thousands(usage.size)
-            ));
-            parts.extend(usage.cost.as_ref().map(|cost| format!("{:.2} {}", cost.amount, cost.currency)));
-        }
-        (!parts.is_empty()).then(|| parts.join(" · "))
     }
 }

@@ -173,7 +173,7 @@ async fn signing_in_opens_the_door() {
     let (agent, _events) = Agent::start(&launch(&["--auth"])).await.expect("it starts");
     let error = agent.call(NewSessionRequest::new("/tmp")).await.expect_err("not signed in");
     assert!(matches!(error, CallError::AuthRequired));
-    assert_eq!(agent.auth_methods().len(), 2);
+    assert_eq!(agent.auth_methods().len(), 3);
     agent.call(AuthenticateRequest::new("login")).await.expect("signed in");
     agent.call(NewSessionRequest::new("/tmp")).await.expect("a session");
 }

@@ -1,5 +1,7 @@
 //! The agents there are: those of the settings and the environment, then the known ones found in `PATH`.
 
+pub(crate) mod own_servers;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,7 +1,8 @@
 """An ACP agent that does what its prompt says, right or wrong. Raw JSON-RPC on purpose: no library corrects it.
 
 Each line of a prompt is an order, for example `say hello`, `chunks 100000 50`, `crash 3`; see `ORDERS`.
-Faults at the start are arguments: `--banner`, `--slow SECONDS`, `--auth`, `--version N`, `--no-initialize`.
+Faults at the start are arguments: `--banner`, `--slow SECONDS`, `--auth`, `--version N`, `--no-initialize`,
+`--no-http` (takes MCP servers over stdio alone), `--ask-at-login` (asks its user while it signs in).
 """
 
 from __future__ import annotations
@@ -89,6 +90,13 @@ def permission(session: str, call: str, title: str, kind: str, path: str | None 
 
 def order_say(session, rest):
     say(session, rest + "\n")
+
+
+def order_shout(session, rest):
+    """What a terminal's echo of this line does not hold. With `wait` in it, until it is cancelled."""
+    say(session, rest.upper() + "\n")
+    if "wait" in rest:
+        cancelled.wait()
 
 
 def order_think(session, rest):
@@ -197,6 +205,20 @@ def order_permission(session, rest):
     say(session, f"permission: {permission(session, 'unheard-of', 'Touch ' + path, kind, path)}\n")
 
 
+def order_abandon(session, rest):
+    """Asks for a permission, and ends while the question is open."""
+    threading.Timer(0.2, os._exit, [4]).start()
+    permission(session, "unheard-of", "Touch", "edit", "/tmp/x")
+
+
+def order_tools(session, rest):
+    """So many tool calls, one after another."""
+    for number in range(int(rest)):
+        call = f"many-{number}"
+        tool(session, call, title=f"Step {number}", kind="other", status="in_progress")
+        tool_update(session, call, status="completed")
+
+
 def order_tool(session, rest):
     tool(session, "call-1", title="Read", kind="read", status="pending", rawInput={"path": rest})
     tool_update(session, "call-1", title=f"Read {rest}", status="in_progress", locations=[{"path": rest}])
@@ -218,6 +240,29 @@ def order_plan(session, rest):
 def order_image(session, rest):
     content = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
     update(session, sessionUpdate="agent_message_chunk", content=content)
+
+
+def order_notice(session, rest):
+    severity, title = rest.split(" ", 1)
+    update(session, sessionUpdate="notice", severity=severity, title=title, description="as you can see")
+
+
+def order_meta(session, rest):
+    """A command whose output is told in `_meta` alone."""
+    tool(
+        session,
+        "call-meta",
+        title="make",
+        kind="execute",
+        status="in_progress",
+        content=[{"type": "terminal", "terminalId": "theirs"}],
+        _meta={"terminal_info": {"terminal_id": "theirs"}},
+    )
+    for part in ("compiling\n", "linking\n"):
+        told = {"terminal_output_delta": {"terminal_id": "theirs", "data": part}}
+        tool_update(session, "call-meta", _meta=told)
+    ended = {"terminal_exit": {"terminal_id": "theirs", "exit_code": 2, "signal": None}}
+    tool_update(session, "call-meta", status="failed", _meta=ended)
 
 
 def order_usage(session, rest):
@@ -263,6 +308,11 @@ def order_start(session, rest):
 
 
 def order_elicit(session, rest):
+    if rest:
+        request = {"mode": "url", "elicitationId": "e-1", "url": rest, "message": "Please look"}
+        answer = ask("elicitation/create", {"sessionId": session, **request})
+        say(session, json.dumps(answer.get("result") or answer.get("error"), sort_keys=True) + "\n")
+        return
     schema = {
         "type": "object",
         "properties": {"name": {"type": "string", "title": "Your name"}, "sure": {"type": "boolean"}},
@@ -315,6 +365,11 @@ def prompt(request_id, params) -> None:
         order, _, rest = line.strip().partition(" ")
         if order == "stop":
             send(id=request_id, result={"stopReason": rest})
+            return
+        if order == "tokens":
+            read, written = map(int, rest.split())
+            usage = {"totalTokens": read + written, "inputTokens": read, "outputTokens": written}
+            send(id=request_id, result={"stopReason": "end_turn", "usage": usage})
             return
         if order == "fail":
             send(id=request_id, error={"code": -32603, "message": rest})
@@ -370,15 +425,28 @@ def handle(method: str, params: dict):
             "agentCapabilities": {
                 "loadSession": True,
                 "promptCapabilities": {"image": True, "embeddedContext": True},
-                "mcpCapabilities": {"http": True, "sse": True},
+                "mcpCapabilities": {"http": "--no-http" not in sys.argv, "sse": "--no-http" not in sys.argv},
                 "sessionCapabilities": {"resume": {}, "list": {}, "close": {}, "delete": {}, "fork": {}},
             },
             "authMethods": [
                 {"id": "login", "name": "Log in", "description": "With your account"},
                 {"id": "shell", "name": "At a terminal", "type": "terminal", "args": ["--login"]},
+                {
+                    "id": "older",
+                    "name": "At a terminal, as agents told it before",
+                    "_meta": {
+                        "terminal-auth": {"command": "some-agent", "args": ["sign in"], "env": {"A": "1"}}
+                    },
+                },
             ],
         }
     if method == "authenticate":
+        if "--ask-at-login" in sys.argv:
+            request = {"mode": "url", "elicitationId": "e-2", "url": "https://login.example/code?a=1&b=2"}
+            asked = {"requestId": params["id"], "message": "Open this page", **request}
+            answer = ask("elicitation/create", asked)
+            if answer.get("result", {}).get("action") != "accept":
+                return {"code": -32603, "message": "nobody signed in"}
         signed_in = True
         return {}
     if not signed_in:
@@ -411,6 +479,11 @@ def handle(method: str, params: dict):
     return {"code": -32601, "message": "Method not found"}
 
 
+def respond(message: dict) -> None:
+    answer = handle(message["method"], message["params"])
+    send(id=message["id"], **({"error": answer} if "code" in answer else {"result": answer}))
+
+
 def main() -> None:
     if "--banner" in sys.argv:
         send_line("Welcome to the fault agent!\n\n  \x1b[1mversion 1\x1b[0m")
@@ -427,9 +500,12 @@ def main() -> None:
             cancelled.set()
         elif method == "session/prompt":
             threading.Thread(target=prompt, args=(message["id"], message["params"]), daemon=True).start()
+        elif method == "authenticate":
+            # Beside the loop: it may ask something, and the answer comes through the loop.
+            message["params"]["id"] = message["id"]
+            threading.Thread(target=respond, args=(message,), daemon=True).start()
         elif "id" in message:
-            answer = handle(method, message["params"])
-            send(id=message["id"], **({"error": answer} if "code" in answer else {"result": answer}))
+            respond(message)
 
 
 main()

@@ -32,12 +32,17 @@ pub(super) enum Answered {
 pub(super) struct Granted(Vec<(ToolKind, Vec<PathBuf>)>);
 
 impl Granted {
-    fn covers(&self, call: &ToolCall) -> bool {
+    /// Whether this was allowed already. A file stays allowed; that a command may run says nothing of the next one.
+    fn covers(&mut self, call: &ToolCall) -> bool {
         let asked = paths(call);
-        self.0.iter().any(|(kind, paths)| {
-            *kind == call.kind
-                && (asked.iter().all(|path| paths.contains(path)) || (paths.is_empty() && asked.is_empty()))
-        })
+        let found = self
+            .0
+            .iter()
+            .position(|(kind, paths)| *kind == call.kind && asked.iter().all(|path| paths.contains(path)));
+        if let (Some(at), ToolKind::Execute) = (found, call.kind) {
+            self.0.remove(at);
+        }
+        found.is_some()
     }
 }
 
@@ -135,8 +140,11 @@ fn by_buttons<'a>(
     let mut buttons = shared.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
     turn.view.buttons(&call.tool_call_id, buttons.model());
     Box::pin(async move {
-        let option = question.request.options.get(buttons.clicked().await).cloned();
-        let decision = Decision { option, by: Decider::User };
+        let options = &question.request.options;
+        let decision = match buttons.clicked().await {
+            Some(number) => Decision { option: options.get(number).cloned(), by: Decider::User },
+            None => Decision::refuse(options, Decider::NobodyToAsk),
+        };
         Answered::Permission { question, call, decision }
     })
 }
@@ -194,7 +202,10 @@ pub(super) fn elicitation<'a>(
         ElicitationMode::Url(url) => Some(url.url.clone()),
         _ => None,
     };
-    turn.view.notice(&NoticeSeverity::Info, &message, link.as_deref());
+    match &link {
+        Some(link) => turn.view.link(&message, link),
+        None => turn.view.notice(&NoticeSeverity::Info, &message, None),
+    }
     if !can_ask {
         turn.view.notice(
             &NoticeSeverity::Warning,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use cellwright_jupyter::Request;
 use cellwright_jupyter::content::{ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ReplyStatus};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Setup;
 use super::conversation::ended;
@@ -120,6 +120,10 @@ pub(super) struct Work<'a> {
 
 impl Work<'_> {
     async fn all(&self, code: &str) -> Result<Vec<Value>, Failure> {
+        if self.client == Style::Stream && matches!(code.trim(), "exit" | "quit") {
+            // What people type to leave a console; one is left when its kernel says so.
+            return Ok(vec![json!({"source": "ask_exit", "keepkernel": false})]);
+        }
         let asked = magic::parse(code).map_err(|error| Failure::new("MagicError", error.to_string()))?;
         let mut payload = Vec::new();
         let magics = asked.magics.len();

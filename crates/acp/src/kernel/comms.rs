@@ -3,7 +3,7 @@
 //! A button is a widget model, as ipywidgets would send it, without ipywidgets: clients that can show widgets have the
 //! views. <https://github.com/jupyter-widgets/ipywidgets/blob/main/packages/schema/messages.md>
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellwright_jupyter::content::{CommClose, CommInfoReply, CommMsg, CommOpen};
@@ -26,6 +26,8 @@ struct State {
     open: HashMap<String, String>,
     /// Who waits for clicks on a button.
     buttons: HashMap<String, (usize, mpsc::Sender<usize>)>,
+    /// The models on the screen, for a page that is loaded again while its user is asked.
+    models: BTreeMap<String, Map<String, Value>>,
     /// The client has shown that it can show widgets.
     widgets: bool,
 }
@@ -63,15 +65,26 @@ impl Comms {
     pub(super) fn received(&self, message: &Message, sender: &ServerSender) {
         let Ok(received) = message.parse::<CommMsg>() else { return };
         let state = self.state();
-        if state.open.get(&received.comm_id).is_some_and(|target| target == CONTROL) {
-            // Buttons do not outlive their question, so there is nothing to restore.
-            let data = json!({"method": "update_states", "states": {}, "buffer_paths": []});
+        let method = received.data.get("method").and_then(Value::as_str).unwrap_or_default();
+        let asked = match (state.open.get(&received.comm_id).map(String::as_str), method) {
+            (Some(CONTROL), _) => {
+                let states: Map<String, Value> =
+                    state.models.iter().map(|(id, model)| (id.clone(), described(model))).collect();
+                Some(json!({"method": "update_states", "states": states, "buffer_paths": []}))
+            }
+            (_, "request_state") => {
+                let model = state.models.get(&received.comm_id);
+                model.map(|model| json!({"method": "update", "state": model, "buffer_paths": []}))
+            }
+            _ => None,
+        };
+        if let Some(data) = asked {
             let reply = CommMsg { comm_id: received.comm_id, data: object(data), ..CommMsg::default() };
             drop(state);
             sender.publish(sender.session().message(&reply).with_parent(&message.header));
             return;
         }
-        let clicked = received.data.get("method").is_some_and(|method| method == "custom")
+        let clicked = method == "custom"
             && received.data.get("content").and_then(|content| content.get("event")) == Some(&json!("click"));
         if let Some((number, clicks)) = state.buttons.get(&received.comm_id).filter(|_| clicked) {
             clicks.try_send(*number).ok(); // the first click counts
@@ -84,6 +97,7 @@ impl Comms {
         let mut state = self.state();
         state.open.remove(&close.comm_id);
         state.buttons.remove(&close.comm_id);
+        state.models.remove(&close.comm_id);
     }
 
     /// Which comms are open.
@@ -128,9 +142,9 @@ impl Buttons<'_> {
         self.models.last().expect("the row itself")
     }
 
-    /// The number of the button that is clicked. Cancel-safe.
-    pub(super) async fn clicked(&mut self) -> usize {
-        self.clicks.recv().await.expect("the buttons hold the other end")
+    /// The number of the button that is clicked; none when the client has closed them all. Cancel-safe.
+    pub(super) async fn clicked(&mut self) -> Option<usize> {
+        self.clicks.recv().await
     }
 
     fn open(&mut self, state: &Value) -> String {
@@ -143,12 +157,15 @@ impl Buttons<'_> {
         let open = CommOpen {
             comm_id: model.clone(),
             target_name: WIDGET.to_owned(),
-            data: object(json!({"state": state, "buffer_paths": []})),
+            data: object(json!({"state": &state, "buffer_paths": []})),
             ..CommOpen::default()
         };
         let message = self.sender.session().message(&open).with_parent(&self.parent);
         self.sender.publish(message.with_metadata(&json!({"version": "2.1.0"})));
-        self.comms.state().open.insert(model.clone(), WIDGET.to_owned());
+        let mut comms = self.comms.state();
+        comms.open.insert(model.clone(), WIDGET.to_owned());
+        comms.models.insert(model.clone(), state);
+        drop(comms);
         self.models.push(model.clone());
         model
     }
@@ -160,10 +177,21 @@ impl Drop for Buttons<'_> {
         for model in &self.models {
             state.open.remove(model);
             state.buttons.remove(model);
+            state.models.remove(model);
             let close = CommClose { comm_id: model.clone(), ..CommClose::default() };
             self.sender.publish(self.sender.session().message(&close).with_parent(&self.parent));
         }
     }
+}
+
+/// A model as the answer to a question for all of them has it.
+fn described(model: &Map<String, Value>) -> Value {
+    json!({
+        "model_name": model["_model_name"],
+        "model_module": model["_model_module"],
+        "model_module_version": model["_model_module_version"],
+        "state": model,
+    })
 }
 
 fn object(value: Value) -> Map<String, Value> {

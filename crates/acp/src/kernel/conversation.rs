@@ -10,7 +10,7 @@ mod talk;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agent_client_protocol::v1::schema::{McpServer, NoticeSeverity, SessionId};
+use agent_client_protocol::v1::schema::{NoticeSeverity, SessionId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(super) use self::facts::Facts;
 use super::failure::Failure;
 use super::prompt::Prompt;
-use super::shared::{Shared, lock};
+use super::shared::{Offered, Shared, lock};
 use super::turn::{Place, Turn};
 use crate::agent::{Agent, Event, Launch, Question};
 use crate::permission::{Decider, Decision, Verdict};
@@ -68,8 +68,8 @@ pub(super) enum Deed {
     Mode(String),
     /// Sets an option, by ids or names.
     Configure { option: String, value: String },
-    /// Other MCP servers. The conversation goes on if the agent can.
-    Servers(Vec<McpServer>),
+    /// Tells the agent of other MCP servers. The conversation goes on if the agent can.
+    Servers,
     /// Signs in, by a method's id or by the first that works without a terminal.
     SignIn(Option<String>),
     /// How one can sign in.
@@ -87,7 +87,7 @@ enum Order {
 }
 
 impl Handle {
-    pub(super) fn new(shared: Arc<Shared>, choice: Option<Choice>, servers: Vec<McpServer>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, choice: Option<Choice>) -> Self {
         let (orders, inbox) = mpsc::channel(ORDERS);
         let facts = Arc::new(Mutex::new(Facts::default()));
         lock(&facts).choice.clone_from(&choice);
@@ -95,7 +95,7 @@ impl Handle {
             shared,
             facts: Arc::clone(&facts),
             choice,
-            servers,
+            offered: Offered::default(),
             running: None,
             crashed: false,
             session: None,
@@ -145,7 +145,8 @@ struct Conversation {
     shared: Arc<Shared>,
     facts: Arc<Mutex<Facts>>,
     choice: Option<Choice>,
-    servers: Vec<McpServer>,
+    /// The MCP servers that the session was opened with.
+    offered: Offered,
     running: Option<Running>,
     /// The agent ended by itself, which the next cell tells.
     crashed: bool,
@@ -199,6 +200,9 @@ impl Conversation {
                         result = self.perform(deed, &mut turn) => result,
                         () = stop.asked() => Err(Failure::interrupted()),
                     };
+                    if stop.is_asked() {
+                        self.shared.stdin.interrupted();
+                    }
                     drop(done.send(result)); // the kernel may be going
                 }
                 Some(Order::End) | None => break,
@@ -224,6 +228,7 @@ impl Conversation {
             }
             return std::future::pending().await;
         };
+        self.shared.updates.log(&event);
         if let Event::Update(notification) = &event
             && self.session.as_ref() == Some(&notification.session_id)
             && !lock(&self.facts).learn(&notification.update)

@@ -33,7 +33,7 @@ enum Next {
 
 impl Desk {
     pub(super) fn new(server: Server, setup: Arc<Setup>) -> Self {
-        let shared = Shared::new(setup.workspace.clone(), setup.policy.clone(), setup.grace, setup.debug);
+        let shared = Shared::new(&setup);
         let kernel = Arc::new(Kernel::new(setup, Arc::new(shared)));
         let main = Lane::new(Arc::clone(&kernel));
         Self { server, kernel, main, subshells: HashMap::new() }
@@ -53,6 +53,7 @@ impl Desk {
                 },
             }
         }
+        self.kernel.shared.end();
         self.kernel.sessions.end().await;
         // Cells that were running are answered as they are dropped, and what they said is sent.
         drop((self.main, self.subshells));

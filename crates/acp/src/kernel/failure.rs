@@ -2,6 +2,7 @@
 
 use cellwright_jupyter::content::{ErrorOutput, Exception};
 
+use super::Setup;
 use crate::agent::{CallError, StartError};
 
 /// Lines of an agent's standard error that are worth showing.
@@ -31,6 +32,16 @@ impl Failure {
 
     pub(super) fn interrupted() -> Self {
         Self::new("Interrupted", "the cell was interrupted")
+    }
+
+    /// An agent that was named and is not there.
+    pub(super) fn no_such_agent(name: &str, setup: &Setup) -> Self {
+        let names: Vec<&str> = setup.agents.iter().map(|(name, _)| name.as_str()).collect();
+        let failure = Self::new("NoSuchAgent", format!("there is no agent `{name}`"));
+        match names.as_slice() {
+            [] => failure.with(setup.guidance.clone()),
+            names => failure.with(format!("There are: {}. `%agent use NAME` chooses one.", names.join(", "))),
+        }
     }
 
     /// A request that the agent did not fulfil.

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use super::cell::Kernel;
 use super::conversation::Facts;
-use super::magics::{command_line, model, values};
+use super::magics::{command_line, mode, model, values};
 use super::shared::lock;
 use crate::magic::{self, Known};
 
 impl Kernel {
     pub(super) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {
-        let workspace = self.shared.workspace.clone();
+        let folder = self.sessions.current().1.facts().choice.map(|choice| choice.launch.cwd);
+        let workspace = folder.unwrap_or_else(|| self.shared.workspace.clone());
         let files = move |folder: &str| entries(&workspace.join(folder));
         let found =
             magic::complete(&asked.code, asked.cursor_pos, &Known { files: Some(&files), ..self.known() });
@@ -60,14 +61,16 @@ impl Kernel {
         let sessions = all.iter().map(|(name, handle)| {
             (name.clone(), handle.facts().choice.map(|choice| choice.name).unwrap_or_default())
         });
-        let stored = facts.session.iter().map(|id| (id.to_string(), facts.title.clone().unwrap_or_default()));
-        let modes = facts.modes.iter().flat_map(|modes| &modes.available_modes);
+        let current =
+            facts.session.iter().map(|id| (id.to_string(), facts.title.clone().unwrap_or_default()));
+        let current = current.filter(|(id, _)| !facts.stored.iter().any(|(known, _)| known == id));
+        let stored = facts.stored.iter().cloned().chain(current);
         let unmarked = |(value, about): (String, String)| (value[2..].to_owned(), about);
         Known {
             agents: agents.collect(),
             sessions: sessions.collect(),
             stored_sessions: stored.collect(),
-            modes: modes.map(|mode| (mode.id.to_string(), mode.name.clone())).collect(),
+            modes: mode_names(&facts),
             models: model(&facts).map(values).into_iter().flatten().map(unmarked).collect(),
             options: facts
                 .options
@@ -91,13 +94,22 @@ impl Kernel {
     }
 }
 
-/// Names in a folder; those of folders end in a slash. Hidden ones are left out.
+/// The modes that `%agent mode` takes.
+fn mode_names(facts: &Facts) -> Vec<(String, String)> {
+    if let Some(option) = mode(facts) {
+        return values(option).into_iter().map(|(value, about)| (value[2..].to_owned(), about)).collect();
+    }
+    let modes = facts.modes.iter().flat_map(|modes| &modes.available_modes);
+    modes.map(|mode| (mode.id.to_string(), mode.name.clone())).collect()
+}
+
+/// Names in a folder; those of folders end in a slash.
 fn entries(folder: &Path) -> Vec<String> {
     let Ok(read) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> = read
         .flatten()
         .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))?;
+            let name = entry.file_name().into_string().ok()?;
             Some(if entry.path().is_dir() { name + "/" } else { name })
         })
         .collect();

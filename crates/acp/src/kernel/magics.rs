@@ -106,9 +106,7 @@ impl Work<'_> {
     }
 
     fn choice(&self) -> Result<Choice, Failure> {
-        self.facts().choice.ok_or_else(|| {
-            Failure::new("NoAgent", "no agent is chosen").with(self.kernel.setup.guidance.clone())
-        })
+        self.facts().choice.ok_or_else(|| self.kernel.shared.no_agent.clone())
     }
 
     fn agents(&self) -> String {
@@ -268,11 +266,16 @@ impl Work<'_> {
         let unknown = |name: &str| Failure::new("NoSuchServer", format!("there is no server `{name}`"));
         let told = match mcp {
             Mcp::List => {
+                let state = |on: bool| if on { "" } else { " (disabled)" };
                 let listed = servers.iter().map(|server| {
-                    let state = if server.offered { "" } else { " (disabled)" };
-                    (format!("{}{state}", server.name()), address(&server.server))
+                    (format!("{}{}", server.name(), state(server.offered)), address(&server.server))
                 });
-                return Ok(rows(listed).unwrap_or_else(|| "no servers were added here".to_owned()));
+                let own = self.facts().choice.map(|choice| self.kernel.setup.own_servers.of(&choice.launch));
+                let own = own.iter().flatten().map(|server| {
+                    let from = format!("{}  (from {})", server.address, server.from.display());
+                    (format!("{}{}", server.name, state(server.enabled)), from)
+                });
+                return Ok(rows(listed.chain(own)).unwrap_or_else(|| "there are no servers".to_owned()));
             }
             Mcp::Add(server) => {
                 let server = Server { server, offered: true };
@@ -310,8 +313,8 @@ impl Work<'_> {
                 format!("the server `{name}` is no longer offered")
             }
         };
-        let offered = self.kernel.sessions.set_servers(servers);
-        let done = self.perform(Deed::Servers(offered)).await?;
+        self.kernel.sessions.set_servers(servers);
+        let done = self.perform(Deed::Servers).await?;
         Ok(if done.is_empty() { told } else { format!("{told}; {done}") })
     }
 
@@ -367,8 +370,13 @@ pub(super) fn model(facts: &Facts) -> Option<&SessionConfigOption> {
     of_category(facts, &SessionConfigOptionCategory::Model)
 }
 
+/// The option that chooses the mode, where an agent has one.
+pub(super) fn mode(facts: &Facts) -> Option<&SessionConfigOption> {
+    of_category(facts, &SessionConfigOptionCategory::Mode)
+}
+
 fn modes(facts: &Facts) -> Option<String> {
-    if let Some(option) = of_category(facts, &SessionConfigOptionCategory::Mode) {
+    if let Some(option) = mode(facts) {
         return rows(values(option));
     }
     let modes = facts.modes.as_ref()?;

@@ -42,21 +42,26 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn name(&self) -> &str {
-        match &self.server {
-            McpServer::Http(server) => &server.name,
-            McpServer::Sse(server) => &server.name,
-            McpServer::Stdio(server) => &server.name,
-            _ => "", // no other can be added
-        }
+        name_of(&self.server)
+    }
+}
+
+/// What a server is called.
+pub(super) fn name_of(server: &McpServer) -> &str {
+    match server {
+        McpServer::Http(server) => &server.name,
+        McpServer::Sse(server) => &server.name,
+        McpServer::Stdio(server) => &server.name,
+        _ => "", // no other can be added
     }
 }
 
 impl Sessions {
     pub(super) fn new(shared: Arc<Shared>, setup: Arc<Setup>) -> Self {
-        let named = setup.agent.as_ref().and_then(|name| choice(&setup, name));
-        let first = || setup.agents.first().and_then(|(name, _)| choice(&setup, name));
-        let agent = named.or_else(first);
-        let main = Arc::new(Handle::new(Arc::clone(&shared), agent.clone(), Vec::new()));
+        // An agent that was asked for and is not there is not replaced by another behind its user's back.
+        let name = setup.agent.as_ref().or_else(|| setup.agents.first().map(|(name, _)| name));
+        let agent = name.and_then(|name| choice(&setup, name));
+        let main = Arc::new(Handle::new(Arc::clone(&shared), agent.clone()));
         let all = BTreeMap::from([(MAIN.to_owned(), main)]);
         let state = State { current: MAIN.to_owned(), all, servers: Vec::new(), agent };
         Self { shared, setup, state: Mutex::new(state) }
@@ -102,7 +107,7 @@ impl Sessions {
         if let (Some(agent), Some(folder)) = (&mut agent, folder) {
             agent.launch.cwd = agent.launch.cwd.join(folder);
         }
-        let handle = Arc::new(Handle::new(Arc::clone(&self.shared), agent, offered(&state.servers)));
+        let handle = Arc::new(Handle::new(Arc::clone(&self.shared), agent));
         state.all.insert(name.to_owned(), Arc::clone(&handle));
         name.clone_into(&mut state.current);
         Ok(handle)
@@ -140,13 +145,7 @@ impl Sessions {
 
     /// An agent by name.
     pub(super) fn agent(&self, name: &str) -> Result<Choice, Failure> {
-        choice(&self.setup, name).ok_or_else(|| {
-            let names: Vec<&str> = self.setup.agents.iter().map(|(name, _)| name.as_str()).collect();
-            Failure::new("NoSuchAgent", format!("there is no agent `{name}`")).with(match names.as_slice() {
-                [] => self.setup.guidance.clone(),
-                names => format!("There are: {}", names.join(", ")),
-            })
-        })
+        choice(&self.setup, name).ok_or_else(|| Failure::no_such_agent(name, &self.setup))
     }
 
     /// The agent for conversations that begin.
@@ -158,11 +157,11 @@ impl Sessions {
         lock(&self.state).servers.clone()
     }
 
-    /// Other servers; gives those that agents are told of.
-    pub(super) fn set_servers(&self, servers: Vec<Server>) -> Vec<McpServer> {
-        let told = offered(&servers);
+    /// Other servers, of which all conversations are told.
+    pub(super) fn set_servers(&self, servers: Vec<Server>) {
+        let offered = servers.iter().filter(|server| server.offered).map(|server| server.server.clone());
+        self.shared.offer(offered.collect());
         lock(&self.state).servers = servers;
-        told
     }
 
     /// Ends all agents, politely where there is time.
@@ -172,10 +171,6 @@ impl Sessions {
         drop(timeout(FAREWELL, futures_util::future::join_all(farewells)).await); // those left are killed
         lock(&self.state).all.clear();
     }
-}
-
-fn offered(servers: &[Server]) -> Vec<McpServer> {
-    servers.iter().filter(|server| server.offered).map(|server| server.server.clone()).collect()
 }
 
 fn choice(setup: &Setup, name: &str) -> Option<Choice> {

@@ -4,10 +4,15 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agent_client_protocol::v1::schema::McpServer;
+
+use super::Setup;
 use super::comms::Comms;
+use super::failure::Failure;
 use super::history::History;
 use super::stdin::Stdin;
 use super::turn::{Place, Stop};
+use super::updates::Updates;
 use crate::permission::Policy;
 
 /// Small data behind locks that are never held across an await.
@@ -21,51 +26,102 @@ pub(super) struct Shared {
     pub(super) workspace: PathBuf,
     /// How long an agent may take to end a turn it was asked to end.
     pub(super) grace: Duration,
-    /// Updates we do not know are shown.
-    pub(super) debug: bool,
-    running: Mutex<Vec<(u64, Place, Stop)>>,
+    /// Updates that someone who debugs wants to see.
+    pub(super) updates: Updates,
+    /// What to say to a prompt that no agent was found for.
+    pub(super) no_agent: Failure,
+    offered: Mutex<Offered>,
+    running: Mutex<Running>,
+}
+
+/// The MCP servers that agents are told of, with a number that changes with them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Offered {
+    pub(super) version: u64,
+    pub(super) servers: Vec<McpServer>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    cells: Vec<(u64, Place, Stop)>,
+    /// The kernel ends: what begins now ends at once.
+    ending: bool,
 }
 
 /// A cell at work, as long as this lives.
-pub(super) struct Running<'a> {
+pub(super) struct Registered<'a> {
     shared: &'a Shared,
     number: u64,
 }
 
 impl Shared {
-    pub(super) fn new(workspace: PathBuf, policy: Policy, grace: Duration, debug: bool) -> Self {
+    pub(super) fn new(setup: &Setup) -> Self {
         Self {
             comms: Comms::default(),
             stdin: Stdin::default(),
-            policy: Mutex::new(policy),
+            policy: Mutex::new(setup.policy.clone()),
             history: Mutex::default(),
-            workspace,
-            grace,
-            debug,
+            workspace: setup.workspace.clone(),
+            grace: setup.grace,
+            updates: Updates::named(&setup.debug_updates),
+            no_agent: no_agent(setup),
+            offered: Mutex::default(),
             running: Mutex::default(),
         }
     }
 
     /// Registers a cell for interrupts.
-    pub(super) fn begin(&self, place: Place, stop: &Stop) -> Running<'_> {
+    pub(super) fn begin(&self, place: Place, stop: &Stop) -> Registered<'_> {
         let mut running = lock(&self.running);
-        let number = running.last().map_or(0, |(number, ..)| number + 1);
-        running.push((number, place, stop.clone()));
-        Running { shared: self, number }
+        let number = running.cells.last().map_or(0, |(number, ..)| number + 1);
+        running.cells.push((number, place, stop.clone()));
+        if running.ending {
+            stop.interrupt();
+        }
+        Registered { shared: self, number }
     }
 
     /// Stops the cells that a user waits for; where nobody waits for any, those in the background.
     pub(super) fn interrupt(&self) {
-        let running = lock(&self.running);
+        let running = &lock(&self.running).cells;
         let waited_for = running.iter().any(|(_, place, _)| *place == Place::Foreground);
         let chosen = if waited_for { Place::Foreground } else { Place::Background };
         running.iter().filter(|(_, place, _)| *place == chosen).for_each(|(.., stop)| stop.interrupt());
     }
+
+    /// Stops every cell, those that wait their turn too: the kernel ends.
+    pub(super) fn end(&self) {
+        let mut running = lock(&self.running);
+        running.ending = true;
+        running.cells.iter().for_each(|(.., stop)| stop.interrupt());
+    }
+
+    /// The servers that agents are told of.
+    pub(super) fn offered(&self) -> Offered {
+        lock(&self.offered).clone()
+    }
+
+    /// Other servers; every conversation takes them with its next prompt.
+    pub(super) fn offer(&self, servers: Vec<McpServer>) {
+        let mut offered = lock(&self.offered);
+        *offered = Offered { version: offered.version + 1, servers };
+    }
 }
 
-impl Drop for Running<'_> {
+impl Drop for Registered<'_> {
     fn drop(&mut self) {
-        lock(&self.shared.running).retain(|(number, ..)| *number != self.number);
+        lock(&self.shared.running).cells.retain(|(number, ..)| *number != self.number);
+    }
+}
+
+/// Why there is no agent to talk to: there is none at all, or not the one that was asked for.
+fn no_agent(setup: &Setup) -> Failure {
+    match (&setup.agent, setup.agents.as_slice()) {
+        (Some(name), [_, ..]) => Failure::no_such_agent(name, setup),
+        (Some(name), []) => {
+            Failure::new("NoAgent", format!("there is no agent `{name}`")).with(setup.guidance.clone())
+        }
+        (None, _) => Failure::new("NoAgent", "there is no agent yet").with(setup.guidance.clone()),
     }
 }
 

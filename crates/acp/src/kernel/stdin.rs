@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellwright_jupyter::content::{InputReply, InputRequest};
 use cellwright_jupyter::{Message, ServerSender};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 
 /// Questions that wait for their answers.
 #[derive(Debug)]
@@ -15,11 +15,13 @@ pub(super) struct Stdin {
     waiting: Mutex<VecDeque<(String, oneshot::Sender<String>)>>,
     /// A client shows one field at a time.
     field: Semaphore,
+    /// Told when an answer has come.
+    answers: Notify,
 }
 
 impl Default for Stdin {
     fn default() -> Self {
-        Self { waiting: Mutex::default(), field: Semaphore::new(1) }
+        Self { waiting: Mutex::default(), field: Semaphore::new(1), answers: Notify::new() }
     }
 }
 
@@ -34,11 +36,7 @@ impl Stdin {
         let _field = self.field.acquire().await.ok()?;
         let (answered, answer) = oneshot::channel();
         let client = request.header.session().to_owned();
-        {
-            let mut waiting = self.waiting();
-            waiting.retain(|(_, answered)| !answered.is_closed()); // given up by an interrupt
-            waiting.push_back((client, answered));
-        }
+        self.waiting().push_back((client, answered));
         let question = InputRequest { prompt, ..InputRequest::default() };
         if !sender.ask(request, &question) {
             self.waiting().pop_back();
@@ -55,6 +53,24 @@ impl Stdin {
         if let Some((_, answered)) = of_client.and_then(|index| waiting.remove(index)) {
             drop(answered.send(reply.value)); // it may have been given up
         }
+        drop(waiting);
+        self.answers.notify_waiters();
+    }
+
+    /// Waits until a client has answered what nobody wants to know any more: some clients run nothing else before that.
+    pub(super) async fn answered_by(&self, client: &str) {
+        loop {
+            let answer = self.answers.notified();
+            if !self.waiting().iter().any(|(asked, answered)| asked == client && answered.is_closed()) {
+                return;
+            }
+            answer.await;
+        }
+    }
+
+    /// Forgets what nobody wants to know any more: clients close their field when they interrupt.
+    pub(super) fn interrupted(&self) {
+        self.waiting().retain(|(_, answered)| !answered.is_closed());
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<(String, oneshot::Sender<String>)>> {

@@ -265,6 +265,27 @@ fn a_quiet_turn_shows_how_long_it_takes_and_the_line_gives_way() {
 }
 
 #[test]
+fn a_long_turn_stays_within_what_notebooks_show_of_a_cell() {
+    let mut cell = Cell::new(Style::Rich);
+    for n in 0..150 {
+        let id = format!("call-{n}");
+        cell.update(SessionUpdate::AgentThoughtChunk(ContentChunk::new(format!("Thought {n}.").into())));
+        cell.update(SessionUpdate::ToolCall(ToolCall::new(id.clone(), format!("Step {n}."))));
+        cell.wait(Duration::from_millis(40));
+        let fields = ToolCallUpdateFields::new().status(ToolCallStatus::Completed);
+        cell.update(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields)));
+        // A long wait shows a line for the moment, which leaves nothing behind.
+        cell.wait(Duration::from_secs(if n == 100 { 15 } else { 0 }));
+    }
+    cell.say("That was all.").end(StopReason::EndTurn);
+    assert!(cell.outputs.len() <= 50, "{} outputs", cell.outputs.len());
+    let expected = (0..150).map(|n| format!("(thought) Thought {n}.\n✓ Step {n}. (done)\n"));
+    let footer = format!("That was all.\n{}", cell.plain().last().unwrap());
+    assert_eq!(cell.plain().join("\n"), expected.collect::<String>() + &footer);
+    assert!(!cell.plain().join("\n").contains("working for"));
+}
+
+#[test]
 fn a_console_gets_text_alone_with_the_answer_on_stdout() {
     let mut cell = Cell::new(Style::Stream);
     let thought = SessionUpdate::AgentThoughtChunk(ContentChunk::new("Hm.".into()));

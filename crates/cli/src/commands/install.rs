@@ -173,13 +173,18 @@ pub(crate) enum Standing {
     Off,
 }
 
+/// All that a client's file says; nothing when there is no file. Errors when it can not be read.
+pub(crate) fn settings_of(client: Client, path: &Path) -> anyhow::Result<Option<Value>> {
+    let Some(text) = settings_file::read(path)? else { return Ok(None) };
+    let read = client.place().read(&text);
+    read.map(Some).map_err(|why| anyhow::anyhow!(why).context(path.display().to_string()))
+}
+
 impl Standing {
     /// What the file of `client` says. Errors when it can not be read.
     pub(crate) fn of(client: Client, path: &Path) -> anyhow::Result<Self> {
-        let Some(text) = settings_file::read(path)? else { return Ok(Self::Absent) };
+        let Some(file) = settings_of(client, path)? else { return Ok(Self::Absent) };
         let place = client.place();
-        let file =
-            place.read(&text).map_err(|why| anyhow::anyhow!(why).context(path.display().to_string()))?;
         let Some(entry) = file.get(place.section).and_then(|servers| servers.get(NAME)) else {
             return Ok(Self::Absent);
         };

@@ -17,6 +17,8 @@ pub(crate) struct Facts {
     pub(crate) version: Option<String>,
     pub(crate) session: Option<SessionId>,
     pub(crate) title: Option<String>,
+    /// The sessions that the agent told of when it was last asked: id and title.
+    pub(crate) stored: Vec<(String, String)>,
     pub(crate) modes: Option<SessionModeState>,
     pub(crate) options: Vec<SessionConfigOption>,
     pub(crate) commands: Vec<AvailableCommand>,
@@ -52,6 +54,7 @@ impl Facts {
             version: self.version.take(),
             auth_methods: std::mem::take(&mut self.auth_methods),
             log: self.log.take(),
+            stored: std::mem::take(&mut self.stored),
             ..Self::default()
         };
     }

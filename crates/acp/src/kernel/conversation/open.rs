@@ -1,14 +1,22 @@
 //! Starting the agent, opening sessions, and what else is done besides talking.
 
+use std::collections::BTreeMap;
+
 use agent_client_protocol::JsonRpcRequest;
 use agent_client_protocol::v1::schema::{
     AuthMethod, AuthenticateRequest, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
-    ForkSessionResponse, ListSessionsRequest, LoadSessionRequest, NewSessionRequest, NoticeSeverity,
-    ResumeSessionRequest, SessionConfigKind, SessionConfigOption, SessionConfigOptionValue,
+    ForkSessionResponse, ListSessionsRequest, LoadSessionRequest, McpServer, NewSessionRequest,
+    NoticeSeverity, ResumeSessionRequest, SessionConfigKind, SessionConfigOption, SessionConfigOptionValue,
     SessionConfigSelectOptions, SessionId, SessionUpdate, SetSessionConfigOptionRequest,
     SetSessionModeRequest,
 };
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use serde::Deserialize;
+
+use super::super::asking::{self, Granted, Waiting};
+use super::super::sessions::name_of;
 use super::{Conversation, Deed, Failure, Running, Turn, lock};
 use crate::agent::{Agent, CallError, Event};
 use crate::view::Ending;
@@ -21,6 +29,15 @@ enum Old {
     Resume,
 }
 
+/// What is made of updates that come before an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// The state of the session is remembered.
+    Facts,
+    /// The rest is shown, too: the conversation is played back.
+    All,
+}
+
 impl Conversation {
     /// Makes the agent run and the session open, and says in the cell what was lost.
     pub(super) async fn ready(&mut self, turn: &mut Turn) -> Result<(), Failure> {
@@ -30,17 +47,29 @@ impl Conversation {
         }
         let died = std::mem::take(&mut self.crashed);
         self.start().await?;
+        let offered = self.shared.offered();
+        if offered.version != self.offered.version {
+            self.offered = offered;
+            self.running.iter_mut().for_each(|running| running.open = false);
+        }
         if self.running().open {
             return Ok(());
         }
+        for server in self.offered.servers.iter().filter(|server| !self.takes(server)) {
+            let told = format!(
+                "the agent takes no MCP servers of this kind, so it is not told of `{}`",
+                name_of(server)
+            );
+            turn.view.notice(&NoticeSeverity::Warning, &told, None);
+        }
         match self.session.clone() {
-            None => self.open_new().await,
+            None => self.open_new(turn).await,
             Some(session) => {
                 let can = self.running().agent.can();
                 let (resume, load) = (can.session_capabilities.resume.is_some(), can.load_session);
                 let way = if resume { Some(Old::Resume) } else { load.then_some(Old::Load) };
                 let reopened = match way {
-                    Some(way) => self.open_old(session, way, None).await,
+                    Some(way) => self.open_old(session, way, turn, Heard::Facts).await,
                     None => Err(Failure::new("NotSupported", "it can not go on with an old session")),
                 };
                 if let Err(failure) = reopened {
@@ -52,7 +81,7 @@ impl Conversation {
                         failure.message
                     );
                     turn.view.notice(&NoticeSeverity::Warning, &lost, None);
-                    return self.open_new().await;
+                    return self.open_new(turn).await;
                 }
                 if died {
                     let told = "the agent had ended and was started again; the conversation goes on";
@@ -68,7 +97,7 @@ impl Conversation {
             return Ok(());
         }
         let Some(choice) = &self.choice else {
-            return Err(Failure::new("NoAgent", "no agent is chosen").with("`%agent use NAME` chooses one."));
+            return Err(self.shared.no_agent.clone());
         };
         let (agent, events) =
             Agent::start(&choice.launch).await.map_err(|error| Failure::of_start(&choice.name, &error))?;
@@ -81,34 +110,67 @@ impl Conversation {
         self.running.as_ref().expect("it was started")
     }
 
-    /// Sends a request, and listens to the agent until the answer comes.
+    /// Sends a request, and listens to the agent until the answer comes. What it asks meanwhile is asked in the cell.
     async fn call<R: JsonRpcRequest>(
         &mut self,
         request: R,
-        mut replay: Option<&mut Turn>,
+        turn: &mut Turn,
+        heard: Heard,
     ) -> Result<R::Response, CallError> {
-        let Self { running, facts, .. } = self;
+        let workspace = self.workspace();
+        let Self { shared, running, facts, .. } = self;
         let Running { agent, events, .. } = running.as_mut().expect("it was started");
         let mut answer = Box::pin(agent.call(request));
-        loop {
-            let event = tokio::select! {
+        let mut waiting: FuturesUnordered<Waiting<'_>> = FuturesUnordered::new();
+        let mut granted = Granted::default();
+        let answer = loop {
+            tokio::select! {
                 biased; // what came before the answer belongs to it
-                Some(event) = events.recv() => event,
-                answer = &mut answer => return answer,
-            };
-            if let Event::Update(notification) = event
-                && !lock(facts).learn(&notification.update)
-                && let Some(turn) = &mut replay
-            {
-                turn.view.update(notification.update, std::time::Instant::now());
-                turn.flush().await;
+                Some(event) = events.recv() => {
+                    shared.updates.log(&event);
+                    match event {
+                        Event::Update(notification) => {
+                            if !lock(facts).learn(&notification.update) && heard == Heard::All {
+                                turn.view.update(notification.update, std::time::Instant::now());
+                            }
+                        }
+                        Event::Permission(question) => waiting.extend(asking::permission(
+                            shared, turn, &mut granted, &workspace, question,
+                        )),
+                        Event::Elicitation(question) => {
+                            waiting.extend(asking::elicitation(shared, turn, question));
+                        }
+                        Event::Unknown(_) => {}
+                    }
+                }
+                answer = &mut answer => break answer,
+                Some(answered) = waiting.next() => asking::settle(shared, turn, &mut granted, answered),
             }
+            turn.flush().await;
+        };
+        waiting.clear();
+        shared.stdin.answered_by(turn.cell.header().session()).await;
+        answer
+    }
+
+    /// Whether the agent can use a server of this kind.
+    fn takes(&self, server: &McpServer) -> bool {
+        let can = &self.running().agent.can().mcp_capabilities;
+        match server {
+            McpServer::Http(_) => can.http,
+            McpServer::Sse(_) => can.sse,
+            _ => true,
         }
     }
 
-    async fn open_new(&mut self) -> Result<(), Failure> {
-        let request = NewSessionRequest::new(self.workspace()).mcp_servers(self.servers.clone());
-        let opened = self.call(request, None).await.map_err(|error| self.failed(&error))?;
+    /// The servers that the agent is told of.
+    fn servers(&self) -> Vec<McpServer> {
+        self.offered.servers.iter().filter(|server| self.takes(server)).cloned().collect()
+    }
+
+    async fn open_new(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+        let request = NewSessionRequest::new(self.workspace()).mcp_servers(self.servers());
+        let opened = self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
         self.opened(opened.session_id, opened.modes, opened.config_options);
         Ok(())
     }
@@ -117,18 +179,19 @@ impl Conversation {
         &mut self,
         session: SessionId,
         way: Old,
-        replay: Option<&mut Turn>,
+        turn: &mut Turn,
+        heard: Heard,
     ) -> Result<(), Failure> {
-        let (workspace, servers) = (self.workspace(), self.servers.clone());
+        let (workspace, servers) = (self.workspace(), self.servers());
         let (modes, options) = match way {
             Old::Load => {
                 let request = LoadSessionRequest::new(session.clone(), workspace).mcp_servers(servers);
-                let opened = self.call(request, replay).await.map_err(|error| self.failed(&error))?;
+                let opened = self.call(request, turn, heard).await.map_err(|error| self.failed(&error))?;
                 (opened.modes, opened.config_options)
             }
             Old::Resume => {
                 let request = ResumeSessionRequest::new(session.clone(), workspace).mcp_servers(servers);
-                let opened = self.call(request, replay).await.map_err(|error| self.failed(&error))?;
+                let opened = self.call(request, turn, heard).await.map_err(|error| self.failed(&error))?;
                 (opened.modes, opened.config_options)
             }
         };
@@ -191,7 +254,7 @@ impl Conversation {
             }
             Deed::Copy => {
                 self.ready(turn).await?;
-                self.fork().await?.session_id.to_string()
+                self.fork(turn).await?.session_id.to_string()
             }
             Deed::Restart => {
                 self.stop().await;
@@ -199,43 +262,44 @@ impl Conversation {
                 "the agent was started again".to_owned()
             }
             Deed::Renew => {
-                self.close().await;
-                self.start().await?;
-                self.open_new().await?;
+                self.close(turn).await;
+                self.ready(turn).await?;
                 "a new session was begun".to_owned()
             }
-            Deed::List => self.list().await?,
+            Deed::List => self.list(turn).await?,
             Deed::Load(session) => {
-                self.close().await;
+                self.close(turn).await;
                 self.start().await?;
+                self.offered = self.shared.offered();
                 turn.view = crate::view::View::new(turn.style, session.clone(), std::time::Instant::now())
                     .replaying();
-                let opened = self.open_old(SessionId::new(session), Old::Load, Some(turn)).await;
+                let opened = self.open_old(SessionId::new(session), Old::Load, turn, Heard::All).await;
                 turn.finish(&Ending::Failed).await;
                 opened?;
                 "the session was loaded".to_owned()
             }
             Deed::Resume(session) => {
-                self.close().await;
+                self.close(turn).await;
                 self.start().await?;
-                self.open_old(SessionId::new(session), Old::Resume, None).await?;
+                self.offered = self.shared.offered();
+                self.open_old(SessionId::new(session), Old::Resume, turn, Heard::Facts).await?;
                 "the session goes on".to_owned()
             }
             Deed::Fork => {
                 self.ready(turn).await?;
-                let forked = self.fork().await?;
+                let forked = self.fork(turn).await?;
                 self.opened(forked.session_id, forked.modes, forked.config_options);
                 "the conversation goes on in a copy".to_owned()
             }
             Deed::Close => {
-                self.close().await;
+                self.close(turn).await;
                 self.stop().await;
                 "the session was closed; the next prompt begins another".to_owned()
             }
             Deed::Delete(session) => {
                 self.start().await?;
                 let request = DeleteSessionRequest::new(SessionId::new(session.clone()));
-                self.call(request, None).await.map_err(|error| self.failed(&error))?;
+                self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
                 if self.session.as_ref().is_some_and(|current| *current.0 == *session) {
                     self.forget();
                 }
@@ -243,10 +307,14 @@ impl Conversation {
             }
             Deed::Mode(mode) => self.set_mode(turn, &mode).await?,
             Deed::Configure { option, value } => self.configure(turn, &option, &value).await?,
-            Deed::Servers(servers) => self.set_servers(turn, servers).await?,
-            Deed::SignIn(method) => self.sign_in(method).await?,
+            Deed::Servers if self.session.is_none() => String::new(),
+            Deed::Servers => {
+                self.ready(turn).await?;
+                "the session was opened again with these servers".to_owned()
+            }
+            Deed::SignIn(method) => self.sign_in(turn, method).await?,
             Deed::Use(choice) => {
-                self.close().await;
+                self.close(turn).await;
                 self.stop().await;
                 let told = format!("the agent is now `{}`", choice.name);
                 *lock(&self.facts) = super::Facts { choice: Some(choice.clone()), ..super::Facts::default() };
@@ -258,18 +326,18 @@ impl Conversation {
         Ok(told)
     }
 
-    async fn fork(&mut self) -> Result<ForkSessionResponse, Failure> {
+    async fn fork(&mut self, turn: &mut Turn) -> Result<ForkSessionResponse, Failure> {
         let session = self.session.clone().expect("it is open");
-        let request = ForkSessionRequest::new(session, self.workspace()).mcp_servers(self.servers.clone());
-        self.call(request, None).await.map_err(|error| self.failed(&error))
+        let request = ForkSessionRequest::new(session, self.workspace()).mcp_servers(self.servers());
+        self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))
     }
 
     /// Ends the session, when the agent has a way to be told.
-    async fn close(&mut self) {
+    async fn close(&mut self, turn: &mut Turn) {
         if let (Some(session), Some(running)) = (self.session.clone(), &self.running)
             && running.open
             && running.agent.can().session_capabilities.close.is_some()
-            && let Err(error) = self.call(CloseSessionRequest::new(session), None).await
+            && let Err(error) = self.call(CloseSessionRequest::new(session), turn, Heard::Facts).await
         {
             tracing::debug!(%error, "a session was not closed");
         }
@@ -285,25 +353,28 @@ impl Conversation {
         }
     }
 
-    async fn list(&mut self) -> Result<String, Failure> {
+    async fn list(&mut self, turn: &mut Turn) -> Result<String, Failure> {
         self.start().await?;
         let mut text = String::new();
+        let mut stored = Vec::new();
         let mut cursor = None;
         loop {
             let request = ListSessionsRequest::new().cursor(cursor);
-            let page = self.call(request, None).await.map_err(|error| self.failed(&error))?;
+            let page = self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
             for session in &page.sessions {
                 let current = if self.session.as_ref() == Some(&session.session_id) { "*" } else { " " };
                 let (title, at) =
                     (session.title.as_deref().unwrap_or(""), session.updated_at.as_deref().unwrap_or(""));
                 text.push_str(format!("{current} {}  {at}  {title}", session.session_id).trim_end());
                 text.push('\n');
+                stored.push((session.session_id.to_string(), title.to_owned()));
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
                 break;
             }
         }
+        lock(&self.facts).stored = stored;
         Ok(if text.is_empty() { "the agent has no sessions".to_owned() } else { text })
     }
 
@@ -326,7 +397,7 @@ impl Conversation {
                 .with(format!("It has: {}", names.join(", "))));
         };
         let session = self.session.clone().expect("it is open");
-        self.call(SetSessionModeRequest::new(session, chosen.id.clone()), None)
+        self.call(SetSessionModeRequest::new(session, chosen.id.clone()), turn, Heard::Facts)
             .await
             .map_err(|error| self.failed(&error))?;
         let update = agent_client_protocol::v1::schema::CurrentModeUpdate::new(chosen.id.clone());
@@ -372,44 +443,27 @@ impl Conversation {
         };
         let session = self.session.clone().expect("it is open");
         let request = SetSessionConfigOptionRequest::new(session, chosen.id.clone(), new);
-        let set = self.call(request, None).await.map_err(|error| self.failed(&error))?;
+        let set = self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
         lock(&self.facts).options = set.config_options;
         Ok(format!("{}: {value}", chosen.name))
     }
 
-    async fn set_servers(
-        &mut self,
-        turn: &mut Turn,
-        servers: Vec<agent_client_protocol::v1::schema::McpServer>,
-    ) -> Result<String, Failure> {
-        self.servers = servers;
-        let open = self.session.is_some();
-        if let Some(running) = &mut self.running {
-            running.open = false;
-        }
-        if !open {
-            return Ok(String::new());
-        }
-        self.ready(turn).await?;
-        Ok("the session was opened again with these servers".to_owned())
-    }
-
-    async fn sign_in(&mut self, method: Option<String>) -> Result<String, Failure> {
+    async fn sign_in(&mut self, turn: &mut Turn, method: Option<String>) -> Result<String, Failure> {
         self.start().await?;
         let methods = self.running().agent.auth_methods().to_vec();
         let wanted = |known: &&AuthMethod| match &method {
             Some(name) => *known.id().0 == **name || known.name().eq_ignore_ascii_case(name),
-            None => matches!(known, AuthMethod::Agent(_)),
+            None => at_a_terminal(known, self.choice.as_ref()).is_none(),
         };
         let Some(chosen) = methods.iter().find(wanted) else {
             let failure = Failure::new("AuthRequired", "there is no such way to sign in");
             return Err(sign_in_help(failure, &methods, self.choice.as_ref()));
         };
-        if let AuthMethod::Terminal(_) = chosen {
+        if at_a_terminal(chosen, self.choice.as_ref()).is_some() {
             let failure = Failure::new("AuthRequired", format!("`{}` needs a terminal", chosen.name()));
             return Err(sign_in_help(failure, std::slice::from_ref(chosen), self.choice.as_ref()));
         }
-        self.call(AuthenticateRequest::new(chosen.id().clone()), None)
+        self.call(AuthenticateRequest::new(chosen.id().clone()), turn, Heard::Facts)
             .await
             .map_err(|error| self.failed(&error))?;
         Ok(format!("signed in by {}", chosen.name()))
@@ -424,16 +478,44 @@ fn sign_in_help(failure: Failure, methods: &[AuthMethod], choice: Option<&super:
     }
     methods.iter().fold(failure, |failure, method| {
         let about = method.description().map(|text| format!(": {text}")).unwrap_or_default();
-        failure.with(match method {
-            AuthMethod::Terminal(terminal) => {
-                let program = choice.map(|choice| {
-                    let words = [&choice.launch.program].into_iter().chain(&choice.launch.args);
-                    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-                });
-                let line = [program.unwrap_or_default(), terminal.args.join(" ")].join(" ");
-                format!("{}{about}\n    run in a terminal: {}", method.name(), line.trim())
-            }
-            _ => format!("{}{about}\n    run in a cell: %agent login {}", method.name(), method.id()),
+        failure.with(match at_a_terminal(method, choice) {
+            Some(line) => format!("{}{about}\n    run in a terminal: {line}", method.name()),
+            None => format!("{}{about}\n    run in a cell: %agent login {}", method.name(), method.id()),
         })
     })
+}
+
+/// The command to be run in a terminal, where signing in is done there.
+fn at_a_terminal(method: &AuthMethod, choice: Option<&super::Choice>) -> Option<String> {
+    let (mut words, mut environment) = (Vec::new(), BTreeMap::new());
+    match method {
+        AuthMethod::Terminal(terminal) => {
+            let launch = choice.map(|choice| &choice.launch);
+            let program =
+                launch.into_iter().flat_map(|launch| [&launch.program].into_iter().chain(&launch.args));
+            words.extend(program.map(|word| word.to_string_lossy().into_owned()));
+            words.extend(terminal.args.iter().cloned());
+            environment.extend(terminal.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        // Not of the protocol: agents wrote it so before the protocol had the kind.
+        AuthMethod::Agent(agent) => {
+            let extension: TerminalAuth =
+                serde_json::from_value(agent.meta.as_ref()?.get("terminal-auth")?.clone()).ok()?;
+            words.push(extension.command);
+            words.extend(extension.args);
+            environment = extension.env;
+        }
+        _ => return None,
+    }
+    let variables = environment.iter().map(|(name, value)| format!("{name}={}", shell_words::quote(value)));
+    Some(variables.chain([shell_words::join(&words)]).collect::<Vec<_>>().join(" "))
+}
+
+#[derive(Deserialize)]
+struct TerminalAuth {
+    command: String,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
 }

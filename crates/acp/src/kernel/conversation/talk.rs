@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::asking::{self, Granted, Waiting};
 use super::super::turn::Place;
+use super::super::updates;
 use super::{Conversation, Failure, Prompt, Stragglers, Turn, lock};
 use crate::agent::{CallError, Event};
 use crate::view::Ending;
@@ -36,6 +37,9 @@ impl Conversation {
         // One in the foreground is registered with its cell.
         let _registered = (turn.place == Place::Background).then(|| shared.begin(turn.place, &turn.stop));
         let result = self.converse(turn, prompt).await;
+        if turn.stop.is_asked() {
+            shared.stdin.interrupted();
+        }
         let ending = match &result {
             Ok(reason) => Ending::Stopped(*reason),
             Err(_) => Ending::Failed,
@@ -111,6 +115,7 @@ impl Conversation {
         let super::Running { agent, events, .. } = running.as_mut().expect("it was made ready");
         // What is here already was said before this prompt: it is of the turn before.
         while let Ok(event) = events.try_recv() {
+            shared.updates.log(&event);
             if let Event::Update(notification) = event
                 && notification.session_id == session
                 && !lock(facts).learn(&notification.update)
@@ -143,6 +148,7 @@ impl Conversation {
                 _ = events.recv_many(&mut batch, BATCH), if !events.is_closed() || !events.is_empty() => {
                     let stopping = give_up_at.is_some();
                     for event in batch.drain(..) {
+                        shared.updates.log(&event);
                         match event {
                             Event::Update(notification) if notification.session_id == session => {
                                 lock(facts).learn(&notification.update);
@@ -156,9 +162,9 @@ impl Conversation {
                             Event::Elicitation(question) if !stopping => {
                                 waiting.extend(asking::elicitation(shared, turn, question));
                             }
-                            Event::Unknown(unknown) if shared.debug => {
-                                let text = unknown.params.to_string();
-                                turn.view.notice(&NoticeSeverity::Info, &unknown.method, Some(&text));
+                            Event::Unknown(unknown) if shared.updates.shows(&unknown) => {
+                                let (title, text) = updates::told(&unknown);
+                                turn.view.notice(&NoticeSeverity::Info, &title, Some(&text));
                             }
                             // Of another session; or a question while stopping, which its drop answers.
                             Event::Update(_) | Event::Permission(_) | Event::Elicitation(_) | Event::Unknown(_) => {}
@@ -166,7 +172,10 @@ impl Conversation {
                     }
                     turn.flush().await;
                 }
-                result = &mut answer => break Left::Answered(result.map(|answer| answer.stop_reason)),
+                result = &mut answer => break Left::Answered(result.map(|answer| {
+                    answer.usage.into_iter().for_each(|usage| turn.view.spent(usage));
+                    answer.stop_reason
+                })),
                 Some(answered) = waiting.next() => {
                     asking::settle(shared, turn, &mut granted, answered);
                     turn.flush().await;
@@ -180,6 +189,11 @@ impl Conversation {
                 () = sleep_until(due) => turn.flush().await,
             }
         };
+        waiting.clear();
+        tokio::select! {
+            () = shared.stdin.answered_by(turn.cell.header().session()) => {}
+            () = turn.stop.asked() => {}
+        }
         for news in agent.terminal_news() {
             turn.terminal(&news);
         }

@@ -139,6 +139,11 @@ impl Client {
         Place { format, section }
     }
 
+    /// The member of its file that holds the servers by name.
+    pub(crate) fn section(self) -> &'static str {
+        self.place().section
+    }
+
     /// The entry that starts `command` with the argument `mcp`.
     pub(super) fn entry(self, command: &str) -> Entry {
         let arguments = ("args", json!(["mcp"]));
@@ -256,7 +261,7 @@ fn merged(existing: &Value, wanted: &Value) -> Value {
 }
 
 impl<'a> Surroundings<'a> {
-    fn home(self) -> PathBuf {
+    pub(crate) fn home(self) -> PathBuf {
         self.path("HOME").unwrap_or_else(|| PathBuf::from("/"))
     }
 

@@ -8,15 +8,19 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cellwright_acp::agent::{Files, Launch};
 use cellwright_acp::catalog;
-use cellwright_acp::kernel::{self, Setup};
+use cellwright_acp::kernel::{self, OwnServers, Setup};
 use cellwright_acp::permission::{Mode, Policy};
 use cellwright_jupyter::ConnectionInfo;
 use nix::unistd::getppid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::{Config, PermissionMode};
+use crate::config::{AgentKernel, Config, LogLevel, PermissionMode};
 use crate::{agents, host};
 
 /// Be a kernel. Jupyter calls this; what it needs is in the connection file
@@ -76,19 +80,20 @@ impl Run {
             PermissionMode::Auto => Mode::Auto,
             PermissionMode::Deny => Mode::Deny,
         });
-        let debug = !agent.debug_updates.is_empty();
         let environment = config.environment.clone().into_iter().collect();
         let setup = Setup {
             workspace,
             agents,
             environment,
-            agent: self.agent,
+            agent: if self.command.is_empty() { self.agent.or_else(|| agent.default.clone()) } else { None },
             guidance: catalog::guidance(),
             policy: Policy { mode, ..Policy::default() },
             style: None,
             grace: Duration::from_secs(5),
-            debug,
+            debug_updates: agent.debug_updates.clone(),
+            own_servers: OwnServers::new(agents::own_servers::of),
         };
+        log(agent);
         let runtime = host::runtime()?;
         runtime.block_on(async {
             let end = CancellationToken::new();
@@ -98,6 +103,24 @@ impl Run {
             anyhow::Ok(())
         })
     }
+}
+
+/// What goes on inside is told on standard error, which Jupyter shows where it was started.
+fn log(settings: &AgentKernel) {
+    let level = match settings.log {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    // Updates that were asked for by name are not kept back by the level.
+    let updates = if settings.debug_updates.is_empty() { LevelFilter::OFF } else { LevelFilter::INFO };
+    // What libraries say of their work is for those who look for everything.
+    let others = if level == LevelFilter::DEBUG { level } else { LevelFilter::ERROR };
+    let ours = Targets::new().with_default(others).with_target("cellwright", level);
+    let wanted = ours.with_target(kernel::UPDATES, updates);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    tracing_subscriber::registry().with(lines.with_filter(wanted)).init();
 }
 
 /// Ends the kernel when it is told to by a signal, or when the one who started it has gone, as Jupyter's own kernels do.

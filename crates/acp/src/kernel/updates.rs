@@ -1,0 +1,112 @@
+//! Updates of agents for those who debug: in the log by name, and in the cell where this version does not know them.
+
+use agent_client_protocol::v1::schema::SessionNotification;
+use serde_json::Value;
+use tracing::info;
+
+use crate::agent::{Event, Unknown};
+
+/// Where they are logged, so that they can be seen alone.
+pub(super) const TARGET: &str = "cellwright::updates";
+
+/// Which updates are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Updates {
+    #[default]
+    None,
+    All,
+    /// By their names in the protocol, spelt by [`spelt`].
+    Named(Vec<String>),
+}
+
+impl Updates {
+    /// By names as users write them: the protocol's (`tool_call`), or those of the older kernel (`ToolCallStart`).
+    pub(super) fn named(names: &[String]) -> Self {
+        match names {
+            [] => Self::None,
+            names if names.iter().any(|name| name.eq_ignore_ascii_case("all")) => Self::All,
+            names => Self::Named(names.iter().map(|name| known_as(spelt(name))).collect()),
+        }
+    }
+
+    /// Logs an update that is wanted.
+    pub(super) fn log(&self, event: &Event) {
+        match event {
+            _ if *self == Self::None => {}
+            Event::Update(notification) => {
+                let SessionNotification { session_id, update, .. } = &**notification;
+                // Only those who debug pay for writing it down.
+                let written = serde_json::to_value(update).unwrap_or_default();
+                let name = written["sessionUpdate"].as_str().unwrap_or_default();
+                if self.wants(name) {
+                    info!(target: TARGET, session = %session_id, update = name, "{written}");
+                }
+            }
+            Event::Unknown(unknown) if self.shows(unknown) => {
+                info!(target: TARGET, method = unknown.method, "{}", unknown.params);
+            }
+            Event::Unknown(_) | Event::Permission(_) | Event::Elicitation(_) => {}
+        }
+    }
+
+    /// Whether something that this version does not know belongs into the cell.
+    pub(super) fn shows(&self, unknown: &Unknown) -> bool {
+        let name = unknown.params["update"]["sessionUpdate"].as_str();
+        self.wants(name.unwrap_or(&unknown.method))
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Named(names) => names.contains(&spelt(name)),
+        }
+    }
+}
+
+/// A name without what spellings differ in.
+fn spelt(name: &str) -> String {
+    name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
+}
+
+/// The protocol's name for one of the older kernel.
+fn known_as(name: String) -> String {
+    match name.as_str() {
+        "toolcallstart" => "toolcall".to_owned(),
+        "toolcallprogress" => "toolcallupdate".to_owned(),
+        "agentplanupdate" => "plan".to_owned(),
+        _ => name,
+    }
+}
+
+/// What an unknown message says, in a line and in full.
+pub(super) fn told(unknown: &Unknown) -> (String, String) {
+    let update = &unknown.params["update"];
+    match update["sessionUpdate"].as_str() {
+        Some(name) => (format!("{} {name}", unknown.method), update.to_string()),
+        None => (unknown.method.clone(), Value::to_string(&unknown.params)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn updates_are_named_as_in_the_protocol_or_as_in_the_older_kernel() {
+        let named =
+            |names: &[&str]| Updates::named(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(named(&[]), Updates::None);
+        assert_eq!(named(&["ToolCallStart", "ALL"]), Updates::All);
+        let some = named(&["ToolCallStart", "agent_thought_chunk", "AgentPlanUpdate"]);
+        for (name, wanted) in [
+            ("tool_call", true),
+            ("tool_call_update", false),
+            ("agent_thought_chunk", true),
+            ("agent_message_chunk", false),
+            ("plan", true),
+        ] {
+            assert_eq!(some.wants(name), wanted, "{name}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a turn says of time and cost.
+
+use std::time::{Duration, Instant};
+
+use super::displays::Company;
+use super::printer::Section;
+use super::words::{dim, duration, thousands};
+use super::{Piece, QUIET, Style, View};
+
+impl View {
+    /// Shows how long the turn takes when it is quiet.
+    pub(super) fn show_elapsed(&mut self, now: Instant) {
+        let quiet = now.saturating_duration_since(self.active);
+        let waits_for_user = || {
+            self.cards.values().any(|at| matches!(&self.pieces[*at], Piece::Card(card) if card.is_waiting()))
+        };
+        if self.ended || quiet < QUIET || now < self.next_elapsed {
+            return;
+        }
+        if waits_for_user() {
+            self.next_elapsed = now + QUIET;
+            return;
+        }
+        let took = now.saturating_duration_since(self.started);
+        let hint = if quiet >= 6 * QUIET { "; `%agent log` shows what the agent reports" } else { "" };
+        let line = format!("working for {}{hint}", duration(took));
+        match self.style {
+            Style::Rich => {
+                self.next_elapsed = now + Duration::from_secs(1);
+                self.close();
+                self.passing = Some(self.put(Piece::Fixed(dim(&line).bundle()), Company::Unwanted));
+            }
+            Style::Stream => {
+                // Lines can not be taken back: each comes after twice the time.
+                self.next_elapsed = now + took;
+                self.printer.print(Section::Aside, &format!("[{line}]\n"));
+            }
+        }
+    }
+
+    /// The last line, when there is something to tell.
+    pub(super) fn footer(&self, took: Duration) -> Option<String> {
+        let mut parts = Vec::new();
+        if took >= QUIET {
+            parts.push(duration(took));
+        }
+        // Agents that report as they go report more; the same twice would look like two things.
+        if let (Some(spent), None) = (&self.spent, &self.usage) {
+            let (read, written) = (thousands(spent.input_tokens), thousands(spent.output_tokens));
+            parts.push(format!("{read} tokens in, {written} out"));
+        }
+        if let Some(usage) = &self.usage {
+            let percent = (usage.used * 100).checked_div(usage.size).unwrap_or_default();
+            parts.push(format!(
+                "{} of {} tokens ({percent} %)",
+                thousands(usage.used),
+                thousands(usage.size)
+            ));
+            parts.extend(usage.cost.as_ref().map(|cost| format!("{:.2} {}", cost.amount, cost.currency)));
+        }
+        (!parts.is_empty()).then(|| parts.join(" · "))
+    }
+}
