@@ -81,6 +81,7 @@ step_conformance() {
   CELLWRIGHT_BIN=$cellwright unittests "$python" conformance/mcp
   "$python" -m doctest conformance/running/differences.py
   CELLWRIGHT_BIN=$cellwright unittests "$python" conformance/running
+  CELLWRIGHT_BIN=$cellwright unittests "$python" conformance/agent_kernel
   CELLWRIGHT_BIN=$cellwright unittests "$python" conformance/lab
 }
 

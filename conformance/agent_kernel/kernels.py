@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
+import queue
+import shutil
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from jupyter_client.kernelspec import KernelSpecManager
@@ -15,17 +20,29 @@ from jupyter_client.manager import KernelManager
 ROOT = Path(__file__).resolve().parents[2]
 CELLWRIGHT = os.environ.get("CELLWRIGHT_BIN", str(ROOT / "target/debug/cellwright"))
 FAULT_AGENT = [sys.executable, str(ROOT / "crates/testkit/src/fault_agent.py")]
-TIMEOUT = 60
+TIMEOUT = 120
 
 folder = Path(tempfile.mkdtemp(prefix="cellwright-kernels-"))
+atexit.register(shutil.rmtree, folder, ignore_errors=True)
 os.environ["JUPYTER_PATH"] = str(folder)
+# Kernels of this machine's user, and what is set for them, are not ours to test.
+for name in [name for name in os.environ if name.startswith(("ACP_", "CELLWRIGHT_AGENT"))]:
+    del os.environ[name]
 
 
 def install(name: str, *agent: str, options: tuple[str, ...] = ()) -> str:
     """A kernelspec that runs our kernel with an agent."""
     spec = folder / "kernels" / name
     spec.mkdir(parents=True, exist_ok=True)
-    argv = [CELLWRIGHT, "kernel", "run", "-f", "{connection_file}", *options, "--", *agent]
+    argv = [
+        CELLWRIGHT,
+        "kernel",
+        "run",
+        "-f",
+        "{connection_file}",
+        *options,
+        *(["--", *agent] if agent else []),
+    ]
     kernel = {"argv": argv, "display_name": name, "language": "agent", "interrupt_mode": "message"}
     (spec / "kernel.json").write_text(json.dumps(kernel))
     return name
@@ -48,6 +65,22 @@ def running(name: str = FAULTS, **start):
         client.stop_channels()
         if manager.has_kernel:
             manager.shutdown_kernel(now=not manager.is_alive())
+
+
+def wait_until(true: Callable[[], object], what: str) -> None:
+    """Waits for something that comes to pass by itself."""
+    deadline = time.monotonic() + TIMEOUT
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class Outcome:
@@ -100,9 +133,6 @@ def collect(client, msg_id: str, answer=None, on_output=None) -> Outcome:
 
     stdin = (lambda message: client.input(answer(message["content"]["prompt"]))) if answer else None
     # What `execute_interactive` does, for a message that was sent already.
-    import queue
-    import time
-
     deadline = time.monotonic() + TIMEOUT
     idle = False
     while not (idle and outcome.reply):

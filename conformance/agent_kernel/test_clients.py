@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 
 import nbformat
 import papermill
@@ -48,7 +50,8 @@ class Clients(unittest.TestCase):
             NotebookClient(notebook("fail no model today"), kernel_name=FAULTS, timeout=TIMEOUT).execute()
 
     def test_papermill_runs_a_notebook(self):
-        source, target = "/tmp/cellwright-papermill-in.ipynb", "/tmp/cellwright-papermill-out.ipynb"
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        source, target = folder / "in.ipynb", folder / "out.ipynb"
         nbformat.write(notebook("say one", "permission", "say two"), source)
         papermill.execute_notebook(source, target, kernel_name=FAULTS, progress_bar=False)
         cells = nbformat.read(target, as_version=4).cells
@@ -60,9 +63,8 @@ class Clients(unittest.TestCase):
         console = pexpect.spawn(sys.executable, command, timeout=TIMEOUT, encoding="utf-8")
         self.addCleanup(console.close, force=True)
         console.expect_exact("In [1]:")
-        console.sendline("say hello")
-        console.expect("hello")
-        console.expect("hello")
+        console.sendline("shout hello")
+        console.expect_exact("HELLO")
         console.expect_exact("In [2]:")
         console.sendline("permission")
         console.expect("Number, y or n:")
@@ -72,6 +74,14 @@ class Clients(unittest.TestCase):
         console.sendline("%agent render")
         console.expect("auto")
         console.expect_exact("In [4]:")
+        # Ctrl-C is an interrupt of the turn and not of the kernel.
+        console.sendline("shout begun and wait")
+        console.expect_exact("BEGUN AND WAIT")
+        console.sendintr()
+        console.expect("Interrupted")
+        console.expect_exact("In [5]:")
+        console.sendline("shout still here")
+        console.expect_exact("STILL HERE")
         console.sendline("exit")
         console.expect(pexpect.EOF)
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
+import subprocess
+import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
-from kernels import FAULT_AGENT, collect, execute, install, running
+from kernels import FAULT_AGENT, FAULTS, TIMEOUT, alive, collect, execute, install, running, wait_until
 
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except OSError:
-        return False
+# Starts a kernel as a server would, with a turn in it, and stays.
+STARTER = """
+import os, sys, time
+from kernels import execute, install, running
+with running(sys.argv[1]) as (manager, client):
+    print(manager.provisioner.process.pid, execute(client, "pid").text.strip(), flush=True)
+    client.execute("say begun\\nhang")
+    time.sleep(600)
+"""
 
 
 def interrupting(manager):
@@ -41,7 +46,7 @@ class Faults(unittest.TestCase):
             outcome = execute(client, "line 20")
             self.assertEqual(outcome.status, "ok")
             self.assertEqual(outcome.text.count("y"), 20_000_000)
-            self.assertTrue(outcome.text.strip().endswith("y end"))
+            self.assertIn("y end", outcome.text)
             self.works(client)
 
     def test_garbage_and_unknown_messages(self):
@@ -139,19 +144,80 @@ class Faults(unittest.TestCase):
         with running("unlicensed") as (_, client):
             self.assertIn("no license found", execute(client, "hello").error)
 
-    def test_nothing_is_left_when_the_kernel_is_killed(self):
+    def test_an_agent_that_ends_while_its_user_is_asked(self):
+        with running() as (_, client):
+            agent = int(execute(client, "pid").text)
+            msg_id = client.execute("abandon", allow_stdin=True)
+            client.get_stdin_msg(timeout=TIMEOUT)
+            wait_until(lambda: not alive(agent), "the agent ends")
+            # Clients run nothing else until they have their answer, so the cell waits for it as well.
+            with self.assertRaises(queue.Empty):
+                client.get_shell_msg(timeout=1)
+            client.input("y")
+            self.assertEqual(collect(client, msg_id).reply["ename"], "AgentEnded")
+            outcome = execute(client, "say fine")
+            self.assertIn("fine", outcome.text)
+
+    def busy(self, folder: Path, client) -> list[int]:
+        """A command, an agent and a turn of it that would go on for long."""
+        marker = folder / "pid"
+        command = f"echo $$ > {marker}.new; mv {marker}.new {marker}; sleep 600"
+        agent = int(execute(client, f"start {command}\npid").text.split()[-1])
+        wait_until(marker.exists, "the command runs")
+        msg_id = client.execute("say begun\nhang", allow_stdin=False)
+        while "begun" not in str(client.get_iopub_msg(timeout=TIMEOUT)["content"].get("data")):
+            pass
+        self.assertTrue(msg_id)
+        return [agent, int(marker.read_text())]
+
+    def test_nothing_is_left_when_the_kernel_ends(self):
         install("auto", *FAULT_AGENT, options=("--permissions", "auto"))
-        with tempfile.TemporaryDirectory() as folder, running("auto") as (manager, client):
-            marker = Path(folder) / "pid"
-            command = f"echo $$ > {marker}.new; mv {marker}.new {marker}; sleep 600"
-            agent = int(execute(client, f"start {command}\npid").text.split()[-1])
-            while not marker.exists():
-                time.sleep(0.01)
-            child = int(marker.read_text())
-            os.kill(manager.provisioner.process.pid, signal.SIGKILL)
-            for pid in (agent, child):
-                while alive(pid):
-                    time.sleep(0.01)
+        for way in (signal.SIGKILL, signal.SIGTERM, "shutdown_request"):
+            with (
+                self.subTest(way),
+                tempfile.TemporaryDirectory() as folder,
+                running("auto") as (manager, client),
+            ):
+                left = self.busy(Path(folder), client)
+                kernel = manager.provisioner.process
+                if way == "shutdown_request":
+                    client.shutdown()
+                    reply = client.get_control_msg(timeout=TIMEOUT)
+                    self.assertEqual(reply["header"]["msg_type"], "shutdown_reply")
+                else:
+                    os.kill(kernel.pid, way)
+                for pid in left:
+                    wait_until(lambda pid=pid: not alive(pid), f"{pid} ends")
+                wait_until(lambda kernel=kernel: kernel.poll() is not None, "the kernel ends")
+
+    def test_a_turn_is_told_to_stop_when_the_kernel_ends(self):
+        with running() as (_, client):
+            msg_id = client.execute("say begun\nwait", allow_stdin=False, stop_on_error=False)
+            behind = client.execute("say never", allow_stdin=False)
+            while "begun" not in str(client.get_iopub_msg(timeout=TIMEOUT)["content"].get("data")):
+                pass
+            client.shutdown()
+            replies = {}
+            while len(replies) < 2:
+                reply = client.get_shell_msg(timeout=TIMEOUT)
+                replies[reply["parent_header"]["msg_id"]] = reply["content"].get("ename")
+            self.assertEqual(replies[msg_id], "Interrupted")
+            self.assertIn(behind, replies)
+
+    def test_nothing_is_left_when_the_one_who_started_the_kernel_is_gone(self):
+        starter = subprocess.Popen(
+            [sys.executable, "-c", STARTER, FAULTS],
+            cwd=Path(__file__).parent,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(starter.stdout.close)
+        left = [int(pid) for pid in starter.stdout.readline().split()]
+        starter.kill()
+        starter.wait()
+        self.assertEqual(len(left), 2)
+        for pid in left:
+            wait_until(lambda pid=pid: not alive(pid), f"{pid} ends")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import tempfile
 import unittest
 from pathlib import Path
 
 from kernels import FAULT_AGENT, TIMEOUT, collect, execute, install, running
+
+
+def bare(home: str) -> dict[str, str]:
+    """An environment without any agent in it."""
+    return {"HOME": home, "PATH": home, "LANG": "C.UTF-8"}
 
 
 class Magics(unittest.TestCase):
@@ -25,6 +32,70 @@ class Magics(unittest.TestCase):
         outcome = execute(self.client, code)
         self.assertEqual(outcome.status, "error", outcome.text)
         return outcome.error
+
+    def test_without_any_agent_the_first_cell_tells_what_to_install(self):
+        with tempfile.TemporaryDirectory() as home:
+            install("none")
+            with running("none", env=bare(home), cwd=home) as (_, client):
+                told = execute(client, "hello")
+                self.assertEqual(told.reply["ename"], "NoAgent")
+                self.assertIn("npm install -g", told.error)
+                self.assertIn("%agent config my-agent --acp", told.error)
+                # And from there it works.
+                command = shlex.join(FAULT_AGENT)
+                outcome = execute(client, f"%agent config {command}\nsay hello")
+                self.assertIn("hello", outcome.text, outcome.error)
+
+    def test_an_agent_that_is_not_there_is_not_replaced_by_another(self):
+        with tempfile.TemporaryDirectory() as home:
+            settings = Path(home) / ".config/cellwright/config.toml"
+            settings.parent.mkdir(parents=True)
+            # JSON's strings and lists are TOML's, too.
+            declared = f"command = {json.dumps(FAULT_AGENT[0])}\nargs = {json.dumps(FAULT_AGENT[1:])}\n"
+            settings.write_text(f"[agents.mine]\n{declared}env = {{ FROM_SETTINGS = 'yes' }}\n")
+            install("absent", options=("--agent", "absent"))
+            with running("absent", env=bare(home), cwd=home) as (_, client):
+                told = execute(client, "hello")
+                self.assertEqual(told.reply["ename"], "NoSuchAgent")
+                self.assertIn("There are: mine.", told.error)
+                self.assertIn("hello", execute(client, "%agent use mine\nsay hello").text)
+                self.assertIn("FROM_SETTINGS", execute(client, "%agent env").text)
+
+    def test_the_environment_names_an_agent(self):
+        with tempfile.TemporaryDirectory() as home:
+            variables = {"ACP_AGENT_COMMAND": FAULT_AGENT[0], "ACP_AGENT_ARGS": shlex.join(FAULT_AGENT[1:])}
+            install("none")
+            with running("none", env=bare(home) | variables, cwd=home) as (_, client):
+                self.assertIn("hello", execute(client, "say hello").text)
+
+    def test_what_goes_on_is_logged_to_standard_error(self):
+        with tempfile.TemporaryFile("w+") as log:
+            variables = os.environ | {
+                "ACP_LOG_LEVEL": "DEBUG",
+                "ACP_DEBUG_UPDATES": "ToolCallStart,AgentThoughtChunk",
+            }
+            with running(env=variables, stderr=log) as (_, client):
+                execute(client, "tool /tmp/x\nsay loudly\nthink quietly\nunknown")
+            log.seek(0)
+            logged = log.read()
+        self.assertIn("cellwright::updates", logged)
+        self.assertIn('update="tool_call"', logged)
+        self.assertIn("quietly", logged)
+        updates = "".join(line for line in logged.splitlines() if "cellwright::updates" in line)
+        self.assertNotIn("loudly", updates, "what was not asked for by name")
+        self.assertIn("DEBUG", logged)
+
+    def test_without_being_asked_nothing_is_logged(self):
+        with tempfile.TemporaryFile("w+") as log:
+            with running(stderr=log) as (_, client):
+                execute(client, "tool /tmp/x\nsay loudly\nunknown")
+            log.seek(0)
+            self.assertEqual(log.read(), "")
+
+    def test_updates_that_are_not_known_are_shown_to_those_who_debug(self):
+        self.assertNotIn("from_the_future", self.run_cell("unknown"))
+        with running(env=os.environ | {"ACP_DEBUG_UPDATES": "all"}) as (_, client):
+            self.assertIn("from_the_future", execute(client, "unknown").text)
 
     def test_several_magics_and_a_prompt_in_one_cell(self):
         text = self.run_cell("%agent permissions auto\n%agent render rich\npermission")
@@ -48,6 +119,32 @@ class Magics(unittest.TestCase):
         self.run_cell("%mcp clear")
         self.assertEqual(self.run_cell("servers\nrecall").split("\n"), ["[]", "the milk"])
         self.assertIn("NoSuchServer", self.failure("%mcp remove nothing"))
+
+    def test_every_session_is_told_of_servers(self):
+        self.run_cell("remember one\n%session new")
+        self.run_cell("%session new other\nremember two")
+        self.run_cell("%mcp add tools some-server\n%session use main")
+        self.assertEqual(self.run_cell("servers"), '["tools"]')
+        self.assertEqual(self.run_cell("%%agent other\nservers\nrecall").split("\n"), ['["tools"]', "two"])
+
+    def test_an_agent_is_only_told_of_servers_that_it_takes(self):
+        install("no-http", *FAULT_AGENT, "--no-http")
+        with running("no-http") as (_, client):
+            execute(client, "%mcp add web https://example.org/mcp\n%mcp add tools some-server")
+            outcome = execute(client, "servers")
+            self.assertIn('["tools"]', outcome.text)
+            self.assertIn("not told of `web`", outcome.text)
+
+    def test_servers_of_the_agents_own_settings_are_listed(self):
+        with tempfile.TemporaryDirectory() as home:
+            settings = Path(home) / ".gemini/settings.json"
+            settings.parent.mkdir()
+            settings.write_text('{"mcpServers": {"docs": {"command": "docs-server", "args": ["--all"]}}}')
+            with running(env=os.environ | {"HOME": home}) as (_, client):
+                execute(client, "%mcp add mine my-server\n%agent config gemini --acp")
+                listed = execute(client, "%mcp list").text
+        self.assertIn("my-server", listed)
+        self.assertIn(f"docs-server --all  (from {settings})", listed)
 
     def test_modes_models_options_and_commands(self):
         self.assertIn("* plan", self.run_cell("%agent mode"))
@@ -85,11 +182,25 @@ class Magics(unittest.TestCase):
                 self.assertEqual(message["parent_header"]["msg_id"], first)
                 break
 
-    def test_restart_resume_load_and_fork(self):
+    def test_restart_resume_load_fork_and_delete(self):
         self.run_cell("remember me")
         session = next(line for line in self.run_cell("%session info").split("\n") if line.startswith("id"))
         self.run_cell("%session fork")
         self.assertEqual(self.run_cell("recall"), "me")
+        self.run_cell("%session fork copy\nremember another")
+        self.assertEqual(self.run_cell("recall"), "another")
+        self.run_cell("%session use main")
+        self.assertEqual(self.run_cell("recall"), "me")
+        stored = self.run_cell("%session list")
+        self.assertIn(session.split()[1], stored)
+        matches = self.client.complete("%session resume session-", reply=True, timeout=TIMEOUT)["content"][
+            "matches"
+        ]
+        self.assertIn(session.split()[1], matches)
+        self.run_cell(f"%session resume {session.split()[1]}")
+        self.assertEqual(self.run_cell("recall"), "me")
+        self.run_cell(f"%session delete {session.split()[1]}")
+        self.assertEqual(self.run_cell("recall"), "None")
         loaded = self.run_cell(f"%session load {session.split()[1]}")
         self.assertIn("an old question", loaded)
         self.assertIn("an old answer", loaded)
@@ -107,6 +218,23 @@ class Magics(unittest.TestCase):
             self.assertEqual(execute(client, "hello").reply["ename"], "AuthRequired")
             self.assertIn("Log in", execute(client, "%agent login").text)
             self.assertEqual(execute(client, "%agent login login").status, "ok")
+            self.assertIn("hello", execute(client, "say hello").text)
+
+    def test_signing_in_at_a_terminal_is_explained(self):
+        install("auth", *FAULT_AGENT, "--auth")
+        with running("auth") as (_, client):
+            told = execute(client, "%agent login").text
+            self.assertIn("run in a cell: %agent login login", told)
+            self.assertIn(f"run in a terminal: {shlex.join(FAULT_AGENT)} --auth --login", told)
+            self.assertIn("run in a terminal: A=1 some-agent 'sign in'", told)
+            self.assertIn("needs a terminal", execute(client, "%agent login older").error)
+
+    def test_a_page_to_sign_in_at_is_shown_and_waited_for(self):
+        install("ask-at-login", *FAULT_AGENT, "--auth", "--ask-at-login")
+        with running("ask-at-login") as (_, client):
+            outcome = execute(client, "%agent login login", allow_stdin=True, answer=lambda prompt: "y")
+            self.assertEqual(outcome.status, "ok", outcome.error)
+            self.assertIn("https://login.example/code?a=1&b=2", outcome.text)
             self.assertIn("hello", execute(client, "say hello").text)
 
     def test_the_environment_of_the_agent(self):
@@ -128,8 +256,52 @@ class Magics(unittest.TestCase):
         self.assertIn('{"action": "accept", "content": {"name": "Ada", "sure": true}}', text)
         self.assertIn('{"action": "cancel"}', self.run_cell("elicit"))
 
+    def test_a_link_is_shown_and_waited_for(self):
+        outcome = execute(
+            self.client,
+            "%agent render rich\nelicit https://a.example/x",
+            allow_stdin=True,
+            answer=lambda _: "y",
+        )
+        self.assertIn('{"action": "accept"}', outcome.text)
+        html = "".join(output["data"].get("text/html", "") for output in outcome.shown if "data" in output)
+        self.assertIn('<a href="https://a.example/x"', html)
+        self.assertIn('{"action": "cancel"}', self.run_cell("elicit https://a.example/x"))
+
+    def test_stop_reasons_are_told(self):
+        for reason, told in [
+            ("max_tokens", "token limit"),
+            ("max_turn_requests", "limit of requests"),
+            ("refusal", "refused to go on"),
+        ]:
+            self.assertIn(told, self.run_cell(f"say before\nstop {reason}"))
+        self.assertEqual(self.run_cell("say before\nstop end_turn"), "before")
+
+    def test_usage_notices_and_output_in_meta_are_shown(self):
+        self.assertIn("1,200 of 200,000 tokens (0 %) · 0.01 USD", self.run_cell("usage"))
+        self.assertIn("3,000 tokens in, 20 out", self.run_cell("tokens 3000 20"))
+        shown = self.run_cell("notice warning Slow today")
+        self.assertIn("warning: Slow today\nas you can see", shown)
+        shown = self.run_cell("meta")
+        self.assertIn("compiling\n  linking\n  [exit 2]", shown)
+
+    def test_what_was_allowed_is_allowed_once(self):
+        questions = []
+
+        def answer(prompt):
+            questions.append(prompt)
+            return "y"
+
+        cell = "permission execute /tmp/x\nrun echo one\nrun echo two"
+        text = self.run_cell(cell, allow_stdin=True, answer=answer)
+        self.assertIn("ran 0 'two\\n'", text)
+        # The first command is what the agent had asked for; the second is another one.
+        self.assertEqual(len(questions), 2, questions)
+        self.assertIn("echo two", questions[1])
+
     def test_commands_and_files_through_us(self):
         self.run_cell("%permissions auto")
+        self.assertIn("read error -32002", self.run_cell("read /no/such/file"))
         with tempfile.TemporaryDirectory() as folder:
             self.assertIn("written", self.run_cell(f"write {folder}/new.txt text"))
             self.assertIn("read 4", self.run_cell(f"read {folder}/new.txt"))
@@ -164,6 +336,49 @@ class Magics(unittest.TestCase):
         outcome = execute(self.client, "permission", on_output=click)
         self.assertIn("permission: once", outcome.text)
         self.assertNotIn("widget-view", json.dumps(outcome.outputs), "no dead buttons are left")
+
+    def test_a_page_that_is_loaded_again_gets_its_buttons_back(self):
+        session, send = self.client.session, self.client.shell_channel.send
+        control = {"comm_id": "c", "target_name": "jupyter.widget.control", "data": {}}
+        send(session.msg("comm_open", control))
+        states = {}
+
+        def load_again(message):
+            content = message["content"]
+            if "application/vnd.jupyter.widget-view+json" in content.get("data", {}):
+                asked = {"comm_id": "c", "data": {"method": "request_states"}}
+                # Its answer has another parent than the cell, so it is looked for here.
+                msg = session.msg("comm_msg", asked)
+                send(msg)
+                while not states:
+                    answer = self.client.get_iopub_msg(timeout=TIMEOUT)
+                    if answer["parent_header"]["msg_id"] == msg["header"]["msg_id"]:
+                        states.update(answer["content"].get("data", {}).get("states", {}))
+                models = {model["state"].get("description"): name for name, model in states.items()}
+                clicked = {"method": "custom", "content": {"event": "click"}}
+                send(session.msg("comm_msg", {"comm_id": models["Allow"], "data": clicked}))
+
+        outcome = execute(self.client, "permission", on_output=load_again)
+        self.assertIn("permission: once", outcome.text)
+        self.assertIn("HBoxModel", {model["model_name"] for model in states.values()})
+
+    def test_buttons_that_the_client_closes_refuse(self):
+        session, send = self.client.session, self.client.shell_channel.send
+        control = {"comm_id": "c", "target_name": "jupyter.widget.control", "data": {}}
+        send(session.msg("comm_open", control))
+        opened = []
+
+        def close(message):
+            kind, content = message["header"]["msg_type"], message["content"]
+            if kind == "comm_open":
+                opened.append(content["comm_id"])
+            if "application/vnd.jupyter.widget-view+json" in content.get("data", {}):
+                for comm in opened:
+                    send(session.msg("comm_close", {"comm_id": comm, "data": {}}))
+
+        outcome = execute(self.client, "permission", on_output=close)
+        self.assertIn("permission: no", outcome.text)
+        self.assertEqual(self.run_cell("say fine"), "fine")
 
 
 if __name__ == "__main__":
