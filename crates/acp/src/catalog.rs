@@ -56,7 +56,7 @@ pub fn guidance() -> String {
          It is found when its program is in PATH. For another agent, put this into your settings\n\
          (`cellwright config` says where they are):\n\n\
          \x20 [agents.mine]\n  command = \"my-agent\"\n  args = [\"--acp\"]\n\n\
-         or try one here and now: %agent config my-agent --acp\n",
+         or try one in a cell: %agent config my-agent --acp\n",
         rows.collect::<Vec<_>>().concat()
     )
 }

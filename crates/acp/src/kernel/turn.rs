@@ -129,6 +129,14 @@ impl Turn {
         Self { view, stop, cell, style, place }
     }
 
+    /// Waits until something is due to be published. Cancel-safe.
+    pub(super) async fn due(&self) {
+        match self.view.due() {
+            Some(due) => tokio::time::sleep_until(due.into()).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Publishes what is due.
     pub(super) async fn flush(&mut self) {
         for show in self.view.flush(Instant::now()) {

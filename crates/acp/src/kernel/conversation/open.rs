@@ -46,7 +46,7 @@ impl Conversation {
             self.crashed = true;
         }
         let died = std::mem::take(&mut self.crashed);
-        self.start().await?;
+        self.start(turn).await?;
         let offered = self.shared.offered();
         if offered.version != self.offered.version {
             self.offered = offered;
@@ -92,15 +92,22 @@ impl Conversation {
         }
     }
 
-    async fn start(&mut self) -> Result<(), Failure> {
+    async fn start(&mut self, turn: &mut Turn) -> Result<(), Failure> {
         if self.running.is_some() {
             return Ok(());
         }
         let Some(choice) = &self.choice else {
             return Err(self.shared.no_agent.clone());
         };
-        let (agent, events) =
-            Agent::start(&choice.launch).await.map_err(|error| Failure::of_start(&choice.name, &error))?;
+        let mut started = Box::pin(Agent::start(&choice.launch));
+        // A start can take its time: let the cell show that it lives.
+        let started = loop {
+            tokio::select! {
+                started = &mut started => break started,
+                () = turn.due() => turn.flush().await,
+            }
+        };
+        let (agent, events) = started.map_err(|error| Failure::of_start(&choice.name, &error))?;
         lock(&self.facts).started(&agent);
         self.running = Some(Running { agent, events, open: false });
         Ok(())
@@ -145,6 +152,7 @@ impl Conversation {
                 }
                 answer = &mut answer => break answer,
                 Some(answered) = waiting.next() => asking::settle(shared, turn, &mut granted, answered),
+                () = turn.due() => {}
             }
             turn.flush().await;
         };
@@ -241,7 +249,7 @@ impl Conversation {
                 String::new()
             }
             Deed::SignInMethods => {
-                self.start().await?;
+                self.start(turn).await?;
                 let methods = self.running().agent.auth_methods();
                 let help = Failure::new("", "");
                 sign_in_help(help, methods, self.choice.as_ref()).details.join("\n")
@@ -269,7 +277,7 @@ impl Conversation {
             Deed::List => self.list(turn).await?,
             Deed::Load(session) => {
                 self.close(turn).await;
-                self.start().await?;
+                self.start(turn).await?;
                 self.offered = self.shared.offered();
                 turn.view = crate::view::View::new(turn.style, session.clone(), std::time::Instant::now())
                     .replaying();
@@ -280,7 +288,7 @@ impl Conversation {
             }
             Deed::Resume(session) => {
                 self.close(turn).await;
-                self.start().await?;
+                self.start(turn).await?;
                 self.offered = self.shared.offered();
                 self.open_old(SessionId::new(session), Old::Resume, turn, Heard::Facts).await?;
                 "the session goes on".to_owned()
@@ -297,7 +305,7 @@ impl Conversation {
                 "the session was closed; the next prompt begins another".to_owned()
             }
             Deed::Delete(session) => {
-                self.start().await?;
+                self.start(turn).await?;
                 let request = DeleteSessionRequest::new(SessionId::new(session.clone()));
                 self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
                 if self.session.as_ref().is_some_and(|current| *current.0 == *session) {
@@ -354,7 +362,7 @@ impl Conversation {
     }
 
     async fn list(&mut self, turn: &mut Turn) -> Result<String, Failure> {
-        self.start().await?;
+        self.start(turn).await?;
         let mut text = String::new();
         let mut stored = Vec::new();
         let mut cursor = None;
@@ -449,7 +457,7 @@ impl Conversation {
     }
 
     async fn sign_in(&mut self, turn: &mut Turn, method: Option<String>) -> Result<String, Failure> {
-        self.start().await?;
+        self.start(turn).await?;
         let methods = self.running().agent.auth_methods().to_vec();
         let wanted = |known: &&AuthMethod| match &method {
             Some(name) => *known.id().0 == **name || known.name().eq_ignore_ascii_case(name),

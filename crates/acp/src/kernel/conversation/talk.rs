@@ -80,7 +80,6 @@ impl Conversation {
     }
 
     async fn get_ready(&mut self, turn: &mut Turn) -> Result<(), Failure> {
-        // A start can take its time: let the cell show that it lives.
         let ready = self.ready(turn).await;
         turn.flush().await;
         ready?;
@@ -133,7 +132,6 @@ impl Conversation {
         let mut batch = Vec::new();
         let mut give_up_at: Option<Instant> = None;
         let left = loop {
-            let due = turn.view.due().map_or_else(|| Instant::now() + SILENCE, Instant::from_std);
             tokio::select! {
                 biased; // stopping beats output; what came before the answer counts to it
                 () = turn.stop.asked(), if give_up_at.is_none() => {
@@ -186,7 +184,7 @@ impl Conversation {
                     }
                     turn.flush().await;
                 }
-                () = sleep_until(due) => turn.flush().await,
+                () = turn.due() => turn.flush().await,
             }
         };
         waiting.clear();
