@@ -299,6 +299,17 @@ class Magics(unittest.TestCase):
         self.assertEqual(len(questions), 2, questions)
         self.assertIn("echo two", questions[1])
 
+    def test_an_interrupt_answers_what_was_asked(self):
+        msg_id = self.client.execute("permission", allow_stdin=True)
+        self.client.get_stdin_msg(timeout=TIMEOUT)
+        self.manager.interrupt_kernel()
+        outcome = collect(self.client, msg_id)
+        self.assertEqual(outcome.reply["ename"], "Interrupted")
+        self.assertIn("permission: cancelled", outcome.text)
+        listed = self.run_cell("%permissions list")
+        self.assertIn("/tmp/x", listed)
+        self.assertIn("the interrupt", listed)
+
     def test_commands_and_files_through_us(self):
         self.run_cell("%permissions auto")
         self.assertIn("read error -32002", self.run_cell("read /no/such/file"))

@@ -85,6 +85,17 @@ class WithWidgets(unittest.TestCase):
         lab.start(1)
         self.assertIn("None", lab.finished(1))
 
+    def test_the_end_of_a_long_turn_is_in_sight(self):
+        lab = self.lab
+        lab.notebook("long", "tools 100\nsay That was all.")
+        lab.start()
+        shown = lab.finished()
+        for number in range(100):
+            self.assertIn(f"Step {number}", shown)
+        self.assertIn("That was all.", shown)
+        self.look("long")
+        self.assertIsNone(lab.browser.js(f"{cell(0)}.outputArea.node.querySelector('.jp-TrimmedOutputs')"))
+
     def test_a_hundred_thousand_chunks_are_shown_completely(self):
         lab = self.lab
         lab.notebook("chunks", "chunks 100000 50")

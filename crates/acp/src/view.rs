@@ -235,6 +235,14 @@ impl View {
         }
     }
 
+    /// The calls that wait for a permission.
+    pub fn waiting(&self) -> impl Iterator<Item = &ToolCall> {
+        self.cards.values().filter_map(|at| match &self.pieces[*at] {
+            Piece::Card(card) if card.is_waiting() => Some(card.call()),
+            Piece::Card(_) | Piece::Text(..) | Piece::Fixed(_) => None,
+        })
+    }
+
     /// More output of a terminal that we run for the agent.
     pub fn terminal_output(&mut self, id: &TerminalId, output: &[u8], now: Instant) {
         self.stir(now);

@@ -12,6 +12,7 @@ use super::super::turn::Place;
 use super::super::updates;
 use super::{Conversation, Failure, Prompt, Stragglers, Turn, lock};
 use crate::agent::{CallError, Event};
+use crate::permission::Decision;
 use crate::view::Ending;
 
 /// Events taken at once.
@@ -136,6 +137,9 @@ impl Conversation {
                 biased; // stopping beats output; what came before the answer counts to it
                 () = turn.stop.asked(), if give_up_at.is_none() => {
                     agent.cancel(&session);
+                    for call in turn.view.waiting() {
+                        lock(&shared.policy).record(call, &Decision::cancelled());
+                    }
                     waiting.clear(); // a question that is dropped is answered: cancelled
                     give_up_at = Some(Instant::now() + shared.grace);
                 }
