@@ -79,6 +79,7 @@ def kernel(contender: Contender, folder: Path) -> Iterator[tuple[BlockingKernelC
     file, _ = write_connection_file(str(folder / f"{contender.name}.json"))
     client = BlockingKernelClient(connection_file=file)
     client.load_connection_file()
+    client.output = None
     with open(folder / f"{contender.name}.log", "wb") as log:
         begun = time.perf_counter()
         process = subprocess.Popen(
@@ -94,13 +95,18 @@ def kernel(contender: Contender, folder: Path) -> Iterator[tuple[BlockingKernelC
         while not listens(client.shell_port):
             if process.poll() is not None:
                 raise RuntimeError(Path(log.name).read_text()[-2000:])
-        client.start_channels(stdin=False, hb=False)
+        client.start_channels(stdin=False, hb=False, iopub=False)
+        # Read directly: the channels of jupyter_client wait by an event loop of their own, once for each message.
+        client.output = client.connect_iopub()
+        client.output.rcvtimeo = TIMEOUT * 1000
         client.kernel_info()
         client.get_shell_msg(timeout=TIMEOUT)
         took = time.perf_counter() - begun
         yield client, process.pid, took
     finally:
         client.shutdown()
+        if client.output:
+            client.output.close(0)
         client.stop_channels()
         try:
             process.wait(timeout=10)
@@ -126,7 +132,7 @@ def run(client: BlockingKernelClient, code: str, word: str = "") -> tuple[float,
     shown: dict[str, str] = {}
     first = 0.0
     while True:
-        message = client.get_iopub_msg(timeout=TIMEOUT)
+        _, message = client.session.recv(client.output, mode=0)
         if message["parent_header"].get("msg_id") != message_id:
             continue
         kind, content = message["header"]["msg_type"], message["content"]
@@ -184,8 +190,8 @@ def warm_up(client: BlockingKernelClient, code: str) -> None:
     client.execute(code, allow_stdin=False)
     client.get_shell_msg(timeout=TIMEOUT)
     time.sleep(1)
-    while client.iopub_channel.msg_ready():
-        client.get_iopub_msg(timeout=TIMEOUT)
+    while client.output.poll(0):
+        client.session.recv(client.output)
     run(client, code)
 
 

@@ -60,6 +60,10 @@ def running(name: str = FAULTS, **start):
     client.start_channels()
     try:
         client.wait_for_ready(timeout=TIMEOUT)
+        # While it waited for a slow start it asked more than once; what is answered from here on was asked by the test.
+        last = client.kernel_info()
+        while client.get_shell_msg(timeout=TIMEOUT)["parent_header"]["msg_id"] != last:
+            pass
         yield manager, client
     finally:
         client.stop_channels()
