@@ -6,7 +6,7 @@ mod plain;
 use cellwright_session::{CallEvent, CallReport};
 
 pub(crate) use json::{Json, event as event_json};
-pub(crate) use plain::{Plain, how_it_ended};
+pub(crate) use plain::{Kernel, Plain, how_it_ended};
 
 /// Shows a call.
 pub(crate) trait Render {

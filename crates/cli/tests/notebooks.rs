@@ -366,7 +366,8 @@ fn run_bound_by_permissions(folder: &Folder, arguments: &[&str]) -> Ran {
         }
         chown(folder.0.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         command = Command::new(binary);
-        command.uid(NOBODY).gid(NOBODY);
+        // The home of this process is not theirs.
+        command.uid(NOBODY).gid(NOBODY).env("HOME", folder.0.path()).env_remove("XDG_CONFIG_HOME");
     }
     Ran::from(command.args(arguments).current_dir(folder.0.path()).output().unwrap())
 }
@@ -391,6 +392,26 @@ fn n19_without_the_right_to_write_the_original_stays() {
         set(folder.0.path(), 0o755);
         set(&folder.path("nb.ipynb"), 0o644);
         assert_eq!((ran.code, ran.stderr.as_str()), (1, told));
+        assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+    }
+}
+
+#[test]
+fn a_notebook_whose_outputs_can_not_be_saved_is_not_run() {
+    for (folder_mode, file_mode, attempt) in
+        [(0o555, 0o644, "write into its folder"), (0o755, 0o444, "write it")]
+    {
+        let folder = Folder::with("nb.ipynb", NOTEBOOK);
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        set(&folder.path("nb.ipynb"), file_mode);
+        fs::copy(BINARY, folder.path("cellwright")).unwrap();
+        set(folder.0.path(), folder_mode);
+        let ran = run_bound_by_permissions(&folder, &["run", "nb.ipynb"]);
+        set(folder.0.path(), 0o755);
+        let told = format!(
+            "error: the outputs need a file that can be written, this one or that of --output: nb.ipynb: could not {attempt}: Permission denied (os error 13)\n"
+        );
+        assert_eq!((ran.code, ran.stderr), (1, told));
         assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
     }
 }

@@ -208,6 +208,21 @@ fn parameters_go_into_a_cell_after_the_one_tagged_so() {
     assert_eq!(desk.shown("out.ipynb")[3], "[5, 'file', 1, 2, 3, [1.5, {'k': 'v'}]]\n");
     let (exit, _, stderr) = desk.run(&["a.ipynb", "-p", "no-name=1"]);
     assert_eq!((exit, stderr.as_str()), (1, "error: `no-name` can not be the name of a variable\n"));
+    fs::write(desk.path().join("list.yaml"), "- 1\n").unwrap();
+    for (arguments, told) in [
+        (
+            ["-f", "list.yaml"],
+            "list.yaml does not map names to values: expected mapping start at line 1, column 1",
+        ),
+        (["-f", "none.yaml"], "could not read none.yaml: No such file or directory (os error 2)"),
+        (
+            ["-p", "n=-123456789012345678901"],
+            "-123456789012345678901 has more digits than a number here can have; `--raw` passes it on as text",
+        ),
+    ] {
+        let (exit, _, stderr) = desk.run(&[&["a.ipynb"], &arguments[..]].concat());
+        assert_eq!((exit, stderr), (1, format!("error: {told}\n")));
+    }
 }
 
 /// Code that changes the notebook it is in, as another program would while it runs: in place, whole, by its own JSON writer.

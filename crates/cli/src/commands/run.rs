@@ -21,7 +21,7 @@ use super::input;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::print::Format;
-use crate::render::{Json, Plain, Render};
+use crate::render::{Json, Kernel, Plain, Render};
 use crate::{host, script};
 
 /// Run notebooks, or Python, in a live kernel
@@ -121,7 +121,9 @@ impl Run {
         let titles = call.cells.iter().map(|cell| cell.title.clone()).collect();
         let _interrupts = on_interrupt(call.stop.clone())?;
         let mut leftovers = None;
-        let client = if self.session.is_some() || config.settings.session.shared {
+        let is_shared = self.session.is_some() || config.settings.session.shared;
+        let kernel = if is_shared { Kernel::Stays } else { Kernel::Ends };
+        let client = if is_shared {
             // The daemon has an environment of its own; Python is to be found by this one.
             call.variables = Some(config.environment.clone());
             host::daemon_client(&config).await?
@@ -136,7 +138,7 @@ impl Run {
         let report = if self.format.json {
             follow(running, &mut Json).await?
         } else {
-            follow(running, &mut Plain::new(titles)).await?
+            follow(running, &mut Plain::new(titles, kernel)).await?
         };
         if let Some(sessions) = leftovers {
             sessions.shutdown().await;

@@ -14,12 +14,22 @@ pub(crate) struct Plain {
     /// Names of the cells; headings are shown when there are several and a person looks.
     titles: Vec<Option<String>>,
     headings: bool,
+    kernel: Kernel,
+}
+
+/// What becomes of a kernel when we have told of its cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// It keeps its variables.
+    Stays,
+    /// It ends with us, and so do they.
+    Ends,
 }
 
 impl Plain {
-    pub(crate) fn new(titles: Vec<Option<String>>) -> Self {
+    pub(crate) fn new(titles: Vec<Option<String>>, kernel: Kernel) -> Self {
         let headings = titles.len() > 1 && io::stderr().is_terminal();
-        Self { titles, headings }
+        Self { titles, headings, kernel }
     }
 }
 
@@ -60,7 +70,7 @@ impl Render for Plain {
         if matches!(failed.status, CellStatus::Error(_)) && self.titles.len() == 1 {
             return Ok(()); // its traceback says it all
         }
-        let how = format!("{name} {}", how_it_ended(&failed.status));
+        let how = format!("{name} {}", how_it_ended(&failed.status, self.kernel));
         let skipped = report
             .cells
             .iter()
@@ -75,11 +85,11 @@ impl Render for Plain {
 }
 
 /// How a cell went, after its name.
-pub(crate) fn how_it_ended(status: &CellStatus) -> String {
+pub(crate) fn how_it_ended(status: &CellStatus, then: Kernel) -> String {
     match status {
         CellStatus::Ok => "ok".to_owned(),
         CellStatus::Error(exception) => format!("raised {}", exception.name),
-        CellStatus::Stopped { reason, kernel } => stopped(*reason, *kernel),
+        CellStatus::Stopped { reason, kernel } => stopped(*reason, *kernel, then),
         CellStatus::Died(death) => format!("did not end: {death}; all variables are gone"),
         CellStatus::Waiting | CellStatus::Running => "has not ended".to_owned(),
         CellStatus::NotRun(_) => "was not run".to_owned(),
@@ -87,14 +97,15 @@ pub(crate) fn how_it_ended(status: &CellStatus) -> String {
 }
 
 /// Why a cell was stopped, and what that left.
-fn stopped(reason: StopReason, kernel: Fate) -> String {
+fn stopped(reason: StopReason, kernel: Fate, then: Kernel) -> String {
     let why = match reason {
         StopReason::Cancelled | StopReason::Interrupted => "was interrupted".to_owned(),
         StopReason::TimedOut(limit) => format!("was stopped after its {} s", limit.as_secs_f64()),
         StopReason::Shutdown => "was stopped: the kernel was shut down".to_owned(),
     };
     match kernel {
-        Fate::Survived => format!("{why}; the variables are still there"),
+        Fate::Survived if then == Kernel::Stays => format!("{why}; the variables are still there"),
+        Fate::Survived => why,
         Fate::Killed => format!("{why}; the kernel had to be killed, all variables are gone"),
         Fate::Left => format!("{why}, but the kernel is not ours to end: it goes on, and so may the cell"),
     }

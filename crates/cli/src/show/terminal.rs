@@ -1,6 +1,7 @@
 //! What the terminal can do: how wide it is, and by which protocol it shows images.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal, Write as _};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,7 +24,7 @@ pub(crate) enum Protocol {
     Sixel,
 }
 
-/// Stdout, when it is a terminal.
+/// Stdout or stderr, when it is a terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
     pub(crate) columns: usize,
@@ -41,8 +42,16 @@ impl Default for Terminal {
 impl Terminal {
     /// The terminal on stdout, if it is one.
     pub(crate) fn on_stdout() -> Option<Self> {
-        let stdout = io::stdout();
-        let size = stdout.is_terminal().then(|| termios::tcgetwinsize(&stdout).ok()).flatten()?;
+        Self::on(&io::stdout())
+    }
+
+    /// The terminal on stderr, if it is one.
+    pub(crate) fn on_stderr() -> Option<Self> {
+        Self::on(&io::stderr())
+    }
+
+    fn on(stream: &(impl IsTerminal + AsFd)) -> Option<Self> {
+        let size = stream.is_terminal().then(|| termios::tcgetwinsize(stream).ok()).flatten()?;
         let Winsize { ws_col, ws_row, ws_xpixel, ws_ypixel } = size;
         let per =
             |pixels: u16, characters: u16| pixels.checked_div(characters).filter(|n| *n > 0).map(u32::from);

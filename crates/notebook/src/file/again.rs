@@ -5,6 +5,8 @@ use std::io::{Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
+
 use super::save::{self, Stamp};
 use super::{Access, Durability, FileError, contents, open, parse, unreadable, wait_for, when_written};
 use crate::notebook::Notebook;
@@ -62,7 +64,7 @@ fn look(metadata: &Metadata) -> Look {
 }
 
 impl Again {
-    /// Reads the notebook.
+    /// Reads the notebook, which must be one that can be saved: better to know it before there is something to save.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let target = fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
         let (notebook, stamp) = when_written(path, || {
@@ -70,6 +72,13 @@ impl Again {
             let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
             Ok((parse(path, contents(path, &mut file, &metadata)?)?, Stamp::of(&metadata)))
         })?;
+        let folder = target.parent().expect("a canonical file path has a folder");
+        for (place, attempt) in [(&*target, "write it"), (folder, "write into its folder")] {
+            access(place, AccessFlags::W_OK).map_err(|error| {
+                let source = error.into();
+                FileError::Io { path: path.into(), attempt, source }
+            })?;
+        }
         Ok(Self { path: path.into(), target, notebook, stamp, displaced: None })
     }
 

@@ -4,12 +4,15 @@ mod options;
 mod record;
 mod show;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use cellwright_kernel::StopReason;
-use cellwright_run::{Errors, Finished, Next, Plan, Request, Selection};
+use cellwright_notebook::file::FileError;
+use cellwright_run::{Errors, Finished, Next, Plan, PlanError, Request, Selection};
 use cellwright_session::{CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions, Timeout};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -21,6 +24,7 @@ use super::on_interrupt;
 use crate::config::Config;
 use crate::exit::{Exit, one_line};
 use crate::host;
+use crate::render::Kernel;
 
 /// Notebooks to run, and how.
 pub(super) struct Notebooks {
@@ -61,8 +65,9 @@ impl Notebooks {
             (false, true) => Told::Failures,
             (false, false) => Told::Lines,
         };
-        let style = Style { told, several, live: jobs == 1 || !several };
         let is_shared = self.session.is_some() || config.settings.session.shared;
+        let kernel = if is_shared { Kernel::Stays } else { Kernel::Ends };
+        let style = Style { told, several, live: jobs == 1 || !several, kernel };
         let mut here = None;
         let (client, variables) = if is_shared {
             (host::daemon_client(&config).await?, Some(config.environment.clone()))
@@ -155,7 +160,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     }
     let parameters = request.parameters.clone();
     let request = request.clone();
-    let plan = tokio::task::spawn_blocking(move || Plan::make(&request)).await??;
+    let plan = tokio::task::spawn_blocking(move || Plan::make(&request)).await?.map_err(explained)?;
     show.plan(&plan)?;
     if plan.cells().is_empty() {
         show.end(None)?;
@@ -172,8 +177,17 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     call.variables.clone_from(&common.variables);
     call.stop = common.stop.child_token();
     let mut run = plan.start(&common.client, call).await?;
+    // A person who waits sees that time passes.
+    let mut clock = tokio::time::interval(Duration::from_secs(1));
     loop {
-        match run.next().await {
+        let next = tokio::select! {
+            next = run.next() => next,
+            _ = clock.tick() => {
+                show.tick()?;
+                continue;
+            }
+        };
+        match next {
             Next::Event(event) => show.event(&event)?,
             Next::Changed { cell, change } => show.changed(cell, &change)?,
             Next::Saved(cells) => show.saved(&cells)?,
@@ -190,6 +204,17 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         drop(common.client.end(&finished.report.key, Force::Yes).await);
     }
     Ok(exit(&finished))
+}
+
+/// With what helps.
+fn explained(error: PlanError) -> anyhow::Error {
+    let is_refused = matches!(&error, PlanError::File(FileError::Io { source, .. })
+        if source.kind() == io::ErrorKind::PermissionDenied);
+    let error = anyhow::Error::from(error);
+    if is_refused {
+        return error.context("the outputs need a file that can be written, this one or that of --output");
+    }
+    error
 }
 
 fn exit(Finished { report, kept, .. }: &Finished) -> Exit {

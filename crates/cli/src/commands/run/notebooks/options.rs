@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::Context as _;
 use cellwright_notebook::CellRef;
 use cellwright_run::Parameter;
 use serde_json::{Map, Value};
@@ -85,25 +84,38 @@ impl Options {
         for path in &self.param_file {
             all.extend(from_file(path)?);
         }
-        let typed = self.param.iter().map(|given| (given.name.clone(), value(&given.value)));
+        for given in &self.param {
+            all.insert(given.name.clone(), value(&given.value)?);
+        }
         let raw = self.raw.iter().map(|given| (given.name.clone(), Value::from(given.value.as_str())));
-        all.extend(typed.chain(raw));
+        all.extend(raw);
         Ok(all.into_iter().map(|(name, value)| Parameter { name, value }).collect())
     }
 }
 
 /// What a word on the command line means: what papermill takes it for, or JSON.
-fn value(text: &str) -> Value {
-    match text {
+fn value(text: &str) -> anyhow::Result<Value> {
+    Ok(match text {
         "True" | "true" => true.into(),
         "False" | "false" => false.into(),
         "None" | "null" => Value::Null,
-        _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
-    }
+        _ => match serde_json::from_str(text) {
+            // It would be another number.
+            Ok(Value::Number(number)) if number.is_f64() && !text.contains(['.', 'e', 'E']) => {
+                anyhow::bail!(
+                    "{text} has more digits than a number here can have; `--raw` passes it on as text"
+                )
+            }
+            Ok(value) => value,
+            Err(_) => text.into(),
+        },
+    })
 }
 
 fn from_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
     let text = crate::commands::input(path)?;
-    let values = serde_saphyr::from_str(&text);
-    values.with_context(|| format!("{} does not map names to values", path.display()))
+    // Without the piece of the file: an error is told on one line.
+    let options = serde_saphyr::options! { with_snippet: false };
+    let values = serde_saphyr::from_str_with_options(&text, options);
+    values.map_err(|error| anyhow::anyhow!("{} does not map names to values: {error}", path.display()))
 }

@@ -15,7 +15,7 @@ pub(super) use junit::junit;
 use self::lines::Lines;
 use crate::exit::one_line;
 use crate::print;
-use crate::render;
+use crate::render::{self, Kernel};
 
 /// How runs are told.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,8 @@ pub(super) struct Style {
     pub(super) several: bool,
     /// One runs at a time, so a person can watch it.
     pub(super) live: bool,
+    /// What becomes of the kernels afterwards.
+    pub(super) kernel: Kernel,
 }
 
 /// What is told of a run.
@@ -103,6 +105,11 @@ impl Show {
             return self.json(line);
         }
         self.lines.event(event, &self.cells)
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self) -> anyhow::Result<()> {
+        self.lines.tick(&self.cells)
     }
 
     /// Others changed a cell before its turn.
@@ -204,7 +211,10 @@ impl Show {
                     message: report.error.as_ref().map(|error| one_line(error)).unwrap_or_default(),
                     details: String::new(),
                 },
-                _ => End::Failed { message: render::how_it_ended(&cell.status), details: details(cell) },
+                _ => End::Failed {
+                    message: render::how_it_ended(&cell.status, self.style.kernel),
+                    details: details(cell),
+                },
             };
             self.suite.cases.push(Case { name, duration: cell.duration, end });
         }

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use cellwright_kernel::Output;
 use cellwright_run::PlannedCell;
 use cellwright_session::{CallEvent, CallReport, CellStatus, OutputChange};
+use unicode_width::UnicodeWidthChar as _;
 
 use super::{Style, Told};
-use crate::render;
+use crate::render::{self, Kernel};
+use crate::show::Terminal;
 
 /// How often the last line is drawn while a cell prints.
 const REDRAW: Duration = Duration::from_millis(50);
@@ -16,12 +18,18 @@ const REDRAW: Duration = Duration::from_millis(50);
 /// Columns of a label.
 const LABEL: usize = 40;
 
+/// Characters of what a cell printed last; no terminal is wider.
+const LONGEST: usize = 400;
+
 pub(super) struct Lines {
     name: String,
     prefix: String,
     quiet: bool,
     /// A person looks, so a line may be drawn and erased.
     live: bool,
+    kernel: Kernel,
+    /// The cell that runs, since when.
+    running: Option<(usize, Instant)>,
     drawn: Option<Instant>,
     tail: String,
 }
@@ -33,31 +41,39 @@ impl Lines {
             prefix: if style.several { format!("{name}: ") } else { String::new() },
             quiet: style.told == Told::Failures,
             live: style.live && style.told == Told::Lines && io::stderr().is_terminal(),
+            kernel: style.kernel,
+            running: None,
             drawn: None,
             tail: String::new(),
         }
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, cells: &[PlannedCell]) -> anyhow::Result<()> {
+        self.drawn = None;
+        self.draw(cells)
     }
 
     pub(super) fn event(&mut self, event: &CallEvent, cells: &[PlannedCell]) -> anyhow::Result<()> {
         match event {
             CallEvent::CellStarted { cell } => {
                 (self.tail, self.drawn) = (String::new(), None);
-                self.draw(*cell, cells)
+                self.running = Some((*cell, Instant::now()));
+                self.draw(cells)
             }
-            CallEvent::Output { cell, change: OutputChange::Added(Output::Text { text, .. }) }
-                if self.live =>
-            {
+            CallEvent::Output { change: OutputChange::Added(Output::Text { text, .. }), .. } if self.live => {
                 if let Some(line) = text.rsplit(['\n', '\r']).find(|line| !line.trim().is_empty()) {
-                    self.tail = line.chars().filter(|c| !c.is_control()).take(LABEL).collect();
+                    self.tail = line.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
                 }
-                self.draw(*cell, cells)
+                self.draw(cells)
             }
             CallEvent::CellFinished(report) => {
+                self.running = None;
                 let how = match &report.status {
                     CellStatus::Error(exception) if report.may_raise => {
                         format!("raised {}, as it may", exception.name)
                     }
-                    status => render::how_it_ended(status),
+                    status => render::how_it_ended(status, self.kernel),
                 };
                 let seconds = report.duration.as_secs_f64();
                 self.told(&format!("{} {how} ({seconds:.2} s)", heading(report.index, cells)))
@@ -67,10 +83,16 @@ impl Lines {
         }
     }
 
-    fn draw(&mut self, at: usize, cells: &[PlannedCell]) -> anyhow::Result<()> {
+    /// What runs, for how long, and what it said last: on one line of the terminal, so that it can be erased.
+    fn draw(&mut self, cells: &[PlannedCell]) -> anyhow::Result<()> {
+        let Some((at, since)) = self.running else { return Ok(()) };
         if self.live && self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
             self.drawn = Some(Instant::now());
-            let line = format!("\r\x1b[K{} … {}", heading(at, cells), self.tail);
+            let seconds = since.elapsed().as_secs();
+            let time = if seconds > 0 { format!("{seconds} s ") } else { String::new() };
+            let columns = Terminal::on_stderr().unwrap_or_default().columns;
+            let line = format!("{} … {time}{}", heading(at, cells), self.tail);
+            let line = format!("\r\x1b[K{}", fitting(&line, columns.saturating_sub(1)));
             io::stderr().lock().write_all(line.as_bytes())?;
         }
         Ok(())
@@ -97,7 +119,8 @@ impl Lines {
         let name = if self.prefix.is_empty() { format!("{}: ", self.name) } else { String::new() };
         if let Some(failed) = report.failed() {
             let planned = &cells[failed.index];
-            let mut text = format!("{name}cell {} {}", planned.index, render::how_it_ended(&failed.status));
+            let mut text =
+                format!("{name}cell {} {}", planned.index, render::how_it_ended(&failed.status, self.kernel));
             if let CellStatus::Error(exception) = &failed.status {
                 let at = exception.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
                 if let Some((at, source)) = at.and_then(|at| Some((at, planned.source.lines().nth(at)?))) {
@@ -121,9 +144,33 @@ impl Lines {
     }
 }
 
+/// As much of a line as so many columns take.
+fn fitting(line: &str, columns: usize) -> &str {
+    let mut width = 0;
+    let end = line.char_indices().find(|(_, character)| {
+        width += character.width().unwrap_or(0);
+        width > columns
+    });
+    let end = end.map_or(line.len(), |(at, _)| at);
+    &line[..end]
+}
+
 /// `[3/12] cell 5  df.describe()`
 fn heading(at: usize, cells: &[PlannedCell]) -> String {
     let width = cells.len().to_string().len();
     let label: String = cells[at].label().chars().filter(|c| !c.is_control()).take(LABEL).collect();
     format!("[{:>width$}/{}] cell {:<3} {label:<LABEL$}", at + 1, cells.len(), cells[at].index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_the_columns_its_characters_take() {
+        assert_eq!(fitting("plain", 10), "plain");
+        assert_eq!(fitting("plain", 3), "pla");
+        assert_eq!(fitting("表計算", 5), "表計");
+        assert_eq!(fitting("any", 0), "");
+    }
 }
