@@ -500,3 +500,19 @@ fn a_session_that_stays_keeps_its_variables_until_a_fresh_kernel_is_asked_for() 
     assert_eq!([run(&[]), run(&[]), run(&["--reset"])], ["1\n", "2\n", "1\n"]);
     within(Command::new(env!("CARGO_BIN_EXE_cellwright")).args(["session", "end", "kept"]));
 }
+
+#[test]
+fn what_does_not_fit_into_the_notebook_can_be_read_where_it_says() {
+    // More than the 32 MiB that a cell keeps.
+    let desk = Desk::with(&[code("a", "display({'text/html': 'y' * 34_000_000}, raw=True)")]);
+    let artifacts = desk.path().join("artifacts");
+    let mut command = desk.command(&["a.ipynb"]);
+    let output = command.env("CELLWRIGHT_ARTIFACTS_DIR", &artifacts).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let shown = desk.shown("a.ipynb").concat();
+    let address = shown.split_once("all of it: ").unwrap().1.trim_end_matches(']');
+    let mut read = Command::new(env!("CARGO_BIN_EXE_cellwright"));
+    let read = read.args(["read", address]).env("CELLWRIGHT_ARTIFACTS_DIR", &artifacts).output().unwrap();
+    let display: Value = serde_json::from_slice(&read.stdout).unwrap();
+    assert_eq!(display["data"]["text/html"].as_str().unwrap().len(), 34_000_000);
+}

@@ -18,9 +18,13 @@ impl Folder {
 
     /// Exit code, stdout, stderr.
     fn tool(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.run(&[&["tool"], arguments].concat())
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let path = self.0.path();
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
-        command.arg("tool").args(arguments).current_dir(path).stdin(Stdio::null());
+        command.args(arguments).current_dir(path).stdin(Stdio::null());
         let output = command.env("HOME", path).env("XDG_RUNTIME_DIR", path).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -49,6 +53,28 @@ fn a_call_answers_as_an_agent_is_answered() {
     let (code, told, _) = folder.tool(&["bash", r#"{"command": "exit 3"}"#, "--json"]);
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((code, &told["is_error"]), (1, &json!(true)));
+}
+
+#[test]
+fn what_was_too_long_for_a_reply_is_read_whole_and_in_part() {
+    let folder = Folder::new();
+    // `--json` is for programs, which get everything: the model's reply names the artifact.
+    let code = r#"{"code": "for n in range(30_000): print('line', n)"}"#;
+    let (_, said, remarks) = folder.tool(&["eval", code]);
+    let told = said + &remarks;
+    let at = told.find("artifact://").unwrap_or_else(|| panic!("{}", &told[told.len() - 500..]));
+    let address: String =
+        told[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || ":/".contains(*c)).collect();
+    let read = |selector: &str| folder.run(&["read", &format!("{address}{selector}")]);
+    let ok = |text: &str| (0, text.to_owned(), String::new());
+    assert_eq!(read("").1.lines().count(), 30_000);
+    assert_eq!(read(":20001-20002"), ok("line 20000\nline 20001\n"));
+    assert_eq!(read(":-2"), ok("line 29998\nline 29999\n"));
+    assert_eq!(read(":1-1,30000"), ok("line 0\nline 29999\n"));
+    let (code, _, told) = read(":40000");
+    assert_eq!((code, told), (1, format!("error: {address} has no line 40000\n")));
+    let (code, _, told) = folder.run(&["read", "artifact://none1234"]);
+    assert!(code == 1 && told.starts_with("error: "), "{told}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `cellwright read`
 
+mod artifact;
+
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -34,9 +36,10 @@ Selectors, after the path:
 Examples:
   cellwright read analysis.ipynb
   cellwright read 'analysis.ipynb#3-7' --outputs text
-  cellwright read analysis.ipynb --image 3.0 --to plot.png")]
+  cellwright read analysis.ipynb --image 3.0 --to plot.png
+  cellwright read artifact://k3v9q2xa:1000-1200   of an output that was too long for its place")]
 pub(crate) struct Read {
-    /// The notebook, with or without a selector
+    /// The notebook, with or without a selector; or `artifact://ID`
     #[arg(value_name = "PATH[SELECTOR]")]
     target: OsString,
     /// How much of the cells' outputs to show; a text with outputs cannot be written back
@@ -108,6 +111,11 @@ struct ExcerptJson<'a> {
 
 impl Read {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(address) = self.target.to_str().and_then(artifact::address) {
+            let is_plain = !self.format.json && !self.numbers && self.image.is_none();
+            anyhow::ensure!(is_plain, "an artifact is shown as it is");
+            return artifact::show(address);
+        }
         let (path, selector) = split_target(&self.target);
         let notebook = file::read(path).map_err(|error| explain(error, &self.target))?;
         let named = || path.display().to_string();
