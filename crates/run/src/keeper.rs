@@ -1,7 +1,7 @@
 //! Keeping a run's results in the file, on a thread of its own.
 //!
-//! What comes while a save is under way is saved together, by the next one: a small notebook is written after every cell, a huge one as
-//! often as it can be, and neither holds up the run.
+//! What comes while a save is under way is saved together, by the next one. A cell begins when everything before it is in the file
+//! (see [`Keeper::settled`]): whatever ends us, what was finished is there.
 //!
 //! Others may change the file meanwhile. What they made of it is taken over, and an output is put only under a cell that says what was run.
 //! When that is not possible the file is left to them, and the run is kept in a copy beside it.
@@ -15,6 +15,7 @@ use cellwright_notebook::file::{self, Again, Durability, FileError, Since};
 use cellwright_notebook::recording::Results;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::meanwhile::{Found, Watch};
@@ -30,6 +31,8 @@ pub(crate) enum News {
         /// The cell whose results these are for good, unless a display in it is updated.
         finished: Option<usize>,
     },
+    /// To be told once what came before was saved, or could not be.
+    Settle(oneshot::Sender<()>),
 }
 
 /// The way to the thread that saves. When it is dropped, what is left is saved.
@@ -75,6 +78,13 @@ impl Keeper {
     /// Takes results to be saved as soon as possible.
     pub(crate) fn take(&self, news: News) {
         drop(self.news.send(news)); // a thread that is gone has panicked; `finish` tells
+    }
+
+    /// Waits until everything taken so far was saved, or could not be, which is tried again with the next.
+    pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (sender, settled) = oneshot::channel();
+        self.take(News::Settle(sender));
+        async { drop(settled.await) } // a thread that is gone has panicked; `finish` tells
     }
 
     /// The next cells that were over and are in the file now. Cancel-safe; does not return once all are saved.
@@ -131,7 +141,7 @@ impl Thread {
     fn run(mut self, incoming: &Receiver<News>, saved: &UnboundedSender<Vec<usize>>) -> Kept {
         let mut finished = Vec::new();
         while let Ok(first) = incoming.recv() {
-            let mut batch = BTreeMap::new();
+            let (mut batch, mut waiting) = (BTreeMap::new(), Vec::new());
             for next in std::iter::once(first).chain(incoming.try_iter()) {
                 match next {
                     News::Edited { cell, source } => {
@@ -142,26 +152,12 @@ impl Thread {
                         batch.extend(results);
                         finished.extend(ended);
                     }
+                    News::Settle(sender) => waiting.push(sender),
                 }
             }
-            self.results.extend(batch.clone());
-            // What could not be saved the last time is tried again with the rest.
-            let before = self.failed.take();
-            if before.is_some() {
-                batch.clone_from(&self.results);
-            }
-            if batch.is_empty() {
-                continue;
-            }
-            match self.save(&batch) {
-                Ok(()) if finished.is_empty() => {}
-                Ok(()) => drop(saved.send(std::mem::take(&mut finished))), // nobody may want to know
-                // Some programs remove a file and make it anew: once is no reason to leave it.
-                Err(error) if before.is_some() && is_lasting(&error) => match self.step_aside(told(&error)) {
-                    Ok(()) => drop(saved.send(std::mem::take(&mut finished))), // nobody may want to know
-                    Err(_) => self.failed = Some(error),
-                },
-                Err(error) => self.failed = Some(error),
+            self.save_batch(batch, &mut finished, saved);
+            for sender in waiting {
+                sender.send(()).ok(); // a run that was dropped does not wait
             }
         }
         if self.failed.take().is_some() {
@@ -176,6 +172,33 @@ impl Thread {
             merged: self.merged,
             side: self.side,
             failed: self.failed,
+        }
+    }
+
+    fn save_batch(
+        &mut self,
+        mut batch: BTreeMap<usize, Results>,
+        finished: &mut Vec<usize>,
+        saved: &UnboundedSender<Vec<usize>>,
+    ) {
+        self.results.extend(batch.clone());
+        // What could not be saved the last time is tried again with the rest.
+        let before = self.failed.take();
+        if before.is_some() {
+            batch.clone_from(&self.results);
+        }
+        if batch.is_empty() {
+            return;
+        }
+        match self.save(&batch) {
+            Ok(()) if finished.is_empty() => {}
+            Ok(()) => drop(saved.send(std::mem::take(finished))), // nobody may want to know
+            // Some programs remove a file and make it anew: once is no reason to leave it.
+            Err(error) if before.is_some() && is_lasting(&error) => match self.step_aside(told(&error)) {
+                Ok(()) => drop(saved.send(std::mem::take(finished))), // nobody may want to know
+                Err(_) => self.failed = Some(error),
+            },
+            Err(error) => self.failed = Some(error),
         }
     }
 

@@ -12,7 +12,7 @@ use cellwright_session::{
     CallEvent, CallReport, CellReport, CellStatus, JobId, OutputChange, Running, Turn, TurnRequest,
 };
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use crate::keeper::{Keeper, Kept, News};
@@ -165,10 +165,13 @@ impl NotebookRun {
         Finished { cells: self.cells, changes: self.changes, report, kept, saved }
     }
 
-    /// Begins to look what a cell says, now that its turn has come.
+    /// Begins to look what a cell says, now that its turn has come: when what the cells before it left is in the file.
     fn look_at(&mut self, cell: usize, request: TurnRequest) {
-        let (watch, planned) = (self.watch.clone(), self.cells[cell].clone());
-        let change = tokio::task::spawn_blocking(move || watch.change(cell, &planned));
+        let (watch, planned, settled) = (self.watch.clone(), self.cells[cell].clone(), self.keeper.settled());
+        let change = tokio::spawn(async move {
+            settled.await;
+            tokio::task::spawn_blocking(move || watch.change(cell, &planned)).await.unwrap_or_else(go_on)
+        });
         self.turn = Some(Coming { cell, request, change });
     }
 
@@ -282,10 +285,15 @@ async fn looked_at(coming: Option<&mut Coming>) -> Option<Change> {
     match coming {
         Some(coming) => match (&mut coming.change).await {
             Ok(change) => change,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+            Err(panicked) => go_on(panicked),
         },
         None => std::future::pending().await,
     }
+}
+
+/// A bug of ours in a task is one here.
+fn go_on(panicked: JoinError) -> Option<Change> {
+    std::panic::resume_unwind(panicked.into_panic())
 }
 
 async fn until(due: Option<Instant>) {
