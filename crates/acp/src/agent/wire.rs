@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::io;
 
-use agent_client_protocol::v1::schema::SessionNotification;
+use agent_client_protocol::v1::schema::{
+    ContentBlock, ContentChunk, SessionNotification, SessionUpdate, TextContent,
+};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt as _, Stream, stream};
 use memchr::memmem;
@@ -85,6 +87,81 @@ fn update(line: &str) -> Option<SessionNotification> {
         params: SessionNotification,
     }
     memmem::find(line.as_bytes(), b"session/update")?;
+    if let Some(text) = text_chunk(line) {
+        return Some(text);
+    }
     let message: Notification<'_> = serde_json::from_str(line).ok()?;
     (message.method == "session/update" && message.id.is_none()).then_some(message.params)
+}
+
+/// The update in a line that is a piece of the answer's text and nothing else, which most are: read in half the time, for
+/// the type of all updates has to look at each twice.
+fn text_chunk(line: &str) -> Option<SessionNotification> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Notification<'a> {
+        #[serde(borrow, rename = "jsonrpc")]
+        _version: Cow<'a, str>,
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+        #[serde(borrow)]
+        params: Params<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Params<'a> {
+        session_id: String,
+        #[serde(borrow)]
+        update: Update<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Update<'a> {
+        #[serde(borrow)]
+        session_update: Cow<'a, str>,
+        #[serde(borrow)]
+        content: Text<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Text<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+        text: String,
+    }
+    let Notification { method, params: Params { session_id, update }, .. } =
+        serde_json::from_str(line).ok()?;
+    let plain = method == "session/update"
+        && update.session_update == "agent_message_chunk"
+        && update.content.kind == "text";
+    let content = ContentBlock::Text(TextContent::new(update.content.text));
+    plain.then(|| {
+        SessionNotification::new(session_id, SessionUpdate::AgentMessageChunk(ContentChunk::new(content)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_of_text_is_read_as_any_update_is() {
+        let line = |rest: &str, method: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"sessionId":"s\u00e9","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"a\n\"b\""}}{rest}}}}}}}"#
+            )
+        };
+        let plain = line("", "session/update");
+        let general: serde_json::Value = serde_json::from_str(&plain).expect("it is JSON");
+        let general = serde_json::from_value(general["params"].clone()).expect("it is an update");
+        assert_eq!(text_chunk(&plain), Some(general));
+        // What says more is left to the type of all updates.
+        let more = line(r#","messageId":"m""#, "session/update");
+        assert_eq!(text_chunk(&more), None);
+        let SessionUpdate::AgentMessageChunk(chunk) = update(&more).expect("it is an update").update else {
+            panic!("it is a chunk");
+        };
+        assert!(chunk.message_id.is_some());
+        assert_eq!(update(&line("", "session/updates")), None);
+    }
 }
