@@ -55,8 +55,9 @@ impl Desk {
         }
         self.kernel.shared.end();
         self.kernel.sessions.end().await;
-        // Cells that were running are answered as they are dropped, and what they said is sent.
-        drop((self.main, self.subshells));
+        // Every cell is answered before the sockets close, and what it said is sent.
+        let lanes = self.subshells.into_values().chain([self.main]);
+        futures_util::future::join_all(lanes.map(Lane::end)).await;
         let closed = self.server.close().await;
         if closed.unsent > 0 {
             tracing::debug!(unsent = closed.unsent, "clients did not take everything");

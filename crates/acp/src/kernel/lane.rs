@@ -1,10 +1,12 @@
 //! Cells one after another: a shell, or a subshell.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellwright_jupyter::Request;
 use cellwright_jupyter::content::{ExecuteReply, ReplyStatus};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::cell::{self, Ended, Kernel};
@@ -12,20 +14,33 @@ use super::cell::{self, Ended, Kernel};
 /// Cells that wait; one more is refused, which its client is told.
 const MOST: usize = 10_000;
 
+/// How long cells that were told to stop may take.
+const FAREWELL: Duration = Duration::from_millis(500);
+
 /// A queue of cells. Dropping it ends the one that runs; the rest is answered with an error.
 pub(super) struct Lane {
     cells: mpsc::Sender<Request>,
-    _task: AbortOnDropHandle<()>,
+    task: AbortOnDropHandle<()>,
 }
 
 impl Lane {
     pub(super) fn new(kernel: Arc<Kernel>) -> Self {
         let (cells, queue) = mpsc::channel(MOST);
-        Self { cells, _task: AbortOnDropHandle::new(tokio::spawn(run(kernel, queue))) }
+        Self { cells, task: AbortOnDropHandle::new(tokio::spawn(run(kernel, queue))) }
     }
 
     pub(super) fn push(&self, request: Request) {
         drop(self.cells.try_send(request)); // a request that is dropped is answered
+    }
+
+    /// Ends it. All its cells are answered when this returns: those that were told to stop have a moment to do so.
+    pub(super) async fn end(self) {
+        let Self { cells, mut task } = self;
+        drop(cells);
+        if timeout(FAREWELL, &mut task).await.is_err() {
+            task.abort();
+            drop(task.await); // with it goes the cell, and is answered
+        }
     }
 }
 
