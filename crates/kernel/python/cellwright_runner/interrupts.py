@@ -36,6 +36,7 @@ class Interrupts:
         self.main_thread = _thread.get_ident()
         self.retrying = False
         self.sent_again = False
+        self.sending = _thread.allocate_lock()  # held from the decision to send again until the signal is out
         self.handler = self._on_signal
         self.unraisable = sys.unraisablehook
         sys.unraisablehook = self._on_unraisable
@@ -47,8 +48,19 @@ class Interrupts:
 
     def begin(self) -> None:
         """From here on an interrupt is meant for the user code that `call` is about to run."""
+        with self.sending:
+            pass  # one on its way to the last turn would be taken for this turn's, or this turn's for it
+        self._heed_signals()
         self.turn += 1
         self.running = True
+
+    def _heed_signals(self) -> None:
+        pass  # Python runs the handlers of signals that have come when it enters a function
+
+    def renew_in_child(self) -> None:
+        """After a fork: the thread that sends again, and may have held the lock, is not in the child."""
+        self.main_thread = _thread.get_ident()
+        self.sending = _thread.allocate_lock()
 
     def call(self, function, *arguments):
         """Runs user code: the only thing SIGINT can interrupt."""
@@ -112,8 +124,9 @@ class Interrupts:
         while True:
             time.sleep(pause)
             self.retrying = False  # whatever is held from here on gets a thread of its own
-            if not (self.held_for == self.turn and self.running and os.getpid() == pid):
-                return
-            self.retrying = self.sent_again = True
-            _signal.pthread_kill(self.main_thread, SIGINT)
+            with self.sending:
+                if not (self.held_for == self.turn and self.running and os.getpid() == pid):
+                    return
+                self.retrying = self.sent_again = True
+                _signal.pthread_kill(self.main_thread, SIGINT)
             pause = min(2 * pause, RETRY_AT_MOST)

@@ -103,7 +103,7 @@ class Kernel:
         self.wire.close()
         self.wire.lock = _thread.RLock()
         self.streams.renew_in_child()
-        self.interrupts.main_thread = _thread.get_ident()
+        self.interrupts.renew_in_child()
 
     # Messages
 

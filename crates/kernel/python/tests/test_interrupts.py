@@ -110,6 +110,19 @@ class Interrupts(RunnerTest):
             self.assertEqual(host.finish(cell)[-1]["status"], "interrupted")
             self.check("display(%d)" % i, ("display", {"text/plain": str(i)}))
 
+    def test_one_that_is_sent_again_late_does_not_swallow_the_next_cells_own(self):
+        host = self.host
+        host.run(
+            "import random, time, types\nfrom cellwright_runner import interrupts\nreal = interrupts._signal\n"
+            "def late(*where):\n  time.sleep(random.uniform(0.001, 0.006)); real.pthread_kill(*where)\n"
+            "interrupts._signal = types.SimpleNamespace(**dict(vars(real), pthread_kill=late))"
+        )
+        for i in range(200):
+            cell = host.start("while True: display(%d)" % i)
+            host.wait_for(lambda event: is_message(event, "started") and event["id"] == cell)  # noqa: B023
+            host.interrupt()
+            self.assertEqual(host.finish(cell)[-1]["status"], "interrupted")
+
     def test_one_that_comes_where_exceptions_are_dropped_stops_the_cell_all_the_same(self):
         host = self.host
         waits = "  def wait(self, *_):\n    print('ready', flush=True)\n    while True: pass\n"
