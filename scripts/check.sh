@@ -4,15 +4,15 @@
 #   scripts/check.sh            every step, in order
 #   scripts/check.sh lint doc   only these steps
 #
-# Needs cargo and Python 3.11 or newer with pip; npm once conformance/package.json exists.
-# Everything it prepares lives in target/ and is reused until its pins change.
+# Needs cargo, Python 3.11 or newer with pip, Node with npm, and on top of them chromium and openssl, which it
+# installs where apt-get can. Everything else it prepares lives in target/ and is reused until its pins change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-steps=(prepare format policy lint test doc runner conformance)
+steps=(prepare format policy lint test doc runner conformance fast_agent)
 
-# Debian packages that tests need beyond cargo and Python; the only list of them.
-debian_packages=(chromium openssl)
+# Programs that tests need beyond cargo, Python and Node, by the names of their Debian packages; the only list of them.
+programs=(chromium openssl)
 
 venv=target/venv
 python=$PWD/$venv/bin/python
@@ -25,7 +25,7 @@ export CELLWRIGHT_TEST_PYTHON=$python
 step_prepare() {
   need_python
   need_node
-  need_debian_packages
+  need_programs
 }
 
 step_format() {
@@ -75,7 +75,7 @@ step_runner() {
 step_conformance() {
   need_python
   need_node
-  need_debian_packages
+  need_programs
   cargo build --package cellwright-cli
   CELLWRIGHT_BIN=$cellwright unittests "$python" conformance
   CELLWRIGHT_BIN=$cellwright unittests "$python" conformance/mcp
@@ -85,12 +85,24 @@ step_conformance() {
   CELLWRIGHT_BIN=$cellwright unittests "$python" conformance/lab
 }
 
+# fast-agent in our kernel. It refuses the Python 3.11 that the other tests run on.
+step_fast_agent() {
+  local newest folder=target/fast-agent
+  newest=$(interpreters | tail -n 1)
+  if ! "$newest" -c 'import sys; sys.exit(sys.version_info < (3, 12))'; then
+    echo "NOT RUN: fast-agent needs Python 3.12 or newer, and pyenv has none"
+    return
+  fi
+  need_python
+  environment "$folder" conformance/fast_agent/requirements.txt "$newest"
+  cargo build --package cellwright-cli
+  CELLWRIGHT_BIN=$cellwright FAST_AGENT=$PWD/$folder/bin/fast-agent-acp unittests "$python" conformance/fast_agent
+}
+
 # --- what steps need ------------------------------------------------------------------------------
 
-# target/venv as pinned. A changed pin is installed over the old one: others may be using the venv.
+# target/venv as pinned.
 need_python() {
-  local pins=conformance/requirements.txt stamp=$venv/pins.sha256
-  if sha256sum --check --status "$stamp" 2>/dev/null; then return; fi
   local base
   # The program itself: a version manager's shim in its place may wait for locks of its own.
   base=$(python3 -c 'import sys; print(sys.executable)')
@@ -98,9 +110,16 @@ need_python() {
     fail "python3 is $("$base" --version 2>&1); tests need 3.11 or newer first in PATH"
   "$base" -c 'import venv, pip' ||
     fail "python3 has no pip or venv; on Debian run: apt-get install python3-pip python3-venv"
-  echo "installing $pins into $venv (about a minute)"
-  "$base" -m venv --without-pip "$venv"
-  "$base" -m pip --python "$python" install --quiet --no-deps --no-compile --requirement "$pins"
+  environment "$venv" conformance/requirements.txt "$base"
+}
+
+# A virtual environment with the packages of a pin file. A changed pin is installed over the old one: others may be using it.
+environment() {
+  local folder=$1 pins=$2 base=$3 stamp=$1/pins.sha256
+  if sha256sum --check --status "$stamp" 2>/dev/null; then return; fi
+  echo "installing $pins into $folder (about a minute)"
+  "$base" -m venv --without-pip "$folder"
+  "$base" -m pip --python "$folder/bin/python" install --quiet --no-deps --no-compile --requirement "$pins"
   sha256sum "$pins" >"$stamp"
 }
 
@@ -116,13 +135,13 @@ need_node() {
   sha256sum "$lock" >"$stamp"
 }
 
-need_debian_packages() {
-  local package missing=()
-  for package in "${debian_packages[@]}"; do
-    dpkg --status "$package" >/dev/null 2>&1 || missing+=("$package")
+need_programs() {
+  local program missing=()
+  for program in "${programs[@]}"; do
+    have "$program" || missing+=("$program")
   done
   ((${#missing[@]})) || return 0
-  ((EUID == 0)) || fail "tests need Debian packages; run: sudo apt-get install ${missing[*]}"
+  { ((EUID == 0)) && have apt-get; } || fail "tests need ${missing[*]}; on Debian run: sudo apt-get install ${missing[*]}"
   apt-get update --quiet
   apt-get install --yes --no-install-recommends "${missing[@]}"
 }
@@ -141,7 +160,7 @@ interpreters() {
 # A folder of tests and the packages in it.
 unittests() {
   local interpreter=$1 folder=$2
-  PYTHONPATH=$PWD/conformance "$interpreter" scripts/unittests.py "$folder"
+  PYTHONPATH=$PWD/conformance:$PWD/conformance/agent_kernel "$interpreter" scripts/unittests.py "$folder"
 }
 
 have() { command -v "$1" >/dev/null; }

@@ -1,4 +1,4 @@
-"""fast-agent, with a model that gives back what it gets. fast_agent.sh starts this."""
+"""fast-agent, with a model that gives back what it gets. `scripts/check.sh fast_agent` starts this."""
 
 from __future__ import annotations
 
@@ -24,7 +24,3 @@ class FastAgent(unittest.TestCase):
                 again = execute(client, "%session restart")
                 self.assertEqual(again.status, "ok", again.error)
                 self.assertIn("Still there?", execute(client, "Still there?").text)
-
-
-if __name__ == "__main__":
-    unittest.main()
