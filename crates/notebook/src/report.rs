@@ -1,0 +1,205 @@
+//! What is told about an edit afterwards.
+
+use std::fmt;
+
+use crate::cell::CellKind;
+use crate::plan::Slot;
+
+/// What an edit did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// `edit`, `insert`, `delete`, `move`, `retype`, `clear` or `write`.
+    pub action: &'static str,
+    /// The cells it was done to; removed ones as they were, all others as they are now.
+    pub cells: Vec<TouchedCell>,
+    /// How many cells there are now.
+    pub total: usize,
+    /// What the caller might not expect.
+    pub notes: Vec<Note>,
+}
+
+/// A cell an edit touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TouchedCell {
+    /// What was done to it.
+    pub change: Change,
+    /// Where it is now (a deleted one: where it was).
+    pub index: usize,
+    /// Its id, if the file has ids.
+    pub id: Option<String>,
+    /// Its type.
+    pub kind: CellKind,
+    /// Its source.
+    pub source: String,
+}
+
+/// What was done to a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Its source is another.
+    Edited,
+    /// It is new.
+    Inserted,
+    /// It is gone.
+    Deleted,
+    /// It is elsewhere.
+    Moved,
+    /// Its type is another.
+    Retyped,
+    /// Its outputs are gone.
+    Cleared,
+    /// Its metadata or its outputs are others.
+    Altered,
+}
+
+impl Change {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Edited => "edited",
+            Self::Inserted => "inserted",
+            Self::Deleted => "deleted",
+            Self::Moved => "moved",
+            Self::Retyped => "retyped",
+            Self::Cleared => "cleared",
+            Self::Altered => "altered",
+        }
+    }
+}
+
+/// Something an edit did that the caller did not ask for in so many words. Cells are named by their old index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// Outputs went with the edit.
+    OutputsDropped {
+        /// The cell.
+        cell: usize,
+        /// How many outputs it had.
+        outputs: usize,
+    },
+    /// Code cells have no attachments.
+    AttachmentsDropped {
+        /// The cell.
+        cell: usize,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// A character UTF-8 cannot hold was in a line that was edited.
+    SurrogateReplaced {
+        /// The cell.
+        cell: usize,
+    },
+    /// The file changed outside its cells.
+    AroundCells,
+    /// There was no such file.
+    Created,
+    /// A marker named a cell the notebook does not have; the cell is new.
+    UnknownOrigin {
+        /// The marker's line.
+        line: usize,
+        /// The number it named.
+        cell: usize,
+    },
+    /// A second marker named the same cell; the second cell is new.
+    RepeatedOrigin {
+        /// The second marker's line.
+        line: usize,
+        /// The number both name.
+        cell: usize,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutputsDropped { cell, outputs: 0 } => {
+                write!(f, "the execution count of cell {cell} was removed")
+            }
+            Self::OutputsDropped { cell, outputs: 1 } => write!(f, "the output of cell {cell} was removed"),
+            Self::OutputsDropped { cell, outputs } => {
+                write!(f, "the {outputs} outputs of cell {cell} were removed")
+            }
+            Self::AttachmentsDropped { cell, names } => {
+                write!(
+                    f,
+                    "code cells have no attachments; those of cell {cell} were removed: {}",
+                    names.join(", ")
+                )
+            }
+            Self::SurrogateReplaced { cell } => {
+                write!(f, "a lone surrogate in an edited line of cell {cell} became U+FFFD")
+            }
+            Self::AroundCells => f.write_str("the notebook's metadata or layout changed"),
+            Self::Created => f.write_str("there was no such file; it was created"),
+            Self::UnknownOrigin { line, cell } => {
+                write!(f, "line {line}: there is no cell {cell}, so this became a new cell")
+            }
+            Self::RepeatedOrigin { line, cell } => {
+                write!(
+                    f,
+                    "line {line}: cell:{cell} was used before, so this became a new cell without its metadata and outputs"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    /// One line, then one per note.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.cells.is_empty() {
+            write!(f, "no cell changed")?;
+        }
+        for (at, group) in self.cells.chunk_by(|a, b| a.change == b.change).enumerate() {
+            let separator = if at == 0 { "" } else { "; " };
+            let numbers: Vec<_> = group.iter().map(|cell| cell.index).collect();
+            let kind = match group {
+                [first, rest @ ..] if rest.iter().all(|cell| cell.kind == first.kind) => {
+                    format!("{} ", first.kind)
+                }
+                _ => String::new(),
+            };
+            let noun = if group.len() == 1 { "cell" } else { "cells" };
+            write!(f, "{separator}{} {kind}{noun} {}", group[0].change.name(), ranges(&numbers))?;
+        }
+        write!(f, " ({} {} now)", self.total, if self.total == 1 { "cell" } else { "cells" })?;
+        self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"))
+    }
+}
+
+/// `0, 3-5`
+fn ranges(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => unreachable!("chunks are not empty"),
+    });
+    runs.collect::<Vec<_>>().join(", ")
+}
+
+/// The places whose cell came from elsewhere: those outside a longest run of cells in their old order.
+pub(crate) fn moved_slots(slots: &[Slot<'_>]) -> Vec<usize> {
+    let old: Vec<_> = slots
+        .iter()
+        .enumerate()
+        .filter_map(|(place, slot)| match slot {
+            Slot::Keep(index) | Slot::Rework(index, _) => Some((place, *index)),
+            Slot::New(_) => None,
+        })
+        .collect();
+    // Patience: `tails[n]` ends the best increasing run of length n + 1, `before` links each place to its predecessor.
+    let mut tails: Vec<usize> = Vec::new();
+    let mut before = vec![None; old.len()];
+    for at in 0..old.len() {
+        let length = tails.partition_point(|tail| old[*tail].1 < old[at].1);
+        before[at] = length.checked_sub(1).map(|shorter| tails[shorter]);
+        if length < tails.len() { tails[length] = at } else { tails.push(at) }
+    }
+    let mut in_order = vec![false; old.len()];
+    let mut at = tails.last().copied();
+    while let Some(place) = at {
+        in_order[place] = true;
+        at = before[place];
+    }
+    old.iter().zip(in_order).filter(|(_, stays)| !stays).map(|((place, _), _)| *place).collect()
+}
