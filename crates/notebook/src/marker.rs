@@ -4,7 +4,12 @@
 //! trailing space) is never one and never silently text either: inside a cell such a line is
 //! written with one `%` more, so that what a person or model types as a near miss can be told apart and refused.
 
+use std::ops::Range;
+
 use crate::cell::CellKind;
+
+/// How every marker starts. Sources never show it at the start of a line.
+pub(crate) const SHOWN: &str = "# %% [";
 
 /// What a line of marked text is.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,6 +58,16 @@ pub(crate) fn classify(line: &str) -> Line<'_> {
     }
 }
 
+/// Where the marker lines of a text are, without their line ends.
+pub(crate) fn lines(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    memchr::memmem::find_iter(bytes, SHOWN)
+        .filter(|at| *at == 0 || bytes[at - 1] == b'\n')
+        .map(|at| at..memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |length| at + length))
+        .filter(|line| matches!(classify(&text[line.clone()]), Line::Marker { .. }))
+        .collect()
+}
+
 /// Where a source line must gain a `%` to survive as text.
 pub(crate) fn escape_at(line: &str) -> Option<usize> {
     percent_run(line).map(|percents| percents.start)
@@ -60,7 +75,7 @@ pub(crate) fn escape_at(line: &str) -> Option<usize> {
 
 /// The run of two or more `%` of a line that looks like a marker: a comment that starts with the run, which is
 /// followed by white space, a bracket or nothing. (`# %%time` is a commented magic, and plain text.)
-fn percent_run(line: &str) -> Option<std::ops::Range<usize>> {
+fn percent_run(line: &str) -> Option<Range<usize>> {
     let blank = [' ', '\t'];
     let comment = line.trim_start_matches(blank).strip_prefix('#')?.trim_start_matches(blank);
     let after = comment.trim_start_matches('%');
@@ -72,7 +87,7 @@ fn percent_run(line: &str) -> Option<std::ops::Range<usize>> {
 
 /// `# %% [kind]` or `# %% [kind] cell:N`, to the letter.
 fn exact(line: &str) -> Option<(CellKind, Option<usize>)> {
-    let (kind, rest) = line.strip_prefix("# %% [")?.split_once(']')?;
+    let (kind, rest) = line.strip_prefix(SHOWN)?.split_once(']')?;
     let kind = kind.parse().ok()?;
     if rest.is_empty() {
         return Some((kind, None));

@@ -1,5 +1,7 @@
 //! Exact-string replacements in a text.
 
+use std::ops::Range;
+
 use crate::marker::{self, Line};
 use crate::text::shortened;
 
@@ -38,8 +40,8 @@ pub enum ReplaceError {
     NoMatch {
         /// What was looked for, shortened.
         old: String,
-        /// A line that differs in white space only.
-        near: Option<usize>,
+        /// What may have been meant.
+        near: Option<Near>,
     },
     /// There more than once.
     #[error(
@@ -54,6 +56,24 @@ pub enum ReplaceError {
         /// The line each of the first matches starts on.
         lines: Vec<usize>,
     },
+    /// What is left of a line reads as a marker, which nobody wrote.
+    #[error(
+        "line {line} would become a cell marker; to start a cell there, give the whole marker in the new text; \
+         to have the line as text, write one `%` more"
+    )]
+    BecomesMarker {
+        /// Counting from 1.
+        line: usize,
+    },
+}
+
+/// What is almost the text that was looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Near {
+    /// A line that differs in white space only.
+    Line(usize),
+    /// The text itself, but it reaches into the marker on this line.
+    Marker(usize),
 }
 
 /// How many matches an error names the lines of.
@@ -61,8 +81,9 @@ const LINES_TOLD: usize = 10;
 
 /// Makes `replacements` in a marked text, each on the result of the one before.
 ///
-/// A match inside a marker line is none, unless `old` itself shows a marker: who replaces `1` by `2` means sources, not
-/// the number of a cell.
+/// Markers are not sources: unless `old` itself shows a marker, a match that reaches into one is none. Who replaces `1` by `2` does
+/// not mean the number of a cell, who replaces `\n# ` by `\n## ` means headings. A match may take the line ends around a
+/// marker; the marker stays on a line of its own all the same.
 pub fn replace(text: &str, replacements: &[Replacement]) -> Result<String, ReplaceError> {
     let mut text = text.to_owned();
     for Replacement { old, new, matches } in replacements {
@@ -72,14 +93,19 @@ pub fn replace(text: &str, replacements: &[Replacement]) -> Result<String, Repla
         if old == new {
             return Err(ReplaceError::Same);
         }
+        let before = Lines::of(&text);
         let found = match matches {
-            Matches::All => places(&text, old, Overlaps::Skipped).collect::<Vec<_>>(),
-            Matches::One => only_place(&text, old)?.into_iter().collect(),
+            Matches::All => before.places(old, Overlaps::Skipped).collect::<Vec<_>>(),
+            Matches::One => before.only_place(old)?.into_iter().collect(),
         };
         if found.is_empty() {
-            return Err(ReplaceError::NoMatch { old: shortened(old), near: near(&text, old) });
+            return Err(ReplaceError::NoMatch { old: shortened(old), near: before.near(old) });
         }
-        text = replaced(&text, &found, old.len(), new);
+        let after = before.replaced(&found, old.len(), new);
+        if !old.contains(marker::SHOWN) && !new.contains(marker::SHOWN) {
+            before.check_markers(&after)?;
+        }
+        text = after;
     }
     Ok(text)
 }
@@ -91,74 +117,140 @@ enum Overlaps {
     Skipped,
 }
 
-/// Where `old` is in the text, outside markers.
-fn places<'a>(text: &'a str, old: &'a str, overlaps: Overlaps) -> impl Iterator<Item = usize> + 'a {
-    let finder = memchr::memmem::Finder::new(old);
-    let means_markers = old.contains("# %% [");
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        loop {
-            let at = from + finder.find(&text.as_bytes()[from..])?;
-            from = match overlaps {
-                Overlaps::Counted => at + 1,
-                Overlaps::Skipped => at + old.len(),
-            };
-            if means_markers || !in_marker(text, at, old.len()) {
-                return Some(at);
+/// A text, and which of its lines are markers.
+struct Lines<'a> {
+    text: &'a str,
+    /// In order, without their line ends.
+    markers: Vec<Range<usize>>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, markers: marker::lines(text) }
+    }
+
+    /// Where `old` is in the sources; where it is at all if it shows a marker.
+    fn places(&self, old: &str, overlaps: Overlaps) -> impl Iterator<Item = usize> {
+        let finder = memchr::memmem::Finder::new(old).into_owned();
+        let (length, means_markers) = (old.len(), old.contains(marker::SHOWN));
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let at = from + finder.find(&self.text.as_bytes()[from..])?;
+                let place = at..at + length;
+                let is_match =
+                    means_markers || (self.marker_in(&place).is_none() && !self.only_separates(&place));
+                from = if is_match && overlaps == Overlaps::Skipped { place.end } else { at + 1 };
+                if is_match {
+                    return Some(at);
+                }
+            }
+        })
+    }
+
+    /// The first marker that `place` reaches into.
+    fn marker_in(&self, place: &Range<usize>) -> Option<&Range<usize>> {
+        let next = self.markers.partition_point(|marker| marker.end <= place.start);
+        self.markers.get(next).filter(|marker| marker.start < place.end)
+    }
+
+    /// Whether `place` is nothing but line ends that belong to no source: those after a marker and after a cell.
+    fn only_separates(&self, place: &Range<usize>) -> bool {
+        let separates = |at: usize| {
+            let next = self.markers.partition_point(|marker| marker.end < at);
+            let beside =
+                self.markers.get(next).is_some_and(|marker| marker.end == at || marker.start == at + 1);
+            beside || (at + 1 == self.text.len() && !self.markers.is_empty())
+        };
+        self.text[place.clone()].bytes().all(|byte| byte == b'\n') && place.clone().all(separates)
+    }
+
+    fn only_place(&self, old: &str) -> Result<Option<usize>, ReplaceError> {
+        let mut found = self.places(old, Overlaps::Counted);
+        let first = found.next();
+        if found.next().is_none() {
+            return Ok(first);
+        }
+        let (mut lines, mut total, mut line, mut counted) = (Vec::new(), 0, 1, 0);
+        for at in self.places(old, Overlaps::Counted) {
+            total += 1;
+            if lines.len() < LINES_TOLD {
+                line += self.text[counted..at].matches('\n').count();
+                counted = at;
+                lines.push(line);
             }
         }
-    })
-}
-
-fn in_marker(text: &str, at: usize, length: usize) -> bool {
-    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
-    at + length <= end && matches!(marker::classify(&text[start..end]), Line::Marker { .. })
-}
-
-fn only_place(text: &str, old: &str) -> Result<Option<usize>, ReplaceError> {
-    let mut found = places(text, old, Overlaps::Counted);
-    let first = found.next();
-    if found.next().is_none() {
-        return Ok(first);
+        Err(ReplaceError::Ambiguous { old: shortened(old), total, lines })
     }
-    let (mut lines, mut total, mut line, mut counted) = (Vec::new(), 0, 1, 0);
-    for at in places(text, old, Overlaps::Counted) {
-        total += 1;
-        if lines.len() < LINES_TOLD {
-            line += text[counted..at].matches('\n').count();
-            counted = at;
-            lines.push(line);
+
+    /// The text with `new` at these places. Markers outside of them stay on lines of their own.
+    fn replaced(&self, places: &[usize], length: usize, new: &str) -> String {
+        let mut out = String::with_capacity(self.text.len() + places.len() * new.len());
+        let mut from = 0;
+        let mut ends_in_marker = false;
+        for at in places {
+            push(&mut out, &self.text[from..*at], ends_in_marker);
+            ends_in_marker = self.markers.binary_search_by_key(at, |marker| marker.end).is_ok()
+                || (ends_in_marker && from == *at);
+            push(&mut out, new, ends_in_marker);
+            ends_in_marker &= new.is_empty();
+            from = at + length;
+            let before_marker = self.markers.binary_search_by_key(&from, |marker| marker.start).is_ok();
+            if before_marker && !out.is_empty() && !out.ends_with('\n') {
+                out.push('\n');
+                ends_in_marker = false;
+            }
         }
+        push(&mut out, &self.text[from..], ends_in_marker);
+        out
     }
-    Err(ReplaceError::Ambiguous { old: shortened(old), total, lines })
-}
 
-fn replaced(text: &str, places: &[usize], length: usize, new: &str) -> String {
-    let mut out = String::with_capacity(text.len() + places.len() * new.len());
-    let mut from = 0;
-    for at in places {
-        out.push_str(&text[from..*at]);
-        out.push_str(new);
-        from = at + length;
+    /// Refuses a text with more markers than this one.
+    fn check_markers(&self, after: &str) -> Result<(), ReplaceError> {
+        let now = marker::lines(after);
+        if now.len() == self.markers.len() {
+            return Ok(());
+        }
+        let old = self.markers.iter().map(|marker| &self.text[marker.clone()]);
+        let same = now.iter().zip(old).take_while(|(now, old)| after[(*now).clone()] == **old).count();
+        let at = now.get(same).map_or(after.len(), |marker| marker.start);
+        Err(ReplaceError::BecomesMarker { line: line_at(after, at) })
     }
-    out.push_str(&text[from..]);
-    out
+
+    fn near(&self, old: &str) -> Option<Near> {
+        let in_marker = memchr::memmem::find(self.text.as_bytes(), old.as_bytes())
+            .and_then(|at| self.marker_in(&(at..at + old.len())));
+        if let Some(marker) = in_marker {
+            return Some(Near::Marker(line_at(self.text, marker.start)));
+        }
+        let squeezed = |line: &str| line.split_whitespace().collect::<String>();
+        let first = old.lines().map(squeezed).find(|line| !line.is_empty())?;
+        let is_near = |line: &str| {
+            !matches!(marker::classify(line), Line::Marker { .. }) && squeezed(line).contains(&first)
+        };
+        self.text.lines().position(is_near).map(|index| Near::Line(index + 1))
+    }
 }
 
-/// The line where `old` would match if white space did not count.
-fn near(text: &str, old: &str) -> Option<usize> {
-    let squeezed = |line: &str| line.split_whitespace().collect::<String>();
-    let first = old.lines().map(squeezed).find(|line| !line.is_empty())?;
-    let is_near = |line: &str| {
-        !matches!(marker::classify(line), Line::Marker { .. }) && squeezed(line).contains(&first)
-    };
-    text.lines().position(is_near).map(|index| index + 1)
+/// Appends `piece`, on a line of its own after a marker.
+fn push(out: &mut String, piece: &str, after_marker: bool) {
+    if after_marker && !piece.is_empty() && !piece.starts_with('\n') {
+        out.push('\n');
+    }
+    out.push_str(piece);
 }
 
-fn near_hint(near: Option<usize>) -> String {
+/// The number of the line that holds `at`, counting from 1.
+fn line_at(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+fn near_hint(near: Option<Near>) -> String {
     match near {
-        Some(line) => format!("; line {line} is close: check white space and line ends"),
+        Some(Near::Line(line)) => format!("; line {line} is close: check white space and line ends"),
+        Some(Near::Marker(line)) => {
+            format!("; on line {line} it reaches into a cell's marker, which changes only when shown whole")
+        }
         None => String::new(),
     }
 }
@@ -194,9 +286,46 @@ mod tests {
         let expected = "# %% [code] cell:1\nn = 2\n# %% [code] cell:2\nm\n";
         check(text, "1", "2", Matches::One, Ok(expected));
         check(text, "1", "2", Matches::All, Ok(expected));
-        check(text, "code", "kode", Matches::All, Err("no match for \"code\""));
+        let message = "no match for \"code\"; on line 1 it reaches into a cell's marker, which changes only when shown whole";
+        check(text, "code", "kode", Matches::All, Err(message));
         let retyped = "# %% [raw] cell:1\nn = 1\n# %% [code] cell:2\nm\n";
         check(text, "# %% [code] cell:1", "# %% [raw] cell:1", Matches::One, Ok(retyped));
+    }
+
+    const CELLS: &str = "# %% [markdown] cell:0\n# Title\nMore\n# %% [code] cell:1\nb\n# %% [raw] cell:2\n\n";
+
+    #[test]
+    fn an_edit_that_ends_at_a_marker_leaves_the_marker_its_line() {
+        let expected = CELLS.replace("More", "Less");
+        check(CELLS, "More\n", "Less", Matches::One, Ok(&expected));
+        check(CELLS, "More\n", "Less\n", Matches::One, Ok(&expected));
+        // A line goes with its line end.
+        check(CELLS, "More\n", "", Matches::One, Ok(&CELLS.replace("More\n", "")));
+        check(CELLS, "\nMore\n", "", Matches::One, Ok(&CELLS.replace("\nMore", "")));
+        check(CELLS, "\nb", "c", Matches::One, Ok(&CELLS.replace("\nb", "\nc")));
+        check(CELLS, "\nb\n", "", Matches::One, Ok(&CELLS.replace("\nb\n", "\n")));
+        let whole = "# %% [markdown] cell:0\n# Title\nMore\n";
+        check(CELLS, whole, "# %% [raw]\nx", Matches::One, Ok(&CELLS.replace(whole, "# %% [raw]\nx\n")));
+    }
+
+    #[test]
+    fn an_edit_of_line_starts_does_not_reach_into_markers() {
+        check(CELLS, "\n# ", "\n## ", Matches::All, Ok(&CELLS.replace("# Title", "## Title")));
+        let message = "no match for \"1\\nb\"; on line 4 it reaches into a cell's marker, which changes only when shown whole";
+        check(CELLS, "1\nb", "2\nB", Matches::One, Err(message));
+        // The line ends that hold cells apart are no source's.
+        check(CELLS, "\n", "; ", Matches::One, Ok(&CELLS.replace("Title\n", "Title; ")));
+        check(CELLS, "\n\n", "", Matches::All, Err("no match for \"\\n\\n\""));
+    }
+
+    #[test]
+    fn a_marker_that_nobody_wrote_is_refused() {
+        let message = "line 2 would become a cell marker; to start a cell there, give the whole marker in the new text; \
+                       to have the line as text, write one `%` more";
+        check("# %% [code] cell:0\nx# %% [code]\n", "x", "", Matches::One, Err(message));
+        check("# %% [code] cell:0\n# %%% [code]\n", "%%%", "%%", Matches::One, Err(message));
+        let split = "# %% [code] cell:0\na\n# %% [code]\nb\n";
+        check("# %% [code] cell:0\na;b\n", ";", "\n# %% [code]\n", Matches::One, Ok(split));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The laws over generated notebooks, in every layout, and over generated edits.
 
+use cellwright_notebook::replace::Matches;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs, text};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -191,6 +192,8 @@ enum Edit {
     Move(prop::sample::Index, prop::sample::Index),
     Retype(prop::sample::Index, CellKind),
     Text(prop::sample::Index, String),
+    /// A piece of the marked text, by its start and its length, and what comes in its place.
+    Replace(prop::sample::Index, usize, String, Matches),
 }
 
 fn edits() -> impl Strategy<Value = Edit> {
@@ -204,6 +207,8 @@ fn edits() -> impl Strategy<Value = Edit> {
         (index(), index()).prop_map(|(from, to)| Edit::Move(from, to)),
         (index(), kinds()).prop_map(|(at, kind)| Edit::Retype(at, kind)),
         (index(), source()).prop_map(|(at, source)| Edit::Text(at, source)),
+        (index(), 1..6_usize, "[a-z#% \n]{0,4}", select(vec![Matches::One, Matches::All]))
+            .prop_map(|(at, length, new, matches)| Edit::Replace(at, length, new, matches)),
     ]
 }
 
@@ -244,6 +249,18 @@ fn make(edit: Edit, notebook: &Notebook, model: &mut Vec<NewCell>) -> Option<Not
             let mut cells = text::parse(&notebook.to_marked_text()).unwrap();
             cells[at].cell.source = source;
             return notebook.write(&cells, Outputs::Clear).unwrap().notebook;
+        }
+        Edit::Replace(at, length, new, matches) => {
+            let text = notebook.to_marked_text();
+            let characters: Vec<_> = text.chars().collect();
+            let old: String = characters.iter().skip(at.index(characters.len())).take(length).collect();
+            let shows_marker = |text: &str| text.contains("# %% [");
+            if shows_marker(&old) || shows_marker(&new) {
+                return None;
+            }
+            let edited = law::replacing_keeps_every_cell(notebook, &old, &new, matches)?;
+            *model = contents(&edited);
+            return Some(edited);
         }
     };
     notebook.act(&action, Outputs::Clear).unwrap().notebook

@@ -1,6 +1,7 @@
 //! What must hold for every notebook and every text. Called by the property tests, the corpus test and the fuzz target.
 
-use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs, text};
+use cellwright_notebook::replace::{Matches, Replacement, replace};
+use cellwright_notebook::{Action, CellKind, CellRef, Change, NewCell, Notebook, Outputs, text};
 
 /// A source with everything that could go wrong on the way through JSON and through markers.
 const AWKWARD: &str = "# %% [code]\n\"é\\\u{1}\r\n\u{2028}#%%\n";
@@ -36,6 +37,7 @@ pub(crate) fn hold_for(notebook: &Notebook) {
         }
     }
     inserting_adds_just_that(notebook, notebook.len(), "");
+    replacing_around_a_marker_keeps_every_cell(notebook);
 }
 
 pub(crate) fn printing_and_parsing_changes_nothing(notebook: &Notebook) {
@@ -108,6 +110,43 @@ pub(crate) fn retyping_keeps_the_rest(notebook: &Notebook, index: usize, kind: C
     if kind == CellKind::Code {
         assert!(has("outputs") && has("execution_count"));
     }
+}
+
+fn replacing_around_a_marker_keeps_every_cell(notebook: &Notebook) {
+    let text = notebook.to_marked_text();
+    let markers: Vec<_> = text.lines().filter(|line| line.starts_with("# %% [")).collect();
+    let Some(marker) = markers.get(notebook.len() / 2) else {
+        return;
+    };
+    let start = marker.as_ptr() as usize - text.as_ptr() as usize;
+    for edge in [start, start + marker.len()] {
+        for (before, after) in [(2, 0), (1, 1), (0, 2), (2, 2)] {
+            let from = text[..edge].char_indices().rev().take(before).last().map_or(edge, |(at, _)| at);
+            let old: String = text[from..edge].chars().chain(text[edge..].chars().take(after)).collect();
+            for new in ["", "x"] {
+                replacing_keeps_every_cell(notebook, &old, new, Matches::All);
+            }
+        }
+    }
+}
+
+/// An edit that shows no marker changes sources and nothing else: the notebook after it, if it is possible.
+pub(crate) fn replacing_keeps_every_cell(
+    notebook: &Notebook,
+    old: &str,
+    new: &str,
+    matches: Matches,
+) -> Option<Notebook> {
+    assert!(!old.contains("# %% [") && !new.contains("# %% ["));
+    let replacement = Replacement { old: old.to_owned(), new: new.to_owned(), matches };
+    let text = replace(&notebook.to_marked_text(), &[replacement]).ok()?;
+    let cells = text::parse(&text).ok()?;
+    let origins: Vec<_> = cells.iter().map(|cell| (cell.origin, cell.cell.kind)).collect();
+    let expected: Vec<_> = notebook.cells().map(|cell| (Some(cell.index()), cell.kind())).collect();
+    assert_eq!(origins, expected, "{old:?} by {new:?} gave {text:?}");
+    let edited = notebook.write(&cells, Outputs::Clear).unwrap();
+    assert!(edited.report.cells.iter().all(|cell| cell.change == Change::Edited), "{}", edited.report);
+    edited.notebook
 }
 
 fn act(notebook: &Notebook, action: &Action) -> Option<Notebook> {
