@@ -97,6 +97,7 @@ impl Notebook {
     /// Does `action`.
     pub fn act(&self, action: &Action, outputs: Outputs) -> Result<Edited, EditError> {
         let mut slots: Vec<_> = (0..self.len()).map(Slot::Keep).collect();
+        let mut moved = None;
         let name = match action {
             Action::Edit { cell, source } => {
                 let index = self.locate(cell)?;
@@ -128,6 +129,7 @@ impl Notebook {
                 self.locate(&CellRef::Index(*to))?;
                 let slot = slots.remove(index);
                 slots.insert(*to, slot);
+                moved = (index != *to).then_some(*to);
                 "move"
             }
             Action::Retype { cell, kind } => {
@@ -151,7 +153,7 @@ impl Notebook {
                 "clear"
             }
         };
-        Ok(self.edited(name, &slots, Vec::new()))
+        Ok(self.edited(name, &slots, moved.as_slice(), Vec::new()))
     }
 
     /// Replaces the notebook's cells by those of a marked text.
@@ -181,7 +183,7 @@ impl Notebook {
                 Slot::New(cell)
             })
             .collect();
-        Ok(self.edited("write", &slots, notes))
+        Ok(self.edited("write", &slots, &moved_slots(&slots), notes))
     }
 
     /// Puts `other` in the place of this notebook: what a caller who wrote the JSON itself asks for.
@@ -233,12 +235,18 @@ impl Notebook {
         has_count || cell.get("outputs").is_some_and(|outputs| !outputs.elements().is_empty())
     }
 
-    fn edited(&self, action: &'static str, slots: &[Slot<'_>], mut notes: Vec<Note>) -> Edited {
+    /// The notebook made of `slots`, of which those at `moved` are said to come from elsewhere.
+    fn edited(
+        &self,
+        action: &'static str,
+        slots: &[Slot<'_>],
+        moved: &[usize],
+        mut notes: Vec<Note>,
+    ) -> Edited {
         let notebook = self.rebuilt(slots);
         let now = notebook.as_ref().unwrap_or(self);
         let mut cells = Vec::new();
         let mut kept = vec![false; self.len()];
-        let moved = moved_slots(slots);
         for (place, slot) in slots.iter().enumerate() {
             let change = match slot {
                 Slot::New(_) => Some(Change::Inserted),

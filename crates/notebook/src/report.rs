@@ -177,7 +177,8 @@ fn ranges(numbers: &[usize]) -> String {
     runs.collect::<Vec<_>>().join(", ")
 }
 
-/// The places whose cell came from elsewhere: those outside a longest run of cells in their old order.
+/// The places whose cell came from elsewhere: those outside a longest run of cells in their old order. A guess, for edits that do
+/// not say which cells they move.
 pub(crate) fn moved_slots(slots: &[Slot<'_>]) -> Vec<usize> {
     let old: Vec<_> = slots
         .iter()

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
 use cellwright_notebook::{
-    Action, CellKind, CellRef, Edited, NewCell, Notebook, OutputView, Outputs, ParseError, Snapshot, text,
+    Action, CellKind, CellRef, Change, Edited, NewCell, Notebook, OutputView, Outputs, ParseError, Snapshot,
+    text,
 };
 
 #[track_caller]
@@ -196,6 +197,19 @@ fn n13_retyping_says_what_it_drops_and_leaves_a_valid_cell() {
     retyped code cell 0 (1 cell now)
     note: code cells have no attachments; those of cell 0 were removed: a.png
     ");
+}
+
+#[test]
+fn a_move_answers_with_the_cell_that_was_asked_for() {
+    let cell = |id: usize| format!(r#"{{"cell_type":"raw","id":"{id}","metadata":{{}},"source":[]}}"#);
+    let notebook = notebook(&with_cells(&(0..4).map(cell).collect::<Vec<_>>().join(","), 5));
+    for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))) {
+        let edited = act(&notebook, &Action::Move { cell: CellRef::Id(from.to_string()), to });
+        let told: Vec<_> =
+            edited.report.cells.iter().map(|cell| (cell.change, cell.index, cell.id.clone())).collect();
+        let moved = (from != to).then(|| (Change::Moved, to, Some(from.to_string())));
+        assert_eq!(told, Vec::from_iter(moved), "{from} to {to}");
+    }
 }
 
 #[test]
