@@ -79,13 +79,31 @@ pub enum Near {
 /// How many matches an error names the lines of.
 const LINES_TOLD: usize = 10;
 
-/// Makes `replacements` in a marked text, each on the result of the one before.
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextKind {
+    /// A notebook's marked text.
+    Marked,
+    /// Any other: a line that looks like a marker is a line like all others.
+    Plain,
+}
+
+/// A text after its replacements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// The text.
+    pub text: String,
+    /// The line each text that was replaced started on, counting from 1 in the text its replacement was made in.
+    pub lines: Vec<usize>,
+}
+
+/// Makes `replacements` in a text, each on the result of the one before.
 ///
-/// Markers are not sources: unless `old` itself shows a marker, a match that reaches into one is none. Who replaces `1` by `2` does
+/// In a marked text markers are not sources: unless `old` itself shows a marker, a match that reaches into one is none. Who replaces `1` by `2` does
 /// not mean the number of a cell, who replaces `\n# ` by `\n## ` means headings. A match may take the line ends around a
 /// marker; the marker stays on a line of its own all the same.
-pub fn replace(text: &str, replacements: &[Replacement]) -> Result<String, ReplaceError> {
-    let mut text = text.to_owned();
+pub fn replace(text: &str, kind: TextKind, replacements: &[Replacement]) -> Result<Replaced, ReplaceError> {
+    let (mut text, mut lines) = (text.to_owned(), Vec::new());
     for Replacement { old, new, matches } in replacements {
         if old.is_empty() {
             return Err(ReplaceError::Empty);
@@ -93,7 +111,7 @@ pub fn replace(text: &str, replacements: &[Replacement]) -> Result<String, Repla
         if old == new {
             return Err(ReplaceError::Same);
         }
-        let before = Lines::of(&text);
+        let before = Lines::of(&text, kind);
         let found = match matches {
             Matches::All => before.places(old, Overlaps::Skipped).collect::<Vec<_>>(),
             Matches::One => before.only_place(old)?.into_iter().collect(),
@@ -102,12 +120,13 @@ pub fn replace(text: &str, replacements: &[Replacement]) -> Result<String, Repla
             return Err(ReplaceError::NoMatch { old: shortened(old), near: before.near(old) });
         }
         let after = before.replaced(&found, old.len(), new);
-        if !old.contains(marker::SHOWN) && !new.contains(marker::SHOWN) {
+        if kind == TextKind::Marked && !old.contains(marker::SHOWN) && !new.contains(marker::SHOWN) {
             before.check_markers(&after)?;
         }
+        lines.extend(before.lines_at(found));
         text = after;
     }
-    Ok(text)
+    Ok(Replaced { text, lines })
 }
 
 /// Whether a match may begin inside the one before it.
@@ -120,13 +139,17 @@ enum Overlaps {
 /// A text, and which of its lines are markers.
 struct Lines<'a> {
     text: &'a str,
-    /// In order, without their line ends.
+    /// In order, without their line ends; none in a plain text.
     markers: Vec<Range<usize>>,
 }
 
 impl<'a> Lines<'a> {
-    fn of(text: &'a str) -> Self {
-        Self { text, markers: marker::lines(text) }
+    fn of(text: &'a str, kind: TextKind) -> Self {
+        let markers = match kind {
+            TextKind::Marked => marker::lines(text),
+            TextKind::Plain => Vec::new(),
+        };
+        Self { text, markers }
     }
 
     /// Where `old` is in the sources; where it is at all if it shows a marker.
@@ -171,16 +194,18 @@ impl<'a> Lines<'a> {
         if found.next().is_none() {
             return Ok(first);
         }
-        let (mut lines, mut total, mut line, mut counted) = (Vec::new(), 0, 1, 0);
-        for at in self.places(old, Overlaps::Counted) {
-            total += 1;
-            if lines.len() < LINES_TOLD {
-                line += self.text[counted..at].matches('\n').count();
-                counted = at;
-                lines.push(line);
-            }
-        }
+        let total = self.places(old, Overlaps::Counted).count();
+        let lines = self.lines_at(self.places(old, Overlaps::Counted).take(LINES_TOLD)).collect();
         Err(ReplaceError::Ambiguous { old: shortened(old), total, lines })
+    }
+
+    /// The lines of places in order.
+    fn lines_at(&self, places: impl IntoIterator<Item = usize>) -> impl Iterator<Item = usize> {
+        places.into_iter().scan((1, 0), |(line, counted), at| {
+            *line += self.text[*counted..at].matches('\n').count();
+            *counted = at;
+            Some(*line)
+        })
     }
 
     /// The text with `new` at these places. Markers outside of them stay on lines of their own.
@@ -226,7 +251,8 @@ impl<'a> Lines<'a> {
         let squeezed = |line: &str| line.split_whitespace().collect::<String>();
         let first = old.lines().map(squeezed).find(|line| !line.is_empty())?;
         let is_near = |line: &str| {
-            !matches!(marker::classify(line), Line::Marker { .. }) && squeezed(line).contains(&first)
+            let is_source = self.markers.is_empty() || !matches!(marker::classify(line), Line::Marker { .. });
+            is_source && squeezed(line).contains(&first)
         };
         self.text.lines().position(is_near).map(|index| Near::Line(index + 1))
     }
@@ -267,7 +293,8 @@ mod tests {
     #[track_caller]
     fn check(text: &str, old: &str, new: &str, matches: Matches, expected: Result<&str, &str>) {
         let replacement = Replacement { old: old.into(), new: new.into(), matches };
-        let found = replace(text, &[replacement]).map_err(|error| error.to_string());
+        let found = replace(text, TextKind::Marked, &[replacement]);
+        let found = found.map(|replaced| replaced.text).map_err(|error| error.to_string());
         assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned));
     }
 
@@ -326,6 +353,21 @@ mod tests {
         check("# %% [code] cell:0\n# %%% [code]\n", "%%%", "%%", Matches::One, Err(message));
         let split = "# %% [code] cell:0\na\n# %% [code]\nb\n";
         check("# %% [code] cell:0\na;b\n", ";", "\n# %% [code]\n", Matches::One, Ok(split));
+    }
+
+    #[test]
+    fn a_plain_text_that_looks_marked_is_plain_and_the_lines_told_are_those_replaced() {
+        let replaced = |old: &str, new: &str| {
+            let replacement = Replacement { old: old.into(), new: new.into(), matches: Matches::All };
+            replace(CELLS, TextKind::Plain, &[replacement]).map(|replaced| (replaced.text, replaced.lines))
+        };
+        let expected = CELLS.replace("[markdown]", "[raw]");
+        assert_eq!(replaced("[markdown]", "[raw]"), Ok((expected, vec![1])));
+        assert_eq!(replaced("\n# ", "\n## "), Ok((CELLS.replace("\n# ", "\n## "), vec![1, 3, 5])));
+        assert_eq!(replaced("\n", ""), Ok((CELLS.replace('\n', ""), vec![1, 2, 3, 4, 5, 6, 7])));
+        let headings = Replacement { old: "# ".into(), new: "## ".into(), matches: Matches::All };
+        let headings = replace(CELLS, TextKind::Marked, &[headings]).map(|replaced| replaced.lines);
+        assert_eq!(headings, Ok(vec![2]));
     }
 
     #[test]

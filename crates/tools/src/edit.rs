@@ -1,7 +1,7 @@
 //! `edit` and `write`: changing files by text.
 
 use cellwright_notebook::file::{self, IfMissing};
-use cellwright_notebook::replace::{Matches, Replacement, replace};
+use cellwright_notebook::replace::{Matches, Replaced, Replacement, TextKind, replace};
 use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, Report, Snapshot, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,8 +51,9 @@ pub(crate) fn edit(client: &Client, arguments: EditArguments) -> Result<Reply, F
     let replacement = Replacement { old, new, matches };
     if place.is_notebook() {
         let changed = change_notebook(client, &place, IfMissing::Fail, |notebook| {
-            let text = replace(&notebook.to_marked_text(), std::slice::from_ref(&replacement))?;
-            Ok(notebook.write(&text::parse(&text)?, outputs(keep_outputs))?)
+            let text = notebook.to_marked_text();
+            let replaced = replace(&text, TextKind::Marked, std::slice::from_ref(&replacement))?;
+            Ok(notebook.write(&text::parse(&replaced.text)?, outputs(keep_outputs))?)
         });
         return changed.map(|(reply, _)| reply);
     }
@@ -63,10 +64,9 @@ pub(crate) fn edit(client: &Client, arguments: EditArguments) -> Result<Reply, F
     {
         return Err(text_file::TextFileError::Changed { named: place.named }.into());
     }
-    let after = replace(&before, std::slice::from_ref(&replacement))
+    let Replaced { text: after, lines } = replace(&before, TextKind::Plain, &[replacement])
         .map_err(|error| Failure::from(error).about(&path))?;
     text_file::replace(&place, Some(fingerprint), after.as_bytes())?;
-    let lines = lines_of(&before, &replacement.old);
     remember_text(client, &place, &after);
     let noun = if lines.len() == 1 { "line" } else { "lines" };
     let told = format!("replaced {} in {path}, {noun} {}", times(lines.len()), listed(&lines));
@@ -173,16 +173,6 @@ pub(crate) fn outputs(keep: bool) -> cellwright_notebook::Outputs {
 
 fn remember_text(client: &Client, place: &Place, text: &str) {
     client.seen().remember(&place.path, Memory::Text(Fingerprint::of(text.as_bytes())));
-}
-
-fn lines_of(text: &str, old: &str) -> Vec<usize> {
-    let (mut lines, mut line, mut from) = (Vec::new(), 1, 0);
-    for (at, _) in text.match_indices(old) {
-        line += text[from..at].matches('\n').count();
-        from = at;
-        lines.push(line);
-    }
-    lines
 }
 
 fn times(count: usize) -> String {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use cellwright_notebook::file::IfMissing;
-use cellwright_notebook::replace::{Matches, Replacement, replace};
+use cellwright_notebook::replace::{Matches, Replacement, TextKind, replace};
 use cellwright_notebook::text;
 use serde::Deserialize;
 
@@ -53,8 +53,8 @@ impl Edit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let replacements = self.replacements()?;
         self.change.make(&self.path, IfMissing::Fail, |notebook| {
-            let text = replace(&notebook.to_marked_text(), &replacements)?;
-            anyhow::Ok(notebook.write(&text::parse(&text)?, self.old_outputs.into())?)
+            let replaced = replace(&notebook.to_marked_text(), TextKind::Marked, &replacements)?;
+            anyhow::Ok(notebook.write(&text::parse(&replaced.text)?, self.old_outputs.into())?)
         })
     }
 

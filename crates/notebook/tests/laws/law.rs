@@ -1,6 +1,6 @@
 //! What must hold for every notebook and every text. Called by the property tests, the corpus test and the fuzz target.
 
-use cellwright_notebook::replace::{Matches, Replacement, replace};
+use cellwright_notebook::replace::{Matches, Replacement, TextKind, replace};
 use cellwright_notebook::{Action, CellKind, CellRef, Change, NewCell, Notebook, Outputs, text};
 
 /// A source with everything that could go wrong on the way through JSON and through markers.
@@ -139,7 +139,7 @@ pub(crate) fn replacing_keeps_every_cell(
 ) -> Option<Notebook> {
     assert!(!old.contains("# %% [") && !new.contains("# %% ["));
     let replacement = Replacement { old: old.to_owned(), new: new.to_owned(), matches };
-    let text = replace(&notebook.to_marked_text(), &[replacement]).ok()?;
+    let text = replace(&notebook.to_marked_text(), TextKind::Marked, &[replacement]).ok()?.text;
     let cells = text::parse(&text).ok()?;
     let origins: Vec<_> = cells.iter().map(|cell| (cell.origin, cell.cell.kind)).collect();
     let expected: Vec<_> = notebook.cells().map(|cell| (Some(cell.index()), cell.kind())).collect();

@@ -26,6 +26,17 @@ async fn a_notebook_reads_as_marked_text_and_an_edit_leaves_other_bytes_alone() 
 }
 
 #[tokio::test]
+async fn a_script_with_cell_markers_is_edited_like_any_text() {
+    let fixture = Fixture::new();
+    fixture.put("t.py", "# %% [markdown]\n# Title\n# %% [code]\nmarkdown = 1\n");
+    let edit = json!({ "path": "t.py", "old": "[markdown]", "new": "[raw]" });
+    assert_eq!(fixture.ok("edit", edit).await, "replaced 1 match in t.py, line 1");
+    let all = json!({ "path": "t.py", "old": "# ", "new": "## ", "all": true });
+    assert_eq!(fixture.ok("edit", all).await, "replaced 3 matches in t.py, lines 1, 2, 3");
+    assert_eq!(fixture.get("t.py"), "## %% [raw]\n## Title\n## %% [code]\nmarkdown = 1\n");
+}
+
+#[tokio::test]
 async fn outputs_selectors_and_search_show_parts() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", NOTEBOOK);
