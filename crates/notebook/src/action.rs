@@ -1,9 +1,10 @@
 //! What can be done to a notebook.
 
-use crate::cell::{Cell, CellKind, CellRef, NewCell};
+use crate::cell::{CellKind, CellRef, NewCell};
 use crate::notebook::{NoSuchCell, Notebook};
 use crate::plan::{Rework, Slot};
 use crate::report::{Change, Note, Report, TouchedCell, moved_slots};
+use crate::source::replaces_surrogate;
 use crate::text::{TextCell, TextError};
 
 /// An edit by cell.
@@ -290,7 +291,7 @@ impl Notebook {
                 notes.push(Note::AttachmentsDropped { cell: index, names });
             }
         }
-        if rework.source.is_some_and(|source| replaces_surrogate(&cell, source)) {
+        if rework.source.is_some_and(|source| replaces_surrogate(&cell.source_json(), source)) {
             notes.push(Note::SurrogateReplaced { cell: index });
         }
     }
@@ -300,12 +301,4 @@ impl Notebook {
         let id = cell.id().map(std::borrow::Cow::into_owned);
         TouchedCell { change, index, id, kind: cell.kind(), source: cell.source().into_owned() }
     }
-}
-
-/// Whether a line that is now written anew had a lone surrogate, which the text showed as U+FFFD.
-fn replaces_surrogate(cell: &Cell<'_>, source: &str) -> bool {
-    let old = cell.source();
-    let has_lone = old.contains('\u{fffd}') && !cell.source_json().raw().contains('\u{fffd}');
-    let is_new = |line: &str| !old.lines().any(|old| old == line);
-    has_lone && source.lines().any(|line| line.contains('\u{fffd}') && is_new(line))
 }

@@ -25,6 +25,7 @@ pub mod replace;
 mod report;
 pub mod select;
 mod snapshot;
+mod source;
 mod splice;
 pub mod text;
 mod view;

@@ -8,7 +8,8 @@ use crate::cell::{Cell, CellKind, CellSpans, NewCell};
 use crate::json::{Kind, Sequence, Span, string::Escapes};
 use crate::notebook::Notebook;
 use crate::recording::Results;
-use crate::splice::{Item, Layout, SourceForm, rebuild, with_members, with_value};
+use crate::source::SourceForm;
+use crate::splice::{Item, Layout, rebuild, with_members, with_value};
 
 /// A cell of the notebook to be.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Rebuilding one array or object of a file: kept items are copied with the white space around them,
 //! new ones are set the way their neighbours are.
 
-use crate::json::{Json, Member, Sequence, Span, string, string::Escapes};
+use crate::json::{Json, Member, Sequence, Span, string::Escapes};
 use crate::print::Printer;
 
 /// An item of the sequence to be.
@@ -22,7 +22,7 @@ pub(crate) struct Spacing {
 
 impl Spacing {
     /// How `sequence` is set, as far as it shows; `otherwise` for what it is too short to show.
-    fn of(text: &str, sequence: &Sequence, otherwise: impl FnOnce() -> Self) -> Self {
+    pub(crate) fn of(text: &str, sequence: &Sequence, otherwise: impl FnOnce() -> Self) -> Self {
         let Some(end) = sequence.items.len().checked_sub(1) else {
             return otherwise();
         };
@@ -198,131 +198,4 @@ pub(crate) fn with_members(object: &Json<'_>, layout: &Layout, changes: Vec<(&st
     rebuild(&mut out, object.text, &object.sequence(), items, || layout.members.clone());
     out.push('}');
     out
-}
-
-/// How a cell's source is stored.
-#[derive(Debug)]
-pub(crate) enum SourceForm {
-    String,
-    Lines(Spacing),
-}
-
-impl SourceForm {
-    /// The form of `source`, a value in an object set as `layout`.
-    pub(crate) fn of(source: &Json<'_>, layout: &Layout) -> Self {
-        match source.string() {
-            Some(_) => Self::String,
-            None => Self::Lines(Spacing::of(source.text, &source.sequence(), || layout.nested())),
-        }
-    }
-
-    /// A new source.
-    pub(crate) fn write(&self, source: &str, escapes: Escapes) -> String {
-        let mut out = String::new();
-        match self {
-            Self::String => string::encode(&mut out, source, escapes),
-            Self::Lines(spacing) => {
-                let nothing = Sequence { open: 0, close: 0, items: Vec::new() };
-                out.push('[');
-                rebuild(&mut out, "", &nothing, new_lines(source, escapes).collect(), || spacing.clone());
-                out.push(']');
-            }
-        }
-        out
-    }
-
-    /// `old` changed to read `source`; lines at its start and end that stay the same stay as they are written.
-    pub(crate) fn rewrite(&self, old: &Json<'_>, source: &str, escapes: Escapes) -> String {
-        match self {
-            Self::String => rewrite_string(&old.raw()[1..old.raw().len() - 1], source, escapes),
-            Self::Lines(spacing) => rewrite_lines(old, source, escapes, spacing),
-        }
-    }
-}
-
-fn new_lines(source: &str, escapes: Escapes) -> impl Iterator<Item = Item> {
-    source.split_inclusive('\n').map(move |line| {
-        let mut literal = String::new();
-        string::encode(&mut literal, line, escapes);
-        Item::New(literal)
-    })
-}
-
-fn rewrite_lines(old: &Json<'_>, source: &str, escapes: Escapes, spacing: &Spacing) -> String {
-    let sequence = old.sequence();
-    let elements: Vec<_> =
-        old.elements().iter().map(|element| element.string().unwrap_or_default()).collect();
-    let kept = Kept::between(&elements, source);
-    let mut items: Vec<_> = (0..kept.front).map(Item::Kept).collect();
-    items.extend(new_lines(&source[kept.changed.clone()], escapes));
-    items.extend((elements.len() - kept.back..elements.len()).map(Item::Kept));
-    let mut out = "[".to_owned();
-    rebuild(&mut out, old.text, &sequence, items, || spacing.clone());
-    out.push(']');
-    out
-}
-
-fn rewrite_string(inside: &str, source: &str, escapes: Escapes) -> String {
-    let raw = raw_lines(inside);
-    let lines: Vec<_> = raw.iter().map(|line| string::decode(line)).collect();
-    let kept = Kept::between(&lines, source);
-    let mut out = "\"".to_owned();
-    out.extend(raw[..kept.front].iter().copied());
-    string::encode_inside(&mut out, &source[kept.changed.clone()], escapes);
-    out.extend(raw[raw.len() - kept.back..].iter().copied());
-    out.push('"');
-    out
-}
-
-/// Which pieces of an old source are whole lines that the new one starts and ends with.
-struct Kept {
-    front: usize,
-    back: usize,
-    /// The part of the new source between them.
-    changed: std::ops::Range<usize>,
-}
-
-impl Kept {
-    fn between(pieces: &[impl AsRef<str>], source: &str) -> Self {
-        let mut kept = Self { front: 0, back: 0, changed: 0..source.len() };
-        for piece in pieces.iter().map(AsRef::as_ref) {
-            if !piece.ends_with('\n') || !source[kept.changed.clone()].starts_with(piece) {
-                break;
-            }
-            kept.front += 1;
-            kept.changed.start += piece.len();
-        }
-        for piece in pieces[kept.front..].iter().rev().map(AsRef::as_ref) {
-            let rest = &source[kept.changed.clone()];
-            let is_line =
-                rest.strip_suffix(piece).is_some_and(|before| before.is_empty() || before.ends_with('\n'));
-            if piece.is_empty() || !is_line {
-                break;
-            }
-            kept.back += 1;
-            kept.changed.end -= piece.len();
-        }
-        kept
-    }
-}
-
-/// The inside of a string literal, cut after every escaped line feed.
-fn raw_lines(inside: &str) -> Vec<&str> {
-    let mut lines = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    while let Some(found) = memchr::memchr(b'\\', &inside.as_bytes()[at..]) {
-        at += found;
-        let escape = &inside[at..];
-        let is_line_feed = escape.starts_with("\\n")
-            || escape.get(..6).is_some_and(|unit| unit.eq_ignore_ascii_case("\\u000a"));
-        at += if escape.as_bytes()[1] == b'u' { 6 } else { 2 };
-        if is_line_feed {
-            lines.push(&inside[start..at]);
-            start = at;
-        }
-    }
-    if start < inside.len() {
-        lines.push(&inside[start..]);
-    }
-    lines
 }

@@ -105,6 +105,36 @@ fn n5_what_python_writes_beyond_json_can_be_opened() {
 }
 
 #[test]
+fn n5_lone_surrogates_in_lines_nobody_edited_stay_and_others_are_told_of() {
+    let file = |source: &str| with_cells(&format!(r#"{{"cell_type":"raw","source":{source}}}"#), 4);
+    let check = |before: &str, source: &str, after: &str, notes: &str| {
+        let edited = edit(&notebook(&file(before)), 0, source);
+        assert_eq!(edited.notebook.expect("it changed").text(), file(after));
+        let told = edited.report.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert_eq!(told, notes, "{before} to {source:?}");
+    };
+    let replaced = "a lone surrogate in an edited line of cell 0 became U+FFFD";
+    // The line between two edits, as a string and as an array, and cut where no line ends.
+    check(r#""a\n\ud800mid\nc""#, "A\n\u{fffd}mid\nC", r#""A\n\ud800mid\nC""#, "");
+    check(r#"["a\n", "\ud800mid\n", "c"]"#, "A\n\u{fffd}mid\nC", r#"["A\n", "\ud800mid\n", "C"]"#, "");
+    check(
+        r#"["a\n\ud83d","\ude00mid\nc"]"#,
+        "A\n\u{fffd}\u{fffd}mid\nc",
+        r#"["A\n","\ud83d","\ude00mid\nc"]"#,
+        "",
+    );
+    // The last line, when another comes after it, and the other way round.
+    check(r#"["a\n", "\ud800"]"#, "a\n\u{fffd}\nb", r#"["a\n", "\ud800\n", "b"]"#, "");
+    check(r#"["\ud800\n", "b"]"#, "\u{fffd}", r#"["\ud800"]"#, "");
+    // Strings of which all lines stay are not cut anew.
+    check(r#"["x\n\u0079\n", "b"]"#, "x\ny\nc", r#"["x\n\u0079\n", "c"]"#, "");
+    // Edited lines, whatever else the cell holds; a line that goes takes its surrogate along.
+    check(r#""a\ud800\n\ufffd""#, "b\u{fffd}\n\u{fffd}", r#""b\ufffd\n\ufffd""#, replaced);
+    check("\"a\\ud800\\n\u{fffd}\"", "b\u{fffd}\n\u{fffd}", "\"b\u{fffd}\\n\u{fffd}\"", replaced);
+    check(r#""a\ud800\nb""#, "b", r#""b""#, "");
+}
+
+#[test]
 fn n6_a_source_keeps_its_form() {
     let string = |source: &str| {
         with_cells(

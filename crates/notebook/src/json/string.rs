@@ -62,6 +62,23 @@ pub(crate) fn decode(inside: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// Whether checked literals hold half of a surrogate pair, which [`decode`] can not show as it is.
+pub(crate) fn has_lone_surrogate(raw: &str) -> bool {
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        rest = &rest[at..];
+        let length = match rest.as_bytes()[1] {
+            b'u' => match unicode_escape(rest) {
+                (char::REPLACEMENT_CHARACTER, _) if !rest[2..6].eq_ignore_ascii_case("fffd") => return true,
+                (_, length) => length,
+            },
+            _ => 2,
+        };
+        rest = &rest[length..];
+    }
+    false
+}
+
 /// The character that `escapes` starts with, and how many bytes spell it.
 fn unicode_escape(escapes: &str) -> (char, usize) {
     let unit = |at: usize| {
@@ -119,6 +136,16 @@ mod tests {
         assert_eq!(decode(r#"a\n\t\"\\\/\u00e9\ud83d\ude00z"#), "a\n\t\"\\/é😀z");
         assert_eq!(decode(r"\ud800x\udc00"), "\u{fffd}x\u{fffd}");
         assert_eq!(decode(r"\ud800\u0041"), "\u{fffd}A");
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_told_from_what_it_reads_as() {
+        for lone in [r"\ud800", r"x\uDFFFy", r"\ud83d\ude00\ude00", r"\ud800\u0041"] {
+            assert!(has_lone_surrogate(lone), "{lone}");
+        }
+        for whole in ["\u{fffd}", r"\ufffd\uFFFD", r"\ud83d\ude00", r"\\ud800", ""] {
+            assert!(!has_lone_surrogate(whole), "{whole}");
+        }
     }
 
     #[test]

@@ -1,0 +1,221 @@
+//! A cell's source in the file: one string, or an array of strings, changed line by line.
+//!
+//! A line that stays keeps its spelling, escapes, lone surrogates and all: lines are compared as they read, and written
+//! as they were.
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use crate::json::{Json, Sequence, string, string::Escapes};
+use crate::splice::{Item, Layout, Spacing, rebuild};
+
+/// How a cell's source is stored.
+#[derive(Debug)]
+pub(crate) enum SourceForm {
+    String,
+    Lines(Spacing),
+}
+
+impl SourceForm {
+    /// The form of `source`, a value in an object set as `layout`.
+    pub(crate) fn of(source: &Json<'_>, layout: &Layout) -> Self {
+        match source.string() {
+            Some(_) => Self::String,
+            None => Self::Lines(Spacing::of(source.text, &source.sequence(), || layout.nested())),
+        }
+    }
+
+    /// A new source.
+    pub(crate) fn write(&self, source: &str, escapes: Escapes) -> String {
+        let mut out = String::new();
+        match self {
+            Self::String => string::encode(&mut out, source, escapes),
+            Self::Lines(spacing) => {
+                let nothing = Sequence { open: 0, close: 0, items: Vec::new() };
+                let lines =
+                    source.split_inclusive('\n').map(|line| Item::New(literal(line, escapes))).collect();
+                out.push('[');
+                rebuild(&mut out, "", &nothing, lines, || spacing.clone());
+                out.push(']');
+            }
+        }
+        out
+    }
+
+    /// `old` changed to read `source`.
+    pub(crate) fn rewrite(&self, old: &Json<'_>, source: &str, escapes: Escapes) -> String {
+        let written = Written::of(old);
+        let mut out = String::new();
+        match self {
+            Self::String => {
+                out.push('"');
+                for piece in written.changed_to(source) {
+                    match piece {
+                        Piece::Old(Fragment { raw, line_feed, .. }) => out.extend([raw, line_feed]),
+                        Piece::New(line) => string::encode_inside(&mut out, line, escapes),
+                    }
+                }
+                out.push('"');
+            }
+            Self::Lines(spacing) => {
+                let items = written.items(source, escapes);
+                out.push('[');
+                rebuild(&mut out, old.text, &old.sequence(), items, || spacing.clone());
+                out.push(']');
+            }
+        }
+        out
+    }
+}
+
+/// Whether a lone surrogate of `old`, which reads as U+FFFD, becomes one once it is changed to read `source`.
+pub(crate) fn replaces_surrogate(old: &Json<'_>, source: &str) -> bool {
+    if !source.contains(char::REPLACEMENT_CHARACTER) || !string::has_lone_surrogate(old.raw()) {
+        return false;
+    }
+    let written = Written::of(old);
+    let kept = written.kept_in(source);
+    let is_lost = |(at, line): (usize, &Vec<Fragment<'_>>)| {
+        line.iter().any(|fragment| string::has_lone_surrogate(fragment.raw)) && !kept.contains(&Some(at))
+    };
+    let mut new = source.split_inclusive('\n').zip(&kept).filter(|(_, kept)| kept.is_none());
+    written.lines.iter().enumerate().any(is_lost)
+        && new.any(|(line, _)| line.contains(char::REPLACEMENT_CHARACTER))
+}
+
+fn literal(line: &str, escapes: Escapes) -> String {
+    let mut literal = String::new();
+    string::encode(&mut literal, line, escapes);
+    literal
+}
+
+/// A source as the file has it.
+struct Written<'a> {
+    /// Each line, from the strings it was cut into. (Mostly one; other programs cut elsewhere too.)
+    lines: Vec<Vec<Fragment<'a>>>,
+    /// Of each string, how many fragments it has.
+    strings: Vec<usize>,
+}
+
+/// What one string has of one line.
+#[derive(Clone, Copy)]
+struct Fragment<'a> {
+    /// Which; none when no string has it just so.
+    string: Option<usize>,
+    /// As it is written, without the line feed.
+    raw: &'a str,
+    /// How the line feed is written; empty when there is none.
+    line_feed: &'a str,
+}
+
+/// A piece of the source to be.
+enum Piece<'a> {
+    Old(Fragment<'a>),
+    /// A whole line.
+    New(&'a str),
+}
+
+impl<'a> Written<'a> {
+    fn of(source: &Json<'a>) -> Self {
+        let literals = match source.string() {
+            Some(_) => vec![source.raw()],
+            None => source.elements().iter().map(Json::raw).collect(),
+        };
+        let mut written = Self { lines: Vec::new(), strings: Vec::new() };
+        let mut is_ended = true;
+        for (string, literal) in literals.into_iter().enumerate() {
+            let fragments = raw_lines(&literal[1..literal.len() - 1]);
+            written.strings.push(fragments.len());
+            for (raw, line_feed) in fragments {
+                if is_ended {
+                    written.lines.push(Vec::new());
+                }
+                let line = written.lines.last_mut().expect("a source that goes on has a line");
+                line.push(Fragment { string: Some(string), raw, line_feed });
+                is_ended = !line_feed.is_empty();
+            }
+        }
+        written
+    }
+
+    /// Of each line of `source`, which line of this one it is, if it is one.
+    fn kept_in(&self, source: &str) -> Vec<Option<usize>> {
+        // Without line feeds: the last line stays what it is when another comes after it.
+        let old: Vec<String> = self
+            .lines
+            .iter()
+            .map(|line| line.iter().map(|fragment| string::decode(fragment.raw)).collect())
+            .collect();
+        let old: Vec<_> = old.iter().map(String::as_str).collect();
+        let new: Vec<_> =
+            source.split_inclusive('\n').map(|line| line.strip_suffix('\n').unwrap_or(line)).collect();
+        let mut kept = vec![None; new.len()];
+        for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
+            if let DiffOp::Equal { old_index, new_index, len } = op {
+                for at in 0..len {
+                    kept[new_index + at] = Some(old_index + at);
+                }
+            }
+        }
+        kept
+    }
+
+    /// What `source` is made of: lines that stay, as they are written, and new ones.
+    fn changed_to<'s>(&'s self, source: &'s str) -> Vec<Piece<'s>> {
+        let mut pieces = Vec::new();
+        for (line, kept) in source.split_inclusive('\n').zip(self.kept_in(source)) {
+            let Some((last, others)) = kept.and_then(|kept| self.lines[kept].split_last()) else {
+                pieces.push(Piece::New(line));
+                continue;
+            };
+            pieces.extend(others.iter().copied().map(Piece::Old));
+            pieces.push(Piece::Old(match (line.ends_with('\n'), last.line_feed) {
+                (true, "") => Fragment { string: None, line_feed: "\\n", ..*last },
+                (false, "") | (true, _) => *last,
+                (false, _) => Fragment { string: None, line_feed: "", ..*last },
+            }));
+        }
+        pieces
+    }
+
+    /// The strings of an array that reads `source`. One of which all stays is kept, with the white space around it.
+    fn items(&self, source: &str, escapes: Escapes) -> Vec<Item> {
+        let string = |piece: &Piece<'_>| match piece {
+            Piece::Old(fragment) => fragment.string,
+            Piece::New(_) => None,
+        };
+        let new = |piece: &Piece<'_>| match piece {
+            Piece::Old(Fragment { raw, line_feed, .. }) => Item::New(format!("\"{raw}{line_feed}\"")),
+            Piece::New(line) => Item::New(literal(line, escapes)),
+        };
+        let mut items = Vec::new();
+        for run in self.changed_to(source).chunk_by(|a, b| string(a).is_some() && string(a) == string(b)) {
+            match string(&run[0]) {
+                Some(whole) if run.len() == self.strings[whole] => items.push(Item::Kept(whole)),
+                Some(_) | None => items.extend(run.iter().map(new)),
+            }
+        }
+        items
+    }
+}
+
+/// The inside of a string literal, cut after every escaped line feed: what is before it, and how it is written.
+fn raw_lines(inside: &str) -> Vec<(&str, &str)> {
+    let mut lines = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while let Some(found) = memchr::memchr(b'\\', &inside.as_bytes()[at..]) {
+        at += found;
+        let escape = &inside[at..];
+        let is_line_feed = escape.starts_with("\\n")
+            || escape.get(..6).is_some_and(|unit| unit.eq_ignore_ascii_case("\\u000a"));
+        let end = at + if escape.as_bytes()[1] == b'u' { 6 } else { 2 };
+        if is_line_feed {
+            lines.push((&inside[start..at], &inside[at..end]));
+            start = end;
+        }
+        at = end;
+    }
+    if start < inside.len() {
+        lines.push((&inside[start..], ""));
+    }
+    lines
+}
