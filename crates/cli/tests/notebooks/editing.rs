@@ -1,0 +1,212 @@
+//! Reading and changing notebooks, and what is told of it.
+
+use std::fs;
+
+use crate::{Folder, NOTEBOOK, Ran};
+
+#[test]
+fn a_notebook_is_read_edited_and_written() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let text = "# %% [code] cell:0\nn = 10\nprint(n)\n# %% [markdown] cell:1\n# Title\n";
+    assert_eq!(
+        folder.run(&["read", "nb.ipynb"], ""),
+        Ran { code: 0, stdout: text.into(), stderr: String::new() }
+    );
+    assert_eq!(folder.run(&["read", "nb.ipynb#id:bbbb2222"], "").stdout, "# %% [markdown] cell:1\n# Title\n");
+    assert_eq!(folder.run(&["read", "nb.ipynb:2-3", "-n"], "").stdout, "    2  n = 10\n    3  print(n)\n");
+    assert_eq!(folder.run(&["read", "nb.ipynb:1,-1"], "").stdout, "# %% [code] cell:0\n⋯ line 5\n# Title\n");
+    assert_eq!(folder.run(&["read", "nb.ipynb:raw"], "").stdout, NOTEBOOK);
+
+    let unchanged = folder.run(&["write", "nb.ipynb", "-"], text);
+    assert_eq!((unchanged.code, unchanged.stdout.as_str()), (0, "no cell changed (2 cells now)\n"));
+    assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+
+    let edited = folder.run(&["edit", "nb.ipynb", "--old", "n = 10", "--new", "n = 11"], "");
+    let told = "edited code cell 0 (2 cells now)\nnote: the execution count of cell 0 was removed\n";
+    assert_eq!((edited.code, edited.stdout.as_str()), (0, told));
+    let expected =
+        NOTEBOOK.replace("n = 10", "n = 11").replace("\"execution_count\": 2", "\"execution_count\": null");
+    assert_eq!(folder.read("nb.ipynb"), expected);
+}
+
+#[test]
+fn every_action_answers_with_its_details() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let mut answers = String::new();
+    for arguments in [
+        &["edit", "nb.ipynb", "1", "--source", "## Title"][..],
+        &["insert", "nb.ipynb", "--at", "1", "--type", "raw", "--source", "r", "--source", "s"],
+        &["move", "nb.ipynb", "id:bbbb2222", "0"],
+        &["retype", "nb.ipynb", "bbbb2222", "code"],
+        &["clear", "nb.ipynb"],
+        &["delete", "nb.ipynb", "2", "3"],
+    ] {
+        let ran = folder.run(&[&["notebook"], arguments, &["--json"]].concat(), "");
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");
+        answers.push_str(&ran.stdout);
+    }
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r#""fingerprint":"[0-9a-f]{32}""#, r#""fingerprint":"…""#);
+    settings.add_filter(r#""id":"[0-9a-f]{8}","type":"raw""#, r#""id":"…","type":"raw""#);
+    settings.bind(|| insta::assert_snapshot!(answers, @r###"
+    {"action":"edit","cells":[{"change":"edited","index":1,"id":"bbbb2222","type":"markdown","source":"## Title"}],"total_cells":2,"notes":[],"fingerprint":"…"}
+    {"action":"insert","cells":[{"change":"inserted","index":1,"id":"…","type":"raw","source":"r"},{"change":"inserted","index":2,"id":"…","type":"raw","source":"s"}],"total_cells":4,"notes":[],"fingerprint":"…"}
+    {"action":"move","cells":[{"change":"moved","index":0,"id":"bbbb2222","type":"markdown","source":"## Title"}],"total_cells":4,"notes":[],"fingerprint":"…"}
+    {"action":"retype","cells":[{"change":"retyped","index":0,"id":"bbbb2222","type":"code","source":"## Title"}],"total_cells":4,"notes":[],"fingerprint":"…"}
+    {"action":"clear","cells":[{"change":"cleared","index":1,"id":"aaaa1111","type":"code","source":"n = 10\nprint(n)"}],"total_cells":4,"notes":[],"fingerprint":"…"}
+    {"action":"delete","cells":[{"change":"deleted","index":2,"id":"…","type":"raw","source":"r"},{"change":"deleted","index":3,"id":"…","type":"raw","source":"s"}],"total_cells":2,"notes":[],"fingerprint":"…"}
+    "###));
+}
+
+#[test]
+fn refusals_say_what_to_do_and_change_nothing() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let mut refusals = String::new();
+    for (arguments, stdin) in [
+        (&["read", "other.ipynb"][..], ""),
+        (&["read", "nb.ipynb:100-"], ""),
+        (&["read", "nb.ipynb#7"], ""),
+        (&["read", "nb.ipynb#x"], ""),
+        (&["read", "nb.ipynb", "--image", "0.0", "--to", "-"], ""),
+        (&["write", "nb.ipynb", "-"], ""),
+        (&["write", "nb.ipynb", "-"], "print(1)\n"),
+        (&["write", "nb.ipynb", "-"], "# %% [code] cell:0\nx\n#%%\ny\n"),
+        (&["write", "nb.ipynb", "-"], "{\"cells\": 1}"),
+        (&["edit", "nb.ipynb", "--old", "n", "--new", "m"], ""),
+        (&["edit", "nb.ipynb", "--old", "print( n )", "--new", "m"], ""),
+        (&["edit", "nb.ipynb", "--old", "n"], ""),
+        (&["edit", "nb.ipynb", "--edits", "-"], "[{\"old\": 1}]"),
+        (&["notebook", "insert", "nb.ipynb", "--at", "9", "--source", "x"], ""),
+        (&["notebook", "delete", "nb.ipynb", "2"], ""),
+        (&["notebook", "edit", "nb.ipynb", "id:nope", "--source", "x"], ""),
+        (&["notebook", "edit", "other.ipynb", "0", "--source", "x"], ""),
+    ] {
+        let ran = folder.run(arguments, stdin);
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{arguments:?}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        refusals.push_str(&ran.stderr);
+    }
+    assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+    insta::assert_snapshot!(refusals, @r##"
+    error: other.ipynb: no such file
+    error: nb.ipynb: line 100 is past the end; there are 5 lines
+    error: nb.ipynb: there is no cell 7; the notebook has cells 0 to 1
+    error: nb.ipynb: `#x` is not a selector; see `cellwright read --help`
+    error: nb.ipynb: cell 0 has no image 0.0; `--outputs summary` shows which there are
+    error: nb.ipynb: the text has no cells and would delete all 2; to do that, use the delete action
+    error: stdin: line 1: the text must start with a cell marker such as `# %% [code]`, but starts with "print(1)"
+    error: stdin: line 3: "#%%" looks like a cell marker but is none; write `# %% [code]`, `# %% [markdown]` or `# %% [raw]` to start a cell, or one `%` more to have this line as text
+    error: nb.ipynb: line 1, column 11: `cells` must be an array
+    error: nb.ipynb: 3 matches for "n", on lines 2, 3, 3; add text around it until it is unique, or replace all
+    error: nb.ipynb: no match for "print( n )"; line 3 is close: check white space and line ends
+    error: each --old needs a --new, and each --new an --old
+    error: stdin is not a list of edits: invalid type: integer `1`, expected a string at line 1 column 10
+    error: nb.ipynb: cannot insert at 9; the notebook has 2 cells, so 0 to 2 are possible
+    error: nb.ipynb: there is no cell 2; the notebook has cells 0 to 1
+    error: nb.ipynb: no cell has the id `nope`
+    error: other.ipynb: no such file
+    "##);
+}
+
+#[test]
+fn n16_a_text_that_is_no_notebook_never_replaces_one() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    for text in ["x = 1\n", "# Title\n", "[]", "\"text\"", "{}", "{\"nbformat\": 4}", " # %% [code]\n"] {
+        let ran = folder.run(&["write", "nb.ipynb", "-"], text);
+        assert_eq!(ran.code, 1, "{text:?}");
+        assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+    }
+    let json = NOTEBOOK.replace("n = 10", "n = 12");
+    assert_eq!(folder.run(&["write", "nb.ipynb", "-"], &json).stdout, "edited code cell 0 (2 cells now)\n");
+    assert_eq!(folder.read("nb.ipynb"), json);
+}
+
+#[test]
+fn a_write_over_a_file_that_changed_is_refused_with_its_own_exit_code() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let read = folder.run(&["read", "nb.ipynb", "--json"], "").stdout;
+    let fingerprint = read.split("\"fingerprint\":\"").nth(1).unwrap()[..32].to_owned();
+    let edit = |expect: &str| {
+        folder.run(&["edit", "nb.ipynb", "--old", "n = 1", "--new", "n = 2", "--expect", expect], "")
+    };
+    assert_eq!(edit(&fingerprint).code, 0);
+    let refused = edit(&fingerprint);
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("changed since it was read"), "{}", refused.stderr);
+}
+
+#[test]
+fn errors_are_json_where_answers_are() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let failed = folder.run(&["read", "none.ipynb", "--json"], "");
+    assert_eq!((failed.code, failed.stdout.as_str()), (1, ""));
+    let told: serde_json::Value = serde_json::from_str(&failed.stderr).unwrap();
+    assert_eq!(told, serde_json::json!({ "error": "none.ipynb: no such file", "exit": 1 }));
+    let below = folder.run(&["notebook", "delete", "nb.ipynb", "9", "--json"], "");
+    assert!(below.stderr.starts_with("{\"error\":"), "{}", below.stderr);
+}
+
+#[test]
+fn n15_a_text_that_speaks_of_another_file_is_refused() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let text = folder.run(&["read", "nb.ipynb"], "").stdout;
+    // Edits that move no cell leave the text's numbers right.
+    let edited = text.replace("n = 10", "n = 20");
+    assert_eq!(folder.run(&["write", "nb.ipynb"], &edited).code, 0);
+    assert_eq!(folder.run(&["write", "nb.ipynb"], &edited.replace("20", "30")).code, 0);
+    // Another program puts a cell in front.
+    let theirs = NOTEBOOK.replacen(
+        "  {\n",
+        "  {\"cell_type\": \"raw\", \"id\": \"c\", \"metadata\": {}, \"source\": []},\n  {\n",
+        1,
+    );
+    fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
+    let refused = folder.run(&["write", "nb.ipynb"], &edited);
+    let told = "error: nb.ipynb: changed since it was read, so nothing was written (the text names cells by the places they had then); read it again\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (3, told));
+    assert_eq!(folder.read("nb.ipynb"), theirs);
+    // A text that speaks of no cell of the file is a new notebook, whatever was read before.
+    assert_eq!(folder.run(&["write", "nb.ipynb"], "# %% [code]\nnew\n").code, 0);
+}
+
+#[test]
+fn n12_a_part_of_a_notebook_written_back_does_not_delete_the_rest() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let part = folder.run(&["read", "nb.ipynb#1"], "").stdout;
+    let refused = folder.run(&["write", "nb.ipynb"], &part);
+    let told = "error: nb.ipynb: only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (1, told));
+    assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+    assert_eq!(folder.run(&["write", "nb.ipynb", "--force"], &part).code, 0);
+}
+
+#[test]
+fn what_is_created_or_changed_outside_cells_is_told() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let created = folder.run(&["write", "new.ipynb"], "# %% [code]\nx\n");
+    assert_eq!(
+        created.stdout,
+        "inserted code cell 0 (1 cell now)\nnote: there was no such file; it was created\n"
+    );
+    assert_eq!(folder.run(&["write", "none.ipynb"], "").stderr, "error: none.ipynb: no such file\n");
+    let metadata =
+        NOTEBOOK.replace("\"metadata\": {},\n \"nbformat\"", "\"metadata\": {\"a\": 1},\n \"nbformat\"");
+    let changed = folder.run(&["write", "nb.ipynb"], &metadata);
+    assert_eq!(
+        changed.stdout,
+        "no cell changed (2 cells now)\nnote: the notebook's metadata or layout changed\n"
+    );
+    std::os::unix::fs::symlink("nowhere", folder.path("dangling.ipynb")).unwrap();
+    let dangling = folder.run(&["notebook", "insert", "dangling.ipynb", "--source", "x"], "");
+    assert_eq!(
+        dangling.stderr,
+        "error: dangling.ipynb: a symlink to a file that is not there, not a notebook file\n"
+    );
+}
+
+#[test]
+fn the_json_of_one_cell_is_only_that_cells() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let raw = folder.run(&["read", "nb.ipynb#1:raw"], "").stdout;
+    assert!(raw.starts_with("{\n   \"cell_type\": \"markdown\"") && raw.ends_with("}\n"), "{raw}");
+}
