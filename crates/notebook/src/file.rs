@@ -116,14 +116,15 @@ pub fn update<T, E: From<FileError>>(
     loop {
         match fs::canonicalize(path) {
             Ok(target) => {
-                let Some(Held { lock: _lock, notebook, stamp }) = when_written(path, || lock(path, &target))?
+                let Some(Held { lock: _lock, guard, notebook, stamp }) =
+                    when_written(path, || lock(path, &target))?
                 else {
                     continue; // replaced by another writer while we waited for it
                 };
                 check_expected(path, expected, &notebook)?;
                 let (changed, told) = change(&notebook)?;
                 if let Some(changed) = changed {
-                    save::replace(path, &target, &notebook, &stamp, &changed, Durability::Now)?;
+                    save::replace(path, &target, guard, (&notebook, &stamp), &changed, Durability::Now)?;
                 }
                 return Ok(told);
             }
@@ -219,14 +220,26 @@ fn unreadable(path: &Path, source: io::Error) -> FileError {
 struct Held {
     /// Given back when dropped.
     lock: File,
+    guard: Guard,
     notebook: Notebook,
     stamp: Stamp,
+}
+
+/// What keeps other writers away while a file is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    /// The lock.
+    Lock,
+    /// Nothing, on a file system without locks. The comparison before replacing notices all but those who replace the file between it and
+    /// the rename.
+    Nothing,
 }
 
 /// Locks and reads the file. `None` when it was replaced while we waited: the lock is then on a file nobody sees.
 fn lock(path: &Path, target: &Path) -> Result<Option<Held>, FileError> {
     let mut file = open(path, target, Access::Lock)?;
-    wait_for(&file).map_err(|source| FileError::Io { path: path.into(), attempt: "lock it", source })?;
+    let guard = wait_for(&file);
+    let guard = guard.map_err(|source| FileError::Io { path: path.into(), attempt: "lock it", source })?;
     let locked = file.metadata().map_err(|error| unreadable(path, error))?;
     match fs::metadata(target) {
         Ok(seen) if (seen.dev(), seen.ino()) == (locked.dev(), locked.ino()) => {}
@@ -235,15 +248,15 @@ fn lock(path: &Path, target: &Path) -> Result<Option<Held>, FileError> {
         Err(error) => return Err(unreadable(path, error)),
     }
     let notebook = parse(path, contents(path, &mut file, &locked)?)?;
-    Ok(Some(Held { lock: file, notebook, stamp: Stamp::of(&locked) }))
+    Ok(Some(Held { lock: file, guard, notebook, stamp: Stamp::of(&locked) }))
 }
 
 /// Waits for the lock, but not for ever: its holder may be stopped in a debugger.
-fn wait_for(file: &File) -> io::Result<()> {
+fn wait_for(file: &File) -> io::Result<Guard> {
     let deadline = Instant::now() + LOCK_WAIT;
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(Guard::Lock),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -251,13 +264,13 @@ fn wait_for(file: &File) -> io::Result<()> {
                 let held = format!("another program has held it for {} s", LOCK_WAIT.as_secs());
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, held));
             }
-            // A file system without locks: the comparison before replacing still guards.
-            Err(TryLockError::Error(error)) if has_no_locks(&error) => return Ok(()),
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => return Ok(Guard::Nothing),
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
 }
 
+/// Whether the file system is one without locks.
 fn has_no_locks(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::EBADF | libc::ENOSYS | libc::EOPNOTSUPP))
 }

@@ -190,6 +190,36 @@ fn count_cells(folder: &Folder) -> usize {
 }
 
 #[test]
+fn n21_without_locks_a_writer_leaves_the_new_content_of_another_alone() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    // A file system that knows no locks, for this program.
+    fs::write(
+        folder.path("nolock.c"),
+        "#include <errno.h>\nint flock(int f, int o) { errno = ENOLCK; return -1; }\n",
+    )
+    .unwrap();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o", "nolock.so", "nolock.c"])
+        .current_dir(folder.0.path())
+        .status()
+        .expect("a C compiler, which Rust links with");
+    assert!(built.success());
+    let theirs = folder.path(".nb.ipynb.cellwright");
+    fs::write(&theirs, "another writer is writing this").unwrap();
+    let insert = |preload: &str| {
+        let mut command = Command::new(BINARY);
+        command.args(["notebook", "insert", "nb.ipynb", "--source", "x"]).env("LD_PRELOAD", preload);
+        assert!(command.current_dir(folder.0.path()).status().unwrap().success());
+    };
+    insert(folder.path("nolock.so").to_str().unwrap());
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), "another writer is writing this");
+    // Who holds the lock knows that nobody is.
+    insert("");
+    assert!(!theirs.exists());
+    assert_eq!(count_cells(&folder), 4);
+}
+
+#[test]
 fn n21_eight_processes_editing_one_notebook_lose_no_edit() {
     const PROCESSES: usize = 8;
     const INSERTS: usize = 200;

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 
 use super::save::{self, Stamp};
-use super::{Access, Durability, FileError, contents, open, parse, unreadable, wait_for, when_written};
+use super::{
+    Access, Durability, FileError, Guard, contents, open, parse, unreadable, wait_for, when_written,
+};
 use crate::notebook::Notebook;
 
 /// How often to begin anew when others write all the time.
@@ -108,10 +110,10 @@ impl Again {
         let mut lost = self.written_to_displaced()?;
         let mut trusted = true;
         for _ in 0..PATIENCE {
-            let Some((lock, now)) = self.lock()? else { continue };
+            let Some((lock, guard, now)) = self.lock()? else { continue };
             let stamp = Stamp::of(&now);
             let theirs = if trusted && stamp.looks_like(&self.stamp) { None } else { Some(self.read()?) };
-            let (held, stamp) = match &theirs {
+            let original = match &theirs {
                 Some(theirs) => (theirs, &stamp),
                 None => (&self.notebook, &self.stamp),
             };
@@ -119,10 +121,10 @@ impl Again {
                 (Some(theirs), _) | (None, Some(theirs)) => change(theirs, Since::Changed)?,
                 (None, None) => change(&self.notebook, Since::Unchanged)?,
             };
-            match save::replace(&self.path, &self.target, held, stamp, &changed, durability) {
+            match save::replace(&self.path, &self.target, guard, original, &changed, durability) {
                 Ok(file) => {
                     let metadata = file.metadata().map_err(|error| unreadable(&self.path, error))?;
-                    let (found, displaced) = self.written_meanwhile(lock, held)?;
+                    let (found, displaced) = self.written_meanwhile(lock, original.0)?;
                     (self.notebook, self.stamp, self.displaced) = (changed, Stamp::of(&metadata), displaced);
                     (lost, trusted) = (found, true);
                     if lost.is_none() {
@@ -147,13 +149,17 @@ impl Again {
     }
 
     /// Locks the file. `None` when it was replaced while we waited for it.
-    fn lock(&self) -> Result<Option<(File, Metadata)>, FileError> {
+    fn lock(&self) -> Result<Option<(File, Guard, Metadata)>, FileError> {
         let path = &self.path;
         let file = open(path, &self.target, Access::Lock)?;
-        wait_for(&file).map_err(|source| FileError::Io { path: path.clone(), attempt: "lock it", source })?;
+        let guard = wait_for(&file);
+        let guard =
+            guard.map_err(|source| FileError::Io { path: path.clone(), attempt: "lock it", source })?;
         let locked = file.metadata().map_err(|error| unreadable(path, error))?;
         match fs::metadata(&self.target) {
-            Ok(seen) if (seen.dev(), seen.ino()) == (locked.dev(), locked.ino()) => Ok(Some((file, locked))),
+            Ok(seen) if (seen.dev(), seen.ino()) == (locked.dev(), locked.ino()) => {
+                Ok(Some((file, guard, locked)))
+            }
             Ok(_) => Ok(None),
             Err(error) => Err(unreadable(path, error)),
         }

@@ -33,7 +33,8 @@ pub struct ReplaceError {
 pub(super) enum Name {
     /// As no other is.
     Random,
-    /// After the file. For those who hold its lock: what a process that was killed left there goes, so there is never more than one.
+    /// After the file. Only for those who hold its lock: what has that name is left from a process that was killed, and goes, so
+    /// there is never more than one.
     OfTheFile,
 }
 

@@ -7,21 +7,26 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::replacement::{Durability, Name, ReplaceError, Replacement};
-use super::{FileError, read};
+use super::{FileError, Guard, read};
 use crate::notebook::Notebook;
 use crate::snapshot::Snapshot;
 
-/// Puts `changed` in the place of the file, if that still holds `original`. Its lock must be held.
+/// Puts `changed` in the place of the file, if that still holds `original`. Its lock must be held, if it can be.
 pub(super) fn replace(
     path: &Path,
     target: &Path,
-    original: &Notebook,
-    stamp: &Stamp,
+    guard: Guard,
+    (original, stamp): (&Notebook, &Stamp),
     changed: &Notebook,
     durability: Durability,
 ) -> Result<File, FileError> {
     let failed = |ReplaceError { attempt, source }| FileError::Io { path: path.into(), attempt, source };
-    let new = Replacement::made(target, changed.text().as_bytes(), Name::OfTheFile, durability);
+    let name = match guard {
+        Guard::Lock => Name::OfTheFile,
+        // The name of the file could be that of another writer's new content.
+        Guard::Nothing => Name::Random,
+    };
+    let new = Replacement::made(target, changed.text().as_bytes(), name, durability);
     let new = new.map_err(failed)?;
     let holds = still_holds(target, stamp, original.text().as_bytes());
     if !holds.map_err(|source| FileError::Io { path: path.into(), attempt: "read it again", source })? {
