@@ -369,6 +369,20 @@ fn n19_permissions_owner_and_symlinks_survive_a_save() {
 }
 
 #[test]
+fn n19_a_notebook_with_any_name_can_be_saved() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let longest = format!("{}.ipynb", "n".repeat(249));
+    for name in [longest.as_bytes(), b"\xff\xfe.ipynb"] {
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
+        fs::write(&path, with_cells(MARKDOWN, 4)).unwrap();
+        update_with(&path, &Expected::Anything, |notebook| edit(notebook, 0, "y").notebook).unwrap();
+        assert_eq!(file::read(&path).unwrap().cell(0).source(), "y");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
 fn n20_each_kind_of_wrong_file_gets_its_own_answer() {
     let parsed = |text: &str| Notebook::parse(text.as_bytes().to_vec()).unwrap_err().to_string();
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Putting content in a file's place, whole or not at all. Every file of a user that we write is written here.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 use tempfile::NamedTempFile;
+
+use crate::snapshot::Fingerprint;
 
 /// How long a saved file may take to be safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,9 +141,17 @@ fn beside(target: &Path, mode: u32) -> io::Result<NamedTempFile> {
 }
 
 fn beside_by_name(target: &Path) -> io::Result<NamedTempFile> {
+    /// A name has at most 255 bytes, and ours adds some.
+    const LONGEST: usize = 200;
     let folder = folder(target);
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let prefix = format!(".{name}.cellwright");
+    let name = target.file_name().unwrap_or_default();
+    let mut prefix = OsString::from(".");
+    if name.len() <= LONGEST {
+        prefix.push(name);
+    } else {
+        prefix.push(Fingerprint::of(name.as_encoded_bytes()).to_string());
+    }
+    prefix.push(".cellwright");
     let left = folder.join(&prefix);
     let private = |path: &Path| create(path, 0o600);
     if let Err(error) = fs::remove_file(&left)
