@@ -23,7 +23,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
-use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Selector};
+use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector};
 
 use crate::print::{self, Format};
 
@@ -64,9 +64,20 @@ impl Change {
         if_missing: IfMissing,
         change: impl Fn(&Notebook) -> Result<Edited, E>,
     ) -> anyhow::Result<()> {
+        let made = self.save(path, if_missing, change)?;
+        self.tell(&made)
+    }
+
+    /// Changes the notebook at `path`.
+    pub(crate) fn save<E: Into<anyhow::Error>>(
+        &self,
+        path: &Path,
+        if_missing: IfMissing,
+        change: impl Fn(&Notebook) -> Result<Edited, E>,
+    ) -> anyhow::Result<Made> {
         let expected = self.expect.map_or(Expected::Anything, Expected::Fingerprint);
         let existed = path.exists();
-        let (mut report, fingerprint) = file::update(path, if_missing, &expected, |notebook| {
+        let mut made = file::update(path, if_missing, &expected, |notebook| {
             let named = |error: E| {
                 let error = error.into();
                 // An error of the file names it already.
@@ -74,14 +85,27 @@ impl Change {
             };
             let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
             let text = changed.as_ref().unwrap_or(notebook).text();
-            let fingerprint = self.format.json.then(|| Fingerprint::of(text.as_bytes()));
-            anyhow::Ok((changed, (report, fingerprint)))
+            let fingerprint = Fingerprint::of(text.as_bytes());
+            anyhow::Ok((changed, Made { report, fingerprint }))
         })?;
         if !existed {
-            report.notes.push(Note::Created);
+            made.report.notes.push(Note::Created);
         }
-        print::report(&report, fingerprint).context("the change was made, but could not be told")
+        Ok(made)
     }
+
+    /// Tells what was done.
+    pub(crate) fn tell(&self, made: &Made) -> anyhow::Result<()> {
+        let fingerprint = self.format.json.then_some(made.fingerprint);
+        print::report(&made.report, fingerprint).context("the change was made, but could not be told")
+    }
+}
+
+/// A change that was made: the file holds it.
+pub(crate) struct Made {
+    pub(crate) report: Report,
+    /// Of the file as it is now.
+    pub(crate) fingerprint: Fingerprint,
 }
 
 /// The whole of a file, or of stdin for `-`.

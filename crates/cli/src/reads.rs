@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::{Fingerprint, Notebook};
+use cellwright_notebook::Fingerprint;
 
 /// What was shown of a notebook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,8 @@ impl Reads {
         Self { folder: state.join("reads") }
     }
 
-    /// Notes that `notebook` was shown. Failing to is no reason not to show it.
-    pub(crate) fn remember(&self, path: &Path, notebook: &Notebook, part: Part) {
+    /// Notes what was shown. Failing to is no reason not to show it.
+    pub(crate) fn remember(&self, path: &Path, fingerprint: Fingerprint, part: Part) {
         let Some(note) = self.note(path) else {
             return;
         };
@@ -34,7 +34,7 @@ impl Reads {
             Part::Whole => "whole",
             Part::Some => "part",
         };
-        let text = format!("{} {word}\n", Fingerprint::of(notebook.text().as_bytes()));
+        let text = format!("{fingerprint} {word}\n");
         drop(std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(note, text)));
     }
 

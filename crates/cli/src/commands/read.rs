@@ -181,7 +181,8 @@ impl Read {
 /// Lets a later `write` know which notebook its text speaks of.
 fn remember(path: &Path, notebook: &Notebook, part: Part) -> anyhow::Result<()> {
     let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
-    Reads::in_state(&places.state).remember(path, notebook, part);
+    let fingerprint = Fingerprint::of(notebook.text().as_bytes());
+    Reads::in_state(&places.state).remember(path, fingerprint, part);
     Ok(())
 }
 

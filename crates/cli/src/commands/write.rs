@@ -49,23 +49,22 @@ impl Write {
         let if_missing = if cells.is_empty() { IfMissing::Fail } else { IfMissing::Create };
         let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
         let reads = Reads::in_state(&places.state);
-        self.change.make(&self.path, if_missing, |notebook| {
+        let made = self.change.save(&self.path, if_missing, |notebook| {
             let edited = notebook.write(&cells, self.old_outputs.into())?;
             if !self.force && !self.change.expects() && cells.iter().any(|cell| cell.origin.is_some()) {
                 self.check(&reads, notebook, &edited)?;
             }
-            // As long as no cell has moved, the text's numbers go on being right.
-            let keeps_places = |cell: &TouchedCell| match cell.change {
-                CellChange::Edited | CellChange::Retyped | CellChange::Cleared | CellChange::Altered => true,
-                CellChange::Inserted | CellChange::Deleted | CellChange::Moved => false,
-            };
-            if let Some(changed) =
-                edited.notebook.as_ref().filter(|_| edited.report.cells.iter().all(keeps_places))
-            {
-                reads.remember(&self.path, changed, Part::Whole);
-            }
             anyhow::Ok(edited)
-        })
+        })?;
+        // As long as no cell has moved, the text's numbers go on being right.
+        let keeps_places = |cell: &TouchedCell| match cell.change {
+            CellChange::Edited | CellChange::Retyped | CellChange::Cleared | CellChange::Altered => true,
+            CellChange::Inserted | CellChange::Deleted | CellChange::Moved => false,
+        };
+        if made.report.cells.iter().all(keeps_places) {
+            reads.remember(&self.path, made.fingerprint, Part::Whole);
+        }
+        self.change.tell(&made)
     }
 
     /// Refuses a text that was read from another state of the file, or from a part of it.

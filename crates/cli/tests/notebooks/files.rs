@@ -110,6 +110,25 @@ fn n19_without_the_right_to_write_the_original_stays() {
 }
 
 #[test]
+fn a_write_that_could_not_be_saved_can_be_made_again() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let text = folder.run(&["read", "nb.ipynb"], "").stdout.replace("10", &"1".repeat(3000));
+    fs::write(folder.path("text"), &text).unwrap();
+    // Files of more than a kilobyte can not be written.
+    let limited = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" write nb.ipynb text", BINARY])
+        .env("XDG_STATE_HOME", folder.path("state"))
+        .current_dir(folder.0.path())
+        .output()
+        .unwrap();
+    let told = "error: nb.ipynb: could not write its new content: File too large (os error 27)\n";
+    assert_eq!(Ran::from(limited), Ran { code: 1, stdout: String::new(), stderr: told.into() });
+    assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+    let again = folder.run(&["write", "nb.ipynb"], &text);
+    assert_eq!((again.code, again.stderr.as_str()), (0, ""));
+}
+
+#[test]
 fn a_notebook_whose_outputs_can_not_be_saved_is_not_run() {
     for (folder_mode, file_mode, attempt) in
         [(0o555, 0o644, "write into its folder"), (0o755, 0o444, "write it")]
