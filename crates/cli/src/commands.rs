@@ -23,7 +23,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
-use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector};
+use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector, Snapshot};
 
 use crate::print::{self, Format};
 
@@ -52,9 +52,9 @@ impl From<OldOutputs> for Outputs {
 }
 
 impl Change {
-    /// Whether the caller said which file it means.
-    pub(crate) fn expects(&self) -> bool {
-        self.expect.is_some()
+    /// What the caller said the file is.
+    pub(crate) fn expected(&self) -> Expected {
+        self.expect.map_or(Expected::Anything, Expected::Fingerprint)
     }
 
     /// Changes the notebook at `path` and tells what was done.
@@ -64,8 +64,7 @@ impl Change {
         if_missing: IfMissing,
         change: impl Fn(&Notebook) -> Result<Edited, E>,
     ) -> anyhow::Result<()> {
-        let made = self.save(path, if_missing, change)?;
-        self.tell(&made)
+        self.tell(&self.save(path, if_missing, &self.expected(), change)?)
     }
 
     /// Changes the notebook at `path`.
@@ -73,20 +72,19 @@ impl Change {
         &self,
         path: &Path,
         if_missing: IfMissing,
+        expected: &Expected,
         change: impl Fn(&Notebook) -> Result<Edited, E>,
     ) -> anyhow::Result<Made> {
-        let expected = self.expect.map_or(Expected::Anything, Expected::Fingerprint);
         let existed = path.exists();
-        let mut made = file::update(path, if_missing, &expected, |notebook| {
+        let mut made = file::update(path, if_missing, expected, |notebook| {
             let named = |error: E| {
                 let error = error.into();
                 // An error of the file names it already.
                 if error.is::<FileError>() { error } else { error.context(path.display().to_string()) }
             };
             let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
-            let text = changed.as_ref().unwrap_or(notebook).text();
-            let fingerprint = Fingerprint::of(text.as_bytes());
-            anyhow::Ok((changed, Made { report, fingerprint }))
+            let now = Snapshot::of(changed.as_ref().unwrap_or(notebook));
+            anyhow::Ok((changed, Made { report, now }))
         })?;
         if !existed {
             made.report.notes.push(Note::Created);
@@ -96,7 +94,7 @@ impl Change {
 
     /// Tells what was done.
     pub(crate) fn tell(&self, made: &Made) -> anyhow::Result<()> {
-        let fingerprint = self.format.json.then_some(made.fingerprint);
+        let fingerprint = self.format.json.then(|| made.now.fingerprint());
         print::report(&made.report, fingerprint).context("the change was made, but could not be told")
     }
 }
@@ -104,8 +102,8 @@ impl Change {
 /// A change that was made: the file holds it.
 pub(crate) struct Made {
     pub(crate) report: Report,
-    /// Of the file as it is now.
-    pub(crate) fingerprint: Fingerprint,
+    /// The notebook as it is in the file.
+    pub(crate) now: Snapshot,
 }
 
 /// The whole of a file, or of stdin for `-`.

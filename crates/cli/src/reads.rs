@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::Fingerprint;
+use cellwright_notebook::{Fingerprint, Snapshot};
 
 /// What was shown of a notebook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Reads {
     }
 
     /// Notes what was shown. Failing to is no reason not to show it.
-    pub(crate) fn remember(&self, path: &Path, fingerprint: Fingerprint, part: Part) {
+    pub(crate) fn remember(&self, path: &Path, notebook: &Snapshot, part: Part) {
         let Some(note) = self.note(path) else {
             return;
         };
@@ -34,15 +34,20 @@ impl Reads {
             Part::Whole => "whole",
             Part::Some => "part",
         };
-        let text = format!("{fingerprint} {word}\n");
+        let text = format!("{word}\n{notebook}");
         drop(std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(note, text)));
     }
 
     /// What was last shown of the notebook, if anything was.
-    pub(crate) fn last(&self, path: &Path) -> Option<(Fingerprint, Part)> {
+    pub(crate) fn last(&self, path: &Path) -> Option<(Snapshot, Part)> {
         let text = std::fs::read_to_string(self.note(path)?).ok()?;
-        let (fingerprint, part) = text.trim().split_once(' ')?;
-        Some((fingerprint.parse().ok()?, if part == "whole" { Part::Whole } else { Part::Some }))
+        let (word, notebook) = text.split_once('\n')?;
+        let part = match word {
+            "whole" => Part::Whole,
+            "part" => Part::Some,
+            _ => return None,
+        };
+        Some((notebook.parse().ok()?, part))
     }
 
     fn note(&self, path: &Path) -> Option<PathBuf> {

@@ -109,12 +109,61 @@ impl Snapshot {
     }
 }
 
+/// For keeping: a line for the file, then one for each cell.
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.fingerprint)?;
+        self.cells.iter().try_for_each(|CellPrint { id, source, whole }| {
+            let (source, whole) = (Fingerprint(*source), Fingerprint(*whole));
+            writeln!(f, "{source} {whole} {}", serde_json::json!(id)) // JSON, for an id may hold anything
+        })
+    }
+}
+
+impl FromStr for Snapshot {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        let fingerprint = lines.next().unwrap_or_default().parse()?;
+        let cell = |line: &str| {
+            let mut parts = line.splitn(3, ' ');
+            let mut part = || parts.next().ok_or_else(|| format!("`{line}` is not a cell of a snapshot"));
+            let (source, whole) = (part()?.parse::<Fingerprint>()?.0, part()?.parse::<Fingerprint>()?.0);
+            let id = serde_json::from_str(part()?).map_err(|error| error.to_string())?;
+            Ok(CellPrint { id, source, whole })
+        };
+        Ok(Self { fingerprint, cells: lines.map(cell).collect::<Result<_, String>>()? })
+    }
+}
+
 impl CellPrint {
     fn of(cell: &Cell<'_>) -> Self {
         Self {
             id: cell.id().map(std::borrow::Cow::into_owned),
             source: xxh3_128(cell.source().as_bytes()),
             whole: xxh3_128(cell.raw().as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_that_was_kept_tells_the_same() {
+        let notebook = |source: &str| {
+            let cells = format!(
+                r#"{{"cell_type":"raw","id":"a\n b","source":"{source}"}},{{"cell_type":"raw","source":""}}"#
+            );
+            Notebook::parse(format!(r#"{{"cells":[{cells}],"nbformat":4}}"#).into_bytes()).unwrap()
+        };
+        let kept: Snapshot = Snapshot::of(&notebook("x")).to_string().parse().unwrap();
+        assert_eq!(kept.changes_to(&notebook("x")), "");
+        assert_eq!(kept.changes_to(&notebook("y")), "cell 0 was edited");
+        for other in ["", "x", "0123456789abcdef0123456789abcdef\nx y z"] {
+            assert!(other.parse::<Snapshot>().is_err(), "{other}");
         }
     }
 }

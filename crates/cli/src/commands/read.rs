@@ -12,7 +12,7 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use cellwright_notebook::file;
 use cellwright_notebook::select::{Excerpt, excerpts};
-use cellwright_notebook::{CellRef, Fingerprint, Notebook, OutputView};
+use cellwright_notebook::{CellRef, Fingerprint, Notebook, OutputView, Snapshot};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -181,8 +181,7 @@ impl Read {
 /// Lets a later `write` know which notebook its text speaks of.
 fn remember(path: &Path, notebook: &Notebook, part: Part) -> anyhow::Result<()> {
     let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
-    let fingerprint = Fingerprint::of(notebook.text().as_bytes());
-    Reads::in_state(&places.state).remember(path, fingerprint, part);
+    Reads::in_state(&places.state).remember(path, &Snapshot::of(notebook), part);
     Ok(())
 }
 

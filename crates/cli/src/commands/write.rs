@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cellwright_notebook::file::{FileError, IfMissing};
-use cellwright_notebook::{Change as CellChange, Edited, Fingerprint, Notebook, TouchedCell, text};
+use cellwright_notebook::file::{Expected, IfMissing};
+use cellwright_notebook::{Change as CellChange, Notebook, TouchedCell, text};
 
 use super::{Change, OldOutputs, input, named};
 use crate::config::Places;
@@ -49,11 +49,21 @@ impl Write {
         let if_missing = if cells.is_empty() { IfMissing::Fail } else { IfMissing::Create };
         let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
         let reads = Reads::in_state(&places.state);
-        let made = self.change.save(&self.path, if_missing, |notebook| {
-            let edited = notebook.write(&cells, self.old_outputs.into())?;
-            if !self.force && !self.change.expects() && cells.iter().any(|cell| cell.origin.is_some()) {
-                self.check(&reads, notebook, &edited)?;
+        // A text that names no cell of the file is a new notebook, whatever was read before.
+        let names_cells = cells.iter().any(|cell| cell.origin.is_some());
+        let (expected, part) = match (self.change.expected(), reads.last(&self.path)) {
+            (Expected::Anything, Some((read, part))) if names_cells && !self.force => {
+                (Expected::Snapshot(Box::new(read)), part)
             }
+            (expected, _) => (expected, Part::Whole),
+        };
+        let made = self.change.save(&self.path, if_missing, &expected, |notebook| {
+            let edited = notebook.write(&cells, self.old_outputs.into())?;
+            let deletes = edited.report.cells.iter().any(|cell| cell.change == CellChange::Deleted);
+            anyhow::ensure!(
+                part == Part::Whole || !deletes,
+                "only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force"
+            );
             anyhow::Ok(edited)
         })?;
         // As long as no cell has moved, the text's numbers go on being right.
@@ -62,25 +72,8 @@ impl Write {
             CellChange::Inserted | CellChange::Deleted | CellChange::Moved => false,
         };
         if made.report.cells.iter().all(keeps_places) {
-            reads.remember(&self.path, made.fingerprint, Part::Whole);
+            reads.remember(&self.path, &made.now, Part::Whole);
         }
         self.change.tell(&made)
-    }
-
-    /// Refuses a text that was read from another state of the file, or from a part of it.
-    fn check(&self, reads: &Reads, notebook: &Notebook, edited: &Edited) -> anyhow::Result<()> {
-        let Some((fingerprint, part)) = reads.last(&self.path) else {
-            return Ok(());
-        };
-        if fingerprint != Fingerprint::of(notebook.text().as_bytes()) {
-            let what = "the text names cells by the places they had then".to_owned();
-            return Err(FileError::Changed { path: self.path.clone(), what }.into());
-        }
-        let deletes = edited.report.cells.iter().any(|cell| cell.change == CellChange::Deleted);
-        anyhow::ensure!(
-            part == Part::Whole || !deletes,
-            "only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force"
-        );
-        Ok(())
     }
 }

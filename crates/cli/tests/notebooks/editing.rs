@@ -162,7 +162,7 @@ fn n15_a_text_that_speaks_of_another_file_is_refused() {
     );
     fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
     let refused = folder.run(&["write", "nb.ipynb"], &edited);
-    let told = "error: nb.ipynb: changed since it was read, so nothing was written (the text names cells by the places they had then); read it again\n";
+    let told = "error: nb.ipynb: changed since it was read, so nothing was written (cell 1 was edited; 1 cell was added); read it again\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (3, told));
     assert_eq!(folder.read("nb.ipynb"), theirs);
     // A text that speaks of no cell of the file is a new notebook, whatever was read before.
