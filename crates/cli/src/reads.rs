@@ -1,7 +1,7 @@
 //! What `read` last showed of each notebook, so that `write` can tell that a text speaks of another file.
 //!
 //! A marked text names cells by their place. Written over a notebook whose cells have moved meanwhile, it would put
-//! metadata and outputs under the wrong sources.
+//! metadata and outputs under the wrong sources; whole JSON would undo what others did.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,18 @@ use cellwright_notebook::{Fingerprint, Snapshot};
 pub(crate) enum Part {
     Whole,
     Some,
+    /// Its JSON, by who wrote it: a marked text read before may name cells by places they no longer have.
+    Json,
+}
+
+impl Part {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Some => "part",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// The notes of one user.
@@ -30,11 +42,7 @@ impl Reads {
         let Some(note) = self.note(path) else {
             return;
         };
-        let word = match part {
-            Part::Whole => "whole",
-            Part::Some => "part",
-        };
-        let text = format!("{word}\n{notebook}");
+        let text = format!("{}\n{notebook}", part.word());
         drop(std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(note, text)));
     }
 
@@ -42,11 +50,7 @@ impl Reads {
     pub(crate) fn last(&self, path: &Path) -> Option<(Snapshot, Part)> {
         let text = std::fs::read_to_string(self.note(path)?).ok()?;
         let (word, notebook) = text.split_once('\n')?;
-        let part = match word {
-            "whole" => Part::Whole,
-            "part" => Part::Some,
-            _ => return None,
-        };
+        let part = [Part::Whole, Part::Some, Part::Json].into_iter().find(|part| part.word() == word)?;
         Some((notebook.parse().ok()?, part))
     }
 

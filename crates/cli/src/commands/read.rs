@@ -122,15 +122,20 @@ impl Read {
         if let (Some(place), Some(to)) = (&self.image, &self.to) {
             return write_image(&notebook, place, to).with_context(named);
         }
+        let whole = selector.cells.is_none() && selector.lines.is_empty();
         let text: Cow<'_, str> = match (selector.raw, &selector.cells) {
-            (true, None) => notebook.text().into(),
+            (true, None) => {
+                if whole {
+                    remember(path, &notebook, Part::Whole)?;
+                }
+                notebook.text().into()
+            }
             (true, Some(cells)) => {
                 let chosen = cells.resolve(&notebook).with_context(named)?;
                 chosen.map(|index| notebook.cell(index).raw().to_owned() + "\n").collect::<String>().into()
             }
             (false, cells) => {
                 let view = notebook.view(cells.as_ref(), self.output_view()).with_context(named)?;
-                let whole = cells.is_none() && selector.lines.is_empty();
                 remember(path, &notebook, if whole { Part::Whole } else { Part::Some })?;
                 view.into()
             }

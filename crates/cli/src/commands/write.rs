@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cellwright_notebook::file::{Expected, IfMissing};
-use cellwright_notebook::{Change as CellChange, Notebook, TouchedCell, text};
+use cellwright_notebook::file::{Expected, FileError, IfMissing};
+use cellwright_notebook::{Change as CellChange, Notebook, Snapshot, TouchedCell, text};
 
-use super::{Change, OldOutputs, input, named};
+use super::{Change, Made, OldOutputs, input, named};
 use crate::config::Places;
 use crate::reads::{Part, Reads};
 
@@ -15,7 +15,7 @@ use crate::reads::{Part, Reads};
 /// Cells the text names by `cell:N` and does not change stay as they are, to the byte; the others are edited, added, moved or
 /// removed. A notebook that is not there is created. Whole notebook JSON is taken too.
 ///
-/// The text names cells by their place, so it is refused when the file has changed since `cellwright read` showed it.
+/// The text names cells by their place, so it is refused when the file has changed since `cellwright read` showed it; so is JSON.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,31 +39,56 @@ pub(crate) struct Write {
 impl Write {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let text = input(&self.text)?;
-        // A marked text starts with a marker, so this can only be meant as the notebook's own JSON.
-        if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
-            return self.change.make(&self.path, IfMissing::Create, |notebook| {
-                anyhow::Ok(notebook.replaced_by(Notebook::parse(text.clone().into_bytes())?))
-            });
-        }
-        let cells = text::parse(&text).with_context(|| named(&self.text))?;
-        let if_missing = if cells.is_empty() { IfMissing::Fail } else { IfMissing::Create };
         let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
         let reads = Reads::in_state(&places.state);
+        let last = reads.last(&self.path);
+        // A marked text starts with a marker, so this can only be meant as the notebook's own JSON.
+        let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
+        let (made, shown) =
+            if is_json { self.write_json(&text, last)? } else { self.write_marked(&text, last)? };
+        if let Some(shown) = shown {
+            reads.remember(&self.path, &made.now, shown);
+        }
+        self.change.tell(&made)
+    }
+
+    /// Writes, and says what is to be noted of it.
+    fn write_json(&self, text: &str, last: Option<(Snapshot, Part)>) -> anyhow::Result<(Made, Option<Part>)> {
+        // Who never read it goes on without being asked: a program that makes the notebook anew each time.
+        let noted = last.is_some().then_some(Part::Json);
+        let expected = self.expected(last.map(|(read, _)| read));
+        let made = self.change.save(&self.path, IfMissing::Create, &expected, |notebook| {
+            anyhow::Ok(notebook.replaced_by(Notebook::parse(text.as_bytes().to_vec())?))
+        })?;
+        Ok((made, noted))
+    }
+
+    /// Writes, and says what is to be noted of it.
+    fn write_marked(
+        &self,
+        text: &str,
+        last: Option<(Snapshot, Part)>,
+    ) -> anyhow::Result<(Made, Option<Part>)> {
+        let cells = text::parse(text).with_context(|| named(&self.text))?;
+        let if_missing = if cells.is_empty() { IfMissing::Fail } else { IfMissing::Create };
         // A text that names no cell of the file is a new notebook, whatever was read before.
-        let names_cells = cells.iter().any(|cell| cell.origin.is_some());
-        let (expected, part) = match (self.change.expected(), reads.last(&self.path)) {
-            (Expected::Anything, Some((read, part))) if names_cells && !self.force => {
-                (Expected::Snapshot(Box::new(read)), part)
-            }
-            (expected, _) => (expected, Part::Whole),
-        };
+        let last = last.filter(|_| cells.iter().any(|cell| cell.origin.is_some()));
+        let part = last.as_ref().map_or(Part::Whole, |(_, part)| *part);
+        let expected = self.expected(last.map(|(read, _)| read));
         let made = self.change.save(&self.path, if_missing, &expected, |notebook| {
             let edited = notebook.write(&cells, self.old_outputs.into())?;
             let deletes = edited.report.cells.iter().any(|cell| cell.change == CellChange::Deleted);
-            anyhow::ensure!(
-                part == Part::Whole || !deletes,
-                "only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force"
-            );
+            match (&expected, part) {
+                (Expected::Snapshot(_), Part::Json) => {
+                    let what = "its JSON was written".to_owned();
+                    return Err(FileError::Changed { path: self.path.clone(), what }.into());
+                }
+                (Expected::Snapshot(_), Part::Some) => anyhow::ensure!(
+                    !deletes,
+                    "only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force"
+                ),
+                (Expected::Snapshot(_), Part::Whole) | (Expected::Anything | Expected::Fingerprint(_), _) => {}
+            }
             anyhow::Ok(edited)
         })?;
         // As long as no cell has moved, the text's numbers go on being right.
@@ -71,9 +96,15 @@ impl Write {
             CellChange::Edited | CellChange::Retyped | CellChange::Cleared | CellChange::Altered => true,
             CellChange::Inserted | CellChange::Deleted | CellChange::Moved => false,
         };
-        if made.report.cells.iter().all(keeps_places) {
-            reads.remember(&self.path, &made.now, Part::Whole);
+        let noted = made.report.cells.iter().all(keeps_places).then_some(Part::Whole);
+        Ok((made, noted))
+    }
+
+    /// What the file must be: what the caller says, else what it read; anything by force.
+    fn expected(&self, read: Option<Snapshot>) -> Expected {
+        match (self.change.expected(), read) {
+            (Expected::Anything, Some(read)) if !self.force => Expected::Snapshot(Box::new(read)),
+            (expected, _) => expected,
         }
-        self.change.tell(&made)
     }
 }

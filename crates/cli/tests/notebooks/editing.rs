@@ -170,6 +170,25 @@ fn n15_a_text_that_speaks_of_another_file_is_refused() {
 }
 
 #[test]
+fn n15_json_written_over_what_others_did_since_it_was_read_is_refused() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let json = folder.run(&["read", "nb.ipynb:raw"], "").stdout.replace("10", "11");
+    let text = folder.run(&["read", "nb.ipynb"], "").stdout;
+    folder.run(&["read", "nb.ipynb:raw"], "");
+    assert_eq!(folder.run(&["notebook", "insert", "nb.ipynb", "--source", "theirs"], "").code, 0);
+    let theirs = folder.read("nb.ipynb");
+    let refused = folder.run(&["write", "nb.ipynb"], &json);
+    let told = "error: nb.ipynb: changed since it was read, so nothing was written (1 cell was added); read it again\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (3, told));
+    assert_eq!(folder.read("nb.ipynb"), theirs);
+    // What was written is known, so it can be written again; a marked text from before does not speak of it.
+    assert_eq!(folder.run(&["write", "nb.ipynb", "--force"], &json).code, 0);
+    assert_eq!(folder.run(&["write", "nb.ipynb"], &json.replace("11", "12")).code, 0);
+    assert_eq!(folder.run(&["write", "nb.ipynb"], &json.replace("11", "13")).code, 0);
+    assert_eq!(folder.run(&["write", "nb.ipynb"], &text).code, 3);
+}
+
+#[test]
 fn n12_a_part_of_a_notebook_written_back_does_not_delete_the_rest() {
     let folder = Folder::with("nb.ipynb", NOTEBOOK);
     let part = folder.run(&["read", "nb.ipynb#1"], "").stdout;
