@@ -22,7 +22,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
+use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing};
 use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector, Snapshot};
 
 use crate::print::{self, Format};
@@ -64,32 +64,7 @@ impl Change {
         if_missing: IfMissing,
         change: impl Fn(&Notebook) -> Result<Edited, E>,
     ) -> anyhow::Result<()> {
-        self.tell(&self.save(path, if_missing, &self.expected(), change)?)
-    }
-
-    /// Changes the notebook at `path`.
-    pub(crate) fn save<E: Into<anyhow::Error>>(
-        &self,
-        path: &Path,
-        if_missing: IfMissing,
-        expected: &Expected,
-        change: impl Fn(&Notebook) -> Result<Edited, E>,
-    ) -> anyhow::Result<Made> {
-        let existed = path.exists();
-        let mut made = file::update(path, if_missing, expected, |notebook| {
-            let named = |error: E| {
-                let error = error.into();
-                // An error of the file names it already.
-                if error.is::<FileError>() { error } else { error.context(path.display().to_string()) }
-            };
-            let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
-            let now = Snapshot::of(changed.as_ref().unwrap_or(notebook));
-            anyhow::Ok((changed, Made { report, now }))
-        })?;
-        if !existed {
-            made.report.notes.push(Note::Created);
-        }
-        Ok(made)
+        self.tell(&save(path, if_missing, &self.expected(), change)?)
     }
 
     /// Tells what was done.
@@ -97,6 +72,29 @@ impl Change {
         let fingerprint = self.format.json.then(|| made.now.fingerprint());
         print::report(&made.report, fingerprint).context("the change was made, but could not be told")
     }
+}
+
+/// Changes the notebook at `path`.
+pub(crate) fn save<E: Into<anyhow::Error>>(
+    path: &Path,
+    if_missing: IfMissing,
+    expected: &Expected,
+    change: impl Fn(&Notebook) -> Result<Edited, E>,
+) -> anyhow::Result<Made> {
+    let (mut made, found) = file::update_or_create(path, if_missing, expected, |notebook| {
+        let named = |error: E| {
+            let error = error.into();
+            // An error of the file names it already.
+            if error.is::<FileError>() { error } else { error.context(path.display().to_string()) }
+        };
+        let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
+        let now = Snapshot::of(changed.as_ref().unwrap_or(notebook));
+        anyhow::Ok((changed, Made { report, now }))
+    })?;
+    if found == Found::Nothing {
+        made.report.notes.push(Note::Created);
+    }
+    Ok(made)
 }
 
 /// A change that was made: the file holds it.

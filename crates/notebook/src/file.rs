@@ -104,6 +104,15 @@ pub fn read(path: &Path) -> Result<Notebook, FileError> {
     })
 }
 
+/// Whether there was a file to update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// There was.
+    File,
+    /// There was none, and this update created it.
+    Nothing,
+}
+
 /// Reads a notebook, changes it, and saves what `change` returns; `None` leaves the file alone.
 ///
 /// Blocks while another process updates the same notebook. A symlink is followed, not replaced.
@@ -113,6 +122,16 @@ pub fn update<T, E: From<FileError>>(
     expected: &Expected,
     change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
 ) -> Result<T, E> {
+    update_or_create(path, if_missing, expected, change).map(|(told, _)| told)
+}
+
+/// As [`update`], and tells which of several that find no file is the one that created it.
+pub fn update_or_create<T, E: From<FileError>>(
+    path: &Path,
+    if_missing: IfMissing,
+    expected: &Expected,
+    change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
+) -> Result<(T, Found), E> {
     loop {
         match fs::canonicalize(path) {
             Ok(target) => {
@@ -126,7 +145,7 @@ pub fn update<T, E: From<FileError>>(
                 if let Some(changed) = changed {
                     save::replace(path, &target, guard, (&notebook, &stamp), &changed, Durability::Now)?;
                 }
-                return Ok(told);
+                return Ok((told, Found::File));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && if_missing == IfMissing::Create => {
                 if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
@@ -140,7 +159,7 @@ pub fn update<T, E: From<FileError>>(
                 let empty = Notebook::empty();
                 let (changed, told) = change(&empty)?;
                 if create(path, changed.as_ref().unwrap_or(&empty))? {
-                    return Ok(told);
+                    return Ok((told, Found::Nothing));
                 }
                 // Another process created it first: its notebook is the one to change.
             }

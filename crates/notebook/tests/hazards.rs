@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
-use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
+use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing};
 use cellwright_notebook::{
     Action, CellKind, CellRef, Change, Edited, NewCell, Notebook, OutputView, Outputs, ParseError, Snapshot,
     text,
@@ -301,6 +301,26 @@ fn n15_a_save_during_the_edit_itself_wins() {
     assert!(matches!(error, Err(FileError::Changed { .. })), "{error:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
     assert_eq!(entries(folder.path()), ["nb.ipynb"], "no temporary file is left");
+}
+
+#[test]
+fn n21_of_two_that_create_a_notebook_one_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nb.ipynb");
+    let create = |meanwhile: &dyn Fn()| {
+        let insert = Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Raw, "x")] };
+        file::update_or_create::<_, FileError>(&path, IfMissing::Create, &Expected::Anything, |notebook| {
+            meanwhile();
+            Ok((act(notebook, &insert).notebook, notebook.len()))
+        })
+    };
+    // The first finds no file, and one when it is about to create it.
+    let second = std::cell::OnceCell::new();
+    let first = create(&|| {
+        second.get_or_init(|| create(&|| {}).unwrap());
+    });
+    assert_eq!((second.into_inner(), first.unwrap()), (Some((0, Found::Nothing)), (1, Found::File)));
+    assert_eq!(file::read(&path).unwrap().len(), 2);
 }
 
 #[test]

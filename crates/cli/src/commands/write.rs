@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use cellwright_notebook::file::{Expected, FileError, IfMissing};
 use cellwright_notebook::{Change as CellChange, Notebook, Snapshot, TouchedCell, text};
 
-use super::{Change, Made, OldOutputs, input, named};
+use super::{Change, Made, OldOutputs, input, named, save};
 use crate::config::Places;
 use crate::reads::{Part, Reads};
 
@@ -57,7 +57,7 @@ impl Write {
         // Who never read it goes on without being asked: a program that makes the notebook anew each time.
         let noted = last.is_some().then_some(Part::Json);
         let expected = self.expected(last.map(|(read, _)| read));
-        let made = self.change.save(&self.path, IfMissing::Create, &expected, |notebook| {
+        let made = save(&self.path, IfMissing::Create, &expected, |notebook| {
             anyhow::Ok(notebook.replaced_by(Notebook::parse(text.as_bytes().to_vec())?))
         })?;
         Ok((made, noted))
@@ -75,7 +75,7 @@ impl Write {
         let last = last.filter(|_| cells.iter().any(|cell| cell.origin.is_some()));
         let part = last.as_ref().map_or(Part::Whole, |(_, part)| *part);
         let expected = self.expected(last.map(|(read, _)| read));
-        let made = self.change.save(&self.path, if_missing, &expected, |notebook| {
+        let made = save(&self.path, if_missing, &expected, |notebook| {
             let edited = notebook.write(&cells, self.old_outputs.into())?;
             let deletes = edited.report.cells.iter().any(|cell| cell.change == CellChange::Deleted);
             match (&expected, part) {
@@ -87,7 +87,8 @@ impl Write {
                     !deletes,
                     "only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force"
                 ),
-                (Expected::Snapshot(_), Part::Whole) | (Expected::Anything | Expected::Fingerprint(_), _) => {}
+                (Expected::Snapshot(_), Part::Whole) | (Expected::Anything | Expected::Fingerprint(_), _) => {
+                }
             }
             anyhow::Ok(edited)
         })?;
