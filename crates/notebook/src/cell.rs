@@ -58,17 +58,21 @@ pub enum CellRef {
 }
 
 impl CellRef {
-    /// Several: `2,5-7,id:abcd1234`.
+    /// Several: `2,5-7,id:abcd1234`. An id that reads as a range needs its `id:`.
     pub fn list(text: &str) -> Result<Vec<Self>, String> {
         /// Cells of one range.
         const MOST: usize = 10_000;
         let mut cells = Vec::new();
         for part in text.split(',').map(str::trim) {
             match part.split_once('-').map(|(first, last)| (first.parse::<usize>(), last.parse::<usize>())) {
-                Some((Ok(first), Ok(last))) if first <= last && last - first < MOST => {
-                    cells.extend((first..=last).map(Self::Index));
+                Some((Ok(first), Ok(last))) if last < first => {
+                    return Err(format!("`{part}` ends before it begins; `{last}-{first}` would be a range"));
                 }
-                _ => cells.push(part.parse()?),
+                Some((Ok(first), Ok(last))) if last - first >= MOST => {
+                    return Err(format!("`{part}` is more than {MOST} cells"));
+                }
+                Some((Ok(first), Ok(last))) => cells.extend((first..=last).map(Self::Index)),
+                Some(_) | None => cells.push(part.parse()?),
             }
         }
         Ok(cells)
@@ -193,5 +197,22 @@ pub(crate) fn joined<'a>(value: &Json<'a>) -> Cow<'a, str> {
     match value.string() {
         Some(text) => text,
         None => value.elements().iter().filter_map(Json::string).collect::<String>().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_listed_by_index_range_and_id() {
+        let list = |text: &str| {
+            CellRef::list(text)
+                .map(|cells| cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(list("2, 5-7,id:3-1,x-y").unwrap(), "2 5 6 7 id:3-1 id:x-y");
+        assert_eq!(list("7-3").unwrap_err(), "`7-3` ends before it begins; `3-7` would be a range");
+        assert_eq!(list("0-10000").unwrap_err(), "`0-10000` is more than 10000 cells");
+        assert_eq!(list("1,").unwrap_err(), "a cell is named by its index or its id");
     }
 }

@@ -63,9 +63,9 @@ enum ActionCommand {
     Delete {
         /// The notebook
         path: PathBuf,
-        /// Which cells
-        #[arg(required = true)]
-        cells: Vec<CellRef>,
+        /// Which cells: `4 5`, `4,5`, `2-7`, `id:abcd1234`
+        #[arg(required = true, value_parser = CellRef::list)]
+        cells: Vec<Vec<CellRef>>,
         #[command(flatten)]
         change: Change,
     },
@@ -92,8 +92,9 @@ enum ActionCommand {
     Clear {
         /// The notebook
         path: PathBuf,
-        /// Which cells (default: all)
-        cells: Vec<CellRef>,
+        /// Which cells: `4 5`, `4,5`, `2-7`, `id:abcd1234` (default: all)
+        #[arg(value_parser = CellRef::list)]
+        cells: Vec<Vec<CellRef>>,
         #[command(flatten)]
         change: Change,
     },
@@ -130,7 +131,9 @@ impl NotebookCommand {
                 anyhow::ensure!(!cells.is_empty(), "nothing to insert; give --source or --cells");
                 (path, Action::Insert { at, cells }, change)
             }
-            ActionCommand::Delete { path, cells, change } => (path, Action::Delete { cells }, change),
+            ActionCommand::Delete { path, cells, change } => {
+                (path, Action::Delete { cells: cells.concat() }, change)
+            }
             ActionCommand::Move { place, to, change } => {
                 (place.path, Action::Move { cell: place.cell, to }, change)
             }
@@ -138,7 +141,7 @@ impl NotebookCommand {
                 (place.path, Action::Retype { cell: place.cell, kind }, change)
             }
             ActionCommand::Clear { path, cells, change } => {
-                (path, Action::Clear { cells: (!cells.is_empty()).then_some(cells) }, change)
+                (path, Action::Clear { cells: (!cells.is_empty()).then(|| cells.concat()) }, change)
             }
         };
         change.make(&path, if_missing, |notebook| notebook.act(&action, outputs))

@@ -38,8 +38,8 @@ fn every_action_answers_with_its_details() {
         &["insert", "nb.ipynb", "--at", "1", "--type", "raw", "--source", "r", "--source", "s"],
         &["move", "nb.ipynb", "id:bbbb2222", "0"],
         &["retype", "nb.ipynb", "bbbb2222", "code"],
-        &["clear", "nb.ipynb"],
-        &["delete", "nb.ipynb", "2", "3"],
+        &["clear", "nb.ipynb", "0-3"],
+        &["delete", "nb.ipynb", "2-3"],
     ] {
         let ran = folder.run(&[&["notebook"], arguments, &["--json"]].concat(), "");
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");
