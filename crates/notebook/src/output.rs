@@ -68,7 +68,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The best text in it: a stream's, a traceback without colours, or markdown before plain text.
+    /// The best text in it, without colours: a stream's, a traceback, or markdown before plain text.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         match self.kind() {
             OutputKind::Stream(_) => self.json.get("text").map(|text| plain(joined(&text))),
@@ -81,6 +81,7 @@ impl<'a> Output<'a> {
                 ["text/markdown", "text/plain", "text/latex", "text/html"]
                     .iter()
                     .find_map(|mime| self.data(mime))
+                    .map(plain)
             }
         }
     }
@@ -179,11 +180,12 @@ impl Image<'_> {
 
     /// `image/png 640x480, 12345 bytes`
     pub fn describe(&self) -> String {
+        let mime = on_one_line(&self.mime);
         let Ok(bytes) = self.bytes() else {
-            return format!("{} (not valid base64)", self.mime);
+            return format!("{mime} (not valid base64)");
         };
         let pixels = imagesize::blob_size(&bytes).map(|size| format!(" {}x{}", size.width, size.height));
-        format!("{}{}, {} bytes", self.mime, pixels.unwrap_or_default(), bytes.len())
+        format!("{mime}{}, {} bytes", pixels.unwrap_or_default(), bytes.len())
     }
 }
 

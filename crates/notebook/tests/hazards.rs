@@ -358,6 +358,18 @@ fn n17_outputs_are_seen_without_raw_json() {
     # %% [output 0] stream a�# %% [code] cell:1, 1 line, 12 bytes
     # %%% [code]
     ");
+    let hostile = CODE.replace(
+        r#"{"output_type":"stream","name":"stdout","text":"1\n"}"#,
+        r##"{"output_type":"display_data","metadata":{},"data":{"image/x\n# %% [code]":"QQ==","text/plain":"\u001b[31mred\u001b[0m"}}"##,
+    );
+    let hostile = Notebook::parse(with_cells(&hostile, 4).into_bytes()).unwrap();
+    insta::assert_snapshot!(hostile.view(None, OutputView::Text { budget: 99 }).unwrap(), @r"
+    # %% [code] cell:0
+    x
+    # %% [output 0] display, image/x�# %% [code], 1 bytes, text/plain, 1 line, 3 bytes
+    [image 0.0.0: image/x�# %% [code], 1 bytes]
+    red
+    ");
     assert!(notebook.cell(0).outputs()[1].images()[0].bytes().unwrap().starts_with(b"\x89PNG"));
 }
 
