@@ -1,8 +1,8 @@
 //! How the program ends.
 
 use std::error::Error;
-use std::io;
 use std::process::ExitCode;
+use std::{fmt, io};
 
 use cellwright_notebook::file::FileError;
 
@@ -21,6 +21,7 @@ Exit codes:
 pub(crate) enum Exit {
     Done,
     Failed,
+    Misused,
     Changed,
     TimedOut,
     Interrupted,
@@ -31,6 +32,7 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
+            Self::Misused => 2,
             Self::Changed => 3,
             Self::TimedOut => 124,
             Self::Interrupted => 130,
@@ -51,8 +53,32 @@ pub(crate) enum Told {
     Json,
 }
 
+/// Arguments that each are right but do not go together.
+#[derive(Debug)]
+pub(crate) struct WrongArguments(pub(crate) &'static str);
+
+impl fmt::Display for WrongArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Error for WrongArguments {}
+
+/// Tells what is wrong with the arguments. (Help and the version, which end the program too, are no such thing.)
+pub(crate) fn misused(error: &clap::Error, told: Told) -> Exit {
+    if told == Told::Text || !error.use_stderr() {
+        error.exit();
+    }
+    // Up to the empty line before the usage, in words alone.
+    let text = error.render().to_string();
+    let why = text.split("\n\n").next().unwrap_or(&text);
+    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    tell(why.strip_prefix("error: ").unwrap_or(&why), Exit::Misused, told);
+    Exit::Misused
+}
+
 /// Prints an error with its causes on one line, and chooses the exit code.
-#[expect(clippy::print_stderr, reason = "this is where the program says why it failed")]
 pub(crate) fn report(error: &anyhow::Error, told: Told) -> Exit {
     if let Some(io) = error.downcast_ref::<io::Error>()
         && io.kind() == io::ErrorKind::BrokenPipe
@@ -61,14 +87,19 @@ pub(crate) fn report(error: &anyhow::Error, told: Told) -> Exit {
     }
     let exit = match error.downcast_ref::<FileError>() {
         Some(FileError::Changed { .. }) => Exit::Changed,
+        _ if error.is::<WrongArguments>() => Exit::Misused,
         _ => Exit::Failed,
     };
-    let why = one_line(error.as_ref());
+    tell(&one_line(error.as_ref()), exit, told);
+    exit
+}
+
+#[expect(clippy::print_stderr, reason = "this is where the program says why it failed")]
+fn tell(why: &str, exit: Exit, told: Told) {
     match told {
         Told::Text => eprintln!("error: {why}"),
         Told::Json => eprintln!("{}", serde_json::json!({ "error": why, "exit": exit.code() })),
     }
-    exit
 }
 
 /// An error and its causes.

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Told};
 
 /// Jupyter notebooks and live kernels for people and agents.
 #[derive(Parser)]
@@ -69,9 +69,19 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let matches = Arguments::command().get_matches();
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let told = if asks_for_json(&matches) { exit::Told::Json } else { exit::Told::Text };
+    let matches = match Arguments::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Arguments that could not be understood may ask for it all the same.
+            let asks_for_json = std::env::args_os().any(|argument| argument == "--json");
+            return exit::misused(&error, if asks_for_json { Told::Json } else { Told::Text }).into();
+        }
+    };
+    let told = if asks_for_json(&matches) { Told::Json } else { Told::Text };
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::misused(&error, told).into(),
+    };
     arguments.command.run().unwrap_or_else(|error| exit::report(&error, told)).into()
 }
 

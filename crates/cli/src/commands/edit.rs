@@ -9,6 +9,7 @@ use cellwright_notebook::text;
 use serde::Deserialize;
 
 use super::{Change, OldOutputs, input, named};
+use crate::exit::WrongArguments;
 
 /// Replace exact strings in a notebook's cell-marked text
 ///
@@ -63,7 +64,7 @@ impl Edit {
         let Some(edits) = &self.edits else {
             anyhow::ensure!(
                 self.old.len() == self.new.len(),
-                "each --old needs a --new, and each --new an --old"
+                WrongArguments("each --old needs a --new, and each --new an --old")
             );
             let pairs = self.old.iter().cloned().zip(self.new.iter().cloned());
             return Ok(pairs

@@ -51,7 +51,7 @@ enum ActionCommand {
         #[arg(long = "type", default_value = "code")]
         kind: CellKind,
         /// A new cell's source; may be given several times
-        #[arg(long, allow_hyphen_values = true)]
+        #[arg(long, allow_hyphen_values = true, required_unless_present = "cells")]
         source: Vec<String>,
         /// A file with cell-marked text: one new cell for each marker (`-`: stdin)
         #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "kind"])]
@@ -128,7 +128,7 @@ impl NotebookCommand {
                     Some(file) => marked_cells(&file)?,
                     None => source.into_iter().map(|source| NewCell::new(kind, source)).collect(),
                 };
-                anyhow::ensure!(!cells.is_empty(), "nothing to insert; give --source or --cells");
+                anyhow::ensure!(!cells.is_empty(), "nothing to insert: the text has no cells");
                 (path, Action::Insert { at, cells }, change)
             }
             ActionCommand::Delete { path, cells, change } => {

@@ -74,7 +74,6 @@ fn refusals_say_what_to_do_and_change_nothing() {
         (&["write", "nb.ipynb", "-"], "{\"cells\": 1}"),
         (&["edit", "nb.ipynb", "--old", "n", "--new", "m"], ""),
         (&["edit", "nb.ipynb", "--old", "print( n )", "--new", "m"], ""),
-        (&["edit", "nb.ipynb", "--old", "n"], ""),
         (&["edit", "nb.ipynb", "--edits", "-"], "[{\"old\": 1}]"),
         (&["notebook", "insert", "nb.ipynb", "--at", "9", "--source", "x"], ""),
         (&["notebook", "delete", "nb.ipynb", "2"], ""),
@@ -99,7 +98,6 @@ fn refusals_say_what_to_do_and_change_nothing() {
     error: nb.ipynb: line 1, column 11: `cells` must be an array
     error: nb.ipynb: 3 matches for "n", on lines 2, 3, 3; add text around it until it is unique, or replace all
     error: nb.ipynb: no match for "print( n )"; line 3 is close: check white space and line ends
-    error: each --old needs a --new, and each --new an --old
     error: stdin is not a list of edits: invalid type: integer `1`, expected a string at line 1 column 10
     error: nb.ipynb: cannot insert at 9; the notebook has 2 cells, so 0 to 2 are possible
     error: nb.ipynb: there is no cell 2; the notebook has cells 0 to 1
@@ -144,6 +142,28 @@ fn errors_are_json_where_answers_are() {
     assert_eq!(told, serde_json::json!({ "error": "none.ipynb: no such file", "exit": 1 }));
     let below = folder.run(&["notebook", "delete", "nb.ipynb", "9", "--json"], "");
     assert!(below.stderr.starts_with("{\"error\":"), "{}", below.stderr);
+}
+
+#[test]
+fn wrong_arguments_have_their_own_exit_code_and_are_json_where_answers_are() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    for (arguments, told) in [
+        (&["edit", "nb.ipynb", "--old", "n"][..], "each --old needs a --new, and each --new an --old"),
+        (
+            &["notebook", "insert", "nb.ipynb"],
+            "the following required arguments were not provided: --source <SOURCE>",
+        ),
+        (
+            &["notebook", "delete", "nb.ipynb", "7-3"],
+            "invalid value '7-3' for '<CELLS>...': `7-3` ends before it begins; `3-7` would be a range",
+        ),
+    ] {
+        let plain = folder.run(arguments, "");
+        assert_eq!((plain.code, plain.stdout.as_str()), (2, ""), "{arguments:?}");
+        let json = folder.run(&[arguments, &["--json"]].concat(), "");
+        let said: serde_json::Value = serde_json::from_str(&json.stderr).unwrap();
+        assert_eq!((json.code, said), (2, serde_json::json!({ "error": told, "exit": 2 })));
+    }
 }
 
 #[test]

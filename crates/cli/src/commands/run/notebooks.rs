@@ -234,7 +234,7 @@ fn worse(one: Exit, other: Exit) -> Exit {
         Exit::Done => 0,
         Exit::Changed => 1,
         Exit::TimedOut => 2,
-        Exit::Failed => 3,
+        Exit::Failed | Exit::Misused => 3,
         Exit::Interrupted => 4,
     };
     if weight(other) > weight(one) { other } else { one }
