@@ -102,6 +102,12 @@ pub(crate) fn print_lines(text: &mut String, source: &str) {
     }
 }
 
+/// Whether a text begins with a marker.
+pub fn is_marked(text: &str) -> bool {
+    let first = text.split('\n').next().unwrap_or_default();
+    matches!(marker::classify(first), Line::Marker { .. })
+}
+
 /// Reads marked text. An empty text has no cells.
 pub fn parse(text: &str) -> Result<Vec<TextCell>, TextError> {
     let mut cells: Vec<TextCell> = Vec::new();

@@ -159,11 +159,15 @@ fn in_words(report: &Report) -> String {
 
 fn report_json(place: &Place, report: &Report, now: &Snapshot) -> Value {
     let cells = report.cells.iter().map(|cell| {
-        json!({ "change": cell.change.name(), "index": cell.index, "id": cell.id, "type": cell.kind.name() })
+        json!({
+            "change": cell.change.name(), "index": cell.index, "id": cell.id, "type": cell.kind.name(),
+            "source": cell.source,
+        })
     });
     json!({
         "path": place.named, "action": report.action, "cells": cells.collect::<Vec<_>>(),
-        "total_cells": report.total, "fingerprint": now.fingerprint().to_string(),
+        "total_cells": report.total, "notes": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "fingerprint": now.fingerprint().to_string(),
     })
 }
 

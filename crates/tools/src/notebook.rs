@@ -5,7 +5,7 @@ mod run;
 use std::sync::Arc;
 
 use cellwright_notebook::file::IfMissing;
-use cellwright_notebook::{Action, CellKind, CellRef, NewCell};
+use cellwright_notebook::{Action, CellKind, CellRef, NewCell, text};
 use cellwright_run::Selection;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,7 +30,7 @@ pub(crate) struct NotebookArguments {
     path: String,
     /// Index from 0, or id. delete, clear and run take lists: `2,5-7`; run also `5-` (from there on) and `stale` (edited since it ran, and all after)
     cell: Option<Cell>,
-    /// edit, insert: the cell's source
+    /// edit, insert: the cell's source; insert also takes cell-marked text of several (`# %% [code]`), then without type
     source: Option<String>,
     /// insert (default code), retype
     #[serde(rename = "type")]
@@ -99,12 +99,11 @@ pub(crate) async fn notebook(
     } else {
         let runs = arguments.run;
         let (reply, changed) = change(context, &place, arguments).await?;
-        match changed {
-            Some(cell) if runs => {
-                let ran = run::run(shared, context, &place, Wanted::Some(Selection::Cells(vec![cell])), how);
-                reply.followed_by(ran.await?)
-            }
-            Some(_) | None => reply,
+        if runs && !changed.is_empty() {
+            let ran = run::run(shared, context, &place, Wanted::Some(Selection::Cells(changed)), how);
+            reply.followed_by(ran.await?)
+        } else {
+            reply
         }
     };
     if let Some(note) = note {
@@ -113,12 +112,12 @@ pub(crate) async fn notebook(
     Ok(reply)
 }
 
-/// Changes the notebook; says which cell `run` would run.
+/// Changes the notebook; says which cells `run` would run.
 async fn change(
     context: &Context,
     place: &Place,
     arguments: NotebookArguments,
-) -> Result<(Reply, Option<CellRef>), Failure> {
+) -> Result<(Reply, Vec<CellRef>), Failure> {
     let (name, runs, keep_outputs) = (arguments.action, arguments.run, arguments.keep_outputs);
     if runs && !matches!(name, ActionName::Edit | ActionName::Insert) {
         return Err(Failure::new("`run` goes with edit and insert"));
@@ -134,8 +133,8 @@ async fn change(
             Ok(notebook.act(&action, outputs(keep_outputs))?)
         })?;
         let changed = match action {
-            Action::Edit { cell, .. } => Some(cell),
-            _ => report.cells.first().map(|cell| CellRef::Index(cell.index)),
+            Action::Edit { cell, .. } => vec![cell],
+            _ => report.cells.iter().map(|cell| CellRef::Index(cell.index)).collect(),
         };
         Ok((reply, changed))
     })
@@ -159,9 +158,15 @@ impl NotebookArguments {
                 if cells.is_some() {
                     return Err(Failure::new("insert takes `at`, not `cell`"));
                 }
-                let kind = self.kind.map_or(CellKind::Code, CellKind::from);
                 let source = self.source.ok_or_else(|| needs("source"))?;
-                Action::Insert { at: self.at, cells: vec![NewCell::new(kind, source)] }
+                let cells = match self.kind {
+                    Some(kind) => vec![NewCell::new(kind.into(), source)],
+                    None if text::is_marked(&source) => {
+                        text::parse(&source)?.into_iter().map(|cell| cell.cell).collect()
+                    }
+                    None => vec![NewCell::new(CellKind::Code, source)],
+                };
+                Action::Insert { at: self.at, cells }
             }
             ActionName::Delete => Action::Delete { cells: cells.ok_or_else(|| needs("cell"))? },
             ActionName::Move => Action::Move { cell: one(cells)?, to: self.at.ok_or_else(|| needs("at"))? },

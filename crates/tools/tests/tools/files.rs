@@ -127,6 +127,30 @@ async fn cells_are_named_by_index_id_or_range() {
 }
 
 #[tokio::test]
+async fn several_cells_are_inserted_at_once_and_told_with_their_sources() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", NOTEBOOK);
+    let several = "# %% [markdown]\nPart\n# %% [code]\nn + 1\n";
+    let insert = json!({ "action": "insert", "path": "a.ipynb", "source": several, "at": 1 });
+    let reply = fixture.call("notebook", insert).await;
+    assert_eq!(reply.to_text(), "inserted cells 1-2 (4 cells now)");
+    let told = reply.structured.expect("an edit is told to programs too");
+    let cell = |at: usize| {
+        let cell = &told["cells"][at];
+        json!([cell["change"], cell["index"], cell["type"], cell["source"]])
+    };
+    assert_eq!(cell(0), json!(["inserted", 1, "markdown", "Part"]));
+    assert_eq!(cell(1), json!(["inserted", 2, "code", "n + 1"]));
+    assert_eq!((&told["total_cells"], &told["notes"]), (&json!(4), &json!([])));
+    // With a type it is one cell, whatever it holds.
+    let one = json!({ "action": "insert", "path": "a.ipynb", "source": several, "type": "raw" });
+    assert_eq!(fixture.ok("notebook", one).await, "inserted raw cell 4 (5 cells now)");
+    let edit = json!({ "path": "a.ipynb", "old": "n = 10", "new": "n = 11" });
+    let told = fixture.call("edit", edit).await.structured.expect("told");
+    assert_eq!(told["notes"], json!(["the output of cell 3 was removed"]));
+}
+
+#[tokio::test]
 async fn wrong_arguments_are_told_apart() {
     let fixture = Fixture::new();
     for (tool, arguments, message) in [
