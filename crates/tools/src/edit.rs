@@ -2,7 +2,8 @@
 
 use cellwright_notebook::file::{self, IfMissing};
 use cellwright_notebook::replace::{Matches, Replaced, Replacement, TextKind, replace};
-use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, Report, Snapshot, text};
+use cellwright_notebook::text::{self, TextCell};
+use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, Report, Snapshot};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -78,17 +79,16 @@ pub(crate) fn write(client: &Client, arguments: WriteArguments) -> Result<Reply,
     let WriteArguments { path, content, keep_outputs } = arguments;
     let place = client.workspace().place(&path)?;
     if place.is_notebook() {
+        // Before anything is made: a text that is refused leaves no folder behind.
+        let content = Content::of(&content).map_err(|failure| failure.about(&place.named))?;
         if !place.exists
             && let Some(folder) = place.path.parent()
         {
             std::fs::create_dir_all(folder).map_err(|error| Failure::from(error).about(&path))?;
         }
-        let changed = change_notebook(client, &place, IfMissing::Create, |notebook| {
-            // A marked text starts with a marker, so this can only be meant as the notebook's own JSON.
-            if content.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
-                return Ok(notebook.replaced_by(Notebook::parse(content.clone().into_bytes())?));
-            }
-            Ok(notebook.write(&text::parse(&content)?, outputs(keep_outputs))?)
+        let changed = change_notebook(client, &place, IfMissing::Create, |notebook| match &content {
+            Content::Json(json) => Ok(notebook.replaced_by(json.clone())),
+            Content::Marked(cells) => Ok(notebook.write(cells, outputs(keep_outputs))?),
         });
         return changed.map(|(reply, _)| reply);
     }
@@ -107,6 +107,22 @@ pub(crate) fn write(client: &Client, arguments: WriteArguments) -> Result<Reply,
     };
     Ok(Reply::text(told)
         .with(json!({ "path": path, "created": !place.exists, "lines": lines, "bytes": content.len() })))
+}
+
+/// What a notebook's new text means.
+enum Content {
+    Json(Notebook),
+    Marked(Vec<TextCell>),
+}
+
+impl Content {
+    fn of(text: &str) -> Result<Self, Failure> {
+        // A marked text starts with a marker, so this can only be meant as the notebook's own JSON.
+        if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
+            return Ok(Self::Json(Notebook::parse(text.as_bytes().to_vec())?));
+        }
+        Ok(Self::Marked(text::parse(text)?))
+    }
 }
 
 /// Changes a notebook that is as the client last saw it, and tells what was done.

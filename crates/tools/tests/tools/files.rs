@@ -94,6 +94,8 @@ async fn what_one_client_read_does_not_speak_for_another() {
 #[tokio::test]
 async fn writing_a_notebook_takes_marked_text_or_json_and_nothing_else() {
     let fixture = Fixture::new();
+    fixture.error("write", json!({ "path": "new/b.ipynb", "content": "print(1)\n" })).await;
+    assert!(!fixture.path().join("new").exists(), "what is refused leaves no folder");
     let told =
         fixture.ok("write", json!({ "path": "new/b.ipynb", "content": "# %% [code]\nprint(1)\n" })).await;
     assert_eq!(told, "inserted code cell 0 (1 cell now)");
