@@ -225,7 +225,12 @@ fn contents(path: &Path, file: &mut File, metadata: &Metadata) -> Result<Vec<u8>
 }
 
 fn parse(path: &Path, bytes: Vec<u8>) -> Result<Notebook, FileError> {
-    Notebook::parse(bytes).map_err(|source| FileError::Parse { path: path.into(), source })
+    Notebook::parse(bytes).map_err(|mut source| {
+        if let ParseError::OldFormat { file, .. } = &mut source {
+            *file = Some(path.into());
+        }
+        FileError::Parse { path: path.into(), source }
+    })
 }
 
 fn unreadable(path: &Path, source: io::Error) -> FileError {

@@ -1,6 +1,7 @@
 //! A parsed notebook: the file's text, and where its cells are.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::cell::{Cell, CellKind, CellRef, CellSpans};
 use crate::json::{Json, Scanner, Span, SyntaxError};
@@ -31,11 +32,14 @@ pub enum ParseError {
     /// nbformat 1 to 3.
     #[error(
         "it has nbformat {major}; convert it first: \
-         jupyter nbconvert --to notebook --nbformat 4 --inplace FILE"
+         jupyter nbconvert --to notebook --nbformat 4 --inplace {}",
+        file.as_ref().map_or("FILE".into(), |file| format!("{:?}", file.to_string_lossy()))
     )]
     OldFormat {
         /// The file's major version.
         major: i64,
+        /// Where it is, if that is known.
+        file: Option<PathBuf>,
     },
     /// nbformat 5 or later.
     #[error(
@@ -182,9 +186,9 @@ impl Index {
     fn into_notebook(self, text: String) -> Result<Notebook, ParseError> {
         let at_start = |reason: &str| malformed(&text, self.root.start, reason);
         match self.major {
-            None if self.has_worksheets => return Err(ParseError::OldFormat { major: 3 }),
+            None if self.has_worksheets => return Err(ParseError::OldFormat { major: 3, file: None }),
             None => return Err(at_start("it has no whole number `nbformat`")),
-            Some(major @ ..4) => return Err(ParseError::OldFormat { major }),
+            Some(major @ ..4) => return Err(ParseError::OldFormat { major, file: None }),
             Some(major @ 5..) => return Err(ParseError::NewFormat { major }),
             Some(4) => {}
         }

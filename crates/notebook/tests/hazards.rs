@@ -420,7 +420,7 @@ fn n20_each_kind_of_wrong_file_gets_its_own_answer() {
     assert_eq!(
         Notebook::parse(br#"{"metadata":{},"nbformat":3,"nbformat_minor":0,"worksheets":[]}"#.to_vec())
             .unwrap_err(),
-        ParseError::OldFormat { major: 3 }
+        ParseError::OldFormat { major: 3, file: None }
     );
     insta::assert_snapshot!(parsed(r#"{"worksheets":[]}"#), @"it has nbformat 3; convert it first: jupyter nbconvert --to notebook --nbformat 4 --inplace FILE");
     insta::assert_snapshot!(parsed(r#"{"nbformat":5,"cells":[]}"#), @"it has nbformat 5, newer than this program knows; update cellwright, or save the notebook as nbformat 4");

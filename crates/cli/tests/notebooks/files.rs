@@ -49,7 +49,11 @@ fn n20_whatever_the_file_is_the_answer_is_one_line_and_the_file_is_untouched() {
         }
         assert_eq!(fs::read(folder.path("nb.ipynb")).unwrap(), content, "{name}");
     }
-    let folder = Folder::with("other", "");
+    let folder = Folder::with("old one.ipynb", "{\"nbformat\": 3, \"worksheets\": []}");
+    assert_eq!(
+        folder.run(&["read", "old one.ipynb"], "").stderr,
+        "error: old one.ipynb is not a usable notebook: it has nbformat 3; convert it first: jupyter nbconvert --to notebook --nbformat 4 --inplace \"old one.ipynb\"\n"
+    );
     fs::create_dir(folder.path("folder.ipynb")).unwrap();
     nix::unistd::mkfifo(&folder.path("pipe.ipynb"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     assert_eq!(
