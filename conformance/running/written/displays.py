@@ -56,6 +56,16 @@ DISPLAYS = [
         "a-representation-of-none-is-left-out",
         "class Maybe:\n    def __repr__(self):\n        return 'plain'\n    def _repr_html_(self):\n        return None\nMaybe()",
     ),
+    written(
+        "numbers-in-json-keep-their-digits",
+        """
+        import random, struct
+        random.seed(1)
+        floats = [struct.unpack("<d", random.getrandbits(64).to_bytes(8, "little"))[0] for _ in range(1000)]
+        floats = [x for x in floats if x == x and abs(x) != float("inf")] + [0.1, 1e-05, 1e16, 5e-324]
+        display({"application/json": {"floats": floats, "big": [10**40, -(2**63) - 1, 2**64]}}, raw=True)
+        """,
+    ),
     written("html", "from IPython.display import HTML\nHTML('<b>bold</b>')", "display(HTML('<i>x</i>'))"),
     written("markdown", "from IPython.display import Markdown\nMarkdown('# *Title*')"),
     written(

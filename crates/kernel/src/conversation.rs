@@ -16,11 +16,12 @@ use cellwright_jupyter::content::{
     UpdateDisplayData,
 };
 use cellwright_jupyter::{Channel, Json, Message, Session, StreamPieces};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) use setup::prepare;
 
 use crate::event::{Answer, Event, MimeBundle, Output, Stream};
+use crate::exact::exact;
 use crate::request::{Completions, Question, Reply, Variables};
 use crate::transport::{CellId, Incoming, QuestionId, Request, Step, StopFailed};
 use cell::{Current, Raised};
@@ -261,19 +262,19 @@ impl Conversation {
             }
             DisplayData::TYPE => {
                 let DisplayData { data, metadata, transient, .. } = message.parse()?;
-                let content = MimeBundle { data, metadata };
+                let content = bundle(message, data, metadata);
                 Event::Output(Output::Display { content, display_id: transient.display_id })
             }
             UpdateDisplayData::TYPE => {
                 let UpdateDisplayData { data, metadata, transient, .. } = message.parse()?;
                 // Without a name there is nothing to update.
                 let Some(display_id) = transient.display_id else { return Ok(()) };
-                Event::UpdateDisplay { display_id, content: MimeBundle { data, metadata } }
+                Event::UpdateDisplay { display_id, content: bundle(message, data, metadata) }
             }
             ExecuteResult::TYPE => {
                 let ExecuteResult { execution_count, data, metadata, .. } = message.parse()?;
                 Event::Output(Output::Result {
-                    content: MimeBundle { data, metadata },
+                    content: bundle(message, data, metadata),
                     count: execution_count,
                 })
             }
@@ -317,7 +318,7 @@ impl Conversation {
             }
             Asked::Inspect(id) => {
                 let InspectReply { status, found, data, metadata, .. } = message.parse()?;
-                let content = found.then_some(MimeBundle { data, metadata });
+                let content = found.then_some(bundle(message, data, metadata));
                 (id, done(&status).map(|()| Reply::Inspection(content)))
             }
             Asked::Variables(id) => {
@@ -345,6 +346,11 @@ impl Conversation {
         self.ready.push_back(Incoming::Answered { id, reply });
         Ok(())
     }
+}
+
+/// What a message shows.
+fn bundle(message: &Message, data: Map<String, Value>, metadata: Map<String, Value>) -> MimeBundle {
+    MimeBundle { data, exact: exact(message.content.bytes()), metadata }
 }
 
 fn done(status: &ReplyStatus) -> Result<(), String> {

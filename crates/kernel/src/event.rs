@@ -1,5 +1,7 @@
 //! What a running cell says.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
@@ -82,6 +84,8 @@ pub enum Stream {
 pub struct MimeBundle {
     /// MIME type to content.
     pub data: Map<String, Value>,
+    /// As JSON text, those of `data` that hold whole numbers beyond 64 bits: a [`Value`] rounds them.
+    pub exact: BTreeMap<String, String>,
     /// MIME type to hints on showing it.
     pub metadata: Map<String, Value>,
 }
@@ -138,7 +142,8 @@ impl Event {
                 Self::Output(Output::Text { text, .. }) | Self::Warning(text) => text.len(),
                 Self::Output(Output::Display { content, .. } | Output::Result { content, .. })
                 | Self::UpdateDisplay { content, .. } => {
-                    content.data.values().chain(content.metadata.values()).map(value_weight).sum()
+                    let values = content.data.values().chain(content.metadata.values()).map(value_weight);
+                    values.chain(content.exact.values().map(String::len)).sum()
                 }
                 Self::Output(Output::Error(exception)) => exception.traceback.iter().map(String::len).sum(),
                 Self::ClearOutput { .. } | Self::Status(_) | Self::InputRequest(_) => 0,

@@ -127,10 +127,10 @@ impl Notebook {
         let layout = Layout::of(&json);
         let mut printer = layout.printer(Escapes::Needed);
         let outputs = results.outputs();
-        let mut written = printer.value(&outputs);
+        let mut written = printer.node(&outputs);
         if !written.is_ascii() {
             printer.escapes = self.escapes(&written, Some(cell));
-            written = printer.value(&outputs);
+            written = printer.node(&outputs);
         }
         let count = results.execution_count.map_or_else(|| "null".to_owned(), |count| count.to_string());
         let mut changes = vec![("execution_count", count)];

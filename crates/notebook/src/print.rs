@@ -3,6 +3,17 @@
 use serde_json::Value;
 
 use crate::json::string::{self, Escapes};
+use crate::json::{Json, Kind};
+
+/// What is to be written.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Value(Value),
+    /// JSON that was checked, for its digits to stay.
+    Text(String),
+    Array(Vec<Node>),
+    Object(Vec<(String, Node)>),
+}
 
 /// How values are written in one place of a file.
 #[derive(Debug, Clone)]
@@ -21,6 +32,50 @@ impl Printer {
         let mut out = String::new();
         self.write(&mut out, value, 0);
         out
+    }
+
+    pub(crate) fn node(&self, node: &Node) -> String {
+        let mut out = String::new();
+        self.write_node(&mut out, node, 0);
+        out
+    }
+
+    fn write_node(&self, out: &mut String, node: &Node, depth: usize) {
+        match node {
+            Node::Value(value) => self.write(out, value, depth),
+            Node::Text(text) => self.write_text(out, &Json { text, span: 0..text.len() }, depth),
+            Node::Array(items) => {
+                self.sequence(out, ['[', ']'], depth, items, |out, item| {
+                    self.write_node(out, item, depth + 1);
+                });
+            }
+            Node::Object(members) => {
+                self.sequence(out, ['{', '}'], depth, members, |out, (key, node)| {
+                    string::encode(out, key, self.escapes);
+                    out.push_str(&self.colon);
+                    self.write_node(out, node, depth + 1);
+                });
+            }
+        }
+    }
+
+    fn write_text(&self, out: &mut String, json: &Json<'_>, depth: usize) {
+        match json.kind() {
+            Kind::Number | Kind::Word => out.push_str(json.raw()),
+            Kind::String => string::encode(out, &json.string().unwrap_or_default(), self.escapes),
+            Kind::Array => {
+                self.sequence(out, ['[', ']'], depth, json.elements(), |out, item| {
+                    self.write_text(out, &item, depth + 1);
+                });
+            }
+            Kind::Object => {
+                self.sequence(out, ['{', '}'], depth, json.members(), |out, member| {
+                    string::encode(out, &member.key, self.escapes);
+                    out.push_str(&self.colon);
+                    self.write_text(out, &member.value, depth + 1);
+                });
+            }
+        }
     }
 
     fn write(&self, out: &mut String, value: &Value, depth: usize) {

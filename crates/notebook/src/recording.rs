@@ -14,6 +14,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use self::printed::Printed;
+use crate::json::Json;
+use crate::print::Node;
 
 /// Bytes of text kept from the end of a cell that prints too much.
 const TAIL: usize = 64 * 1024;
@@ -23,6 +25,8 @@ const TAIL: usize = 64 * 1024;
 pub struct Bundle {
     /// Text is a string, images are base64 strings, JSON types are JSON.
     pub data: Map<String, Value>,
+    /// As JSON text, those of `data` whose numbers a [`Value`] rounds: they are kept as they are written here.
+    pub exact: BTreeMap<String, String>,
     /// MIME type to hints.
     pub metadata: Map<String, Value>,
 }
@@ -242,7 +246,7 @@ impl Recording {
     /// The content itself while there is room, else a note on what it was. What is to be cleared before it is.
     fn bounded(&mut self, cell: usize, content: Bundle) -> Bundle {
         let limit = self.limit;
-        let bytes: usize = content.data.values().map(weight).sum();
+        let bytes = content.weight();
         let record = self.next_output(cell);
         if record.weight.saturating_add(bytes) <= limit {
             record.weight += bytes;
@@ -255,7 +259,7 @@ impl Recording {
             "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes{place}]",
             types.join(", ")
         );
-        Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), metadata: Map::new() }
+        Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), ..Bundle::default() }
     }
 }
 
@@ -271,6 +275,13 @@ impl CellRecord {
     }
 }
 
+impl Bundle {
+    fn weight(&self) -> usize {
+        let of = |(mime, value)| self.exact.get(mime).map_or_else(|| weight(value), String::len);
+        self.data.iter().map(of).sum()
+    }
+}
+
 fn weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
@@ -282,8 +293,8 @@ fn weight(value: &Value) -> usize {
 
 impl Results {
     /// The value of the cell's `outputs`.
-    pub(crate) fn outputs(&self) -> Value {
-        self.outputs.iter().map(RunOutput::json).collect()
+    pub(crate) fn outputs(&self) -> Node {
+        Node::Array(self.outputs.iter().map(RunOutput::node).collect())
     }
 
     /// The value of `execution` in the cell's metadata. We see no messages, so the kernel is busy while the cell runs.
@@ -300,29 +311,35 @@ impl Results {
 
 impl RunOutput {
     /// Keys in the order Jupyter sorts them.
-    fn json(&self) -> Value {
+    fn node(&self) -> Node {
         match self {
-            Self::Stream { name, printed } => {
-                json!({ "name": name.name(), "output_type": "stream", "text": lines(&printed.text()) })
-            }
-            Self::Display { content } => {
-                json!({ "data": data(content), "metadata": content.metadata, "output_type": "display_data" })
-            }
-            Self::Result { content, count } => json!({
-                "data": data(content),
-                "execution_count": count,
-                "metadata": content.metadata,
-                "output_type": "execute_result",
-            }),
-            Self::Error(Raised { name, message, traceback }) => {
-                json!({ "ename": name, "evalue": message, "output_type": "error", "traceback": traceback })
-            }
+            Self::Stream { name, printed } => Node::Value(
+                json!({ "name": name.name(), "output_type": "stream", "text": lines(&printed.text()) }),
+            ),
+            Self::Display { content } => object([
+                ("data", data(content)),
+                ("metadata", Node::Value(content.metadata.clone().into())),
+                ("output_type", Node::Value("display_data".into())),
+            ]),
+            Self::Result { content, count } => object([
+                ("data", data(content)),
+                ("execution_count", Node::Value((*count).into())),
+                ("metadata", Node::Value(content.metadata.clone().into())),
+                ("output_type", Node::Value("execute_result".into())),
+            ]),
+            Self::Error(Raised { name, message, traceback }) => Node::Value(
+                json!({ "ename": name, "evalue": message, "output_type": "error", "traceback": traceback }),
+            ),
         }
     }
 }
 
+fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
+    Node::Object(members.map(|(key, node)| (key.to_owned(), node)).into())
+}
+
 /// A MIME bundle as nbformat stores it: sorted, what is text cut into lines, JSON only under types that are JSON.
-fn data(content: &Bundle) -> Value {
+fn data(content: &Bundle) -> Node {
     let sorted: BTreeMap<_, _> = content.data.iter().collect();
     let stored = sorted.into_iter().map(|(mime, value)| {
         let is_text =
@@ -330,46 +347,21 @@ fn data(content: &Bundle) -> Value {
         // nbformat's schema: `^application/(.*\+)?json$`.
         let is_json =
             mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json"));
-        let value = match value {
-            Value::String(text) if is_text => lines(text),
-            Value::String(_) => value.clone(),
-            Value::Array(pieces) if pieces.iter().all(Value::is_string) => value.clone(),
-            _ if is_json => value.clone(),
-            _ => Value::String(value.to_string()),
+        let exact = content.exact.get(mime).filter(|text| Json::is_one(text));
+        let node = match (value, exact) {
+            (Value::String(text), _) if is_text => Node::Value(lines(text)),
+            (Value::String(_), _) => Node::Value(value.clone()),
+            (Value::Array(pieces), _) if pieces.iter().all(Value::is_string) => Node::Value(value.clone()),
+            (_, Some(text)) if is_json => Node::Text(text.clone()),
+            (_, None) if is_json => Node::Value(value.clone()),
+            (_, Some(text)) => Node::Value(text.as_str().into()),
+            (_, None) => Node::Value(Value::String(value.to_string())),
         };
-        (mime.clone(), value)
+        (mime.clone(), node)
     });
-    Value::Object(stored.collect())
+    Node::Object(stored.collect())
 }
 
 fn lines(text: &str) -> Value {
     text.split_inclusive('\n').collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_under_a_type_that_is_not_json_is_kept_as_text() {
-        let Value::Object(displayed) = json!({
-            "application/json": [1],
-            "application/vnd.example+json": {"a": 1},
-            "application/vnd.example.json": {"a": 1},
-            "text/plain": "two\nlines",
-        }) else {
-            unreachable!("it is written as an object")
-        };
-        let mut recording = Recording::new(1000);
-        recording.display(0, Bundle { data: displayed, metadata: Map::new() }, None);
-        assert_eq!(
-            recording.results(0).outputs()[0]["data"],
-            json!({
-                "application/json": [1],
-                "application/vnd.example+json": {"a": 1},
-                "application/vnd.example.json": r#"{"a":1}"#,
-                "text/plain": ["two\n", "lines"],
-            })
-        );
-    }
 }

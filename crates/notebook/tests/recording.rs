@@ -108,7 +108,7 @@ fn values_are_stored_as_nbformat_stores_them() {
             unreachable!()
         };
         let Value::Object(metadata) = json!({"image/png": {"width": 3}}) else { unreachable!() };
-        recording.result(0, Bundle { data, metadata }, Some(4));
+        recording.result(0, Bundle { data, metadata, ..Bundle::default() }, Some(4));
         let raised = Raised { name: "E".into(), message: "m".into(), traceback: vec!["t\nu".into()] };
         recording.error(0, raised);
     });
@@ -123,6 +123,44 @@ fn values_are_stored_as_nbformat_stores_them() {
         {"ename": "E", "evalue": "m", "output_type": "error", "traceback": ["t\nu"]},
     ]);
     assert_eq!(outputs.to_string(), expected.to_string());
+}
+
+#[test]
+fn json_under_a_type_that_is_not_json_is_kept_as_text() {
+    let [outputs, _] = recorded(|recording| {
+        let Value::Object(data) = json!({
+            "application/json": [1], "application/vnd.example+json": {"a": 1},
+            "application/vnd.example.json": {"a": 1}, "text/plain": "two\nlines",
+        }) else {
+            unreachable!()
+        };
+        recording.display(0, Bundle { data, ..Bundle::default() }, None);
+    });
+    let expected = json!({
+        "application/json": [1], "application/vnd.example+json": {"a": 1},
+        "application/vnd.example.json": r#"{"a":1}"#, "text/plain": ["two\n", "lines"],
+    });
+    assert_eq!(outputs[0]["data"], expected);
+}
+
+#[test]
+fn a_number_that_is_too_big_for_us_keeps_its_digits() {
+    let big = "10000000000000000000000000000000000000000";
+    let exact = format!(r#"{{"big":{big},"list":[1.50,{{}},"a\u00e9"]}}"#);
+    let Value::Object(data) = json!({"application/json": {"big": 1e40}, "application/x.json": [1e40]}) else {
+        unreachable!()
+    };
+    let texts = [("application/json", exact), ("application/x.json", format!("[{big}]"))];
+    let exact = texts.map(|(mime, text)| (mime.to_owned(), text)).into();
+    let mut recording = Recording::new(1000);
+    recording.display(0, Bundle { data, exact, ..Bundle::default() }, None);
+    let text = "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"metadata\": {},\n   \"outputs\": [],\n   \"source\": []\n  }\n ],\n \"metadata\": {},\n \"nbformat\": 4,\n \"nbformat_minor\": 4\n}\n";
+    let notebook = Notebook::parse(text.into()).unwrap();
+    let saved = notebook.with_results([(0, &recording.results(0))]);
+    let expected = format!(
+        "      \"application/json\": {{\n       \"big\": {big},\n       \"list\": [\n        1.50,\n        {{}},\n        \"aé\"\n       ]\n      }},\n      \"application/x.json\": \"[{big}]\"\n"
+    );
+    assert!(saved.text().contains(&expected), "{}", saved.text());
 }
 
 #[test]

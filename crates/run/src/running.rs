@@ -1,5 +1,6 @@
 //! A notebook that runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +12,9 @@ use cellwright_session as session;
 use cellwright_session::{
     CallEvent, CallReport, CellReport, CellStatus, JobId, OutputChange, Running, Turn, TurnRequest,
 };
-use serde_json::json;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
@@ -329,11 +332,23 @@ fn untold(status: &CellStatus) -> Option<Raised> {
 
 /// Keeps what the notebook has no room for.
 fn stored(artifacts: &Artifacts, content: &Bundle) -> Option<String> {
-    let whole = json!({ "data": content.data, "metadata": content.metadata });
-    let id = artifacts.save(Kind::Json, whole.to_string().as_bytes()).ok()?; // then it is told as not kept
+    #[derive(Serialize)]
+    struct Whole<'a> {
+        data: BTreeMap<&'a str, Box<RawValue>>,
+        metadata: &'a Map<String, Value>,
+    }
+    let data = content.data.iter().map(|(mime, value)| {
+        let exact = content.exact.get(mime).and_then(|text| RawValue::from_string(text.clone()).ok());
+        let text = exact.or_else(|| to_raw_value(value).ok())?;
+        Some((mime.as_str(), text))
+    });
+    let whole = Whole { data: data.collect::<Option<_>>()?, metadata: &content.metadata };
+    // What can not be stored is told as not kept.
+    let id = artifacts.save(Kind::Json, &serde_json::to_vec(&whole).ok()?).ok()?;
     Some(id.to_string())
 }
 
 fn bundle(content: &MimeBundle) -> Bundle {
-    Bundle { data: content.data.clone(), metadata: content.metadata.clone() }
+    let MimeBundle { data, exact, metadata } = content.clone();
+    Bundle { data, exact, metadata }
 }

@@ -10,6 +10,7 @@ use cellwright_kernel::{
 use cellwright_output::{ArtifactId, Captured, Extent, FullText, Truncation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[derive(Serialize, Deserialize)]
@@ -51,6 +52,7 @@ pub(crate) enum StreamDef {
 #[serde(remote = "MimeBundle")]
 pub(crate) struct MimeBundleDef {
     data: Map<String, Value>,
+    exact: BTreeMap<String, String>,
     metadata: Map<String, Value>,
 }
 

@@ -1,5 +1,7 @@
 //! `cellwright run NOTEBOOK` through the door users use.
 
+mod values;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::event::{Event, Exception, MimeBundle, Output};
+use crate::exact::exact;
 use crate::request::{Completions, Question, Reply, Variable, Variables};
 use crate::transport::{CellId, QuestionId, Request, Verdict};
 
@@ -252,6 +253,8 @@ struct Fields {
     mark: Option<u64>,
     #[serde(default)]
     data: Map<String, Value>,
+    #[serde(skip)]
+    exact: BTreeMap<String, String>,
     #[serde(default)]
     metadata: Map<String, Value>,
     display_id: Option<String>,
@@ -293,7 +296,8 @@ struct Fields {
 impl Frame {
     /// Reads one line; says what is wrong with it when it is no message.
     pub(super) fn decode(line: &[u8]) -> Result<Self, String> {
-        let fields: Fields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let mut fields: Fields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        fields.exact = exact(line);
         let mark = fields.mark;
         let kind = fields.kind.clone();
         let message = fields.message().ok_or_else(|| format!("`{kind}` is unknown or lacks a field"))?;
@@ -304,7 +308,7 @@ impl Frame {
 impl Fields {
     fn message(self) -> Option<Message> {
         let cell = self.id.map(CellId);
-        let content = MimeBundle { data: self.data, metadata: self.metadata };
+        let content = MimeBundle { data: self.data, exact: self.exact, metadata: self.metadata };
         Some(match self.kind.as_str() {
             "ready" => match self.error {
                 Some(error) => Message::Unfit(error),

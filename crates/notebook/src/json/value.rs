@@ -42,6 +42,12 @@ pub(crate) struct Sequence {
 const CHECKED: &str = "the text was checked whole";
 
 impl<'a> Json<'a> {
+    /// Whether a text is one value and nothing else.
+    pub(crate) fn is_one(text: &str) -> bool {
+        let mut scanner = Scanner::new(text, 0);
+        scanner.value().is_ok() && scanner.at == text.len()
+    }
+
     pub(crate) fn raw(&self) -> &'a str {
         &self.text[self.span.clone()]
     }

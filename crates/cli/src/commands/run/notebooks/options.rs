@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use cellwright_kernel::rounded_number;
 use cellwright_notebook::CellRef;
 use cellwright_run::Parameter;
 use serde_json::{Map, Value};
@@ -99,14 +100,16 @@ fn value(text: &str) -> anyhow::Result<Value> {
         "True" | "true" => true.into(),
         "False" | "false" => false.into(),
         "None" | "null" => Value::Null,
-        _ => match serde_json::from_str(text) {
-            // It would be another number.
-            Ok(Value::Number(number)) if number.is_f64() && !text.contains(['.', 'e', 'E']) => {
-                anyhow::bail!(
-                    "{text} has more digits than a number here can have; `--raw` passes it on as text"
-                )
+        _ => match serde_json::from_str::<Value>(text) {
+            Ok(value) => {
+                // It would be another number.
+                if let Some(number) = rounded_number(text).filter(|_| !value.is_string()) {
+                    anyhow::bail!(
+                        "{number} has more digits than a number here can have; `--raw` passes it on as text"
+                    );
+                }
+                value
             }
-            Ok(value) => value,
             Err(_) => text.into(),
         },
     })
@@ -116,6 +119,36 @@ fn from_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
     let text = crate::commands::input(path)?;
     // Without the piece of the file: an error is told on one line.
     let options = serde_saphyr::options! { with_snippet: false };
-    let values = serde_saphyr::from_str_with_options(&text, options);
-    values.map_err(|error| anyhow::anyhow!("{} does not map names to values: {error}", path.display()))
+    let values: Result<Map<String, Value>, _> = serde_saphyr::from_str_with_options(&text, options);
+    let values = values
+        .map_err(|error| anyhow::anyhow!("{} does not map names to values: {error}", path.display()))?;
+    if let Some(number) = values.values().any(is_large).then(|| long_integer(&text)).flatten() {
+        anyhow::bail!(
+            "{number} in {} has more digits than a number here can have; in quotes it is passed on as text",
+            path.display()
+        );
+    }
+    Ok(values)
+}
+
+/// Whether there is a number that may have been a whole one and was rounded.
+fn is_large(value: &Value) -> bool {
+    /// 2^63
+    const LARGEST: f64 = 9_223_372_036_854_775_808.0;
+    match value {
+        Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(|it| it.abs() >= LARGEST),
+        Value::Array(items) => items.iter().any(is_large),
+        Value::Object(members) => members.values().any(is_large),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+/// The first word of a YAML text that is a whole number beyond 64 bits.
+fn long_integer(text: &str) -> Option<&str> {
+    let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '[' | ']' | '{' | '}'));
+    words.find(|word| {
+        let digits = word.trim_start_matches(['-', '+']);
+        let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+        is_whole && rounded_number(&digits.replace('_', "")).is_some()
+    })
 }
