@@ -3,22 +3,21 @@
 //! - Text printed in a row to one stream is one output; carriage returns and backspaces are applied as a terminal would.
 //! - `clear_output` removes what the cell has shown, at once or when the next output comes.
 //! - A display that is updated changes wherever it was shown, in earlier cells too.
-//! - What a cell shows is bounded: of more text the beginning and the end are kept, and a line between them says so.
+//! - What a cell shows is bounded: of more the beginning and the end are kept, and a line between them says so.
 
+mod cell;
 mod printed;
+mod row;
+mod stored;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use self::cell::{Beyond, CellRecord};
 use self::printed::Printed;
-use crate::json::Json;
-use crate::print::Node;
-
-/// Bytes of text kept from the end of a cell that prints too much.
-const TAIL: usize = 64 * 1024;
 
 /// One value in several representations: MIME type to content, and hints on showing it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -73,6 +72,7 @@ pub struct Timing {
 #[derive(Debug, Clone, Default)]
 pub struct Results {
     outputs: Arc<Vec<RunOutput>>,
+    beyond: Option<Arc<Beyond>>,
     /// The number the kernel gave the cell; none while it runs.
     pub execution_count: Option<u64>,
     /// When it ran, if that is to be kept.
@@ -109,14 +109,6 @@ impl fmt::Debug for Recording {
     }
 }
 
-#[derive(Debug, Default)]
-struct CellRecord {
-    results: Results,
-    clear_next: bool,
-    cleared: u64,
-    weight: usize,
-}
-
 impl Recording {
     /// An empty one that keeps at most `limit` bytes of what each cell shows.
     pub fn new(limit: usize) -> Self {
@@ -137,7 +129,7 @@ impl Recording {
     /// The cell begins: whatever an earlier run showed is gone.
     pub fn begin(&mut self, cell: usize, timing: Option<Timing>) {
         let results = Results { timing, ..Results::default() };
-        self.cells.insert(cell, CellRecord { results, ..CellRecord::default() });
+        self.cells.insert(cell, CellRecord::of(results));
     }
 
     /// The cell is over.
@@ -151,34 +143,17 @@ impl Recording {
 
     /// The cell printed something.
     pub fn print(&mut self, cell: usize, stream: StreamName, text: &str) {
-        let room = self.limit;
-        let record = self.next_output(cell);
-        let fits = text.floor_char_boundary(room.saturating_sub(record.weight));
-        record.weight += text.len();
-        let outputs = Arc::make_mut(&mut record.results.outputs);
-        let printed = match outputs.last_mut() {
-            Some(RunOutput::Stream { name, printed }) if *name == stream => printed,
-            _ => {
-                outputs.push(RunOutput::Stream { name: stream, printed: Printed::default() });
-                let Some(RunOutput::Stream { printed, .. }) = outputs.last_mut() else {
-                    unreachable!("it was just put there")
-                };
-                printed
-            }
-        };
-        printed.push(&text[..fits]);
-        printed.push_beyond(&text[fits..], TAIL);
+        let limit = self.limit;
+        self.next_output(cell).print(limit, stream, text);
     }
 
     /// The cell showed something, which can be updated under `display_id`.
     /// Jupyter: showing it anew updates it where it was shown before; returns the cells of those places.
     pub fn display(&mut self, cell: usize, content: Bundle, display_id: Option<String>) -> Vec<usize> {
         let updated = display_id.as_ref().map(|id| self.update(id, &content)).unwrap_or_default();
-        let content = self.bounded(cell, content);
-        let record = self.record(cell);
-        let (cleared, place) = (record.cleared, record.results.outputs.len());
-        record.push(RunOutput::Display { content });
-        if let Some(display_id) = display_id {
+        let place = self.show(cell, content, |content| RunOutput::Display { content });
+        if let (Some(display_id), Some(place)) = (display_id, place) {
+            let cleared = self.record(cell).cleared;
             self.displays.entry(display_id).or_default().push((cell, cleared, place));
         }
         updated
@@ -186,25 +161,26 @@ impl Recording {
 
     /// The cell's last expression had a value.
     pub fn result(&mut self, cell: usize, content: Bundle, count: Option<u64>) {
-        let content = self.bounded(cell, content);
-        self.record(cell).push(RunOutput::Result { content, count });
+        self.show(cell, content, |content| RunOutput::Result { content, count });
     }
 
     /// The cell raised an exception.
     pub fn error(&mut self, cell: usize, raised: Raised) {
-        self.next_output(cell).push(RunOutput::Error(raised));
+        let limit = self.limit;
+        let record = self.next_output(cell);
+        let raised = if record.has_room(limit, raised.weight()) { raised } else { raised.shortened() };
+        record.push(limit, RunOutput::Error(raised));
     }
 
     /// A display shows something else now. Returns the cells it is in.
     pub fn update(&mut self, display_id: &str, content: &Bundle) -> Vec<usize> {
         let mut changed = Vec::new();
+        let (limit, store) = (self.limit, self.store.as_ref());
         for (cell, cleared, place) in self.displays.get(display_id).into_iter().flatten() {
             if let Some(record) = self.cells.get_mut(cell)
                 && record.cleared == *cleared
-                && let Some(RunOutput::Display { content: shown }) =
-                    Arc::make_mut(&mut record.results.outputs).get_mut(*place)
+                && record.update(limit, *place, content, || note(store, limit, content))
             {
-                shown.clone_from(content);
                 changed.push(*cell);
             }
         }
@@ -223,11 +199,8 @@ impl Recording {
 
     /// Where all that the cell printed can be read, if some of it was left out here.
     pub fn kept_whole(&mut self, cell: usize, place: &str) {
-        let outputs = Arc::make_mut(&mut self.record(cell).results.outputs);
-        for output in outputs {
-            if let RunOutput::Stream { printed, .. } = output {
-                printed.kept_whole(place);
-            }
+        if let Some(beyond) = &mut self.record(cell).results.beyond {
+            Arc::make_mut(beyond).kept_whole(place);
         }
     }
 
@@ -243,42 +216,38 @@ impl Recording {
         record
     }
 
-    /// The content itself while there is room, else a note on what it was. What is to be cleared before it is.
-    fn bounded(&mut self, cell: usize, content: Bundle) -> Bundle {
+    /// Keeps the content itself while there is room, else a note on what it was. Says which output it is, unless it
+    /// came after the cell's outputs were full.
+    fn show(
+        &mut self,
+        cell: usize,
+        content: Bundle,
+        output: impl FnOnce(Bundle) -> RunOutput,
+    ) -> Option<usize> {
         let limit = self.limit;
-        let bytes = content.weight();
-        let record = self.next_output(cell);
-        if record.weight.saturating_add(bytes) <= limit {
-            record.weight += bytes;
-            return content;
-        }
-        let types: Vec<_> = content.data.keys().map(String::as_str).collect();
-        let place = self.store.as_ref().and_then(|store| store(&content));
-        let place = place.map(|place| format!("; all of it: {place}")).unwrap_or_default();
-        let note = format!(
-            "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes{place}]",
-            types.join(", ")
-        );
-        Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), ..Bundle::default() }
+        let fits = self.next_output(cell).has_room(limit, content.weight());
+        let content = if fits { content } else { note(self.store.as_ref(), limit, &content) };
+        self.record(cell).push(limit, output(content))
     }
 }
 
-impl CellRecord {
-    fn push(&mut self, output: RunOutput) {
-        Arc::make_mut(&mut self.results.outputs).push(output);
-    }
-
-    fn clear(&mut self) {
-        self.results.outputs = Arc::default();
-        self.cleared += 1;
-        self.weight = 0;
-    }
+/// What stands for content that does not fit.
+fn note(store: Option<&Store>, limit: usize, content: &Bundle) -> Bundle {
+    let bytes = content.weight();
+    let types: Vec<_> = content.data.keys().map(String::as_str).collect();
+    let place = store.and_then(|store| store(content));
+    let place = place.map(|place| format!("; all of it: {place}")).unwrap_or_default();
+    let note = format!(
+        "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes{place}]",
+        types.join(", ")
+    );
+    Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), ..Bundle::default() }
 }
 
 impl Bundle {
     fn weight(&self) -> usize {
         let of = |(mime, value)| self.exact.get(mime).map_or_else(|| weight(value), String::len);
-        self.data.iter().map(of).sum()
+        self.data.iter().map(of).chain(self.metadata.values().map(weight)).sum()
     }
 }
 
@@ -289,79 +258,4 @@ fn weight(value: &Value) -> usize {
         Value::Array(items) => items.iter().map(weight).sum(),
         Value::Object(members) => members.iter().map(|(key, value)| key.len() + weight(value)).sum(),
     }
-}
-
-impl Results {
-    /// The value of the cell's `outputs`.
-    pub(crate) fn outputs(&self) -> Node {
-        Node::Array(self.outputs.iter().map(RunOutput::node).collect())
-    }
-
-    /// The value of `execution` in the cell's metadata. We see no messages, so the kernel is busy while the cell runs.
-    pub(crate) fn execution(&self) -> Option<Value> {
-        let Timing { started, ended } = self.timing.as_ref()?;
-        let mut times = json!({ "iopub.execute_input": started, "iopub.status.busy": started });
-        if let Some(ended) = ended {
-            times["iopub.status.idle"] = ended.as_str().into();
-            times["shell.execute_reply"] = ended.as_str().into();
-        }
-        Some(times)
-    }
-}
-
-impl RunOutput {
-    /// Keys in the order Jupyter sorts them.
-    fn node(&self) -> Node {
-        match self {
-            Self::Stream { name, printed } => Node::Value(
-                json!({ "name": name.name(), "output_type": "stream", "text": lines(&printed.text()) }),
-            ),
-            Self::Display { content } => object([
-                ("data", data(content)),
-                ("metadata", Node::Value(content.metadata.clone().into())),
-                ("output_type", Node::Value("display_data".into())),
-            ]),
-            Self::Result { content, count } => object([
-                ("data", data(content)),
-                ("execution_count", Node::Value((*count).into())),
-                ("metadata", Node::Value(content.metadata.clone().into())),
-                ("output_type", Node::Value("execute_result".into())),
-            ]),
-            Self::Error(Raised { name, message, traceback }) => Node::Value(
-                json!({ "ename": name, "evalue": message, "output_type": "error", "traceback": traceback }),
-            ),
-        }
-    }
-}
-
-fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
-    Node::Object(members.map(|(key, node)| (key.to_owned(), node)).into())
-}
-
-/// A MIME bundle as nbformat stores it: sorted, what is text cut into lines, JSON only under types that are JSON.
-fn data(content: &Bundle) -> Node {
-    let sorted: BTreeMap<_, _> = content.data.iter().collect();
-    let stored = sorted.into_iter().map(|(mime, value)| {
-        let is_text =
-            mime.starts_with("text/") || matches!(&**mime, "application/javascript" | "image/svg+xml");
-        // nbformat's schema: `^application/(.*\+)?json$`.
-        let is_json =
-            mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json"));
-        let exact = content.exact.get(mime).filter(|text| Json::is_one(text));
-        let node = match (value, exact) {
-            (Value::String(text), _) if is_text => Node::Value(lines(text)),
-            (Value::String(_), _) => Node::Value(value.clone()),
-            (Value::Array(pieces), _) if pieces.iter().all(Value::is_string) => Node::Value(value.clone()),
-            (_, Some(text)) if is_json => Node::Text(text.clone()),
-            (_, None) if is_json => Node::Value(value.clone()),
-            (_, Some(text)) => Node::Value(text.as_str().into()),
-            (_, None) => Node::Value(Value::String(value.to_string())),
-        };
-        (mime.clone(), node)
-    });
-    Node::Object(stored.collect())
-}
-
-fn lines(text: &str) -> Value {
-    text.split_inclusive('\n').collect()
 }

@@ -6,12 +6,15 @@ use serde_json::{Value, json};
 
 use StreamName::{Stderr, Stdout};
 
+/// Most bytes of a cell here.
+const LIMIT: usize = 10_000;
+
 /// Records as `does` says, and gives back the outputs of cell 0 and 1.
 fn recorded(does: impl FnOnce(&mut Recording)) -> [Value; 2] {
     let cell = |id: &str| json!({"cell_type": "code", "execution_count": 7, "id": id, "metadata": {}, "outputs": [1], "source": "x"});
     let text = json!({"cells": [cell("a"), cell("b")], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
     let notebook = Notebook::parse(serde_json::to_vec_pretty(&text).unwrap()).unwrap();
-    let mut recording = Recording::new(1000);
+    let mut recording = Recording::new(LIMIT);
     does(&mut recording);
     let results = [0, 1].map(|cell| recording.results(cell));
     let saved = notebook.with_results(results.iter().enumerate());
@@ -169,7 +172,7 @@ fn too_much_is_bounded_and_says_so() {
         for line in 0..50_000 {
             recording.print(0, Stdout, &format!("line {line}\n"));
         }
-        recording.display(0, text(&"x".repeat(2000)), None);
+        recording.display(0, text(&"x".repeat(20_000)), None);
         recording.error(0, Raised { name: "E".into(), ..Raised::default() });
         recording.kept_whole(0, "artifact://abc");
     });
@@ -180,23 +183,88 @@ fn too_much_is_bounded_and_says_so() {
     assert!(notice.contains("bytes not kept in the notebook; all of it: artifact://abc]"), "{notice}");
     assert_eq!(
         outputs[1],
-        shown("[text/plain, 2000 bytes: not kept, for a cell's outputs may take 1000 bytes]")
+        shown("[text/plain, 20000 bytes: not kept, for a cell's outputs may take 10000 bytes]")
     );
     assert_eq!(outputs[2]["ename"], "E");
 }
 
 #[test]
 fn what_is_shown_and_does_not_fit_is_stored_and_what_was_cleared_makes_room() {
-    let large = || text(&"x".repeat(800));
+    let large = || text(&"x".repeat(8000));
     let [outputs, _] = recorded(|recording| {
-        *recording = Recording::new(1000).with_store(Box::new(|_| Some("artifact://abc".into())));
+        *recording = Recording::new(LIMIT).with_store(Box::new(|_| Some("artifact://abc".into())));
         recording.display(0, large(), None);
         recording.clear(0, true);
         recording.display(0, large(), None);
         recording.display(0, large(), None);
     });
-    let note = "[text/plain, 800 bytes: not kept, for a cell's outputs may take 1000 bytes; all of it: artifact://abc]";
-    assert_eq!(outputs, json!([shown(&"x".repeat(800)), shown(note)]));
+    let note = "[text/plain, 8000 bytes: not kept, for a cell's outputs may take 10000 bytes; all of it: artifact://abc]";
+    assert_eq!(outputs, json!([shown(&"x".repeat(8000)), shown(note)]));
+}
+
+#[test]
+fn what_was_overwritten_takes_no_room() {
+    let [outputs, _] = recorded(|recording| {
+        for frame in 0..9000 {
+            recording.print(0, Stdout, &format!("\r{frame:4000}"));
+        }
+        recording.display(0, text("still shown"), None);
+        recording.print(0, Stdout, "after");
+    });
+    let bar = format!("{:4000}", 8999);
+    assert_eq!(
+        outputs,
+        json!([printed("stdout", &[&bar]), shown("still shown"), printed("stdout", &["after"])])
+    );
+}
+
+#[test]
+fn a_cell_that_prints_to_both_streams_for_ever_keeps_one_beginning_and_one_end() {
+    let [outputs, _] = recorded(|recording| {
+        for line in 0..200_000 {
+            recording.print(0, Stdout, &format!("out {line}\n"));
+            recording.print(0, Stderr, &format!("err {line}\n"));
+        }
+        recording.error(0, Raised { name: "E".into(), ..Raised::default() });
+    });
+    let outputs = outputs.as_array().unwrap();
+    assert!(outputs.len() < 300, "{}", outputs.len());
+    let text = serde_json::to_string(outputs).unwrap();
+    assert!(text.len() < 200_000, "{}", text.len());
+    assert_eq!(text.matches("not kept in the notebook").count(), 1);
+    assert!(text.contains("out 0\\n") && text.contains("err 199999\\n"));
+    assert_eq!(outputs.last().unwrap()["ename"], "E");
+}
+
+#[test]
+fn a_display_that_is_updated_to_too_much_is_bounded_too() {
+    let [outputs, _] = recorded(|recording| {
+        recording.display(0, text("small"), Some("d".into()));
+        assert_eq!(recording.update("d", &text(&"z".repeat(40_000))), [0]);
+    });
+    let note = "[text/plain, 40000 bytes: not kept, for a cell's outputs may take 10000 bytes]";
+    assert_eq!(outputs, json!([shown(note)]));
+    let [outputs, _] = recorded(|recording| {
+        recording.display(0, text(&"z".repeat(9000)), Some("d".into()));
+        recording.update("d", &text("small"));
+        recording.display(0, text(&"y".repeat(8000)), None);
+    });
+    assert_eq!(outputs, json!([shown("small"), shown(&"y".repeat(8000))]));
+}
+
+#[test]
+fn an_exception_with_too_much_to_say_is_shortened() {
+    let [outputs, _] = recorded(|recording| {
+        let traceback = (0..100_000).map(|line| format!("line {line}")).collect();
+        let message = "m".repeat(1_000_000);
+        recording.error(0, Raised { name: "E".into(), message, traceback });
+    });
+    let error = &outputs[0];
+    assert!(error.to_string().len() < 64 * 1024);
+    assert!(error["evalue"].as_str().unwrap().ends_with("m[… 983616 bytes not kept in the notebook]"));
+    let traceback = error["traceback"].as_array().unwrap();
+    assert!(traceback[0].as_str().unwrap().contains("bytes not kept in the notebook"), "{}", traceback[0]);
+    assert_eq!(traceback.last().unwrap(), "line 99999");
 }
 
 #[test]

@@ -1,208 +1,144 @@
 //! Text printed to one stream, as a terminal would show it: what was overwritten is gone, escape sequences stay.
+//! However the text was cut into pieces, the same is shown.
 
 use std::borrow::Cow;
 
-/// Overwriting in longer lines is left as it was printed: nobody draws progress there, and each change costs the whole line.
+use super::row::{Escape, Row};
+
+/// Overwriting in longer lines is left as it was printed: nobody draws progress there.
 const LONGEST_ROW: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Printed {
     text: String,
-    /// Where the last line starts.
-    line: usize,
-    /// The column where printing goes on, when that is not the end of the last line.
-    cursor: Option<usize>,
-    beyond: Option<Beyond>,
+    last: Line,
+    /// The beginning of an escape sequence whose end has not come.
+    unfinished: String,
 }
 
-/// Text that had no room.
+/// The last line, as far as it is not plain text.
 #[derive(Debug, Clone, Default)]
-struct Beyond {
-    bytes: usize,
-    /// Its end.
-    tail: String,
-    /// Where all of it is.
-    whole: Option<String>,
+enum Line {
+    /// Nothing in it was written over: it is the end of the text, from here on.
+    #[default]
+    Plain,
+    /// It is written over; the text ends before it.
+    Drawn(Row),
+    /// It is too long to be written over.
+    Raw,
 }
 
 impl Printed {
     pub(super) fn push(&mut self, text: &str) {
+        let whole;
+        let mut text = text;
+        if !self.unfinished.is_empty() {
+            whole = std::mem::take(&mut self.unfinished) + text;
+            text = &whole;
+        }
+        let (text, unfinished) = text.split_at(Escape::unfinished(text));
+        self.unfinished.push_str(unfinished);
         for piece in text.split_inclusive('\n') {
-            let overwrites = self.cursor.is_some() || piece.contains(['\r', '\x08']);
-            if overwrites && self.text.len() - self.line + piece.len() <= LONGEST_ROW {
-                let mut row = Row::of(&self.text[self.line..], self.cursor);
-                row.print(piece.trim_end_matches('\n'));
-                self.text.truncate(self.line);
-                self.cursor = row.write(&mut self.text);
-                if piece.ends_with('\n') {
-                    self.text.push('\n');
+            let line = piece.strip_suffix('\n').unwrap_or(piece);
+            self.push_line(line);
+            if line.len() < piece.len() {
+                self.end_line();
+            }
+        }
+    }
+
+    fn push_line(&mut self, line: &str) {
+        let mut rest = line;
+        while !rest.is_empty() {
+            rest = match &mut self.last {
+                Line::Raw => {
+                    self.text.push_str(rest);
+                    ""
                 }
-            } else {
-                self.text.push_str(piece);
-            }
-            if piece.ends_with('\n') {
-                (self.line, self.cursor) = (self.text.len(), None);
-            }
+                Line::Plain => {
+                    let (plain, over) = rest.split_at(Escape::first_control(rest));
+                    self.text.push_str(plain);
+                    if !over.is_empty() {
+                        let start = memchr::memrchr(b'\n', self.text.as_bytes()).map_or(0, |at| at + 1);
+                        if self.text.len() - start > LONGEST_ROW {
+                            self.last = Line::Raw;
+                        } else {
+                            self.last = Line::Drawn(Row::of(&self.text[start..]));
+                            self.text.truncate(start);
+                        }
+                    }
+                    over
+                }
+                Line::Drawn(row) => {
+                    let rest = row.print(rest, LONGEST_ROW);
+                    if !rest.is_empty() {
+                        row.write(&mut self.text);
+                        self.last = Line::Raw;
+                    }
+                    rest
+                }
+            };
         }
     }
 
-    /// Takes text there is no room for; remembers the last `tail` bytes of it.
-    pub(super) fn push_beyond(&mut self, text: &str, tail: usize) {
-        if text.is_empty() {
-            return;
+    fn end_line(&mut self) {
+        if let Line::Drawn(row) = std::mem::take(&mut self.last) {
+            row.write(&mut self.text);
         }
-        let beyond = self.beyond.get_or_insert_default();
-        beyond.bytes += text.len();
-        beyond.tail.push_str(&text[text.ceil_char_boundary(text.len().saturating_sub(tail))..]);
-        if beyond.tail.len() > 2 * tail {
-            let excess = beyond.tail.ceil_char_boundary(beyond.tail.len() - tail);
-            beyond.tail.drain(..excess);
-        }
+        self.text.push('\n');
     }
 
-    pub(super) fn kept_whole(&mut self, place: &str) {
-        if let Some(beyond) = &mut self.beyond {
-            beyond.whole = Some(place.to_owned());
+    /// How many bytes [`Printed::text`] has.
+    pub(super) fn len(&self) -> usize {
+        let drawn = if let Line::Drawn(row) = &self.last { row.len() } else { 0 };
+        self.text.len() + drawn + self.unfinished.len()
+    }
+
+    /// Drops about so many bytes from the beginning, and says how many it were.
+    pub(super) fn cut(&mut self, bytes: usize) -> usize {
+        if self.text.len() < bytes
+            && let Line::Drawn(row) = &self.last
+        {
+            row.write(&mut self.text);
+            self.last = Line::Raw;
         }
+        let end = self.text.ceil_char_boundary(bytes.min(self.text.len()));
+        self.text.drain(..end);
+        end
     }
 
     pub(super) fn text(&self) -> Cow<'_, str> {
-        let Some(Beyond { bytes, tail, whole }) = &self.beyond else {
+        if !matches!(self.last, Line::Drawn(_)) && self.unfinished.is_empty() {
             return Cow::Borrowed(&self.text);
-        };
-        let missing = bytes - tail.len();
-        let place = whole.as_ref().map(|place| format!("; all of it: {place}")).unwrap_or_default();
-        let line_end = if self.text.ends_with('\n') { "" } else { "\n" };
-        format!("{}{line_end}[… {missing} bytes not kept in the notebook{place}]\n{tail}", self.text).into()
-    }
-}
-
-/// The last line while it is written over.
-struct Row {
-    glyphs: Vec<Glyph>,
-    /// Escape sequences after the last character.
-    end: String,
-    cursor: usize,
-}
-
-/// A character and the escape sequences before it.
-struct Glyph {
-    before: String,
-    character: char,
-}
-
-impl Glyph {
-    fn blank() -> Self {
-        Self { before: String::new(), character: ' ' }
-    }
-}
-
-impl Row {
-    fn of(line: &str, cursor: Option<usize>) -> Self {
-        let mut row = Self { glyphs: Vec::with_capacity(line.len()), end: String::new(), cursor: 0 };
-        row.print(line);
-        row.cursor = cursor.unwrap_or(row.cursor);
-        row
-    }
-
-    fn print(&mut self, text: &str) {
-        let mut before = String::new();
-        let mut rest = text;
-        while let Some(character) = rest.chars().next() {
-            let mut length = character.len_utf8();
-            match character {
-                '\r' => {
-                    self.leave(&mut before);
-                    self.cursor = 0;
-                }
-                '\x08' => {
-                    self.leave(&mut before);
-                    self.cursor = self.cursor.saturating_sub(1);
-                }
-                '\x1b' => {
-                    length = escape_length(rest);
-                    match &rest[..length] {
-                        "\x1b[K" | "\x1b[0K" => self.erase(),
-                        "\x1b[2K" => {
-                            self.glyphs[..self.cursor].fill_with(Glyph::blank);
-                            self.erase();
-                        }
-                        other => before.push_str(other),
-                    }
-                }
-                character => {
-                    let before = std::mem::take(&mut before);
-                    if let Some(old) = self.glyphs.get_mut(self.cursor) {
-                        *old = Glyph { before, character };
-                    } else {
-                        let before = std::mem::take(&mut self.end) + &before;
-                        self.glyphs.push(Glyph { before, character });
-                    }
-                    self.cursor += 1;
-                }
-            }
-            rest = &rest[length..];
         }
-        self.leave(&mut before);
-    }
-
-    /// Puts escape sequences where the cursor stands, in the place of those that were left there before: a progress
-    /// bar that ends in a reset of colours does so a million times.
-    fn leave(&mut self, before: &mut String) {
-        if before.is_empty() {
-            return;
+        let mut text = self.text.clone();
+        if let Line::Drawn(row) = &self.last {
+            row.write(&mut text);
         }
-        let place = match self.glyphs.get_mut(self.cursor) {
-            Some(next) => &mut next.before,
-            None => &mut self.end,
-        };
-        *place = std::mem::take(before);
+        text.push_str(&self.unfinished);
+        text.into()
     }
-
-    /// Erases from the cursor on.
-    fn erase(&mut self) {
-        self.glyphs.truncate(self.cursor);
-        self.end.clear();
-    }
-
-    /// Appends the row, and says where printing goes on unless that is its end.
-    fn write(self, text: &mut String) -> Option<usize> {
-        for Glyph { before, character } in &self.glyphs {
-            text.push_str(before);
-            text.push(*character);
-        }
-        text.push_str(&self.end);
-        (self.cursor < self.glyphs.len()).then_some(self.cursor)
-    }
-}
-
-/// The length of the escape sequence `text` starts with; of all of it when it has not ended.
-fn escape_length(text: &str) -> usize {
-    let body = &text[1..];
-    let end = match body.as_bytes().first() {
-        Some(b'[') => body[1..].find(|c: char| ('@'..='~').contains(&c)).map(|at| at + 2),
-        Some(b']') => body.find('\x07').map(|at| at + 1).or_else(|| body.find("\x1b\\").map(|at| at + 2)),
-        Some(_) => body.chars().next().map(char::len_utf8),
-        None => None,
-    };
-    end.map_or(text.len(), |end| end + 1)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[track_caller]
-    fn check(pieces: &[&str], shown: &str) {
+    fn shown(pieces: &[&str]) -> String {
         let mut printed = Printed::default();
         for piece in pieces {
             printed.push(piece);
+            assert_eq!(printed.len(), printed.text().len());
         }
-        assert_eq!(printed.text(), shown);
-        // However it was cut, the same text shows the same.
-        let mut whole = Printed::default();
-        whole.push(&pieces.concat());
-        assert_eq!(whole.text(), shown);
+        printed.text().into_owned()
+    }
+
+    #[track_caller]
+    fn check(pieces: &[&str], expected: &str) {
+        assert_eq!(shown(pieces), expected);
+        assert_eq!(shown(&[&pieces.concat()]), expected);
     }
 
     #[test]
@@ -225,16 +161,57 @@ mod tests {
     }
 
     #[test]
-    fn of_too_much_the_beginning_and_the_end_are_kept() {
-        let mut printed = Printed::default();
-        printed.push("head");
-        for _ in 0..1000 {
-            printed.push_beyond("é....\n", 10);
+    fn an_escape_sequence_cut_in_two_is_one() {
+        check(&["\r\x1b[3", "1mAB\x1b[0m\rXY\n"], "XY\x1b[0m\n");
+        check(&["a\r\x1b", "[", "K", "b"], "b");
+        check(&["a\x1b[3"], "a\x1b[3");
+        check(&["a\x1b[3\nb\x1b", "\nc"], "a\x1b[3\nb\x1b\nc");
+        check(&["\x1b]0;title", "\rstill\x1b", "\\x\ry"], "y");
+    }
+
+    #[test]
+    fn an_escape_sequence_that_is_none_does_not_swallow_what_follows() {
+        check(&["a\r\x1b[3\rb"], "b");
+        check(&["a\r\x1b]no end\r\nb\rc"], "\x1b]no end\ra\nc");
+        let long = format!("\x1b]{}\rx", "y".repeat(10_000));
+        check(&["a\r", &long], &format!("x{}", &long[2..long.len() - 2]));
+    }
+
+    #[test]
+    fn k27_a_fast_progress_bar_is_one_line_however_much_of_it_comes_at_once() {
+        let frames: Vec<_> = (0..100_000).map(|i| format!("\r{i:6} {}", "#".repeat(60))).collect();
+        let bar = frames.concat();
+        check(&[&bar], &format!(" 99999 {}", "#".repeat(60)));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_to_be_drawn_on_is_left_as_it_was_printed() {
+        let long = "x".repeat(LONGEST_ROW + 1);
+        let printed = format!("{long}\ry\nz\rw");
+        check(&[&printed], &format!("{long}\ry\nw"));
+        let drawn = format!("a\r{long}\ry");
+        check(&[&drawn], &format!("{long}\ry"));
+    }
+
+    proptest! {
+        #[test]
+        fn however_it_is_cut_the_same_text_shows_the_same(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "a", "é", "bc", "\r", "\x08", "\n", "\x1b", "\x1b[", "3", "1m", "\x1b[31m", "\x1b[K", "\x1b[2K",
+                    "\x1b]", "\x07", "\x1b\\", "\x1b(", "B", " ",
+                ]),
+                0..40,
+            ),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+        ) {
+            let text = parts.concat();
+            let mut cuts: Vec<_> =
+                cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<_> = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(shown(&pieces), shown(&[&text]));
         }
-        let text = printed.text().into_owned();
-        let (before, tail) = text.split_once("]\n").unwrap();
-        assert!(before.starts_with("head\n[… ") && tail.len() <= 20 && tail.ends_with("....\n"), "{text}");
-        let missing: usize = before.split(' ').nth(1).unwrap().parse().unwrap();
-        assert_eq!(missing + tail.len(), 7000);
     }
 }

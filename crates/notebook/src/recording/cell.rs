@@ -1,0 +1,247 @@
+//! What is kept of one cell: everything up to a limit, and of what comes beyond it the end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::{Bundle, Printed, Raised, Results, RunOutput, StreamName};
+
+/// Bytes kept from the end of a cell that shows too much.
+const TAIL: usize = 64 * 1024;
+
+/// What an output costs beside its content: a cell that shows little very often is bounded too.
+const OUTPUT: usize = 512;
+
+#[derive(Debug, Default)]
+pub(super) struct CellRecord {
+    pub(super) results: Results,
+    pub(super) clear_next: bool,
+    /// How often.
+    pub(super) cleared: u64,
+    /// What the outputs cost, those beyond the limit left out.
+    weight: usize,
+}
+
+impl CellRecord {
+    pub(super) fn of(results: Results) -> Self {
+        Self { results, ..Self::default() }
+    }
+
+    pub(super) fn print(&mut self, limit: usize, stream: StreamName, text: &str) {
+        let rest = if self.results.beyond.is_none() { self.print_within(limit, stream, text) } else { text };
+        if !rest.is_empty() {
+            self.beyond().print(stream, rest);
+        }
+    }
+
+    /// Prints what there is room for, and returns the rest. What is overwritten makes room.
+    fn print_within<'a>(&mut self, limit: usize, stream: StreamName, text: &'a str) -> &'a str {
+        let outputs = Arc::make_mut(&mut self.results.outputs);
+        if !matches!(outputs.last(), Some(RunOutput::Stream { name, .. }) if *name == stream) {
+            if self.weight + OUTPUT + char::MAX.len_utf8() > limit {
+                return text;
+            }
+            self.weight += OUTPUT;
+            outputs.push(RunOutput::Stream { name: stream, printed: Printed::default() });
+        }
+        let Some(RunOutput::Stream { printed, .. }) = outputs.last_mut() else {
+            unreachable!("it is there, or was just put there")
+        };
+        let mut rest = text;
+        while !rest.is_empty() {
+            let fits = rest.floor_char_boundary(limit.saturating_sub(self.weight));
+            if fits == 0 {
+                break;
+            }
+            let before = printed.len();
+            printed.push(&rest[..fits]);
+            self.weight = self.weight + printed.len() - before;
+            rest = &rest[fits..];
+        }
+        rest
+    }
+
+    /// Whether there is room for one more output of so many bytes.
+    pub(super) fn has_room(&self, limit: usize, bytes: usize) -> bool {
+        self.results.beyond.is_none() && self.weight.saturating_add(OUTPUT).saturating_add(bytes) <= limit
+    }
+
+    /// Takes an output; says which one it is if there was room.
+    pub(super) fn push(&mut self, limit: usize, output: RunOutput) -> Option<usize> {
+        let weight = output.weight();
+        if !self.has_room(limit, weight - OUTPUT) {
+            self.beyond().push(output);
+            return None;
+        }
+        self.weight += weight;
+        let outputs = Arc::make_mut(&mut self.results.outputs);
+        outputs.push(output);
+        Some(outputs.len() - 1)
+    }
+
+    /// Shows something else in a display, or the note when there is no room for it. Says whether there is such a display.
+    pub(super) fn update(
+        &mut self,
+        limit: usize,
+        place: usize,
+        content: &Bundle,
+        note: impl FnOnce() -> Bundle,
+    ) -> bool {
+        let outputs = Arc::make_mut(&mut self.results.outputs);
+        let Some(RunOutput::Display { content: shown }) = outputs.get_mut(place) else { return false };
+        let others = self.weight - shown.weight();
+        *shown = if others.saturating_add(content.weight()) <= limit { content.clone() } else { note() };
+        self.weight = others + shown.weight();
+        true
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.results.outputs = Arc::default();
+        self.results.beyond = None;
+        self.cleared += 1;
+        self.weight = 0;
+    }
+
+    fn beyond(&mut self) -> &mut Beyond {
+        Arc::make_mut(self.results.beyond.get_or_insert_default())
+    }
+}
+
+/// What came when the outputs were full.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Beyond {
+    /// The end of it.
+    last: VecDeque<RunOutput>,
+    weight: usize,
+    /// Bytes of text that are gone.
+    bytes: usize,
+    /// Displays and errors that are gone.
+    others: usize,
+    /// Where all text is.
+    whole: Option<String>,
+}
+
+impl Beyond {
+    pub(super) fn last(&self) -> impl Iterator<Item = &RunOutput> {
+        self.last.iter()
+    }
+
+    /// A line on what is gone, if something is.
+    pub(super) fn notice(&self) -> Option<String> {
+        let outputs = if self.others == 1 { "output" } else { "outputs" };
+        let missing = match (self.bytes, self.others) {
+            (0, 0) => return None,
+            (bytes, 0) => format!("{bytes} bytes"),
+            (bytes, others) => format!("{bytes} bytes and {others} {outputs}"),
+        };
+        let place = self.whole.as_ref().map(|place| format!("; all of it: {place}")).unwrap_or_default();
+        Some(format!("[… {missing} not kept in the notebook{place}]"))
+    }
+
+    pub(super) fn kept_whole(&mut self, place: &str) {
+        self.whole = Some(place.to_owned());
+    }
+
+    fn print(&mut self, stream: StreamName, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(TAIL));
+            if !matches!(self.last.back(), Some(RunOutput::Stream { name, .. }) if *name == stream) {
+                self.last.push_back(RunOutput::Stream { name: stream, printed: Printed::default() });
+                self.weight += OUTPUT;
+            }
+            if let Some(RunOutput::Stream { printed, .. }) = self.last.back_mut() {
+                let before = printed.len();
+                printed.push(piece);
+                self.weight = self.weight + printed.len() - before;
+            }
+            self.cut();
+            rest = after;
+        }
+    }
+
+    fn push(&mut self, output: RunOutput) {
+        self.weight += output.weight();
+        self.last.push_back(output);
+        self.cut();
+    }
+
+    /// Drops from the beginning what is too much; why a cell failed goes last.
+    fn cut(&mut self) {
+        // Not for every piece: what is left is moved.
+        if self.weight <= 2 * TAIL {
+            return;
+        }
+        while self.weight > TAIL && self.last.len() > usize::from(self.is_one_error()) {
+            let at = self.last.iter().position(|output| !matches!(output, RunOutput::Error(_))).unwrap_or(0);
+            let excess = self.weight - TAIL;
+            if let RunOutput::Stream { printed, .. } = &mut self.last[at]
+                && printed.len() > excess
+            {
+                let gone = printed.cut(excess);
+                self.weight -= gone;
+                self.bytes += gone;
+                if gone > 0 {
+                    continue;
+                }
+            }
+            let Some(output) = self.last.remove(at) else { return };
+            self.weight -= output.weight();
+            match output {
+                RunOutput::Stream { printed, .. } => self.bytes += printed.len(),
+                RunOutput::Display { .. } | RunOutput::Result { .. } | RunOutput::Error(_) => {
+                    self.others += 1;
+                }
+            }
+        }
+    }
+
+    fn is_one_error(&self) -> bool {
+        matches!(self.last.front(), Some(RunOutput::Error(_))) && self.last.len() == 1
+    }
+}
+
+impl RunOutput {
+    fn weight(&self) -> usize {
+        OUTPUT
+            + match self {
+                Self::Stream { printed, .. } => printed.len(),
+                Self::Display { content } | Self::Result { content, .. } => content.weight(),
+                Self::Error(raised) => raised.weight(),
+            }
+    }
+}
+
+impl Raised {
+    pub(super) fn weight(&self) -> usize {
+        let traceback: usize = self.traceback.iter().map(String::len).sum();
+        self.name.len() + self.message.len() + traceback
+    }
+
+    /// With as much of what it says, and of the end of its traceback, as fits into a tail.
+    pub(super) fn shortened(mut self) -> Self {
+        const KEPT: usize = TAIL / 4;
+        for text in [&mut self.name, &mut self.message] {
+            let missing = text.len().saturating_sub(KEPT);
+            if missing > 0 {
+                text.truncate(text.floor_char_boundary(KEPT));
+                text.push_str(&gone(missing));
+            }
+        }
+        let mut missing = self.traceback.iter().map(String::len).sum::<usize>().saturating_sub(KEPT);
+        if missing > 0 {
+            let notice = gone(missing);
+            self.traceback.retain_mut(|line| {
+                let cut = line.ceil_char_boundary(missing.min(line.len()));
+                missing -= cut.min(missing);
+                line.drain(..cut);
+                cut == 0 || !line.is_empty()
+            });
+            self.traceback.insert(0, notice);
+        }
+        self
+    }
+}
+
+fn gone(bytes: usize) -> String {
+    format!("[… {bytes} bytes not kept in the notebook]")
+}

@@ -1,0 +1,111 @@
+//! Outputs as nbformat stores them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Bundle, Raised, Results, RunOutput, StreamName, Timing};
+use crate::json::Json;
+use crate::print::Node;
+
+impl Results {
+    /// The value of the cell's `outputs`.
+    pub(crate) fn outputs(&self) -> Node {
+        let mut outputs: Vec<_> = self.outputs.iter().map(RunOutput::node).collect();
+        if let Some(beyond) = &self.beyond {
+            let mut rest = beyond.last().peekable();
+            let (name, mut text) = match self.outputs.last() {
+                Some(RunOutput::Stream { name, printed }) => {
+                    outputs.pop();
+                    (*name, printed.text().into_owned())
+                }
+                _ => (StreamName::Stdout, String::new()),
+            };
+            // Text of one stream on both sides of the notice is one output.
+            if let Some(notice) = beyond.notice() {
+                let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                text = format!("{text}{line_end}{notice}\n");
+            }
+            if let Some(RunOutput::Stream { printed, .. }) =
+                rest.next_if(|next| matches!(next, RunOutput::Stream { name: same, .. } if *same == name))
+            {
+                text.push_str(&printed.text());
+            }
+            if !text.is_empty() {
+                outputs.push(stream(name, &text));
+            }
+            outputs.extend(rest.map(RunOutput::node));
+        }
+        Node::Array(outputs)
+    }
+
+    /// The value of `execution` in the cell's metadata. We see no messages, so the kernel is busy while the cell runs.
+    pub(crate) fn execution(&self) -> Option<Value> {
+        let Timing { started, ended } = self.timing.as_ref()?;
+        let mut times = json!({ "iopub.execute_input": started, "iopub.status.busy": started });
+        if let Some(ended) = ended {
+            times["iopub.status.idle"] = ended.as_str().into();
+            times["shell.execute_reply"] = ended.as_str().into();
+        }
+        Some(times)
+    }
+}
+
+impl RunOutput {
+    /// Keys in the order Jupyter sorts them.
+    fn node(&self) -> Node {
+        match self {
+            Self::Stream { name, printed } => stream(*name, &printed.text()),
+            Self::Display { content } => object([
+                ("data", data(content)),
+                ("metadata", Node::Value(content.metadata.clone().into())),
+                ("output_type", Node::Value("display_data".into())),
+            ]),
+            Self::Result { content, count } => object([
+                ("data", data(content)),
+                ("execution_count", Node::Value((*count).into())),
+                ("metadata", Node::Value(content.metadata.clone().into())),
+                ("output_type", Node::Value("execute_result".into())),
+            ]),
+            Self::Error(Raised { name, message, traceback }) => Node::Value(
+                json!({ "ename": name, "evalue": message, "output_type": "error", "traceback": traceback }),
+            ),
+        }
+    }
+}
+
+fn stream(name: StreamName, text: &str) -> Node {
+    Node::Value(json!({ "name": name.name(), "output_type": "stream", "text": lines(text) }))
+}
+
+fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
+    Node::Object(members.map(|(key, node)| (key.to_owned(), node)).into())
+}
+
+/// A MIME bundle as nbformat stores it: sorted, what is text cut into lines, JSON only under types that are JSON.
+fn data(content: &Bundle) -> Node {
+    let sorted: BTreeMap<_, _> = content.data.iter().collect();
+    let stored = sorted.into_iter().map(|(mime, value)| {
+        let is_text =
+            mime.starts_with("text/") || matches!(&**mime, "application/javascript" | "image/svg+xml");
+        // nbformat's schema: `^application/(.*\+)?json$`.
+        let is_json =
+            mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json"));
+        let exact = content.exact.get(mime).filter(|text| Json::is_one(text));
+        let node = match (value, exact) {
+            (Value::String(text), _) if is_text => Node::Value(lines(text)),
+            (Value::String(_), _) => Node::Value(value.clone()),
+            (Value::Array(pieces), _) if pieces.iter().all(Value::is_string) => Node::Value(value.clone()),
+            (_, Some(text)) if is_json => Node::Text(text.clone()),
+            (_, None) if is_json => Node::Value(value.clone()),
+            (_, Some(text)) => Node::Value(text.as_str().into()),
+            (_, None) => Node::Value(Value::String(value.to_string())),
+        };
+        (mime.clone(), node)
+    });
+    Node::Object(stored.collect())
+}
+
+fn lines(text: &str) -> Value {
+    text.split_inclusive('\n').collect()
+}
