@@ -1,7 +1,7 @@
 //! Running notebooks.
 //!
-//! [`Plan::make`] reads a notebook and decides which cells run, where ([`home`]), with which parameters; [`Plan::start`] runs them as one
-//! call of a session. A [`NotebookRun`] hands on what happens and keeps the outputs in the file while it goes on: each cell's as soon
+//! A [`Draft`] reads a notebook and decides which cells run, where ([`home`]), with which parameters, and changes nothing; written, it is a [`Plan`], and
+//! [`Plan::start`] runs it as one call of a session. A [`NotebookRun`] hands on what happens and keeps the outputs in the file while it goes on: each cell's as soon
 //! as it is over, those of a long cell now and then, the file valid at any moment. Others may change the file meanwhile: see [`Change`] and
 //! [`SideFile`].
 //!
@@ -18,5 +18,5 @@ pub use history::History;
 pub use keeper::{Kept, SideFile};
 pub use meanwhile::Change;
 pub use parameters::{Parameter, Unwritable};
-pub use plan::{Errors, Home, Plan, PlanError, PlannedCell, Request, Selection, home};
+pub use plan::{Draft, Errors, Home, Plan, PlanError, PlannedCell, Request, Selection, home};
 pub use running::{Finished, Next, NotebookRun};

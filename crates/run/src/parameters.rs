@@ -35,8 +35,29 @@ pub enum Unwritable {
 
 const TAG: &str = "injected-parameters";
 
+/// A notebook with the parameters in it.
+#[derive(Debug)]
+pub(crate) struct Injected {
+    pub(crate) notebook: Notebook,
+    /// The cell they are in.
+    at: usize,
+    /// Cells from there on have moved by one.
+    is_new: bool,
+}
+
+impl Injected {
+    /// Which cells are to run now, when these were: the one with the parameters too.
+    pub(crate) fn chosen(&self, before: Vec<usize>) -> Vec<usize> {
+        let moved = |index| if self.is_new && index >= self.at { index + 1 } else { index };
+        let mut chosen: Vec<_> = before.into_iter().map(moved).chain([self.at]).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    }
+}
+
 /// The notebook with the parameters in it; none when there are none.
-pub(crate) fn inject(notebook: &Notebook, parameters: &[Parameter]) -> Result<Option<Notebook>, PlanError> {
+pub(crate) fn inject(notebook: &Notebook, parameters: &[Parameter]) -> Result<Option<Injected>, PlanError> {
     if parameters.is_empty() {
         return Ok(None);
     }
@@ -54,16 +75,18 @@ pub(crate) fn inject(notebook: &Notebook, parameters: &[Parameter]) -> Result<Op
     }
     let tagged = |tag: &str| notebook.cells().find(|cell| cell.tags().iter().any(|found| found == tag));
     let source = source.trim_end().to_owned();
-    let action = match (tagged(TAG), tagged("parameters")) {
-        (Some(cell), _) => Action::Edit { cell: CellRef::Index(cell.index()), source },
+    let (at, is_new, action) = match (tagged(TAG), tagged("parameters")) {
+        (Some(cell), _) => (cell.index(), false, Action::Edit { cell: CellRef::Index(cell.index()), source }),
         (None, defaults) => {
             let at = defaults.map_or(0, |cell| cell.index() + 1);
             let cell = NewCell { tags: vec![TAG.to_owned()], ..NewCell::new(CellKind::Code, source) };
-            Action::Insert { at: Some(at), cells: vec![cell] }
+            (at, true, Action::Insert { at: Some(at), cells: vec![cell] })
         }
     };
     let edited = notebook.act(&action, Outputs::Clear).map_err(|error: EditError| PlanError::from(error))?;
-    Ok(edited.notebook)
+    // The same parameters as the last time change nothing.
+    let notebook = edited.notebook.unwrap_or_else(|| notebook.clone());
+    Ok(Some(Injected { notebook, at, is_new }))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -151,6 +151,86 @@ pub enum PlanError {
     Injection(#[from] EditError),
 }
 
+/// A run that is planned. Nothing was changed yet.
+#[derive(Debug)]
+pub struct Draft {
+    request: Request,
+    source: Notebook,
+    home: Home,
+}
+
+impl Draft {
+    /// Reads the notebook, and finds out whether what is wanted can be done to it. Blocks on files.
+    pub fn of(request: Request) -> Result<Self, PlanError> {
+        let real = fs::canonicalize(&request.path);
+        let source = file::read(&request.path)?;
+        let home = home(real.as_deref().unwrap_or(&request.path), &source);
+        prepared(&source, &request)?;
+        Ok(Self { request, source, home })
+    }
+
+    /// Where the cells will run.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Whether [`Draft::write`] changes a file.
+    pub fn changes_files(&self) -> bool {
+        self.request.output.is_some() || !self.request.parameters.is_empty()
+    }
+
+    /// Puts parameters in, and makes the file for the outputs. Blocks on files.
+    pub fn write(self) -> Result<Plan, PlanError> {
+        let Self { request, source, home } = self;
+        let path = request.output.as_ref().unwrap_or(&request.path);
+        let written = if request.output.is_some() {
+            let (changed, chosen) = prepared(&source, &request)?;
+            let whole = changed.unwrap_or(source);
+            file::update::<_, PlanError>(path, IfMissing::Create, &Expected::Anything, |_| {
+                Ok((Some(whole.clone()), ()))
+            })?;
+            Some(chosen)
+        } else if request.parameters.is_empty() {
+            None
+        } else {
+            let change = |notebook: &Notebook| prepared(notebook, &request);
+            Some(file::update::<_, PlanError>(path, IfMissing::Fail, &Expected::Anything, change)?)
+        };
+        let file = Again::open(path)?;
+        let chosen = match written {
+            Some(chosen) => chosen,
+            None => chosen(file.notebook(), &request.cells)?,
+        };
+        Ok(Plan::new(file, &chosen, &request, home))
+    }
+}
+
+/// The notebook with what is put into it, if something is, and which of its cells are wanted then.
+fn prepared(notebook: &Notebook, request: &Request) -> Result<(Option<Notebook>, Vec<usize>), PlanError> {
+    // Who names a cell names one of the notebook as it is.
+    let chosen = chosen(notebook, &request.cells)?;
+    Ok(match parameters::inject(notebook, &request.parameters)? {
+        Some(injected) => {
+            let chosen = injected.chosen(chosen);
+            (Some(injected.notebook), chosen)
+        }
+        None => (None, chosen),
+    })
+}
+
+fn chosen(notebook: &Notebook, cells: &Selection) -> Result<Vec<usize>, NoSuchCell> {
+    Ok(match cells {
+        Selection::All => (0..notebook.len()).collect(),
+        Selection::From(cell) => (notebook.locate(cell)?..notebook.len()).collect(),
+        Selection::Cells(cells) => {
+            let mut chosen = cells.iter().map(|cell| notebook.locate(cell)).collect::<Result<Vec<_>, _>>()?;
+            chosen.sort_unstable();
+            chosen.dedup();
+            chosen
+        }
+    })
+}
+
 /// A run that can begin.
 #[derive(Debug)]
 pub struct Plan {
@@ -166,36 +246,15 @@ pub struct Plan {
 impl Plan {
     /// Reads the notebook, puts parameters in, and makes the file for the outputs. Blocks on files.
     pub fn make(request: &Request) -> Result<Self, PlanError> {
-        let real = fs::canonicalize(&request.path);
-        let source = file::read(&request.path)?;
-        let home = home(real.as_deref().unwrap_or(&request.path), &source);
-        let (path, given) = (request.output.as_ref().unwrap_or(&request.path), &request.parameters);
-        if request.output.is_some() {
-            let injected = parameters::inject(&source, given)?;
-            let whole = injected.unwrap_or(source);
-            file::update::<_, PlanError>(path, IfMissing::Create, &Expected::Anything, |_| {
-                Ok((Some(whole.clone()), ()))
-            })?;
-        } else if !given.is_empty() {
-            file::update::<_, PlanError>(path, IfMissing::Fail, &Expected::Anything, |notebook| {
-                Ok((parameters::inject(notebook, given)?, ()))
-            })?;
-        }
-        let file = Again::open(path)?;
+        Draft::of(request.clone())?.write()
+    }
+
+    fn new(file: Again, chosen: &[usize], request: &Request, home: Home) -> Self {
         let notebook = file.notebook();
-        let chosen = match &request.cells {
-            Selection::All => (0..notebook.len()).collect(),
-            Selection::From(cell) => (notebook.locate(cell)?..notebook.len()).collect(),
-            Selection::Cells(cells) => {
-                let mut chosen =
-                    cells.iter().map(|cell| notebook.locate(cell)).collect::<Result<Vec<_>, _>>()?;
-                chosen.sort_unstable();
-                chosen.dedup();
-                chosen
-            }
-        };
         let (mut cells, mut requests) = (Vec::new(), Vec::new());
-        for cell in chosen.into_iter().map(|index| notebook.cell(index)).filter(is_run) {
+        // Others may have removed some a moment ago.
+        let there = chosen.iter().filter(|index| **index < notebook.len());
+        for cell in there.map(|index| notebook.cell(*index)).filter(is_run) {
             let source = cell.source();
             let mut cell_request = CellRequest::new(source.clone());
             cell_request.timeout = request.timeout;
@@ -208,7 +267,7 @@ impl Plan {
             cells.push(PlannedCell { index: cell.index(), id, source: source.into_owned() });
         }
         let (timing, limit, artifacts) = (request.timing, request.limit, request.artifacts.clone());
-        Ok(Self { file, cells, timing, limit, artifacts, requests, home })
+        Self { file, cells, timing, limit, artifacts, requests, home }
     }
 
     /// The cells that will run; maybe none.

@@ -1,5 +1,6 @@
 //! `cellwright run NOTEBOOK` through the door users use.
 
+mod choice;
 mod values;
 
 use std::fs;

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_kernel::StopReason;
+use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::{StopReason, zmq};
 use cellwright_notebook::file::FileError;
-use cellwright_run::{Errors, Finished, Next, Plan, PlanError, Request, Selection};
+use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
 use cellwright_session::{CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions, Timeout};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -45,6 +46,8 @@ struct Common {
     chosen: Option<KernelChoice>,
     session: Option<SessionId>,
     variables: Option<cellwright_kernel::environment::Variables>,
+    /// Where kernels are looked for.
+    search: Search,
     style: Style,
     record: bool,
     stop: CancellationToken,
@@ -81,7 +84,9 @@ impl Notebooks {
         };
         let (chosen, session) = (self.kernel, self.session);
         let record = self.options.record;
-        let common = Arc::new(Common { client, usual, chosen, session, variables, style, record, stop });
+        let search = host::launch(&config, Path::new(".")).search;
+        let common =
+            Arc::new(Common { client, usual, chosen, session, variables, search, style, record, stop });
         let turns = Arc::new(Semaphore::new(jobs));
         let mut runs = JoinSet::new();
         for (place, request) in requests.into_iter().enumerate() {
@@ -141,6 +146,25 @@ impl Notebooks {
     }
 }
 
+impl Common {
+    fn kernel(&self, home: &Home) -> KernelChoice {
+        self.chosen.clone().unwrap_or_else(|| home.kernel_or(&self.usual))
+    }
+
+    /// Whether there is such a kernel, as far as that can be told before it is started.
+    async fn check(&self, kernel: &KernelChoice, home: &Home) -> Result<(), zmq::StartError> {
+        match kernel {
+            KernelChoice::Jupyter { name } => {
+                let search = Search { cwd: home.cwd.clone(), ..self.search.clone() };
+                zmq::Launch::new(&**name, search, &home.cwd).check().await
+            }
+            KernelChoice::Python { .. } | KernelChoice::Gateway { .. } | KernelChoice::Existing { .. } => {
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Runs one notebook and tells of it.
 async fn run_one(common: &Common, request: &Request, is_last: bool) -> (Exit, show::Suite) {
     let mut show = Show::new(&request.path, common.style);
@@ -160,7 +184,12 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     }
     let parameters = request.parameters.clone();
     let request = request.clone();
-    let plan = tokio::task::spawn_blocking(move || Plan::make(&request)).await?.map_err(explained)?;
+    let draft = tokio::task::spawn_blocking(move || Draft::of(request)).await?.map_err(explained)?;
+    let kernel = common.kernel(draft.home());
+    if draft.changes_files() {
+        common.check(&kernel, draft.home()).await?;
+    }
+    let plan = tokio::task::spawn_blocking(move || draft.write()).await?.map_err(explained)?;
     show.plan(&plan)?;
     if plan.cells().is_empty() {
         show.end(None)?;
@@ -171,9 +200,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         None => plan.home().session.parse()?,
     };
     let mut call = plan.call(session, &common.usual);
-    if let Some(kernel) = &common.chosen {
-        call.kernel = kernel.clone();
-    }
+    call.kernel = kernel;
     call.variables.clone_from(&common.variables);
     call.stop = common.stop.child_token();
     let mut run = plan.start(&common.client, call).await?;
