@@ -1,6 +1,7 @@
 //! Which cells run, with which parameters, and when nothing runs at all.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -56,4 +57,35 @@ fn a_run_that_can_not_begin_changes_no_file() {
         assert_eq!(files(), before, "{arguments:?}: {stderr}");
     }
     assert!(!desk.path().join("new.ipynb").exists());
+}
+
+#[test]
+fn a_notebook_that_is_given_twice_is_refused() {
+    let desk = Desk::with(&[code("a", "1")]);
+    std::os::unix::fs::symlink("a.ipynb", desk.path().join("link.ipynb")).unwrap();
+    for (again, same) in [("./a.ipynb", "a.ipynb"), ("link.ipynb", "a.ipynb")] {
+        let (exit, _, stderr) = desk.run(&["-j2", "a.ipynb", again]);
+        assert_eq!((exit, stderr), (1, format!("error: {again} is the same notebook as {same}\n")));
+    }
+    assert_eq!(desk.shown("a.ipynb"), [""]);
+}
+
+#[test]
+fn sessions_of_the_daemon_stay_when_several_notebooks_run() {
+    let desk = Desk::with(&[code("a", "n = globals().get('n', 0) + 1\nprint(n)")]);
+    desk.put("b.ipynb", &[code("b", "1")]);
+    // The daemon of this test, which leaves soon after the last session has ended.
+    let settings = desk.path().join("cellwright/config.toml");
+    fs::create_dir(settings.parent().unwrap()).unwrap();
+    fs::write(settings, "[session]\nshared = true\nlinger = 2\n").unwrap();
+    let within = |command: &mut Command| {
+        let command = command.env("XDG_RUNTIME_DIR", desk.path()).env("XDG_CONFIG_HOME", desk.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    within(&mut desk.command(&["-q", "a.ipynb"]));
+    within(&mut desk.command(&["-q", "a.ipynb", "b.ipynb"]));
+    within(&mut desk.command(&["-q", "a.ipynb", "b.ipynb"]));
+    assert_eq!(desk.shown("a.ipynb"), ["3\n"]);
+    within(Command::new(env!("CARGO_BIN_EXE_cellwright")).args(["session", "end", "a.ipynb", "b.ipynb"]));
 }

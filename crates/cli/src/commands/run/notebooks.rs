@@ -4,6 +4,7 @@ mod options;
 mod record;
 mod show;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,6 +132,7 @@ impl Notebooks {
             "--output takes one notebook; {} were given",
             self.paths.len()
         );
+        self.ensure_different()?;
         let requests = self.paths.iter().map(|path| Request {
             output: self.options.output.clone(),
             cells: cells.clone(),
@@ -143,6 +145,19 @@ impl Notebooks {
             ..Request::new(path)
         });
         Ok(requests.collect())
+    }
+
+    /// Runs of one notebook would write over each other's outputs, and share a kernel.
+    fn ensure_different(&self) -> anyhow::Result<()> {
+        let mut given: HashMap<PathBuf, &Path> = HashMap::new();
+        for path in &self.paths {
+            // One that is not there is told of when its turn comes.
+            let Ok(real) = path.canonicalize() else { continue };
+            if let Some(earlier) = given.insert(real, path) {
+                anyhow::bail!("{} is the same notebook as {}", path.display(), earlier.display());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -226,7 +241,8 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         record::keep(&common.client, &finished, &parameters).await?;
     }
     show.end(Some(&finished))?;
-    if !is_last && common.session.is_none() {
+    // A session of the daemon may have been there before us.
+    if !is_last && common.style.kernel == Kernel::Ends {
         // Gone is what it should be.
         drop(common.client.end(&finished.report.key, Force::Yes).await);
     }
