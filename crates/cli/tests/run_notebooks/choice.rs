@@ -89,3 +89,19 @@ fn sessions_of_the_daemon_stay_when_several_notebooks_run() {
     assert_eq!(desk.shown("a.ipynb"), ["3\n"]);
     within(Command::new(env!("CARGO_BIN_EXE_cellwright")).args(["session", "end", "a.ipynb", "b.ipynb"]));
 }
+
+#[test]
+fn what_can_not_be_recorded_does_not_hide_what_the_run_came_to() {
+    // Asked for its platform, after the run, this Python takes the notebook away.
+    let away = "import os, platform\nplatform.platform = lambda: os.remove('a.ipynb')";
+    let desk = Desk::with(&[code("a", away), code("b", "1 / 0")]);
+    let (exit, _, stderr) = desk.run(&["a.ipynb", "--record"]);
+    assert_eq!(exit, 1, "{stderr}");
+    for told in [
+        "cell 1 raised ZeroDivisionError in line 1",
+        "what it ran with could not be recorded: ",
+        "1 of 2 cells completed",
+    ] {
+        assert!(stderr.contains(told), "{told}\n{stderr}");
+    }
+}

@@ -207,7 +207,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     let plan = tokio::task::spawn_blocking(move || draft.write()).await?.map_err(explained)?;
     show.plan(&plan)?;
     if plan.cells().is_empty() {
-        show.end(None)?;
+        show.end(None, None)?;
         return Ok(Exit::Done);
     }
     let session = match &common.session {
@@ -237,16 +237,19 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         }
     }
     let finished = run.finish().await;
-    if common.record {
-        record::keep(&common.client, &finished, &parameters).await?;
-    }
-    show.end(Some(&finished))?;
+    let unrecorded = if common.record {
+        record::keep(&common.client, &finished, &parameters).await.err().map(|error| one_line(error.as_ref()))
+    } else {
+        None
+    };
+    show.end(Some(&finished), unrecorded.as_deref())?;
     // A session of the daemon may have been there before us.
     if !is_last && common.style.kernel == Kernel::Ends {
         // Gone is what it should be.
         drop(common.client.end(&finished.report.key, Force::Yes).await);
     }
-    Ok(exit(&finished))
+    let recorded = if unrecorded.is_some() { Exit::Failed } else { Exit::Done };
+    Ok(worse(exit(&finished), recorded))
 }
 
 /// With what helps.

@@ -139,8 +139,12 @@ impl Show {
         Ok(())
     }
 
-    /// It is over; nothing had to be run when there is no report.
-    pub(super) fn end(&mut self, finished: Option<&Finished>) -> anyhow::Result<()> {
+    /// It is over; nothing had to be run when there is no report. What it ran with may not have been recorded, for a reason.
+    pub(super) fn end(
+        &mut self,
+        finished: Option<&Finished>,
+        unrecorded: Option<&str>,
+    ) -> anyhow::Result<()> {
         let Some(Finished { report, kept, saved, .. }) = finished else {
             if self.style.told == Told::Json {
                 return self.json(json!({ "event": "finished", "ok": true, "failed_cell": null }));
@@ -162,11 +166,12 @@ impl Show {
         trouble.extend(
             kept.failed.iter().map(|error| format!("the outputs were not saved: {}", one_line(error))),
         );
+        trouble.extend(unrecorded.map(str::to_owned));
         if self.style.told == Told::Json {
             let failed = report.failed().map(|cell| self.cells[cell.index].index);
             return self.json(json!({
                 "event": "finished",
-                "ok": report.succeeded() && kept.failed.is_none() && kept.side.is_none(),
+                "ok": report.succeeded() && kept.failed.is_none() && kept.side.is_none() && unrecorded.is_none(),
                 "failed_cell": failed,
                 "error": trouble.first(),
                 "merged": kept.merged,
