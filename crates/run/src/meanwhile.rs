@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cellwright_notebook::file::{self, Mark};
-use cellwright_notebook::{CellKind, CellRef, Notebook};
+use cellwright_notebook::{CellKind, Notebook};
 
 use crate::plan::{PlannedCell, is_run};
 
@@ -23,20 +23,23 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    /// By its id. Without ids by what it says, first where it was: a cell that is elsewhere and says something else is not known again.
+    /// By its id. Without one, or with one that several cells have, by what it says, first where it was: a cell that is elsewhere
+    /// and says something else is not known again.
     pub(crate) fn of(cell: &PlannedCell, notebook: &Notebook) -> Self {
         let is_same = |index: &usize| {
             let found = notebook.cell(*index);
             found.kind() == CellKind::Code && found.source() == cell.source
         };
-        match &cell.id {
-            Some(id) => match notebook.locate(&CellRef::Id(id.clone())) {
-                Ok(index) if is_same(&index) => Self::Same(index),
-                Ok(index) => Self::Edited(index),
-                Err(_) => Self::Gone,
-            },
-            None if cell.index < notebook.len() && is_same(&cell.index) => Self::Same(cell.index),
-            None => {
+        let with_id = |id: &String| {
+            let cells = notebook.cells().filter(|other| other.id().as_deref() == Some(id.as_str()));
+            cells.map(|other| other.index()).collect::<Vec<_>>()
+        };
+        match cell.id.as_ref().map(with_id).as_deref() {
+            Some([]) => Self::Gone,
+            Some([index]) if is_same(index) => Self::Same(*index),
+            Some([index]) => Self::Edited(*index),
+            Some(_) | None if cell.index < notebook.len() && is_same(&cell.index) => Self::Same(cell.index),
+            Some(_) | None => {
                 let mut same = (0..notebook.len()).filter(is_same);
                 match (same.next(), same.next()) {
                     (Some(index), None) => Self::Same(index),
@@ -159,6 +162,14 @@ mod tests {
         assert_eq!(Found::of(&planned(2, None, "x"), &others), Found::Gone);
         assert_eq!(Found::of(&planned(1, None, "edited"), &others), Found::Gone);
         assert_eq!(Found::of(&planned(9, None, "edited"), &others), Found::Gone);
+    }
+
+    #[test]
+    fn an_id_that_several_cells_have_names_none_of_them() {
+        let others = notebook(&[(Some("a"), "1"), (Some("a"), "2"), (Some("a"), "2")]);
+        assert_eq!(Found::of(&planned(0, Some("a"), "1"), &others), Found::Same(0));
+        assert_eq!(Found::of(&planned(2, Some("a"), "2"), &others), Found::Same(2));
+        assert_eq!(Found::of(&planned(2, Some("a"), "3"), &others), Found::Gone);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a run will do.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -85,7 +86,7 @@ pub enum Errors {
 pub struct PlannedCell {
     /// Its place in the notebook.
     pub index: usize,
-    /// Its id, if it has one.
+    /// Its id, if it has one of its own.
     pub id: Option<String>,
     /// What it says.
     pub source: String,
@@ -252,6 +253,10 @@ impl Plan {
     fn new(file: Again, chosen: &[usize], request: &Request, home: Home) -> Self {
         let notebook = file.notebook();
         let (mut cells, mut requests) = (Vec::new(), Vec::new());
+        let mut ids = HashMap::new();
+        for id in notebook.cells().filter_map(|cell| cell.id()) {
+            *ids.entry(id.into_owned()).or_insert(0) += 1;
+        }
         // Others may have removed some a moment ago.
         let there = chosen.iter().filter(|index| **index < notebook.len());
         for cell in there.map(|index| notebook.cell(*index)).filter(is_run) {
@@ -263,7 +268,8 @@ impl Plan {
                 cell_request.reset = request.reset;
             }
             requests.push(cell_request);
-            let id = cell.id().map(Cow::into_owned);
+            // One that several cells have names none of them.
+            let id = cell.id().map(Cow::into_owned).filter(|id| ids[id] == 1);
             cells.push(PlannedCell { index: cell.index(), id, source: source.into_owned() });
         }
         let (timing, limit, artifacts) = (request.timing, request.limit, request.artifacts.clone());

@@ -1,6 +1,7 @@
 //! `cellwright run NOTEBOOK` through the door users use.
 
 mod choice;
+mod meanwhile;
 mod values;
 
 use std::fs;
