@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, CellKind};
 use crate::notebook::Notebook;
 
 /// The identity of a file's bytes. Equal for equal bytes; not a protection against forgery.
@@ -47,6 +47,7 @@ pub struct Snapshot {
 
 #[derive(Debug, Clone)]
 struct CellPrint {
+    kind: CellKind,
     id: Option<String>,
     source: u128,
     whole: u128,
@@ -62,6 +63,15 @@ impl Snapshot {
     /// Of the whole file.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// Whether `now` has the same cells in the same places: their types, ids and sources. Outputs may be others.
+    pub fn has_cells_of(&self, now: &Notebook) -> bool {
+        let same = |(before, now): (&CellPrint, Cell<'_>)| {
+            let now = CellPrint::of(&now);
+            (before.kind, &before.id, before.source) == (now.kind, &now.id, now.source)
+        };
+        self.cells.len() == now.len() && self.cells.iter().zip(now.cells()).all(same)
     }
 
     /// What is different in `now`, in words: `cell 3 was edited; 2 cells were added`. Empty when nothing is.
@@ -140,6 +150,7 @@ impl FromStr for Snapshot {
 impl CellPrint {
     fn of(cell: &Cell<'_>) -> Self {
         Self {
+            kind: cell.kind(),
             id: cell.id().map(std::borrow::Cow::into_owned),
             source: xxh3_128(cell.source().as_bytes()),
             whole: xxh3_128(cell.raw().as_bytes()),

@@ -51,6 +51,9 @@ pub(crate) struct NotebookArguments {
     /// run: start with a fresh kernel
     #[serde(default)]
     reset: bool,
+    /// run: return at once with a handle; follow it with the kernel tool
+    #[serde(default)]
+    background: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -67,7 +70,7 @@ enum ActionName {
 
 /// Models write `3` as often as `"3"`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "an index from 0, or a text such as `3`, `2,5-7` or `id:abc`")]
 enum Cell {
     Index(usize),
     Named(String),
@@ -90,9 +93,14 @@ pub(crate) async fn notebook(
     if !place.is_notebook() {
         return Err(Failure::new(format!("{} is not an .ipynb file; use edit or write", place.named)));
     }
-    let asked = Asked { seconds: arguments.timeout, background: false };
+    let asked = Asked { seconds: arguments.timeout, background: arguments.background };
     let (timeout, note) = timeout::of(asked, shared.settings.timeout)?;
-    let how = How { timeout, allow_errors: arguments.allow_errors, reset: arguments.reset };
+    let how = How {
+        timeout,
+        allow_errors: arguments.allow_errors,
+        reset: arguments.reset,
+        background: arguments.background,
+    };
     let mut reply = if arguments.action == ActionName::Run {
         let wanted = arguments.cell.as_ref().map_or(Ok(Wanted::Some(Selection::All)), Cell::wanted)?;
         run::run(shared, context, &place, wanted, how).await?

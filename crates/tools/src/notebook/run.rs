@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_notebook::file::{self, IfMissing};
+use cellwright_notebook::file;
 use cellwright_notebook::{CellRef, Snapshot};
 use cellwright_run::{
     Change, Errors, Finished, Home, Next, NotebookRun, Plan, PlanError, Request, Selection,
@@ -48,6 +48,7 @@ pub(super) struct How {
     pub(super) timeout: Option<Duration>,
     pub(super) allow_errors: bool,
     pub(super) reset: bool,
+    pub(super) background: bool,
 }
 
 pub(super) async fn run(
@@ -57,6 +58,11 @@ pub(super) async fn run(
     wanted: Wanted,
     how: How,
 ) -> Result<Reply, Failure> {
+    if how.background && context.client.is_remote() {
+        return Err(Failure::new(
+            "a notebook of a shared session can not run in the background: nobody would keep its outputs",
+        ));
+    }
     let mut request = Request::new(&place.path);
     request.timeout = how.timeout.map_or(Timeout::Never, Timeout::After);
     request.errors = if how.allow_errors { Errors::Allow } else { Errors::Stop };
@@ -74,8 +80,7 @@ pub(super) async fn run(
     let (client, at) = (Arc::clone(&context.client), place.clone());
     let plan = blocking(move || {
         if is_named {
-            let as_seen = file::update(&at.path, IfMissing::Fail, &client.expected(&at), |_| Ok((None, ())));
-            as_seen.map_err(|error| client.in_callers_words(&at, error))?;
+            ensure_seen(&client, &at)?;
         }
         Plan::make(&request).map_err(|error| match error {
             PlanError::File(error) => client.in_callers_words(&at, error),
@@ -94,14 +99,28 @@ pub(super) async fn run(
     if context.client.is_remote() {
         call.variables = Some(shared.settings.launch.search.variables.clone());
     }
-    if context.ask.is_some() {
+    if context.ask.is_some() && !how.background {
         call.stdin = cellwright_kernel::Stdin::Forwarded;
     }
     let sessions = context.client.sessions().await?;
     match plan.start(&sessions, call).await {
-        Ok(run) => follow(shared, context, place, run).await,
+        Ok(run) => follow(shared, context, place, run, how.background).await,
         Err(error) => Err(context.client.failed(error).await),
     }
+}
+
+/// Refuses when the notebook's cells are not those that the client knows.
+fn ensure_seen(client: &Client, at: &Place) -> Result<(), Failure> {
+    let Some(Memory::Notebook(seen)) = client.seen().memory(&at.path) else { return Ok(()) };
+    let now = file::read(&at.path).map_err(|error| client.in_callers_words(at, error))?;
+    if seen.has_cells_of(&now) {
+        return Ok(());
+    }
+    let changes = seen.changes_to(&now);
+    Err(Failure::new(format!(
+        "{}: changed since it was read, so nothing was run ({changes}); read it again",
+        at.named
+    )))
 }
 
 /// The session of a notebook, as the client's settings have it.
@@ -151,9 +170,11 @@ async fn follow(
     context: &Context,
     place: &Place,
     mut run: NotebookRun,
+    at_once: bool,
 ) -> Result<Reply, Failure> {
+    let limit = if at_once { Some(Duration::ZERO) } else { shared.settings.background_after };
     // What goes on in a daemon says nothing more to us, and would not be recorded.
-    let limit = shared.settings.background_after.filter(|_| !context.client.is_remote());
+    let limit = limit.filter(|_| !context.client.is_remote());
     let patience = tokio::time::sleep(limit.unwrap_or_default());
     tokio::pin!(patience);
     let mut stopping = false;

@@ -178,7 +178,51 @@ async fn n15_a_cell_named_by_its_place_is_not_run_when_the_file_has_changed() {
     fixture.ok("read", json!({ "path": "a.ipynb" })).await;
     fixture.put("a.ipynb", &notebook(&["print('new')", "print('a')", "print('b')"]));
     let refused = fixture.error("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": 1 })).await;
-    assert!(refused.contains("changed since it was read"), "{refused}");
+    assert!(refused.contains("changed since it was read, so nothing was run ("), "{refused}");
+    assert_eq!(printed(&fixture, "a.ipynb"), vec![(String::new(), Value::Null); 3]);
+}
+
+#[tokio::test]
+async fn a_cell_named_by_its_place_is_run_when_only_outputs_have_changed() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", &notebook(&["print('a')", "print('b')"]));
+    fixture.ok("read", json!({ "path": "a.ipynb" })).await;
+    let output = json!([{"name": "stdout", "output_type": "stream", "text": ["theirs\n"]}]);
+    fixture.put("a.ipynb", &fixture.get("a.ipynb").replacen("[]", &output.to_string(), 1));
+    let ran = fixture.ok("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": 1 })).await;
+    assert!(ran.contains("[cell 1: ok"), "{ran}");
+    let texts: Vec<_> = printed(&fixture, "a.ipynb").into_iter().map(|(text, _)| text).collect();
+    assert_eq!(texts, ["theirs\n", "b\n"]);
+}
+
+#[tokio::test]
+async fn a_run_in_the_background_returns_at_once_and_is_recorded() {
+    let fixture = Fixture::new();
+    // It ends when someone lets it.
+    let wait = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\nprint('done')";
+    fixture.put("a.ipynb", &notebook(&[wait]));
+    let run = json!({ "action": "run", "path": "a.ipynb", "background": true });
+    let reply = fixture.call("notebook", run).await;
+    assert!(!reply.is_error, "{}", reply.to_text());
+    let handle = reply.structured.as_ref().unwrap()["handle"].clone();
+    fixture.put("go", "");
+    let waited = fixture.ok("kernel", json!({ "action": "wait", "handle": handle, "timeout": 60 })).await;
+    assert!(waited.contains("done"), "{waited}");
+    // The kernel is done before the file is: it is saved a moment later.
+    while printed(&fixture, "a.ipynb") != [("done\n".to_owned(), json!(1))] {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cell_that_is_no_place_is_refused_with_what_would_be_one() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", &notebook(&["1"]));
+    for cell in [json!([0, 1]), json!(-1)] {
+        let refused =
+            fixture.error("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": cell })).await;
+        assert!(refused.contains("an index from 0, or a text such as `3`, `2,5-7` or `id:abc`"), "{refused}");
+    }
 }
 
 #[tokio::test]
