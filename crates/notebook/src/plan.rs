@@ -9,7 +9,7 @@ use crate::json::{Kind, Sequence, Span, string::Escapes};
 use crate::notebook::Notebook;
 use crate::recording::Results;
 use crate::source::SourceForm;
-use crate::splice::{Item, Layout, rebuild, with_members, with_value};
+use crate::splice::{Item, Layout, rebuild, with_members, with_value, without_member};
 
 /// A cell of the notebook to be.
 #[derive(Debug)]
@@ -134,12 +134,17 @@ impl Notebook {
         }
         let count = results.execution_count.map_or_else(|| "null".to_owned(), |count| count.to_string());
         let mut changes = vec![("execution_count", count)];
-        if let (Some(times), Some(metadata)) = (results.execution(), json.get("metadata"))
-            && metadata.kind() == Kind::Object
-        {
+        if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == Kind::Object) {
             let layout = layout.of_value(&metadata);
-            let times = layout.printer(Escapes::Needed).value(&times);
-            changes.push(("metadata", with_members(&metadata, &layout, vec![("execution", times)])));
+            let timed = match results.execution() {
+                Some(times) => {
+                    let times = layout.printer(Escapes::Needed).value(&times);
+                    Some(with_members(&metadata, &layout, vec![("execution", times)]))
+                }
+                // The times of another run say nothing of these outputs.
+                None => without_member(&metadata, &layout, "execution"),
+            };
+            changes.extend(timed.map(|metadata| ("metadata", metadata)));
         }
         changes.push(("outputs", written));
         with_members(&json, &layout, changes)

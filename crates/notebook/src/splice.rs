@@ -169,6 +169,20 @@ pub(crate) fn with_value(member: &Member<'_>, value: &str) -> String {
     format!("{head}{value}")
 }
 
+/// A copy of `object` without `key`; none when it has no such member.
+pub(crate) fn without_member(object: &Json<'_>, layout: &Layout, key: &str) -> Option<String> {
+    let members = object.members();
+    let kept: Vec<_> = (0..members.len()).filter(|at| members[*at].key != key).collect();
+    if kept.len() == members.len() {
+        return None;
+    }
+    let mut out = "{".to_owned();
+    let items = kept.into_iter().map(Item::Kept).collect();
+    rebuild(&mut out, object.text, &object.sequence(), items, || layout.members.clone());
+    out.push('}');
+    Some(out)
+}
+
 /// A copy of `object`, set as `layout`, with other values for some keys. Those it does not have go where Jupyter, which sorts keys,
 /// would put them.
 pub(crate) fn with_members(object: &Json<'_>, layout: &Layout, changes: Vec<(&str, String)>) -> String {

@@ -62,11 +62,11 @@ pub enum Change {
 impl Change {
     fn of(cell: &PlannedCell, notebook: &Notebook) -> Option<Self> {
         match Found::of(cell, notebook) {
-            Found::Same(_) => None,
+            Found::Same(index) if is_run(&notebook.cell(index)) => None,
             Found::Edited(index) if is_run(&notebook.cell(index)) => {
                 Some(Self::Edited(notebook.cell(index).source().into_owned()))
             }
-            Found::Edited(_) | Found::Gone => Some(Self::Removed),
+            Found::Same(_) | Found::Edited(_) | Found::Gone => Some(Self::Removed),
         }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn inject(notebook: &Notebook, parameters: &[Parameter]) -> Result<Op
             .chars()
             .enumerate()
             .all(|(at, c)| c == '_' || c.is_alphabetic() || at > 0 && c.is_alphanumeric());
-        if !is_name || name.is_empty() {
+        if !is_name || name.is_empty() || language.reserved().contains(&name.as_str()) {
             return Err(Unwritable::Name { name: name.clone() }.into());
         }
         writeln!(source, "{name} = {}", language.literal(value)).expect("a String takes everything");
@@ -104,6 +104,53 @@ impl Language {
             "r" => Ok(Self::R),
             "julia" => Ok(Self::Julia),
             _ => Err(Unwritable::Language { language }),
+        }
+    }
+
+    /// Words that can not be variables.
+    fn reserved(self) -> &'static [&'static str] {
+        match self {
+            Self::Python => &[
+                "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
+                "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if",
+                "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try",
+                "while", "with", "yield",
+            ],
+            Self::R => &[
+                "FALSE", "Inf", "NA", "NULL", "NaN", "TRUE", "break", "else", "for", "function", "if", "in",
+                "next", "repeat", "while",
+            ],
+            Self::Julia => &[
+                "baremodule",
+                "begin",
+                "break",
+                "catch",
+                "const",
+                "continue",
+                "do",
+                "else",
+                "elseif",
+                "end",
+                "export",
+                "false",
+                "finally",
+                "for",
+                "function",
+                "global",
+                "if",
+                "import",
+                "let",
+                "local",
+                "macro",
+                "module",
+                "quote",
+                "return",
+                "struct",
+                "true",
+                "try",
+                "using",
+                "while",
+            ],
         }
     }
 

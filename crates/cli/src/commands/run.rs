@@ -20,7 +20,6 @@ use self::notebooks::{Notebooks, Options};
 use super::input;
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::print::Format;
 use crate::render::{Json, Kernel, Plain, Render};
 use crate::{host, script};
 
@@ -39,7 +38,7 @@ Examples:
   echo 'print(6 * 7)' | cellwright run -
   cellwright run --session work -c 'x = 1' && cellwright run --session work -c x
 
-Exit codes: 0 every cell completed; 1 a cell raised or its kernel died; 124 a cell took too long; 130 interrupted.")]
+Exit codes: 0 every cell completed; 1 a cell raised, its kernel died, or outputs could not be saved; 3 others changed a notebook meanwhile, its outputs are in a file beside it; 124 a cell took too long; 130 interrupted.")]
 pub(crate) struct Run {
     /// Notebooks, or a Python file (`-`: stdin)
     #[arg(required_unless_present = "code", value_name = "FILE")]
@@ -65,15 +64,20 @@ pub(crate) struct Run {
     /// Start from a fresh kernel
     #[arg(long)]
     reset: bool,
-    #[command(flatten)]
-    format: Format,
+    /// One event a line, as JSON; an error is one too, on stderr
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     options: Options,
 }
 
 impl Run {
     pub(crate) fn run(mut self) -> anyhow::Result<Exit> {
-        let is_notebook = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "ipynb");
+        // By the end of the name: `.ipynb` has no extension.
+        let is_notebook = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.to_ascii_lowercase().ends_with(".ipynb")
+        };
         let notebooks = self.files.iter().filter(|path| is_notebook(path)).count();
         anyhow::ensure!(
             notebooks == self.files.len() || self.files.len() == 1,
@@ -103,7 +107,7 @@ impl Run {
             options: std::mem::take(&mut self.options),
             session: self.session.take(),
             reset: self.reset,
-            json: self.format.json,
+            json: self.json,
         })
     }
 
@@ -135,7 +139,7 @@ impl Run {
             client
         };
         let running = client.call(call).await?;
-        let report = if self.format.json {
+        let report = if self.json {
             follow(running, &mut Json).await?
         } else {
             follow(running, &mut Plain::new(titles, kernel)).await?
@@ -180,7 +184,7 @@ impl Run {
         let mut call = Call::new(session, cwd, cells);
         call.kernel = self.choice(config)?;
         let code_is_stdin = self.files.first().is_some_and(|file| file == Path::new("-"));
-        if io::stdin().is_terminal() && !code_is_stdin && !self.format.json {
+        if io::stdin().is_terminal() && !code_is_stdin && !self.json {
             call.stdin = Stdin::Forwarded;
         }
         Ok(call)

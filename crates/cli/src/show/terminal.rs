@@ -56,7 +56,9 @@ impl Terminal {
         let per =
             |pixels: u16, characters: u16| pixels.checked_div(characters).filter(|n| *n > 0).map(u32::from);
         let character = per(ws_xpixel, ws_col).zip(per(ws_ypixel, ws_row)).unwrap_or(USUAL_CHARACTER);
-        Some(Self { columns: usize::from(ws_col), character })
+        // Some do not know how wide they are.
+        let columns = if ws_col == 0 { Self::default().columns } else { usize::from(ws_col) };
+        Some(Self { columns, character })
     }
 }
 

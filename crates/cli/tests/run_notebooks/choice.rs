@@ -105,3 +105,24 @@ fn what_can_not_be_recorded_does_not_hide_what_the_run_came_to() {
         assert!(stderr.contains(told), "{told}\n{stderr}");
     }
 }
+
+#[test]
+fn what_can_not_work_is_told_before_the_run() {
+    let desk = three();
+    let (exit, _, stderr) = desk.run(&["a.ipynb", "-p", "class=1"]);
+    assert_eq!((exit, stderr.as_str()), (1, "error: `class` can not be the name of a variable\n"));
+    let (exit, _, stderr) = desk.run(&["a.ipynb", "--junit", "no/such/folder.xml"]);
+    assert!(exit == 1 && stderr.starts_with("error: could not write no/such/folder.xml: "), "{stderr}");
+    assert_eq!(desk.shown("a.ipynb"), ["", "", ""]);
+}
+
+#[test]
+fn a_notebook_is_known_by_the_end_of_its_name() {
+    let desk = Desk::new();
+    for name in ["X.IPYNB", ".ipynb"] {
+        desk.put(name, &[code("a", "print('ran')")]);
+        let (exit, _, stderr) = desk.run(&["-q", name]);
+        assert_eq!(exit, 0, "{stderr}");
+        assert_eq!(desk.shown(name), ["ran\n"]);
+    }
+}

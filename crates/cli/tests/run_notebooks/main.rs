@@ -102,7 +102,8 @@ fn outputs_are_written_into_the_notebook_and_each_cell_is_told() {
     );
     let (exit, _, stderr) = desk.run(&["a.ipynb", "--quiet", "--no-timing", "-o", "b.ipynb"]);
     assert_eq!((exit, stderr.as_str()), (0, ""));
-    assert_eq!(desk.notebook("b.ipynb")["cells"][2]["metadata"]["execution"], json!(times));
+    // Times of the first run would be wrong under outputs of the second.
+    assert_eq!(desk.notebook("b.ipynb")["cells"][2]["metadata"], json!({}));
 }
 
 #[test]

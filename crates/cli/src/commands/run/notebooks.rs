@@ -5,6 +5,7 @@ mod record;
 mod show;
 
 use std::collections::HashMap;
+use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,6 +62,11 @@ impl Notebooks {
         let stop = CancellationToken::new();
         let _interrupts = on_interrupt(stop.clone())?;
         let requests = self.requests(&config)?;
+        if let Some(path) = &self.options.junit {
+            // Better to know it before the run.
+            let report = OpenOptions::new().append(true).create(true).open(path);
+            report.with_context(|| format!("could not write {}", path.display()))?;
+        }
         let usual = config.settings.kernel.default.parse().context("kernel.default")?;
         let several = requests.len() > 1;
         let jobs = self.options.jobs.unwrap_or(1).max(1);

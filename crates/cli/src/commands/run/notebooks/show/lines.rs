@@ -76,7 +76,7 @@ impl Lines {
                     status => render::how_it_ended(status, self.kernel),
                 };
                 let seconds = report.duration.as_secs_f64();
-                self.told(&format!("{} {how} ({seconds:.2} s)", heading(report.index, cells)))
+                self.told(&format!("{} {how} ({seconds:.2} s)", heading(report.index, cells, LABEL)))
             }
             CallEvent::Notice(notice) => self.told(&format!("note: {notice}")),
             _ => Ok(()),
@@ -91,7 +91,9 @@ impl Lines {
             let seconds = since.elapsed().as_secs();
             let time = if seconds > 0 { format!("{seconds} s ") } else { String::new() };
             let columns = Terminal::on_stderr().unwrap_or_default().columns;
-            let line = format!("{} … {time}{}", heading(at, cells), self.tail);
+            // What it says last is the news: of a narrow terminal it gets a half.
+            let label = LABEL.min(columns / 4);
+            let line = format!("{} … {time}{}", heading(at, cells, label), self.tail);
             let line = format!("\r\x1b[K{}", fitting(&line, columns.saturating_sub(1)));
             io::stderr().lock().write_all(line.as_bytes())?;
         }
@@ -155,16 +157,23 @@ fn fitting(line: &str, columns: usize) -> &str {
     &line[..end]
 }
 
-/// `[3/12] cell 5  df.describe()`
-fn heading(at: usize, cells: &[PlannedCell]) -> String {
+/// `[3/12] cell 5  df.describe()`, with so many columns for the label.
+fn heading(at: usize, cells: &[PlannedCell], columns: usize) -> String {
     let width = cells.len().to_string().len();
-    let label: String = cells[at].label().chars().filter(|c| !c.is_control()).take(LABEL).collect();
-    format!("[{:>width$}/{}] cell {:<3} {label:<LABEL$}", at + 1, cells.len(), cells[at].index)
+    let label: String = cells[at].label().chars().filter(|c| !c.is_control()).take(columns).collect();
+    format!("[{:>width$}/{}] cell {:<3} {label:<columns$}", at + 1, cells.len(), cells[at].index)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_takes_the_columns_it_is_given() {
+        let cell = PlannedCell { index: 4, id: None, source: "numbers = range(100)".to_owned() };
+        assert_eq!(heading(0, std::slice::from_ref(&cell), 10), "[1/1] cell 4   numbers = ");
+        assert_eq!(heading(0, &[cell], 24), "[1/1] cell 4   numbers = range(100)    ");
+    }
 
     #[test]
     fn a_line_is_cut_to_the_columns_its_characters_take() {
