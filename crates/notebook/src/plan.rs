@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::cell::{Cell, CellKind, CellSpans, NewCell};
 use crate::json::{Kind, Sequence, Span, string::Escapes};
 use crate::notebook::Notebook;
-use crate::recording::Results;
+use crate::print::Node;
+use crate::recording::{Bundle, Results};
 use crate::source::SourceForm;
 use crate::splice::{Item, Layout, rebuild, with_members, with_value, without_member};
 
@@ -70,6 +71,33 @@ impl Notebook {
         self.assembled(items)
     }
 
+    /// The notebook with other content in one of a cell's outputs; none when that is no display.
+    #[must_use]
+    pub fn with_display(&self, cell: usize, output: usize, content: &Bundle) -> Option<Self> {
+        let cell = self.cell(cell);
+        let outputs = cell.json().get("outputs")?.elements();
+        let output = outputs.get(output)?;
+        output.get("output_type")?.string().filter(|kind| kind == "display_data")?;
+        let layout = Layout::of(output);
+        let data = self.escaped(&layout, &cell, &content.stored());
+        let metadata = self.escaped(&layout, &cell, &Node::Value(content.metadata.clone().into()));
+        let changed = with_members(output, &layout, vec![("data", data), ("metadata", metadata)]);
+        let mut text = self.text.clone();
+        text.replace_range(output.span.clone(), &changed);
+        Some(Self::parse(text.into_bytes()).expect("a spliced notebook is a notebook"))
+    }
+
+    /// What is written as a value of an object set as `layout`, in the hand of `cell`.
+    fn escaped(&self, layout: &Layout, cell: &Cell<'_>, node: &Node) -> String {
+        let mut printer = layout.printer(Escapes::Needed);
+        let written = printer.node(node);
+        if written.is_ascii() {
+            return written;
+        }
+        printer.escapes = self.escapes(&written, Some(cell));
+        printer.node(node)
+    }
+
     /// The notebook with another value for one key of its metadata.
     #[must_use]
     pub fn with_metadata(&self, key: &str, value: &Value) -> Self {
@@ -125,13 +153,7 @@ impl Notebook {
     fn recorded(&self, cell: &Cell<'_>, results: &Results) -> String {
         let json = cell.json();
         let layout = Layout::of(&json);
-        let mut printer = layout.printer(Escapes::Needed);
-        let outputs = results.outputs();
-        let mut written = printer.node(&outputs);
-        if !written.is_ascii() {
-            printer.escapes = self.escapes(&written, Some(cell));
-            written = printer.node(&outputs);
-        }
+        let written = self.escaped(&layout, cell, &results.outputs());
         let count = results.execution_count.map_or_else(|| "null".to_owned(), |count| count.to_string());
         let mut changes = vec![("execution_count", count)];
         if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == Kind::Object) {

@@ -187,6 +187,20 @@ impl Recording {
         changed
     }
 
+    /// The displays that can be updated: name, cell, and which of its outputs.
+    pub fn displays(&self) -> impl Iterator<Item = (&str, usize, usize)> {
+        let places = self.displays.iter().flat_map(|(id, places)| places.iter().map(move |at| (id, at)));
+        places.filter_map(|(id, (cell, cleared, output))| {
+            let record = self.cells.get(cell).filter(|record| record.cleared == *cleared)?;
+            record.results.outputs.get(*output).map(|_| (id.as_str(), *cell, *output))
+        })
+    }
+
+    /// The content itself if a cell may hold it, else a note on what it was.
+    pub fn fitting(&self, content: Bundle) -> Bundle {
+        if content.weight() <= self.limit { content } else { note(self.store.as_ref(), self.limit, &content) }
+    }
+
     /// What the cell has shown goes: now, or when the next output comes.
     pub fn clear(&mut self, cell: usize, wait: bool) {
         let record = self.record(cell);

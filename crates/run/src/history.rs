@@ -3,9 +3,14 @@
 use std::collections::HashMap;
 
 use cellwright_notebook::{Cell, Fingerprint, Notebook};
-use cellwright_session::{About, CallReport, SessionKey};
+use cellwright_session::{About, SessionKey};
 
-use crate::plan::{PlannedCell, is_run};
+use crate::displays::EarlierDisplay;
+use crate::plan::is_run;
+use crate::running::Finished;
+
+/// Displays that are remembered of a session.
+const MOST: usize = 1000;
 
 /// What ran where. A cell is out of date when its source is not the one that ran in the kernel there is now, or when a cell
 /// before it has run since.
@@ -20,11 +25,12 @@ struct Ran {
     /// Each cell's source, and how many had run before it.
     cells: HashMap<String, (Fingerprint, usize)>,
     count: usize,
+    displays: Vec<EarlierDisplay>,
 }
 
 impl History {
     /// Notes what a run came to.
-    pub fn note(&mut self, report: &CallReport, cells: &[PlannedCell]) {
+    pub fn note(&mut self, Finished { report, cells, displays, .. }: &Finished) {
         let ran = self.sessions.entry(report.key.clone()).or_default();
         if ran.kernel != report.kernel.about {
             *ran = Ran { kernel: report.kernel.about.clone(), ..Ran::default() };
@@ -38,6 +44,15 @@ impl History {
                 ran.cells.remove(&key);
             }
         }
+        // What a cell showed before it ran again is gone.
+        ran.displays.retain(|display| cells.iter().all(|cell| cell.index != display.cell.index));
+        ran.displays.extend(displays.iter().cloned());
+        ran.displays.drain(..ran.displays.len().saturating_sub(MOST));
+    }
+
+    /// What the session's runs have shown and later ones may update.
+    pub fn displays(&self, session: &SessionKey) -> Vec<EarlierDisplay> {
+        self.sessions.get(session).map(|ran| ran.displays.clone()).unwrap_or_default()
     }
 
     /// The first cell that is out of date in the session, whose kernel is this now; none when all are current.

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use cellwright_notebook::file::{self, Again, Durability, FileError, Since};
-use cellwright_notebook::recording::Results;
+use cellwright_notebook::recording::{Bundle, Results};
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::displays::EarlierDisplay;
 use crate::meanwhile::{Found, Watch};
 use crate::plan::PlannedCell;
 
@@ -31,6 +32,8 @@ pub(crate) enum News {
         /// The cell whose results these are for good, unless a display in it is updated.
         finished: Option<usize>,
     },
+    /// A display of an earlier run, by its place among those, shows something else.
+    Updated { display: usize, content: Bundle },
     /// To be told once what came before was saved, or could not be.
     Settle(oneshot::Sender<()>),
 }
@@ -66,12 +69,18 @@ pub struct SideFile {
 
 impl Keeper {
     /// Saves into `file`, from now on.
-    pub(crate) fn start(file: Again, cells: Vec<PlannedCell>, watch: Watch) -> Self {
+    pub(crate) fn start(
+        file: Again,
+        cells: Vec<PlannedCell>,
+        earlier: Vec<EarlierDisplay>,
+        watch: Watch,
+    ) -> Self {
         let (news, incoming) = channel();
         // One message for each save that ended a cell: no more than the run has cells.
         let (sender, saved) = unbounded_channel();
-        let thread =
-            tokio::task::spawn_blocking(move || Thread::new(file, cells, watch).run(&incoming, &sender));
+        let thread = tokio::task::spawn_blocking(move || {
+            Thread::new(file, cells, earlier, watch).run(&incoming, &sender)
+        });
         Self { news, saved, thread }
     }
 
@@ -113,6 +122,9 @@ struct Thread {
     places: BTreeMap<usize, usize>,
     /// All there is, for when the file changes under us.
     results: BTreeMap<usize, Results>,
+    earlier: Vec<EarlierDisplay>,
+    /// What some of those show now.
+    updates: BTreeMap<usize, Bundle>,
     merged: usize,
     side: Option<SideFile>,
     failed: Option<FileError>,
@@ -132,16 +144,17 @@ impl From<FileError> for Unsaved {
 }
 
 impl Thread {
-    fn new(file: Again, cells: Vec<PlannedCell>, watch: Watch) -> Self {
+    fn new(file: Again, cells: Vec<PlannedCell>, earlier: Vec<EarlierDisplay>, watch: Watch) -> Self {
         let places = cells.iter().map(|cell| cell.index).enumerate().collect();
-        let (results, merged, side, failed) = (BTreeMap::new(), 0, None, None);
-        Self { file, cells, watch, places, results, merged, side, failed }
+        let (results, updates) = (BTreeMap::new(), BTreeMap::new());
+        let (merged, side, failed) = (0, None, None);
+        Self { file, cells, watch, places, results, earlier, updates, merged, side, failed }
     }
 
     fn run(mut self, incoming: &Receiver<News>, saved: &UnboundedSender<Vec<usize>>) -> Kept {
         let mut finished = Vec::new();
         while let Ok(first) = incoming.recv() {
-            let (mut batch, mut waiting) = (BTreeMap::new(), Vec::new());
+            let (mut batch, mut waiting, mut is_updated) = (BTreeMap::new(), Vec::new(), false);
             for next in std::iter::once(first).chain(incoming.try_iter()) {
                 match next {
                     News::Edited { cell, source } => {
@@ -152,10 +165,16 @@ impl Thread {
                         batch.extend(results);
                         finished.extend(ended);
                     }
+                    News::Updated { display, content } => {
+                        self.updates.insert(display, content);
+                        is_updated = true;
+                    }
                     News::Settle(sender) => waiting.push(sender),
                 }
             }
-            self.save_batch(batch, &mut finished, saved);
+            if is_updated || !batch.is_empty() || self.failed.is_some() {
+                self.save_batch(batch, &mut finished, saved);
+            }
             for sender in waiting {
                 sender.send(()).ok(); // a run that was dropped does not wait
             }
@@ -187,9 +206,6 @@ impl Thread {
         if before.is_some() {
             batch.clone_from(&self.results);
         }
-        if batch.is_empty() {
-            return;
-        }
         match self.save(&batch) {
             Ok(()) if finished.is_empty() => {}
             Ok(()) => drop(saved.send(std::mem::take(finished))), // nobody may want to know
@@ -203,7 +219,7 @@ impl Thread {
     }
 
     fn save(&mut self, batch: &BTreeMap<usize, Results>) -> Result<(), FileError> {
-        let Self { file, cells, watch, places, results, merged, .. } = self;
+        let Self { file, cells, watch, places, results, earlier, updates, merged, .. } = self;
         let saved = file.update(Durability::Soon, |notebook, since| {
             let batch = match since {
                 Since::Unchanged => batch,
@@ -220,7 +236,12 @@ impl Thread {
                 }
             }
             *merged += usize::from(since == Since::Changed);
-            Ok(put(notebook, places, batch))
+            let put = put(notebook, places, batch);
+            // One that is not there any more is none of ours.
+            let update = |notebook: Notebook, (display, content): (&usize, &Bundle)| {
+                earlier[*display].updated(&notebook, content).unwrap_or(notebook)
+            };
+            Ok(updates.iter().fold(put, update))
         });
         match saved {
             Ok(()) => {

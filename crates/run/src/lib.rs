@@ -7,6 +7,7 @@
 //!
 //! How a run is shown is left to the caller.
 
+mod displays;
 mod history;
 mod keeper;
 mod meanwhile;
@@ -14,6 +15,7 @@ mod parameters;
 mod plan;
 mod running;
 
+pub use displays::EarlierDisplay;
 pub use history::History;
 pub use keeper::{Kept, SideFile};
 pub use meanwhile::Change;

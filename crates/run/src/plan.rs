@@ -12,6 +12,7 @@ use cellwright_session::{
     Call, CellRequest, Client, KernelChoice, Reset, SessionError, SessionId, Timeout, Turns,
 };
 
+use crate::displays::EarlierDisplay;
 use crate::parameters::{self, Parameter, Unwritable};
 use crate::running::NotebookRun;
 
@@ -240,6 +241,7 @@ pub struct Plan {
     pub(crate) timing: bool,
     pub(crate) limit: usize,
     pub(crate) artifacts: Option<Artifacts>,
+    pub(crate) earlier: Vec<EarlierDisplay>,
     requests: Vec<CellRequest>,
     home: Home,
 }
@@ -273,12 +275,18 @@ impl Plan {
             cells.push(PlannedCell { index: cell.index(), id, source: source.into_owned() });
         }
         let (timing, limit, artifacts) = (request.timing, request.limit, request.artifacts.clone());
-        Self { file, cells, timing, limit, artifacts, requests, home }
+        Self { file, cells, timing, limit, artifacts, earlier: Vec::new(), requests, home }
     }
 
     /// The cells that will run; maybe none.
     pub fn cells(&self) -> &[PlannedCell] {
         &self.cells
+    }
+
+    /// The same, with displays of earlier runs, which its cells may update.
+    #[must_use]
+    pub fn with_displays(self, earlier: Vec<EarlierDisplay>) -> Self {
+        Self { earlier, ..self }
     }
 
     /// Where they will run.

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
+use crate::displays::EarlierDisplay;
 use crate::keeper::{Keeper, Kept, News};
 use crate::meanwhile::{Change, Watch};
 use crate::plan::{Plan, PlannedCell};
@@ -39,6 +40,8 @@ pub struct NotebookRun {
     timing: bool,
     /// The cell that began last: what threads print after their cell's end is put there.
     latest: Option<usize>,
+    /// Displays of earlier runs.
+    earlier: Vec<EarlierDisplay>,
     /// When what the running cell has shown is to be saved.
     due: Option<Instant>,
 }
@@ -78,6 +81,8 @@ pub struct Finished {
     pub report: Arc<CallReport>,
     /// What became of their outputs.
     pub kept: Kept,
+    /// The displays that later runs may update.
+    pub displays: Vec<EarlierDisplay>,
     /// The cells that [`Next::Saved`] has not told of.
     pub saved: Vec<usize>,
 }
@@ -92,7 +97,8 @@ impl NotebookRun {
         Self {
             running,
             recording,
-            keeper: Keeper::start(plan.file, plan.cells.clone(), watch.clone()),
+            keeper: Keeper::start(plan.file, plan.cells.clone(), plan.earlier.clone(), watch.clone()),
+            earlier: plan.earlier,
             watch,
             turn: None,
             changes: Vec::new(),
@@ -164,8 +170,18 @@ impl NotebookRun {
                 session::Next::Finished(report) => break report,
             }
         };
+        let displays = self.displays();
         let (kept, saved) = self.keeper.finish().await;
-        Finished { cells: self.cells, changes: self.changes, report, kept, saved }
+        Finished { cells: self.cells, changes: self.changes, report, kept, displays, saved }
+    }
+
+    fn displays(&self) -> Vec<EarlierDisplay> {
+        let displays = self.recording.displays().filter_map(|(display_id, cell, output)| {
+            let count = self.recording.results(cell).execution_count?;
+            let (display_id, cell) = (display_id.to_owned(), self.cells[cell].clone());
+            Some(EarlierDisplay { display_id, cell, count, output })
+        });
+        displays.collect()
     }
 
     /// Begins to look what a cell says, now that its turn has come: when what the cells before it left is in the file.
@@ -237,6 +253,9 @@ impl NotebookRun {
             OutputChange::Added(Output::Display { content, display_id }) => {
                 let elsewhere = recording.display(cell, bundle(content), display_id.clone());
                 self.save(elsewhere);
+                if let Some(display_id) = display_id {
+                    self.update_earlier(display_id, content);
+                }
             }
             OutputChange::Added(Output::Result { content, count }) => {
                 recording.result(cell, bundle(content), *count);
@@ -248,8 +267,18 @@ impl NotebookRun {
             OutputChange::Updated { display_id, content } => {
                 let elsewhere = recording.update(display_id, &bundle(content));
                 self.save(elsewhere);
+                self.update_earlier(display_id, content);
             }
             OutputChange::Cleared { wait } => recording.clear(cell, *wait),
+        }
+    }
+
+    fn update_earlier(&self, display_id: &str, content: &MimeBundle) {
+        for (display, earlier) in self.earlier.iter().enumerate() {
+            if earlier.display_id == display_id {
+                let content = self.recording.fitting(bundle(content));
+                self.keeper.take(News::Updated { display, content });
+            }
         }
     }
 

@@ -74,6 +74,13 @@ impl RunOutput {
     }
 }
 
+impl Bundle {
+    /// The value of an output's `data`.
+    pub(crate) fn stored(&self) -> Node {
+        data(self)
+    }
+}
+
 fn stream(name: StreamName, text: &str) -> Node {
     Node::Value(json!({ "name": name.name(), "output_type": "stream", "text": lines(text) }))
 }

@@ -92,6 +92,7 @@ pub(super) async fn run(
         return Ok(Reply::text("there is no code to run in those cells"));
     }
     let key = key(shared, &context.client, plan.home())?;
+    let plan = plan.with_displays(shared.history().displays(&key));
     let mut call = plan.call(key.session, &key.kernel);
     call.kernel = key.kernel;
     call.mode = shared.settings.lifetime;
@@ -210,14 +211,10 @@ async fn follow(
 }
 
 /// Learns from a run that is over, and tells of it.
-async fn end(
-    shared: &Arc<Shared>,
-    context: &Context,
-    place: &Place,
-    Finished { cells, changes, report, kept, .. }: &Finished,
-) -> Reply {
+async fn end(shared: &Arc<Shared>, context: &Context, place: &Place, finished: &Finished) -> Reply {
+    let Finished { cells, changes, report, kept, .. } = finished;
     shared.learn(report);
-    shared.history().note(report, cells);
+    shared.history().note(finished);
     let mut reply = report::reply(&shared.settings, context, report, Stage::Over, &Naming::Notebook(cells));
     for (at, change) in changes {
         let told = match change {

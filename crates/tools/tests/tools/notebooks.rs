@@ -136,6 +136,22 @@ async fn n21_a_cell_that_others_edit_before_its_turn_runs_what_it_says_now_and_t
 }
 
 #[tokio::test]
+async fn k27_a_display_of_an_earlier_call_is_updated_where_it_stands() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", &notebook(&["h = display('one', display_id='k')", "h.update('two')", "print(1)"]));
+    let run = |cell| json!({ "action": "run", "path": "a.ipynb", "cell": cell });
+    for cell in ["0", "2", "1"] {
+        fixture.ok("notebook", run(cell)).await;
+    }
+    let texts = |fixture| printed(fixture, "a.ipynb").into_iter().map(|(text, _)| text).collect::<Vec<_>>();
+    assert_eq!(texts(&fixture), ["'two'", "", "1\n"]);
+    // What was cleared meanwhile stays cleared.
+    fixture.ok("notebook", json!({ "action": "clear", "path": "a.ipynb", "cell": 0 })).await;
+    fixture.ok("notebook", run("1")).await;
+    assert_eq!(texts(&fixture), ["", "", "1\n"]);
+}
+
+#[tokio::test]
 async fn stale_cells_are_those_edited_since_they_ran_and_all_after_them() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", &notebook(&["a = 1", "b = a + 1", "print(b)"]));
