@@ -146,6 +146,11 @@ impl Client {
         &self.sender
     }
 
+    /// How many bytes have come of an output that is not whole yet.
+    pub fn arriving(&self) -> usize {
+        self.iopub.arriving()
+    }
+
     /// Whether the kernel answers its heartbeat, to be watched.
     pub fn pulse(&self) -> watch::Receiver<Pulse> {
         self.pulse.clone()

@@ -2,8 +2,8 @@
 //!
 //! One task owns the kernel. It runs one cell at a time, in order, and keeps these promises:
 //!
-//! - A cell is over when its reply *and* its idle came, in either order; one that stays out is waited
-//!   for only so long.
+//! - A cell is over when its reply *and* its idle came, in either order. The one that stays out is given up
+//!   after a silence, which is told; while output comes, or waits for its reader, there is none.
 //! - A timeout or a stop interrupts, then terminates, then kills, and the outcome says what became of
 //!   the kernel. An interrupt is sent only once the cell has started, because a kernel between cells
 //!   ignores it.
@@ -71,6 +71,7 @@ enum Wake {
     Answer(Answer),
     Room,
     Incoming(Incoming),
+    Silence,
 }
 
 impl<T: Transport> Driver<T> {
@@ -112,6 +113,7 @@ impl<T: Transport> Driver<T> {
                 }
                 Wake::Answer(answer) => self.answer_input(answer),
                 Wake::Room => {}
+                Wake::Silence => self.settle_for_half(),
                 Wake::Incoming(Incoming::Closed(exit)) => break exit,
                 Wake::Incoming(incoming) => {
                     self.take(incoming);
@@ -141,6 +143,7 @@ impl<T: Transport> Driver<T> {
     async fn wake(&mut self) -> Wake {
         let full = self.full_mailbox();
         let deadline = self.next_deadline();
+        let settled_by = self.running.as_ref().and_then(|running| running.settled_by);
         let Self { transport, commands, running, waiting, background, .. } = self;
         let mailbox = running.as_ref().map(|running| Arc::clone(&running.mailbox));
         let (stop, input) = match running {
@@ -148,7 +151,7 @@ impl<T: Transport> Driver<T> {
             Some(Running { input, .. }) => (None, input.as_mut()),
             None => (None, None),
         };
-        tokio::select! {
+        let woken = tokio::select! {
             // Stopping beats output: a cell that prints without end must not delay its own end.
             biased;
             command = commands.recv() => Wake::Command(command),
@@ -158,9 +161,15 @@ impl<T: Transport> Driver<T> {
             answer = answered(input) => Wake::Answer(answer),
             () = made_room(full.as_ref()), if full.is_some() => Wake::Room,
             incoming = transport.recv(), if full.is_none() => Wake::Incoming(incoming),
+            // After what is there to be read: the reply travels apart from the output, and may be far ahead of it.
+            () = passed(settled_by), if full.is_none() => Wake::Silence,
             // Reached when there is nothing to do: what was said so far is what can be read now.
             () = announced(mailbox.as_deref(), background) => unreachable!("it only looks"),
+        };
+        if full.is_some() {
+            self.settle_later(); // nobody listened
         }
+        woken
     }
 
     fn obey(&mut self, command: Command) {
@@ -228,6 +237,7 @@ impl<T: Transport> Driver<T> {
                         running.exception = Some(exception.clone());
                     }
                     self.deliver(event);
+                    self.settle_later();
                 }
                 Some(_) | None => self.put_aside(event),
             },
@@ -272,6 +282,27 @@ impl<T: Transport> Driver<T> {
         } else {
             running.settled_by = Some(Instant::now() + self.graces.settle);
         }
+    }
+
+    /// The silence in which the other half of a cell's end stays out begins anew.
+    fn settle_later(&mut self) {
+        if let Some(Running { settled_by: Some(by), .. }) = &mut self.running {
+            *by = Instant::now() + self.graces.settle;
+        }
+    }
+
+    /// The other half of a cell's end did not come.
+    fn settle_for_half(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let arriving = self.transport.arriving();
+        if arriving != std::mem::replace(&mut running.arriving, arriving) && arriving > 0 {
+            return self.settle_later();
+        }
+        if !running.idle {
+            let warning = "the kernel did not tell the end of the cell's output: some of it may be missing";
+            self.deliver(Event::Warning(warning.into()));
+        }
+        self.finish();
     }
 
     fn finish(&mut self) {

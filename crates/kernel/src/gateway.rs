@@ -163,6 +163,10 @@ impl Transport for Gateway {
         }
     }
 
+    fn arriving(&self) -> usize {
+        self.link.arriving()
+    }
+
     fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
         self.conversation.interrupting();
         match step {

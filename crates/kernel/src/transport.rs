@@ -23,6 +23,12 @@ pub trait Transport: Send + 'static {
         None
     }
 
+    /// How much has come of a message that is not whole yet. A long one takes its time, in which [`Transport::recv`] is
+    /// silent and the kernel is not.
+    fn arriving(&self) -> usize {
+        0
+    }
+
     /// Begins one step of stopping. That it worked shows in what [`Transport::recv`] brings.
     fn stop(&mut self, step: Step) -> Result<(), StopFailed>;
 }

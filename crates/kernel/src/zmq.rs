@@ -15,7 +15,7 @@ use cellwright_process::{Child, Signal};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::unconstrained;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 pub use launch::{Attach, Launch, Launched, Link, StartError};
 
@@ -23,7 +23,7 @@ use crate::conversation::Conversation;
 use crate::outcome::Exit;
 use crate::transport::{Incoming, Request, Step, StopFailed, Transport};
 
-/// How long the last words of a kernel that has ended may take to arrive. They are in the system's hands by then.
+/// How long nothing may come of the last words of a kernel that has ended. They are in the system's hands by then.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether they all have.
@@ -115,10 +115,16 @@ impl Zmq {
             biased; // what is there comes before the end
             next = self.client.recv() => Some(next),
             () = future::ready(()), if cut_off => None,
-            () = sleep_until(until.min(Instant::now() + LOOK)) => return,
+            () = sleep_until(until) => None,
+            () = sleep(LOOK) => return,
         };
         match next {
-            Some((channel, message)) => self.conversation.hear(self.sender.session(), channel, &message),
+            Some((channel, message)) => {
+                if let Life::Ended { until, .. } = &mut self.life {
+                    *until = Instant::now() + LAST_WORDS; // much may wait, for a reader that is slow
+                }
+                self.conversation.hear(self.sender.session(), channel, &message);
+            }
             None => self.bury(),
         }
     }
@@ -169,11 +175,14 @@ impl Transport for Zmq {
             }
             match &self.life {
                 Life::Alive => self.wait().await,
-                Life::Ended { until, .. } if *until <= Instant::now() => self.bury(),
                 Life::Ended { until, .. } => self.drain(*until).await,
                 Life::Over(exit) => return Incoming::Closed(exit.clone()),
             }
         }
+    }
+
+    fn arriving(&self) -> usize {
+        self.client.arriving()
     }
 
     fn stop(&mut self, step: Step) -> Result<(), StopFailed> {

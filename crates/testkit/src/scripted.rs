@@ -17,6 +17,7 @@
 //! | `stubborn` | ignores interrupts, the wish to shut down and termination |
 //! | `immortal` | ignores being killed as well |
 //! | `tough` | interrupts end the cell with an exception of its own |
+//! | `reply` | tells that the cell went well, before what follows |
 //! | `idle first`, `no idle`, `no reply` | how the end of the cell is told |
 //! | `not started` | the cell waits before it starts: must be the first line |
 
@@ -152,6 +153,11 @@ impl ScriptedKernel {
             ("broken", _) => self.manners = Manners::Broken,
             ("stubborn", _) => self.manners = Manners::Stubborn,
             ("immortal", _) => self.manners = Manners::Immortal,
+            ("reply", _) => {
+                running.ending = Ending::IdleOnly;
+                let count = Some(self.count + 1);
+                self.saying.push_back(Incoming::Replied { cell: id, verdict: Verdict::Ok, count });
+            }
             ("idle", "first") => running.ending = Ending::IdleThenReply,
             ("no", "idle") => running.ending = Ending::ReplyOnly,
             ("no", "reply") => running.ending = Ending::IdleOnly,

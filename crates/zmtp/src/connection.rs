@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -32,6 +32,8 @@ pub(crate) struct Core {
     pub(crate) closing: CancellationToken,
     pub(crate) tasks: TaskTracker,
     dropped: AtomicU64,
+    /// Of a socket with one connection: what has come of a large frame.
+    arriving: AtomicUsize,
     deliveries: UnboundedSender<Delivery>,
 }
 
@@ -52,6 +54,7 @@ impl Core {
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             dropped: AtomicU64::new(0),
+            arriving: AtomicUsize::new(0),
             deliveries,
         };
         (core, inbox)
@@ -63,6 +66,10 @@ impl Core {
 
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn arriving(&self) -> usize {
+        self.arriving.load(Ordering::Relaxed)
     }
 
     /// Stops taking part, waits for the last bytes to leave, and says how many messages did not.
@@ -148,6 +155,7 @@ async fn read(
             let delivery = Delivery { peer: peer.identity.clone(), message, _permit: permit };
             drop(core.deliveries.send(delivery)); // the owner may have gone; the peer is told by our end of file
         }
+        core.arriving.store(decoder.unfinished(), Ordering::Relaxed);
         // Silence is counted while we listen, not while the owner keeps us from listening.
         let filled = decoder.fill(&mut reader);
         let read = match silence {

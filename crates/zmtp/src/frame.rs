@@ -118,6 +118,11 @@ impl Decoder {
         source.read_buf(&mut self.buffer).await
     }
 
+    /// How many bytes of a large frame are there while others are missing.
+    pub fn unfinished(&self) -> usize {
+        self.large.as_ref().map_or(0, |large| large.body.len())
+    }
+
     fn next_frame(&mut self) -> Result<Option<(u8, Bytes)>, FrameError> {
         if self.large.is_none() {
             let Some((header, length)) = parse_header(&self.buffer) else { return Ok(None) };

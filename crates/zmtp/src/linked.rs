@@ -143,6 +143,11 @@ macro_rules! linked_socket {
                 self.0.link.state().trouble.clone()
             }
 
+            /// How many bytes have come of a large frame that is not whole yet.
+            pub fn arriving(&self) -> usize {
+                self.0.link.core.arriving()
+            }
+
             /// Sends what is queued, for up to [`Options::linger`]. Returns how many messages could not be sent.
             pub async fn close(self) -> u64 {
                 self.0.link.core.close().await

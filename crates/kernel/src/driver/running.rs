@@ -25,8 +25,10 @@ pub(super) struct Running {
     pub(super) exception: Option<Exception>,
     pub(super) reply: Option<(Verdict, Option<u64>)>,
     pub(super) idle: bool,
-    /// When half of the end has come: until when the other half is waited for.
+    /// When half of the end has come: until when a silence is taken for the other half.
     pub(super) settled_by: Option<Instant>,
+    /// How much had come of an unfinished message when that was looked at last.
+    pub(super) arriving: usize,
     pub(super) input: Option<oneshot::Receiver<Answer>>,
 }
 
@@ -69,6 +71,7 @@ impl Running {
             reply: None,
             idle: false,
             settled_by: None,
+            arriving: 0,
             input: None,
         }
     }

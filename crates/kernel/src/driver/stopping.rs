@@ -21,7 +21,7 @@ pub struct Graces {
     pub terminate: Duration,
     /// For the system to end a kernel that was killed.
     pub kill: Duration,
-    /// For the idle after the reply, or the reply after the idle.
+    /// For silence after the reply, or after the idle, before the other one is given up.
     pub settle: Duration,
 }
 
@@ -80,8 +80,9 @@ impl<T: Transport> Driver<T> {
         }
     }
 
+    /// Interrupts the code that runs. A cell that has replied has none: its output is on its way.
     pub(super) fn interrupt_if_started(&mut self) {
-        if self.running.as_ref().is_some_and(|running| running.started)
+        if self.running.as_ref().is_some_and(|running| running.started && running.reply.is_none())
             && let Err(failed) = self.transport.stop(Step::Interrupt)
         {
             self.take_failure(&failed);
@@ -138,15 +139,14 @@ impl<T: Transport> Driver<T> {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let running = self.running.as_ref().map(|running| {
-            let phase = match running.phase {
-                Phase::Running { deadline } => deadline,
-                Phase::Interrupting { again, until, .. } => again.or(Some(until)),
-                Phase::Ending { .. } => None,
-            };
-            [phase, running.settled_by].into_iter().flatten().min()
+        let running = self.running.as_ref().and_then(|running| match running.phase {
+            // What it did is done, within its time: reading the rest of its output costs the kernel nothing.
+            _ if running.reply.is_some() => None,
+            Phase::Running { deadline } => deadline,
+            Phase::Interrupting { again, until, .. } => again.or(Some(until)),
+            Phase::Ending { .. } => None,
         });
-        [running.flatten(), self.ending.map(|ending| ending.until)].into_iter().flatten().min()
+        [running, self.ending.map(|ending| ending.until)].into_iter().flatten().min()
     }
 
     /// Does what is due. `Some` when the kernel is given up.
@@ -155,7 +155,7 @@ impl<T: Transport> Driver<T> {
         if let Some(running) = &mut self.running {
             let timeout = running.timeout;
             match running.phase {
-                _ if running.settled_by.is_some_and(|by| by <= now) => self.finish(),
+                _ if running.reply.is_some() => {}
                 Phase::Running { deadline: Some(deadline) } if deadline <= now => {
                     self.begin_stop(StopReason::TimedOut(timeout.unwrap_or_default()));
                 }

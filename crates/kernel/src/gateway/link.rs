@@ -1,6 +1,7 @@
 //! The connection to a kernel behind a server, made again when it breaks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cellwright_jupyter::{Channel, Message};
@@ -27,6 +28,7 @@ const SILENCE: Duration = Duration::from_mins(1);
 pub(super) struct Link {
     outgoing: mpsc::UnboundedSender<(Channel, Message)>,
     news: mpsc::Receiver<News>,
+    arriving: Arc<AtomicUsize>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -46,13 +48,19 @@ impl Link {
         // Bounded by what the driver asks for: one cell and its answers at a time.
         let (outgoing, orders) = mpsc::unbounded_channel();
         let (teller, news) = mpsc::channel(ROOM);
+        let arriving = Arc::clone(&socket.way.arriving);
         let keeper = Keeper { rest, kernel, way: socket.way.clone(), orders, news: teller };
-        Self { outgoing, news, _task: AbortOnDropHandle::new(tokio::spawn(keeper.keep(socket))) }
+        Self { outgoing, news, arriving, _task: AbortOnDropHandle::new(tokio::spawn(keeper.keep(socket))) }
     }
 
     /// Sends a message, also while the connection is being made again.
     pub(super) fn send(&self, message: (Channel, Message)) {
         drop(self.outgoing.send(message)); // a link that is lost has told so
+    }
+
+    /// How many bytes have come of a message that is not whole yet.
+    pub(super) fn arriving(&self) -> usize {
+        self.arriving.load(Ordering::Relaxed)
     }
 
     /// What comes next. Cancel-safe. After [`News::Lost`] nothing comes.

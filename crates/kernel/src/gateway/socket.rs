@@ -2,6 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -41,6 +43,8 @@ pub(super) struct Way {
     framing: Framing,
     /// A server that keeps what a lost connection missed gives it to the next one with the same session.
     session: String,
+    /// How many bytes have come since the last message.
+    pub(super) arriving: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Copy)]
@@ -59,13 +63,15 @@ pub(super) enum Arrival {
 impl Socket {
     /// Opens the channels of a kernel for the first time.
     pub(super) async fn open(address: &Address, kernel: &str, session: &str) -> Result<Self, GatewayError> {
-        let new = Way { framing: Framing::V1, session: session.to_owned() };
+        let new = Way { framing: Framing::V1, session: session.to_owned(), arriving: Arc::default() };
         if let Some(socket) = Self::within_limit(address, kernel, new).await? {
             return Ok(socket);
         }
         // An old server does not answer the offer, which ends the connection as the standard has it. Under the same
         // name the next one would be mixed up with it.
-        Self::again(address, kernel, Way { framing: Framing::Json, session: format!("{session}-json") }).await
+        let old =
+            Way { framing: Framing::Json, session: format!("{session}-json"), arriving: Arc::default() };
+        Self::again(address, kernel, old).await
     }
 
     /// Opens the channels of a kernel as they were.
@@ -111,7 +117,8 @@ impl Socket {
         let stream = TcpStream::connect(&*sockets).await.map_err(|error| unreachable(&error))?;
         stream.set_nodelay(true).map_err(|error| unreachable(&error))?;
         let limits = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
-        let opened = client_async_tls_with_config(request, Quick(stream), Some(limits), None).await;
+        let stream = Quick { stream, arriving: Arc::clone(&way.arriving) };
+        let opened = client_async_tls_with_config(request, stream, Some(limits), None).await;
         match opened {
             Ok((stream, _)) => Ok(Some(Self { stream, way })),
             Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(
@@ -148,7 +155,9 @@ impl Socket {
 
     /// What comes next; `Err` with the reason when the connection is lost. Cancel-safe.
     pub(super) async fn recv(&mut self) -> Result<Arrival, String> {
-        let frame = match self.stream.next().await {
+        let next = self.stream.next().await;
+        self.way.arriving.store(0, Ordering::Relaxed);
+        let frame = match next {
             Some(Ok(tungstenite::Message::Binary(bytes))) => Frame::Binary(bytes),
             Some(Ok(tungstenite::Message::Text(text))) => Frame::Text(text.into()),
             Some(Ok(tungstenite::Message::Close(reason))) => {
@@ -179,8 +188,11 @@ impl Socket {
 }
 
 /// A connection that acknowledges what it reads at once. A server that sends two small messages waits with the second
-/// for the acknowledgement of the first, which systems put off for 40 ms.
-struct Quick(TcpStream);
+/// for the acknowledgement of the first, which systems put off for 40 ms. Counts what it reads.
+struct Quick {
+    stream: TcpStream,
+    arriving: Arc<AtomicUsize>,
+}
 
 impl AsyncRead for Quick {
     fn poll_read(
@@ -189,8 +201,11 @@ impl AsyncRead for Quick {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         #[cfg(target_os = "linux")]
-        let _ = rustix::net::sockopt::set_tcp_quickack(&self.0, true); // slower without, and no worse
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true); // slower without, and no worse
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.arriving.fetch_add(buffer.filled().len() - before, Ordering::Relaxed);
+        read
     }
 }
 
@@ -200,14 +215,14 @@ impl AsyncWrite for Quick {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -101,6 +101,44 @@ async fn a_cell_is_over_when_reply_and_idle_came_and_a_missing_one_is_not_waited
 }
 
 #[tokio::test(start_paused = true)]
+async fn output_that_comes_long_after_the_reply_is_still_the_cells() {
+    let (kernel, mut background, log) = start();
+    let code = format!("reply\n{}print end", "print a\nsleep 4\n".repeat(10));
+    let before = Instant::now();
+    let (said, finished) = run(&kernel, timed(&code, Duration::from_secs(10))).await;
+    assert_eq!((said.len(), said.last().unwrap().as_str(), finished), (11, "end", completed(1)));
+    assert_eq!(before.elapsed(), Duration::from_secs(40));
+    assert_eq!(log.entries().len(), 1, "what it did was done within its time: {:?}", log.entries());
+
+    // Nor is it silence when nobody reads what has come.
+    let execution = kernel.execute(Cell::new("reply\nflood 100\nprint end")).await;
+    tokio::time::sleep(HOUR).await;
+    let (events, finished) = execution.collect().await;
+    assert_eq!(lines(&events).concat().len(), 100 * 65536 + "end".len());
+    assert_eq!((finished, background.try_next().is_none()), (completed(2), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_whose_end_is_not_told_says_that_output_may_be_missing() {
+    let (kernel, _background, _) = start();
+    let (said, finished) = run(&kernel, Cell::new("print a\nno idle")).await;
+    let warning = "<the kernel did not tell the end of the cell's output: some of it may be missing>";
+    assert_eq!((said, finished), (vec!["a".into(), warning.into()], completed(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_after_the_reply_neither_interrupts_nor_ends_the_kernel() {
+    let (kernel, _background, log) = start();
+    let mut execution = kernel.execute(Cell::new("reply\nprint a\nsleep 4\nprint b\nsleep 4")).await;
+    until_started(&mut execution).await;
+    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    execution.stop();
+    let (events, finished) = execution.collect().await;
+    assert_eq!((lines(&events)[1..].concat(), finished), ("b".into(), completed(1)));
+    assert_eq!(log.entries().len(), 1, "{:?}", log.entries());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hung_cell_times_out_and_the_kernel_survives() {
     let (kernel, _background, log) = start();
     let limit = Duration::from_secs(30);

@@ -215,6 +215,33 @@ async fn a_reader_that_pauses_loses_nothing() {
     assert_eq!(numbers, (0..3000).collect::<Vec<_>>());
 }
 
+/// Runs a cell without holding what it prints: how many bytes there were, and what was said beside them.
+async fn count(launched: &Launched, code: &str) -> (usize, Vec<String>, Outcome) {
+    let mut execution = launched.kernel.execute(Cell::new(code)).await;
+    let (mut printed, mut warnings) = (0, Vec::new());
+    loop {
+        match execution.next().await {
+            Next::Event(Event::Output(Output::Text { text, .. })) => printed += text.len(),
+            Next::Event(Event::Warning(warning)) => warnings.push(warning),
+            Next::Event(_) => {}
+            Next::Finished(finished) => return (printed, warnings, finished.outcome),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_byte_of_120_megabytes_arrives_with_its_own_cell() {
+    let place = Place::new();
+    let mut launched = place.launch("python").start().await.unwrap();
+    let whole = (120_000_001, Vec::new(), Outcome::Completed);
+    assert_eq!(count(&launched, "print('x' * 120_000_000)").await, whole);
+    let in_pieces = (60 * 2_000_001, Vec::new(), Outcome::Completed);
+    let code = "for i in range(60): print('z' * 2_000_000, flush=True)";
+    assert_eq!(count(&launched, code).await, in_pieces);
+    assert_eq!(count(&launched, "print('next')").await.0, 5);
+    assert!(launched.background.try_next().is_none());
+}
+
 #[tokio::test]
 async fn bash_runs_too() {
     let place = Place::new();
