@@ -91,7 +91,8 @@ impl Gateway {
                     self.link.send(probe);
                 }
             }
-            News::Lost(why) => self.end(why),
+            News::Lost(why) => self.end(Exit::Lost(why)),
+            News::OutOfReach(why) => self.end(Exit::OutOfReach(why)),
         }
     }
 
@@ -107,7 +108,7 @@ impl Gateway {
             self.conversation.warn(limit);
         }
         if let Some(why) = self.conversation.gone() {
-            self.end(why);
+            self.end(Exit::Lost(why));
         }
     }
 
@@ -121,16 +122,16 @@ impl Gateway {
             }
             Done::Delete(_, Ok(())) => {
                 self.deleted = true;
-                self.end("the server ended the kernel".to_owned());
+                self.end(Exit::Lost("the server ended the kernel".to_owned()));
             }
             Done::Delete(step, Err(error)) => self.conversation.stop_failed(step, error.to_string()),
         }
     }
 
-    fn end(&mut self, why: String) {
+    fn end(&mut self, exit: Exit) {
         if !matches!(self.life, Life::Over(_)) {
             self.conversation.bury();
-            self.life = Life::Over(Exit::Lost(why));
+            self.life = Life::Over(exit);
         }
     }
 

@@ -54,6 +54,8 @@ pub enum Fate {
     Killed,
     /// It is not ours to end and did not stop: it goes on without us, and so may the cell.
     Left,
+    /// It can not be reached: what became of it and of its variables is not known.
+    OutOfReach,
 }
 
 /// A kernel that died while a cell was running or about to run.
@@ -70,17 +72,30 @@ pub struct Death {
 pub enum Exit {
     /// Its process ended by itself or by a signal.
     Process(cellwright_process::Exit),
-    /// We lost it: the connection is gone, or it could not be reached any more.
+    /// It is gone with whoever kept it, or by their word.
     Lost(String),
     /// We left it, and it goes on.
     Left(String),
+    /// It does not answer: it may have ended, or go on with all its variables.
+    OutOfReach(String),
+}
+
+impl Exit {
+    /// What is to be said of the kernel's variables.
+    pub fn variables(&self) -> &'static str {
+        match self {
+            Self::Process(_) | Self::Lost(_) => "the variables are gone",
+            Self::Left(_) => "the variables are its owner's",
+            Self::OutOfReach(_) => "whether it lives, and its variables with it, is not known",
+        }
+    }
 }
 
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process(exit) => write!(f, "the kernel {exit}"),
-            Self::Lost(how) | Self::Left(how) => f.write_str(how),
+            Self::Lost(how) | Self::Left(how) | Self::OutOfReach(how) => f.write_str(how),
         }
     }
 }

@@ -29,9 +29,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How often it is looked whether they all have.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long an attached kernel may leave its heartbeat unanswered before it counts as gone.
-const SILENCE: Duration = Duration::from_secs(10);
-
 /// Our side of a kernel's five channels.
 struct Zmq {
     client: Client,
@@ -46,7 +43,11 @@ struct Zmq {
 /// Whose the kernel is.
 enum Process {
     Ours(Box<Owned>),
-    Theirs { pulse: watch::Receiver<Pulse> },
+    Theirs {
+        pulse: watch::Receiver<Pulse>,
+        /// For how long its heartbeat may stay unanswered.
+        silence: Duration,
+    },
 }
 
 /// A kernel that we started.
@@ -236,25 +237,27 @@ impl Process {
     async fn ended(&mut self) -> Exit {
         match self {
             Self::Ours(owned) => Exit::Process(owned.child.wait().await),
-            Self::Theirs { pulse } => silent(pulse).await,
+            Self::Theirs { pulse, silence } => silent(pulse, *silence).await,
         }
     }
 }
 
-/// Waits until a heartbeat has been silent for so long that nobody can be there.
-async fn silent(pulse: &mut watch::Receiver<Pulse>) -> Exit {
+/// Waits until a heartbeat has been silent for long. A kernel that is stopped, or cut off, is as silent as one that ended.
+async fn silent(pulse: &mut watch::Receiver<Pulse>, silence: Duration) -> Exit {
     loop {
         let last = *pulse.borrow_and_update();
         let given_up = async {
             match last {
-                Pulse::Silent { since } => sleep_until(since + SILENCE).await,
+                Pulse::Silent { since } => sleep_until(since + silence).await,
                 Pulse::Beating | Pulse::Unknown => future::pending().await,
             }
         };
         tokio::select! {
             changed = pulse.changed() => if changed.is_err() { future::pending().await },
             () = given_up => {
-                return Exit::Lost(format!("the kernel has not answered its heartbeat for {SILENCE:?}"));
+                return Exit::OutOfReach(format!(
+                    "the kernel is out of reach: it has not answered its heartbeat for {silence:?}"
+                ));
             }
         }
     }

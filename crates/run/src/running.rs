@@ -339,14 +339,17 @@ async fn until(due: Option<Instant>) {
 fn untold(status: &CellStatus) -> Option<Raised> {
     let (name, message) = match status {
         CellStatus::Died(death) => ("DeadKernelError", format!("{death}")),
-        CellStatus::Stopped { reason, kernel: kernel @ (Fate::Killed | Fate::Left) } => {
+        CellStatus::Stopped { reason, kernel: kernel @ (Fate::Killed | Fate::Left | Fate::OutOfReach) } => {
             let why = match reason {
                 StopReason::Cancelled | StopReason::Interrupted => "interrupted".to_owned(),
                 StopReason::TimedOut(limit) => format!("stopped after {} s", limit.as_secs_f64()),
                 StopReason::Shutdown => "stopped: the kernel was shut down".to_owned(),
             };
-            let kernel =
-                if *kernel == Fate::Killed { "had to be killed" } else { "did not stop and was left" };
+            let kernel = match kernel {
+                Fate::Survived | Fate::Killed => "had to be killed",
+                Fate::Left => "did not stop and was left",
+                Fate::OutOfReach => "is out of reach",
+            };
             ("DeadKernelError", format!("the cell was {why}, and the kernel {kernel}"))
         }
         CellStatus::Stopped { kernel: Fate::Survived, .. }

@@ -82,20 +82,26 @@ impl fmt::Display for Notice {
                 write!(f, "the session's earlier kernel is gone with its variables: {why}")
             }
             Self::DiedIdle(exit) => {
-                write!(f, "{exit} while no cell ran; a fresh one was started, the variables are gone")
+                let then = match exit {
+                    Exit::Process(_) | Exit::Lost(_) => "a fresh one was started, ",
+                    Exit::Left(_) | Exit::OutOfReach(_) => "",
+                };
+                write!(f, "{exit} while no cell ran; {then}{}", exit.variables())
             }
             Self::RanElsewhere { cell, exit } => {
                 write!(
                     f,
-                    "{exit} before cell {} began; it ran on a fresh one, the variables are gone",
-                    cell + 1
+                    "{exit} before cell {} began; it ran on a fresh one, {}",
+                    cell + 1,
+                    exit.variables()
                 )
             }
             Self::Replayed { cell, exit } => {
                 write!(
                     f,
-                    "{exit} while cell {} ran; it was run again from its beginning on a fresh one, the variables are gone",
-                    cell + 1
+                    "{exit} while cell {} ran; it was run again from its beginning on a fresh one, {}",
+                    cell + 1,
+                    exit.variables()
                 )
             }
             Self::ResetJoined { cell } => write!(

@@ -80,6 +80,7 @@ pub(crate) enum FateDef {
     Survived,
     Killed,
     Left,
+    OutOfReach,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,6 +97,7 @@ pub(crate) enum ExitDef {
     Process(#[serde(with = "ProcessExitDef")] ProcessExit),
     Lost(String),
     Left(String),
+    OutOfReach(String),
 }
 
 #[derive(Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use cellwright_kernel::{Fate, StopReason};
+use cellwright_kernel::{Exit, Fate, StopReason};
 use cellwright_output::Captured;
 use cellwright_run::PlannedCell;
 use cellwright_session::{
@@ -164,9 +164,12 @@ fn end(cell: &CellReport) -> Option<String> {
                 Fate::Left => {
                     format!("{reason}, but the kernel is not ours to end: it goes on, and so may the cell")
                 }
+                Fate::OutOfReach => {
+                    format!("{reason}, but the kernel is out of reach: what became of it is not known")
+                }
             })
         }
-        CellStatus::Died(death) => Some(format!("did not end: {death}; the variables are gone")),
+        CellStatus::Died(death) => Some(format!("did not end: {death}; {}", death.exit.variables())),
     }
 }
 
@@ -177,6 +180,9 @@ fn notes(client: &Client, report: &CallReport) -> Vec<String> {
         let is_new = about.pid.is_none_or(|pid| client.introduce(pid));
         match &report.kernel.usage {
             KernelUse::Replaced(Replacement::Reset) => notes.push(format!("[fresh kernel: {about}]")),
+            KernelUse::Replaced(Replacement::DiedEarlier(Exit::Left(_) | Exit::OutOfReach(_))) => {
+                notes.push(format!("[connected anew, for the kernel was out of reach: {about}]"));
+            }
             KernelUse::Replaced(Replacement::DiedEarlier(_)) => {
                 notes.push(format!("[fresh kernel, for the one before had died: {about}]"));
             }

@@ -104,7 +104,12 @@ fn cell(report: &CellReport) -> Value {
         CellStatus::Ok => json!({"status": "ok"}),
         CellStatus::Error(exception) => json!({"status": "error", "error": raised(exception)}),
         CellStatus::Stopped { reason, kernel } => {
-            json!({"status": "stopped", "reason": stop_reason(*reason), "variables_kept": *kernel != Fate::Killed})
+            let kept = match kernel {
+                Fate::Survived | Fate::Left => Some(true),
+                Fate::Killed => Some(false),
+                Fate::OutOfReach => None,
+            };
+            json!({"status": "stopped", "reason": stop_reason(*reason), "variables_kept": kept})
         }
         CellStatus::Died(Death { exit, started }) => {
             json!({"status": "died", "how": exit.to_string(), "had_started": started})

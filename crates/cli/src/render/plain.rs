@@ -90,7 +90,7 @@ pub(crate) fn how_it_ended(status: &CellStatus, then: Kernel) -> String {
         CellStatus::Ok => "ok".to_owned(),
         CellStatus::Error(exception) => format!("raised {}", exception.name),
         CellStatus::Stopped { reason, kernel } => stopped(*reason, *kernel, then),
-        CellStatus::Died(death) => format!("did not end: {death}; all variables are gone"),
+        CellStatus::Died(death) => format!("did not end: {death}; {}", death.exit.variables()),
         CellStatus::Waiting | CellStatus::Running => "has not ended".to_owned(),
         CellStatus::NotRun(_) => "was not run".to_owned(),
     }
@@ -108,6 +108,7 @@ fn stopped(reason: StopReason, kernel: Fate, then: Kernel) -> String {
         Fate::Survived => why,
         Fate::Killed => format!("{why}; the kernel had to be killed, all variables are gone"),
         Fate::Left => format!("{why}, but the kernel is not ours to end: it goes on, and so may the cell"),
+        Fate::OutOfReach => format!("{why}, but the kernel is out of reach: what became of it is not known"),
     }
 }
 

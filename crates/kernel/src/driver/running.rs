@@ -105,6 +105,7 @@ impl Running {
         let kernel = match exit {
             Exit::Process(_) | Exit::Lost(_) => Fate::Killed,
             Exit::Left(_) => Fate::Left,
+            Exit::OutOfReach(_) => Fate::OutOfReach,
         };
         let outcome = match self.phase {
             // It had replied: what it did is done.

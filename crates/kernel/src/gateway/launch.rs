@@ -141,7 +141,7 @@ impl Gateway {
                             }
                         }
                         News::Message(..) | News::Unreadable(_) | News::Restored => {}
-                        News::Lost(why) => return Err(why),
+                        News::Lost(why) | News::OutOfReach(why) => return Err(why),
                     }
                 }
                 Ok(())

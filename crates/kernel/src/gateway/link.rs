@@ -15,7 +15,7 @@ use super::socket::{Arrival, Socket, Way};
 /// Messages wait here for a reader that is slow; when it is full nothing more is read from the server.
 const ROOM: usize = 64;
 
-/// How long a server may be out of reach before its kernel counts as lost.
+/// How long a server may be out of reach before its kernel counts as such too.
 const AWAY: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -39,8 +39,10 @@ pub(super) enum News {
     Unreadable(String),
     /// The connection broke, and is there again: what was under way may be lost, or come twice.
     Restored,
-    /// It broke and can not be made again.
+    /// It broke, and the kernel is gone.
     Lost(String),
+    /// It broke and can not be made again. The kernel may go on.
+    OutOfReach(String),
 }
 
 impl Link {
@@ -63,9 +65,9 @@ impl Link {
         self.arriving.load(Ordering::Relaxed)
     }
 
-    /// What comes next. Cancel-safe. After [`News::Lost`] nothing comes.
+    /// What comes next. Cancel-safe. After [`News::Lost`] and [`News::OutOfReach`] nothing comes.
     pub(super) async fn recv(&mut self) -> News {
-        self.news.recv().await.unwrap_or_else(|| News::Lost("the connection was closed".to_owned()))
+        self.news.recv().await.unwrap_or_else(|| News::OutOfReach("the connection was closed".to_owned()))
     }
 }
 
@@ -85,7 +87,7 @@ impl Keeper {
             tracing::debug!(kernel = self.kernel, broken, "the connection to a kernel broke");
             socket = match self.open_again(&broken).await {
                 Ok(socket) => socket,
-                Err(why) => return drop(self.news.send(News::Lost(why)).await), // the reader may have left
+                Err(end) => return drop(self.news.send(end).await), // the reader may have left
             };
             if self.news.send(News::Restored).await.is_err() {
                 return;
@@ -133,20 +135,21 @@ impl Keeper {
         }
     }
 
-    async fn open_again(&self, broken: &str) -> Result<Socket, String> {
+    /// The connection made again, or what is to be told instead.
+    async fn open_again(&self, broken: &str) -> Result<Socket, News> {
         let deadline = Instant::now() + AWAY;
         let mut pause = FIRST_PAUSE;
         loop {
             match Socket::again(&self.rest.address, &self.kernel, self.way.clone()).await {
                 Ok(socket) => return Ok(socket),
                 Err(GatewayError::NotFound { .. }) => {
-                    return Err(format!(
+                    return Err(News::Lost(format!(
                         "the connection broke ({broken}), and the server no longer knows the kernel"
-                    ));
+                    )));
                 }
-                Err(error @ GatewayError::Refused { .. }) => return Err(error.to_string()),
+                Err(error @ GatewayError::Refused { .. }) => return Err(News::OutOfReach(error.to_string())),
                 Err(error) if Instant::now() + pause > deadline => {
-                    return Err(format!("the connection broke ({broken}), and {error}"));
+                    return Err(News::OutOfReach(format!("the connection broke ({broken}), and {error}")));
                 }
                 Err(_) => sleep(pause).await,
             }

@@ -68,6 +68,8 @@ pub struct Attach {
     pub file: PathBuf,
     /// How long it may take to answer.
     pub ready_within: Duration,
+    /// How long its heartbeat may stay unanswered before it counts as out of reach.
+    pub silence: Duration,
     /// How long each step of stopping may take.
     pub graces: Graces,
 }
@@ -266,7 +268,12 @@ impl Launch {
 impl Attach {
     /// A kernel with the usual limits.
     pub fn new(file: impl Into<PathBuf>) -> Self {
-        Self { file: file.into(), ready_within: Duration::from_secs(10), graces: Graces::default() }
+        Self {
+            file: file.into(),
+            ready_within: Duration::from_secs(10),
+            silence: Duration::from_secs(10),
+            graces: Graces::default(),
+        }
     }
 
     /// Connects to the kernel and waits for its answer. It is not prepared: its folder, its environment and its
@@ -280,7 +287,7 @@ impl Attach {
         };
         let info = info.map_err(|source| StartError::Answer { name, source })?;
         let pulse = client.pulse();
-        let zmq = Zmq::new(client, Process::Theirs { pulse });
+        let zmq = Zmq::new(client, Process::Theirs { pulse, silence: self.silence });
         let (kernel, background) = Kernel::start(zmq, self.graces, None);
         Ok(Launched { kernel, background, info, spec: None, pid: None })
     }

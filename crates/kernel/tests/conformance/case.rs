@@ -200,6 +200,7 @@ impl Transcript {
                     Fate::Survived => "survived",
                     Fate::Killed => "was killed",
                     Fate::Left => "was left",
+                    Fate::OutOfReach => "is out of reach",
                 };
                 format!("{reason}, the kernel {kernel}")
             }
@@ -207,7 +208,7 @@ impl Transcript {
                 let when = if death.started { "died" } else { "died before it started" };
                 match &death.exit {
                     Exit::Process(exit) => format!("{when}: {exit}"),
-                    Exit::Lost(why) | Exit::Left(why) => format!("{when}: {why}"),
+                    Exit::Lost(why) | Exit::Left(why) | Exit::OutOfReach(why) => format!("{when}: {why}"),
                 }
             }
         };

@@ -195,6 +195,23 @@ async fn a_gateway_that_is_killed_and_started_anew_ends_the_cell_with_the_truth(
 }
 
 #[tokio::test]
+async fn a_kernel_whose_server_lets_us_in_no_more_is_out_of_reach_and_not_said_to_be_gone() {
+    let port = free_port();
+    let server = Server::kernel_gateway_at(port, &[]).await;
+    let launched = start(server.address()).await;
+    let mut execution = launched
+        .kernel
+        .execute(Cell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
+        .await;
+    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    drop(server);
+    let _again = Server::kernel_gateway_at(port, &["--KernelGatewayApp.auth_token=another"]).await;
+    let (_, finished) = execution.collect().await;
+    let Outcome::Died(death) = finished.outcome else { panic!("{finished:?}") };
+    assert!(matches!(&death.exit, Exit::OutOfReach(why) if why.contains("refuses us")), "{death}");
+}
+
+#[tokio::test]
 async fn output_that_a_server_throws_away_is_told() {
     let server = Server::kernel_gateway_at(free_port(), &[]).await;
     let launched = start(server.address()).await;

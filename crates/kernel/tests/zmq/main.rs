@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::zmq::{Attach, Launch, Launched};
-use cellwright_kernel::{Cell, Event, Fate, Graces, Next, Outcome, Output, StopReason};
+use cellwright_kernel::{Cell, Event, Exit, Fate, Graces, Next, Outcome, Output, StopReason};
 use cellwright_testkit::python;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -40,6 +41,12 @@ impl Place {
         .into();
         let search = Search { explicit: Some(python()), cwd: folder.into(), variables, managed: None };
         Launch::new(name, search, self.runtime())
+    }
+
+    /// The connection file of the kernel that runs.
+    fn connection_file(&self) -> PathBuf {
+        let is_file = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+        self.left().into_iter().find(is_file).expect("a connection file")
     }
 
     fn runtime(&self) -> PathBuf {
@@ -126,8 +133,7 @@ async fn kernels_that_can_not_be_started_say_why() {
 async fn an_attached_kernel_is_shared_and_outlives_us() {
     let place = Place::new();
     let owner = place.launch("python3").start().await.unwrap();
-    let is_file = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
-    let file = place.left().into_iter().find(is_file).expect("a connection file");
+    let file = place.connection_file();
     assert_private(&file);
     let mut guest = Attach::new(&file).start().await.unwrap();
     assert_eq!(run(&guest, "x = 5\nprint('from the guest')").await.0, "from the guest\n");
@@ -165,6 +171,30 @@ async fn an_attached_kernel_is_shared_and_outlives_us() {
 
     owner.kernel.shutdown().await;
     assert_eq!(place.left(), Vec::<PathBuf>::new(), "the kernel's files stay behind");
+}
+
+#[tokio::test]
+async fn an_attached_kernel_that_is_silent_is_out_of_reach_and_not_said_to_be_gone() {
+    let place = Place::new();
+    let owner = place.launch("python3").start().await.unwrap();
+    let file = place.connection_file();
+    let attach = Attach { silence: Duration::from_secs(1), ..Attach::new(&file) };
+    let guest = attach.start().await.unwrap();
+    run(&guest, "x = 5").await;
+    let process = Pid::from_raw(owner.pid.unwrap().cast_signed()).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    let (_, outcome) = run(&guest, "x").await;
+    kill_process(process, Signal::CONT).unwrap();
+    let Outcome::Died(death) = outcome else { panic!("{outcome:?}") };
+    assert!(matches!(death.exit, Exit::OutOfReach(_)), "{death}");
+    assert_eq!(
+        format!("{death}; {}", death.exit.variables()),
+        "the kernel is out of reach: it has not answered its heartbeat for 1s while the cell ran; \
+         whether it lives, and its variables with it, is not known"
+    );
+    // It was there all the time.
+    assert_eq!(run(&attach.start().await.unwrap(), "x").await.0, "5");
+    owner.kernel.shutdown().await;
 }
 
 fn assert_private(file: &Path) {

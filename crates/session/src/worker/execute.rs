@@ -111,7 +111,7 @@ impl Worker {
                 Outcome::Stopped { reason, kernel } => {
                     match kernel {
                         Fate::Survived => {}
-                        Fate::Killed | Fate::Left => {
+                        Fate::Killed | Fate::Left | Fate::OutOfReach => {
                             let exit = self.exit().await;
                             self.lose(Replacement::DiedEarlier(exit));
                         }
@@ -122,7 +122,8 @@ impl Worker {
                     self.bury(death.exit.clone(), Replacement::Died);
                     let again = match (death.started, self.shared.settings.retry) {
                         (false, _) => Some(Notice::RanElsewhere { cell: index, exit: death.exit.clone() }),
-                        (true, Retry::Once) if !replayed => {
+                        // One that is out of reach may be running it still.
+                        (true, Retry::Once) if !replayed && !matches!(death.exit, Exit::OutOfReach(_)) => {
                             replayed = true;
                             Some(Notice::Replayed { cell: index, exit: death.exit.clone() })
                         }
