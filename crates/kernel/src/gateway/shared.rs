@@ -226,9 +226,10 @@ impl Shared {
         })
     }
 
-    /// What `gateway.json` says; one that can not be read says nothing.
+    /// What `gateway.json` says; one that can not be read, or leads nowhere, says nothing.
     fn read(&self) -> Option<Info> {
-        serde_json::from_slice(&fs::read(self.file("gateway.json")).ok()?).ok()
+        let info: Info = serde_json::from_slice(&fs::read(self.file("gateway.json")).ok()?).ok()?;
+        Address::new(&info.url, None).is_ok().then_some(info)
     }
 
     fn write(&self, info: &Info) -> Result<(), SharedError> {
@@ -367,4 +368,35 @@ fn token() -> String {
 
 fn not_started(why: &str) -> SharedError {
     SharedError::NotStarted { why: why.to_owned(), log: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_damaged_gateway_file_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = Shared {
+            folder: folder.path().to_owned(),
+            search: Search {
+                explicit: None,
+                cwd: folder.path().to_owned(),
+                variables: std::collections::HashMap::new(),
+                managed: None,
+            },
+            rules: Rules::default(),
+        };
+        let pid = std::process::id();
+        let with = |url: &str| {
+            format!(
+                r#"{{"pid": {pid}, "started": {:?}, "url": "{url}", "token": "t", "python": "p"}}"#,
+                started(pid).unwrap()
+            )
+        };
+        for damaged in ["", "{", "[]", &with("foo"), &with(""), &with("http://"), &with("file:///etc")] {
+            fs::write(shared.file("gateway.json"), damaged).unwrap();
+            assert_eq!(shared.status().await, Status::Stopped, "{damaged}");
+        }
+    }
 }

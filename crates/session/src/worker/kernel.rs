@@ -1,11 +1,14 @@
 //! The session's kernel: how it is started, replaced and buried.
 
+use std::any::Any;
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::{Background, Exit, Kernel};
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -86,8 +89,9 @@ impl Worker {
         self.connect_bridge().await;
         let (setup, warnings) = setup(&self.shared.settings, &self.key.cwd, self.access.as_ref());
         let launcher = Arc::clone(&self.shared.settings.launcher);
-        let mut starting =
-            launcher.start(Start { key: self.key.clone(), setup, variables: current.variables.clone() });
+        let start = Start { key: self.key.clone(), setup, variables: current.variables.clone() };
+        // A bug in one way to start a kernel must not take the session, and every call that waits for it, along.
+        let mut starting = AssertUnwindSafe(launcher.start(start)).catch_unwind();
         loop {
             tokio::select! {
                 biased;
@@ -95,6 +99,7 @@ impl Worker {
                 () = current.stop.cancelled() => return Err(Halt::Stopped),
                 asked = asked(&mut self.control, &mut self.calls, &self.waiting) => self.attend(asked, current).await,
                 started = &mut starting => {
+                    let started = started.map_err(|panic| SessionError::NotStarted(bug(&*panic)))?;
                     let mut started = started.map_err(|error| not_started(&error))?;
                     started.warnings.extend(warnings);
                     return Ok(started);
@@ -222,6 +227,12 @@ impl Worker {
 /// Waits until a session's worker has left, and so its kernel.
 async fn gone(mut status: watch::Receiver<Status>) {
     while status.changed().await.is_ok() {}
+}
+
+/// What is said of a panic, whose own words are on standard error with their place.
+fn bug(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<&str>().copied().or_else(|| Some(panic.downcast_ref::<String>()?));
+    format!("this is a bug in Cellwright ({}); please report it", said.unwrap_or("it panicked"))
 }
 
 fn not_started(error: &StartError) -> SessionError {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use cellwright_kernel::{Death, Fate};
 use cellwright_session::{
-    After, CellRequest, CellStatus, Departure, KernelUse, NotRun, Notice, Replacement, Reset, Retry,
-    SessionError, StartError, Timeout,
+    After, Call, CellRequest, CellStatus, Departure, KernelUse, Launcher, NotRun, Notice, Replacement, Reset,
+    Retry, SessionError, Sessions, Settings, Start, StartError, Started, Timeout,
 };
+use futures_util::future::BoxFuture;
 
 use crate::support::{Doom, Fixture, begin, exited, notices, run, statuses, text};
 
@@ -62,6 +63,30 @@ async fn a_cell_that_never_began_runs_on_a_fresh_kernel() {
         notices(&report),
         ["the kernel exited with code 7 before cell 2 began; it ran on a fresh one, the variables are gone"]
     );
+}
+
+/// A way to start kernels that has a bug.
+struct Buggy;
+
+impl Launcher for Buggy {
+    fn start(&self, _start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
+        Box::pin(async { panic!("foo is no address") })
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_panics_is_told_as_an_error_and_the_session_goes_on() {
+    let client = Sessions::new(Settings::new(Buggy)).client();
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let call = Call::new("a".parse().unwrap(), folder.path(), vec![CellRequest::new("print")]);
+        let report = run(&client, call).await.unwrap();
+        assert_eq!(statuses(&report), [&CellStatus::NotRun(NotRun::Error)]);
+        assert_eq!(
+            report.error.as_ref().unwrap().to_string(),
+            "no kernel could be started: this is a bug in Cellwright (foo is no address); please report it"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

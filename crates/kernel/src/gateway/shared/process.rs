@@ -29,7 +29,7 @@ pub(super) struct Info {
 
 impl Info {
     pub(super) fn address(&self) -> Address {
-        Address::new(&self.url, Some(self.token.clone())).expect("an address that we wrote")
+        Address::new(&self.url, Some(self.token.clone())).expect("checked when it was read or made")
     }
 
     pub(super) async fn is_well(&self) -> Result<(), GatewayError> {
