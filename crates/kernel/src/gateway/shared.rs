@@ -174,9 +174,9 @@ impl Shared {
         let _lock = self.lock().await?;
         match self.read() {
             Some(info) => {
-                let alive = info.is_alive();
+                let there = info.is_the_gateway().await;
                 self.end(&info).await?;
-                Ok(alive)
+                Ok(there)
             }
             None => Ok(false),
         }
@@ -242,14 +242,16 @@ impl Shared {
     }
 
     async fn end(&self, info: &Info) -> Result<(), SharedError> {
-        self.end_process(info).await?;
+        if info.is_the_gateway().await {
+            self.end_process(info).await?;
+        }
         match fs::remove_file(self.file("gateway.json")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed("gateway.json")(error)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Ends the process if it is the one that was started: a number may have been given to another.
+    /// Ends the process, up to its end or until its number is another's.
     async fn end_process(&self, info: &Info) -> Result<(), SharedError> {
         for (signal, grace) in [(Signal::SIGTERM, TERMINATED), (Signal::SIGKILL, KILLED)] {
             if !info.is_alive() {
@@ -374,19 +376,37 @@ fn not_started(why: &str) -> SharedError {
 mod tests {
     use super::*;
 
+    fn shared(folder: &std::path::Path) -> Shared {
+        let variables = std::collections::HashMap::new();
+        let search = Search { explicit: None, cwd: folder.to_owned(), variables, managed: None };
+        Shared { folder: folder.to_owned(), search, rules: Rules::default() }
+    }
+
+    #[tokio::test]
+    async fn stopping_a_gateway_whose_start_is_not_noted_leaves_an_unrelated_process_alone() {
+        let folder = tempfile::Builder::new().permissions(private()).tempdir().unwrap();
+        let shared = shared(folder.path());
+        let mut unrelated = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = unrelated.id();
+        let noted = format!(
+            r#"{{"pid": {pid}, "started": null, "url": "http://127.0.0.1:9", "token": "t", "python": "p"}}"#
+        );
+        fs::write(shared.file("gateway.json"), noted).unwrap();
+        assert!(!shared.stop().await.unwrap());
+        assert!(unrelated.try_wait().unwrap().is_none(), "it was ended");
+        assert!(!shared.file("gateway.json").exists());
+        unrelated.kill().unwrap();
+        unrelated.wait().unwrap();
+    }
+
+    fn private() -> fs::Permissions {
+        std::os::unix::fs::PermissionsExt::from_mode(0o700)
+    }
+
     #[tokio::test]
     async fn a_damaged_gateway_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
-        let shared = Shared {
-            folder: folder.path().to_owned(),
-            search: Search {
-                explicit: None,
-                cwd: folder.path().to_owned(),
-                variables: std::collections::HashMap::new(),
-                managed: None,
-            },
-            rules: Rules::default(),
-        };
+        let shared = shared(folder.path());
         let pid = std::process::id();
         let with = |url: &str| {
             format!(

@@ -59,6 +59,12 @@ impl Info {
         }
     }
 
+    /// Whether the process may be ended: a number may have been given to another. Where its start was not noted, it has to
+    /// answer to its token.
+    pub(super) async fn is_the_gateway(&self) -> bool {
+        self.is_alive() && (self.started.is_some() || self.is_well().await.is_ok())
+    }
+
     /// Signals it and its kernels' launchers; kernels have groups of their own, and end when it has.
     pub(super) fn signal(&self, signal: Signal) {
         let signal = match signal {
