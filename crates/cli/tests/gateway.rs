@@ -92,6 +92,20 @@ fn twenty_processes_start_one_gateway_that_runs_cells_and_stops() {
 }
 
 #[test]
+fn the_settings_show_neither_the_token_nor_the_password_of_a_gateway() {
+    let user = User::new();
+    for format in [&["config"][..], &["config", "--json"]] {
+        let mut command = user.command(format);
+        let output = command
+            .env("CELLWRIGHT_GATEWAY_URL", "http://ada:s3cret@host/lab?token=s3cret")
+            .output()
+            .unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(shown.contains("\"http://host/lab\"") && !shown.contains("s3cret"), "{shown}");
+    }
+}
+
+#[test]
 fn a_starter_that_is_killed_and_a_number_that_another_process_has_got_do_no_harm() {
     let user = User::new();
     // Killed as soon as it has the lock.

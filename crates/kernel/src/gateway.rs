@@ -17,7 +17,7 @@ use cellwright_jupyter::{Channel, Message, Session};
 use tokio::task::JoinSet;
 
 pub use launch::{Launch, Launched};
-pub use rest::{Address, GatewayError, InvalidAddress};
+pub use rest::{Address, GatewayError, InvalidAddress, without_secrets};
 pub use shared::{Shared, SharedError, Status};
 
 use crate::conversation::Conversation;

@@ -1,5 +1,6 @@
 //! `cellwright config`
 
+use cellwright_kernel::gateway::without_secrets;
 use serde_json::Value;
 
 use crate::agents;
@@ -23,7 +24,11 @@ impl ConfigCommand {
             let value = &values[name.split('.').next().unwrap_or_default()]
                 [name.split('.').nth(1).unwrap_or_default()];
             // A token is nobody's to read over a shoulder.
-            if name.ends_with("token") && !value.is_null() { Value::from("(set)") } else { value.clone() }
+            match value {
+                Value::String(_) if name.ends_with("token") => Value::from("(set)"),
+                Value::String(url) if name.ends_with("url") => Value::from(without_secrets(url)),
+                _ => value.clone(),
+            }
         };
         if self.format.json {
             let rows = KEYS.iter().map(|key| {

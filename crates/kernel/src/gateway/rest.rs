@@ -38,7 +38,7 @@ pub struct InvalidAddress(String);
 impl Address {
     /// A server by its URL, which may have a path and, as Jupyter prints it, a `token` in its query.
     pub fn new(url: &str, token: Option<String>) -> Result<Self, InvalidAddress> {
-        let invalid = || InvalidAddress(url.to_owned());
+        let invalid = || InvalidAddress(without_secrets(url));
         let mut parsed = Url::parse(url).map_err(|_| invalid())?;
         if !["http", "https"].contains(&parsed.scheme()) || parsed.host().is_none() {
             return Err(invalid());
@@ -87,14 +87,30 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.url.as_str())
+        f.write_str(&without_secrets(self.url.as_str()))
     }
 }
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({})", self.url) // tokens do not go to logs
+        write!(f, "Address({self})") // secrets do not go to logs
     }
+}
+
+/// A server's URL as it may be shown, be it right or wrong: without name, password and query.
+pub fn without_secrets(url: &str) -> String {
+    if let Ok(mut parsed) = Url::parse(url)
+        && parsed.has_host()
+    {
+        parsed.set_query(None);
+        parsed.set_fragment(None);
+        let hidden = parsed.set_username("").and_then(|()| parsed.set_password(None));
+        hidden.expect("a URL with a host may have a name and a password");
+        return parsed.into();
+    }
+    // Where they are in one that can not be read is a guess: rather too much is left out.
+    let plain = url.split(['?', '#']).next().unwrap_or_default();
+    plain.rsplit_once('@').map_or_else(|| plain.to_owned(), |(_, host)| format!("…@{host}"))
 }
 
 /// A server did not do what it was asked.
@@ -376,6 +392,27 @@ mod tests {
         let given = Address::new("http://h/?token=theirs", Some("ours".into())).unwrap();
         assert_eq!(given.token.as_deref(), Some("ours"));
         assert!(!format!("{given:?} {given}").contains("ours"));
+    }
+
+    #[test]
+    fn passwords_and_tokens_are_never_shown() {
+        for (url, shown) in [
+            ("http://ada:s3cret@host:8888/lab?token=s3cret#s3cret", "http://host:8888/lab"),
+            ("https://hub/user/ada@example.com/?token=s3cret", "https://hub/user/ada@example.com/"),
+            ("http://ada:s3cret@/", "…@/"),
+            ("ada:s3cret@host:8888", "…@host:8888"),
+            ("htp//host?token=s3cret", "htp//host"),
+            ("", ""),
+        ] {
+            assert_eq!(without_secrets(url), shown);
+            let told = match Address::new(url, None) {
+                Ok(address) => {
+                    format!("{address} {address:?} {}", refusal(&address, StatusCode::FORBIDDEN, "", ""))
+                }
+                Err(error) => format!("{error} {error:?}"),
+            };
+            assert!(!told.contains("s3cret"), "{told}");
+        }
     }
 
     #[test]
