@@ -93,14 +93,26 @@ impl Client {
     /// is proven by `iopub_welcome`, or by any message at all, such as the status around our own request. So call this
     /// before the first request: whatever arrives meanwhile is dropped. May be cancelled and called again.
     pub async fn ready(&mut self) -> Result<KernelInfoReply, ContentError> {
+        self.ready_on(&[Channel::Shell]).await
+    }
+
+    /// The same for a kernel that may be running a cell of another client: most then answer on control.
+    pub async fn ready_though_busy(&mut self) -> Result<KernelInfoReply, ContentError> {
+        self.ready_on(&[Channel::Shell, Channel::Control]).await
+    }
+
+    async fn ready_on(&mut self, channels: &[Channel]) -> Result<KernelInfoReply, ContentError> {
         let (mut subscribed, mut unproven) = (false, 0);
         loop {
-            let asked = self.sender.request(Channel::Shell, &KernelInfoRequest::default()).await;
-            let asked = asked.expect("a socket that we hold is open");
+            let mut asked = Vec::new();
+            for channel in channels {
+                let question = self.sender.request(*channel, &KernelInfoRequest::default()).await;
+                asked.push(question.expect("a socket that we hold is open"));
+            }
             let info = loop {
                 let (channel, message) = self.recv().await;
                 subscribed |= channel == Channel::Iopub;
-                if channel == Channel::Shell && message.answers(&asked) {
+                if channels.contains(&channel) && asked.iter().any(|asked| message.answers(asked)) {
                     break message;
                 }
             };

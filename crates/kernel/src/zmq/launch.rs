@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use cellwright_jupyter::content::KernelInfoReply;
 use cellwright_jupyter::{
-    Client, ConnectionFile, ConnectionFileError, ConnectionInfo, ContentError, KernelSpec, Reserved, Session,
-    SpecError, Unsupported,
+    Client, ConnectionFile, ConnectionFileError, ConnectionInfo, ContentError, KernelSpec, Pulse, Reserved,
+    Session, SpecError, Unsupported,
 };
 use cellwright_process::{Child, Command, SpawnError, Stderr};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Owned, Process, Zmq};
 use crate::conversation::prepare;
@@ -68,6 +68,8 @@ pub struct Attach {
     pub file: PathBuf,
     /// How long it may take to answer.
     pub ready_within: Duration,
+    /// How long it may take beyond that while its heart beats: it may be running a cell.
+    pub busy_within: Duration,
     /// How long its heartbeat may stay unanswered before it counts as out of reach.
     pub silence: Duration,
     /// How long each step of stopping may take.
@@ -131,8 +133,8 @@ pub enum StartError {
     },
     /// It did not get ready in time.
     #[error(
-        "kernel `{name}` was not ready within {} seconds{}{}",
-        limit.as_secs_f32(), trouble.as_ref().map_or_else(String::new, |why| format!(" ({why})")), said(stderr)
+        "kernel `{name}` was not ready within {} second{}{}{}",
+        limit.as_secs_f32(), if *limit == Duration::from_secs(1) { "" } else { "s" }, trouble.as_ref().map_or_else(String::new, |why| format!(" ({why})")), said(stderr)
     )]
     NotReady {
         /// Which kernel, or its connection file.
@@ -271,6 +273,7 @@ impl Attach {
         Self {
             file: file.into(),
             ready_within: Duration::from_secs(10),
+            busy_within: Duration::from_mins(1),
             silence: Duration::from_secs(10),
             graces: Graces::default(),
         }
@@ -281,8 +284,16 @@ impl Attach {
     pub async fn start(&self) -> Result<Launched, StartError> {
         let mut client = Client::connect(&ConnectionInfo::read(&self.file)?, session())?;
         let name = self.file.display().to_string();
-        let Ok(info) = timeout_at(Instant::now() + self.ready_within, client.ready()).await else {
-            let (limit, trouble) = (self.ready_within, client.trouble());
+        let mut limit = self.ready_within;
+        let mut answer = timeout(limit, client.ready_though_busy()).await;
+        if answer.is_err() && *client.pulse().borrow() == Pulse::Beating {
+            limit += self.busy_within;
+            answer = timeout(self.busy_within, client.ready_though_busy()).await;
+        }
+        let Ok(info) = answer else {
+            let alive = "it is alive: busy with a cell, or the key in the file is not its key";
+            let alive = (*client.pulse().borrow() == Pulse::Beating).then(|| alive.to_owned());
+            let trouble = client.trouble().or(alive);
             return Err(StartError::NotReady { name, limit, trouble, stderr: String::new() });
         };
         let info = info.map_err(|source| StartError::Answer { name, source })?;

@@ -166,11 +166,29 @@ async fn an_attached_kernel_is_shared_and_outlives_us() {
     other["key"] = "another".into();
     let forged = place.folder.path().join("forged.json");
     std::fs::write(&forged, other.to_string()).unwrap();
-    let stranger = Attach { ready_within: Duration::from_secs(1), ..Attach::new(&forged) };
-    assert!(stranger.start().await.unwrap_err().to_string().contains("was not ready within 1 seconds"));
+    let stranger = Attach {
+        ready_within: Duration::from_millis(500),
+        busy_within: Duration::from_millis(500),
+        ..Attach::new(&forged)
+    };
+    let told = stranger.start().await.unwrap_err().to_string();
+    assert!(told.contains("was not ready within 1 second (") && told.contains(" key"), "{told}");
 
     owner.kernel.shutdown().await;
     assert_eq!(place.left(), Vec::<PathBuf>::new(), "the kernel's files stay behind");
+}
+
+#[tokio::test]
+async fn a_kernel_that_is_busy_with_its_owners_cell_is_attached_to() {
+    let place = Place::new();
+    let owner = place.launch("python3").start().await.unwrap();
+    let mut busy =
+        owner.kernel.execute(Cell::new("import time\nprint('busy', flush=True)\ntime.sleep(600)")).await;
+    while !matches!(busy.next().await, Next::Event(Event::Output(_))) {}
+    let guest = Attach::new(place.connection_file()).start().await.unwrap();
+    busy.stop();
+    assert_eq!(run(&guest, "print('its turn')").await.0, "its turn\n");
+    owner.kernel.shutdown().await;
 }
 
 #[tokio::test]
