@@ -128,7 +128,8 @@ pub(super) fn exception(name: String, message: String, traceback: &[String]) -> 
     Exception { name, message, traceback, line: None }
 }
 
-/// What a frontend is asked to show beside the outputs: help texts (`len?`), the source that `%load` found.
+/// What a frontend is asked for beside the outputs: to show help texts (`len?`) and the source that `%load` found, and to
+/// take note of `quit()` in a kernel that is not prepared by us.
 fn shown_payload(payload: &Value) -> Option<Event> {
     match payload.get("source")?.as_str()? {
         "page" => {
@@ -136,6 +137,9 @@ fn shown_payload(payload: &Value) -> Option<Event> {
             let content = MimeBundle { data, ..MimeBundle::default() };
             Some(Event::Output(Output::Display { content, display_id: None }))
         }
+        "ask_exit" if payload.get("keepkernel") != Some(&Value::Bool(true)) => Some(Event::Warning(
+            "the cell asked the kernel to end: one that heeds it is gone for everyone who used it".to_owned(),
+        )),
         "set_next_input" => Some(Event::text(Stream::Stdout, payload.get("text")?.as_str()?)),
         _ => None,
     }

@@ -192,6 +192,21 @@ async fn a_kernel_that_is_busy_with_its_owners_cell_is_attached_to() {
 }
 
 #[tokio::test]
+async fn quit_in_a_kernel_of_others_ends_it_and_that_is_told() {
+    let place = Place::new();
+    let owner = place.launch("python3").start().await.unwrap();
+    // As in a kernel that was not prepared by us.
+    run(&owner, "del get_ipython().ask_exit").await;
+    let guest = Attach::new(place.connection_file()).start().await.unwrap();
+    let (events, _) = guest.kernel.execute(Cell::new("quit()")).await.collect().await;
+    let told = events
+        .iter()
+        .any(|event| matches!(event, Event::Warning(text) if text.contains("asked the kernel to end")));
+    assert!(told, "{events:?}");
+    owner.kernel.ended().await;
+}
+
+#[tokio::test]
 async fn an_attached_kernel_that_is_silent_is_out_of_reach_and_not_said_to_be_gone() {
     let place = Place::new();
     let owner = place.launch("python3").start().await.unwrap();
