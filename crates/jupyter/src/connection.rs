@@ -2,17 +2,17 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use cellwright_zmtp::Endpoint;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tempfile::TempDir;
 use tokio::net::TcpSocket;
 use uuid::Uuid;
 
 use crate::Channel;
+use crate::kernel_folder::KernelFolder;
 
 /// What a connection file says. Fields we do not know, among them the keys of encrypted connections, are kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -189,7 +189,7 @@ impl Drop for ConnectionFile {
 }
 
 /// Makes a folder for the user alone, with what leads to it. One that is there stays as it is.
-fn make_private(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
@@ -199,32 +199,22 @@ pub struct Reserved {
     /// For the connection file.
     pub info: ConnectionInfo,
     #[expect(dead_code, reason = "held for what its drop frees")]
-    hold: Hold,
-}
-
-#[derive(Debug)]
-#[expect(dead_code, reason = "held for what its drop frees")]
-enum Hold {
-    Folder(TempDir),
-    Ports(Vec<TcpSocket>),
+    ports: Vec<TcpSocket>,
 }
 
 /// The longest path of a Unix socket that every system takes, with room for `-5`.
-const SOCKET_PATH: usize = 100;
+pub(crate) const SOCKET_PATH: usize = 100;
 
 impl Reserved {
-    /// Unix sockets in a folder of their own, readable by the user only, inside `parent` (made when missing).
-    pub fn ipc(parent: &Path) -> io::Result<Self> {
-        make_private(parent)?;
-        let private = std::fs::Permissions::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix("k").permissions(private).tempdir_in(parent)?;
+    /// Unix sockets in a folder, which goes with them.
+    pub fn ipc(folder: &KernelFolder) -> io::Result<Self> {
         let ip = folder.path().join("s").to_string_lossy().into_owned();
         if ip.len() > SOCKET_PATH {
             let message = format!("`{ip}` is too long for a Unix socket; choose a shorter folder");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let info = ConnectionInfo::local(Transport::Ipc, ip, [1, 2, 3, 4, 5]);
-        Ok(Self { info, hold: Hold::Folder(folder) })
+        Ok(Self { info, ports: Vec::new() })
     }
 
     /// Five free ports.
@@ -246,6 +236,6 @@ impl Reserved {
             sockets.clear();
         }
         let info = ConnectionInfo::local(Transport::Tcp, ip.to_string(), ports);
-        Ok(Self { info, hold: Hold::Ports(sockets) })
+        Ok(Self { info, ports: sockets })
     }
 }

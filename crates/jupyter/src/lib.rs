@@ -2,8 +2,8 @@
 //!
 //! [`Message`] and [`content`] are what is said; [`Key`] and [`Decoder`] sign and check it; [`Client`] talks to a kernel over
 //! ZeroMQ, [`Server`] is the kernel's side; [`websocket`] frames the same messages for Jupyter's servers.
-//! [`KernelSpec`] and [`Surroundings`] find installed kernels, [`ConnectionInfo`], [`ConnectionFile`] and [`Reserved`]
-//! tell where a kernel listens. Versions 5.3 to 5.5 of the messaging protocol are spoken; message types and fields that are not
+//! [`KernelSpec`] and [`Surroundings`] find installed kernels, [`ConnectionInfo`], [`ConnectionFile`], [`KernelFolder`] and
+//! [`Reserved`] tell where a kernel listens. Versions 5.3 to 5.5 of the messaging protocol are spoken; message types and fields that are not
 //! known here pass through unharmed. Processes, sessions and policy are left to others.
 
 mod client;
@@ -12,6 +12,7 @@ mod connection;
 pub mod content;
 mod heartbeat;
 mod json;
+mod kernel_folder;
 mod kernelspec;
 mod message;
 mod paths;
@@ -24,6 +25,7 @@ pub use codec::{DecodeError, Decoder, Key};
 pub use connection::{ConnectionFile, ConnectionFileError, ConnectionInfo, Reserved, Transport, Unsupported};
 pub use heartbeat::Pulse;
 pub use json::Json;
+pub use kernel_folder::KernelFolder;
 pub use kernelspec::{Description, InterruptMode, KernelSpec, SpecError};
 pub use message::{ContentError, Header, Message, PROTOCOL_VERSION, Session, timestamp};
 pub use paths::{Prefix, Surroundings};

@@ -9,7 +9,7 @@ use std::future;
 use std::time::Duration;
 
 use cellwright_jupyter::{
-    Channel, Client, ClientSender, ConnectionFile, InterruptMode, Message, Pulse, Reserved,
+    Channel, Client, ClientSender, ConnectionFile, InterruptMode, KernelFolder, Message, Pulse, Reserved,
 };
 use cellwright_process::{Child, Signal};
 use futures_util::FutureExt as _;
@@ -58,6 +58,7 @@ struct Owned {
     ending: bool,
     _file: ConnectionFile,
     _reserved: Reserved,
+    _folder: KernelFolder,
 }
 
 enum Life {

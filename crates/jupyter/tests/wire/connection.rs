@@ -1,8 +1,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use cellwright_jupyter::{
-    Channel, Client, ConnectionFile, ConnectionFileError, ConnectionInfo, Reserved, Session, Transport,
-    Unsupported,
+    Channel, Client, ConnectionFile, ConnectionFileError, ConnectionInfo, KernelFolder, Reserved, Session,
+    Transport, Unsupported,
 };
 use serde_json::json;
 
@@ -45,15 +45,40 @@ fn what_we_do_not_speak_is_refused_with_its_name() {
 }
 
 #[test]
-fn unix_sockets_get_a_private_folder_that_goes_and_a_long_path_is_told() {
+fn a_kernels_folder_is_private_and_goes_and_is_elsewhere_when_its_place_is_too_deep() {
     let root = tempfile::tempdir().expect("a folder");
-    let reserved = Reserved::ipc(root.path()).expect("short enough");
-    let folder = std::path::Path::new(&reserved.info.ip).parent().expect("inside a folder").to_owned();
-    let mode = std::fs::metadata(&folder).expect("there").permissions().mode() & 0o777;
-    assert_eq!(mode, 0o700);
-    drop(reserved);
-    assert!(!folder.exists());
-    let long = root.path().join("x".repeat(100));
-    let told = Reserved::ipc(&long).expect_err("too long").to_string();
-    assert!(told.contains("too long for a Unix socket"), "{told}");
+    for deep in [false, true] {
+        let parent = if deep { root.path().join("x".repeat(100)) } else { root.path().join("runtime") };
+        let folder = KernelFolder::new_in(&parent).expect("made");
+        let path = folder.path().to_owned();
+        assert_eq!(path.starts_with(&parent), !deep);
+        assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o700);
+        assert!(
+            Reserved::ipc(&folder).expect("short enough").info.ip.starts_with(path.to_str().expect("text"))
+        );
+        drop(folder);
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn what_a_killed_process_left_is_swept_and_what_others_use_is_not() {
+    let root = tempfile::tempdir().expect("a folder");
+    let held = KernelFolder::new_in(root.path()).expect("made");
+    let make = |name: &str, files: &[&str]| {
+        let folder = root.path().join(name);
+        std::fs::create_dir(&folder).expect("made");
+        for file in files {
+            std::fs::write(folder.join(file), "key").expect("written");
+        }
+        folder
+    };
+    // As after a SIGKILL: the files are there, and the lock is free.
+    let left = make("kAbC123", &["kernel-1.json", "s-1", "s-5"]);
+    let others = [make("kernels", &["mine.txt"]), make("gateway", &["kernel-1.json"])];
+    let _next = KernelFolder::new_in(root.path()).expect("made");
+    assert!(!left.exists());
+    assert!(
+        held.path().exists() && others.iter().all(|folder| folder.read_dir().expect("there").count() == 1)
+    );
 }

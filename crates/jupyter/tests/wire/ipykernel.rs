@@ -7,8 +7,8 @@ use cellwright_jupyter::content::{
     Stream,
 };
 use cellwright_jupyter::{
-    Channel, Client, ConnectionFile, ConnectionInfo, Header, InterruptMode, KernelSpec, Message, Prefix,
-    Pulse, Reserved, Session, Surroundings, Transport,
+    Channel, Client, ConnectionFile, ConnectionInfo, Header, InterruptMode, KernelFolder, KernelSpec,
+    Message, Prefix, Pulse, Reserved, Session, Surroundings, Transport,
 };
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -24,6 +24,7 @@ struct Kernel {
     spec: KernelSpec,
     file: ConnectionFile,
     reserved: Reserved,
+    _sockets: KernelFolder,
     _folder: tempfile::TempDir,
 }
 
@@ -36,8 +37,9 @@ impl Kernel {
             prefixes: vec![Prefix { path: prefix(), is_environment: true }],
         };
         let spec = KernelSpec::find(&surroundings.kernel_path(), "python3").expect("ipykernel is installed");
+        let sockets = KernelFolder::new_in(folder.path()).expect("a folder");
         let reserved = match transport {
-            Transport::Ipc => Reserved::ipc(folder.path()),
+            Transport::Ipc => Reserved::ipc(&sockets),
             Transport::Tcp => Reserved::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let reserved = reserved.expect("addresses");
@@ -53,7 +55,7 @@ impl Kernel {
             .expect("the kernel starts");
         let mut client = Client::connect(&reserved.info, Session::new("tests")).expect("supported");
         let info = client.ready().await.expect("kernel info");
-        Self { client, child, info, spec, file, reserved, _folder: folder }
+        Self { client, child, info, spec, file, reserved, _sockets: sockets, _folder: folder }
     }
 
     async fn execute(&self, code: &str) -> Header {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cellwright_jupyter::content::KernelInfoReply;
 use cellwright_jupyter::{
-    Client, ConnectionFile, ConnectionFileError, ConnectionInfo, ContentError, KernelSpec, Pulse, Reserved,
-    Session, SpecError, Unsupported,
+    Client, ConnectionFile, ConnectionFileError, ConnectionInfo, ContentError, KernelFolder, KernelSpec,
+    Pulse, Reserved, Session, SpecError, Unsupported,
 };
 use cellwright_process::{Child, Command, SpawnError, Stderr};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -241,13 +241,14 @@ impl Launch {
 
     fn spawn(&self, places: &Places, spec: &KernelSpec) -> Result<(Owned, ConnectionInfo), StartError> {
         let connection = |source| StartError::Connection { runtime: self.runtime.clone(), source };
+        let folder = KernelFolder::new_in(&self.runtime).map_err(connection)?;
         let reserved = match self.link {
-            Link::Ipc => Reserved::ipc(&self.runtime),
+            Link::Ipc => Reserved::ipc(&folder),
             Link::Tcp => Reserved::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let mut reserved = reserved.map_err(connection)?;
         reserved.info.kernel_name = Some(spec.name.clone());
-        let file = ConnectionFile::create(&self.runtime, &reserved.info).map_err(connection)?;
+        let file = ConnectionFile::create(folder.path(), &reserved.info).map_err(connection)?;
         let variables = self.rules.pass(&self.search.variables);
         let (command, mut variables) = places.command(spec, file.path(), variables);
         let command = lossless(command);
@@ -263,7 +264,9 @@ impl Launch {
             .spawn()?;
         let info = reserved.info.clone();
         let interrupt_mode = spec.description.interrupt_mode;
-        Ok((Owned { child, interrupt_mode, ending: false, _file: file, _reserved: reserved }, info))
+        let owned =
+            Owned { child, interrupt_mode, ending: false, _file: file, _reserved: reserved, _folder: folder };
+        Ok((owned, info))
     }
 }
 

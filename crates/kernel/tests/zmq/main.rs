@@ -46,7 +46,8 @@ impl Place {
     /// The connection file of the kernel that runs.
     fn connection_file(&self) -> PathBuf {
         let is_file = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
-        self.left().into_iter().find(is_file).expect("a connection file")
+        let files = self.left().into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        files.map(|entry| entry.unwrap().path()).find(is_file).expect("a connection file")
     }
 
     fn runtime(&self) -> PathBuf {
@@ -303,6 +304,14 @@ async fn every_byte_of_120_megabytes_arrives_with_its_own_cell() {
     assert_eq!(count(&launched, code).await, in_pieces);
     assert_eq!(count(&launched, "print('next')").await.0, 5);
     assert!(launched.background.try_next().is_none());
+}
+
+#[tokio::test]
+async fn a_runtime_folder_too_deep_for_sockets_keeps_no_kernel_from_starting() {
+    let place = Place::new();
+    let runtime = place.runtime().join("deep".repeat(30));
+    let launched = Launch { runtime, ..place.launch("python3") }.start().await.unwrap();
+    assert_eq!(run(&launched, "print('here')").await.0, "here\n");
 }
 
 #[tokio::test]
