@@ -69,7 +69,8 @@ impl Case {
                 // Not as lines of their own: `print` writes the break apart, and another's text may come between.
                 let missing = |printed: &str| lines.iter().any(|line| !printed.contains(line));
                 fixture.late_until(|late| !missing(&(printed.clone() + late))).await;
-                return None;
+                let (ends, expected) = (ends(&transcript.render()), ends(self.seen));
+                return (ends != expected).then(|| format!("{}: it ended with {ends}\n", self.about));
             }
             None => self.seen,
         };
@@ -159,7 +160,10 @@ impl Transcript {
                 self.add("update", &format!("{display_id} {}", plain(content)));
             }
             Event::ClearOutput { wait } => self.add("clear", if *wait { "later" } else { "now" }),
-            Event::Status(_) | Event::InputRequest(_) | Event::Warning(_) => {}
+            // What a kernel logged is its own affair; a message that could not be read must not pass unseen.
+            Event::Warning(warning) if warning.starts_with("the kernel's last words: ") => {}
+            Event::Warning(warning) => self.add("warning", warning),
+            Event::Status(_) | Event::InputRequest(_) => {}
         }
     }
 
@@ -172,14 +176,15 @@ impl Transcript {
         texts.map(|(_, text)| text.as_str()).collect()
     }
 
-    /// One thing a line; a long text is told by its length and a checksum of its lines.
+    /// One thing a line; a long text is told by its length, its end and a checksum.
     fn render(&self) -> String {
         let line = |(kind, text): &(&str, String)| match text.len() {
             0..10_000 => format!("{kind} {}", text.replace('\\', "\\\\").replace('\n', "\\n")),
             length => format!(
-                "{kind} {length} bytes, {} lines, the last {:?}",
+                "{kind} {length} bytes, {} lines, the last {:?}, {:016x}",
                 text.lines().count(),
-                text.lines().last().unwrap()
+                text.lines().last().unwrap(),
+                checksum(text)
             ),
         };
         self.0.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -214,6 +219,17 @@ impl Transcript {
         };
         self.add("=", &end);
     }
+}
+
+/// How the cells of a rendered transcript ended.
+fn ends(rendered: &str) -> String {
+    rendered.lines().filter(|line| line.starts_with("= ")).collect::<Vec<_>>().join(", ")
+}
+
+/// FNV-1a: enough to notice text that is lost, doubled or out of order.
+fn checksum(text: &str) -> u64 {
+    let step = |sum: u64, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 fn plain(content: &MimeBundle) -> String {
