@@ -106,6 +106,17 @@ fn the_settings_show_neither_the_token_nor_the_password_of_a_gateway() {
 }
 
 #[test]
+fn a_shared_gateway_that_is_not_used_is_told() {
+    let user = User::new();
+    let output =
+        user.command(&["gateway", "status"]).env("CELLWRIGHT_GATEWAY_URL", "http://host:1/?token=t").output();
+    assert_eq!(
+        String::from_utf8(output.unwrap().stdout).unwrap(),
+        "it does not run\nit is not used: kernels run at http://host:1/, by `gateway.url` from CELLWRIGHT_GATEWAY_URL\n"
+    );
+}
+
+#[test]
 fn a_starter_that_is_killed_and_a_number_that_another_process_has_got_do_no_harm() {
     let user = User::new();
     // Killed as soon as it has the lock.

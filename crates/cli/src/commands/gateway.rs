@@ -1,7 +1,7 @@
 //! `cellwright gateway`
 
 use anyhow::Context as _;
-use cellwright_kernel::gateway::{Shared, Status};
+use cellwright_kernel::gateway::{Shared, Status, without_secrets};
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -49,9 +49,9 @@ impl GatewayCommand {
         match self.action {
             Action::Start(format) => {
                 shared.address().await?;
-                tell(&shared, format).await
+                tell(&config, &shared, format).await
             }
-            Action::Status(format) => tell(&shared, format).await,
+            Action::Status(format) => tell(&config, &shared, format).await,
             Action::Stop(format) => {
                 let stopped = shared.stop().await?;
                 let text = if stopped { "stopped" } else { "it did not run" };
@@ -61,8 +61,8 @@ impl GatewayCommand {
     }
 }
 
-async fn tell(shared: &Shared, format: Format) -> anyhow::Result<()> {
-    let (value, text) = match shared.status().await {
+async fn tell(config: &Config, shared: &Shared, format: Format) -> anyhow::Result<()> {
+    let (mut value, mut text) = match shared.status().await {
         Status::Stopped => (json!({"state": "stopped"}), "it does not run".to_owned()),
         Status::Running { pid, url, python } => {
             let text = format!("runs at {url}, process {pid}, by {}", python.display());
@@ -75,6 +75,12 @@ async fn tell(shared: &Shared, format: Format) -> anyhow::Result<()> {
             (json!({"state": "unwell", "pid": pid, "why": why}), text)
         }
     };
+    if let Some(url) = &config.settings.gateway.url {
+        let url = without_secrets(url);
+        let origin = config.origin("gateway.url");
+        text = format!("{text}\nit is not used: kernels run at {url}, by `gateway.url` from {origin}");
+        value["instead"] = url.into();
+    }
     answer(format, &value, &text)
 }
 
