@@ -83,7 +83,7 @@ pub enum KernelChoice {
 /// The text does not choose a kernel.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` does not choose a kernel; use runner, jupyter:NAME, gateway, gateway:NAME, existing:FILE or a language"
+    "`{0}` does not choose a kernel; use runner, runner:PYTHON, jupyter:NAME, gateway, gateway:NAME, existing:FILE or a language"
 )]
 pub struct InvalidKernelChoice(String);
 
@@ -170,7 +170,9 @@ mod tests {
         assert_eq!("runner".parse(), Ok(KernelChoice::default()));
         assert_eq!("bash".parse(), Ok(KernelChoice::Jupyter { name: named("bash") }));
         for text in ["", "jupyter", "jupyter:", "existing", "existing:", "gatway:x", "two words"] {
-            assert_eq!(text.parse::<KernelChoice>(), Err(InvalidKernelChoice(text.to_owned())));
+            let refused = text.parse::<KernelChoice>();
+            assert_eq!(refused, Err(InvalidKernelChoice(text.to_owned())));
+            assert!(refused.unwrap_err().to_string().contains("runner:PYTHON"));
         }
     }
 }

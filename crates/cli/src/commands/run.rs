@@ -55,7 +55,7 @@ pub(crate) struct Run {
     /// The interpreter, or the folder of a virtual environment
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// What runs the cells: runner, jupyter:NAME, gateway, gateway:NAME, existing:FILE, or a language
+    /// What runs the cells: runner, runner:PYTHON, jupyter:NAME, gateway, gateway:NAME, existing:FILE, or a language
     #[arg(long, value_name = "KERNEL", conflicts_with = "python")]
     kernel: Option<KernelChoice>,
     /// Keep the kernel under this name, in a small per-user daemon, for later calls

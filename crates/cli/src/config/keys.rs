@@ -32,7 +32,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("python.skip_check", Project, "do not try Python before offering it"),
     key("environment.allow", User, "variables kernels may see beyond the usual ones; NAME or PREFIX*"),
     key("environment.deny", Project, "variables kernels must not see"),
-    key("kernel.default", Project, "runner, jupyter:NAME, gateway[:NAME] or existing:FILE"),
+    key("kernel.default", Project, "runner[:PYTHON], jupyter:NAME, gateway[:NAME] or existing:FILE"),
     key("kernel.link", Project, "how to talk to Jupyter kernels here: ipc (Unix sockets) or tcp (loopback)"),
     key("kernel.mode", Project, "session: calls share a kernel; per-call: each has its own"),
     key("kernel.timeout", Project, "seconds a cell may take; 0 for no limit"),
@@ -71,6 +71,10 @@ pub(crate) fn find(name: &str) -> Option<&'static Key> {
 
 /// The known key nearest to a misspelt one.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    // A section in place of one of its settings: `kernel = "gateway"` chooses a kernel.
+    if name == "kernel" {
+        return Some("kernel.default");
+    }
     let distance = |key: &&Key| strsim::damerau_levenshtein(key.name, name);
     let best = KEYS.iter().min_by_key(distance)?;
     let same_last_word = best.name.rsplit('.').next() == name.rsplit('.').next();

@@ -253,7 +253,7 @@ mod tests {
         insta::assert_snapshot!(messages.join("\n"), @r#"
         ~/.config/cellwright/config.toml: there is no setting `kernel.timout`; did you mean `kernel.timeout`?
         ~/.config/cellwright/config.toml: `kernel.timeout`: invalid type: string "long", expected u64
-        ~/.config/cellwright/config.toml: there is no setting `kernel`; `cellwright config` lists them
+        ~/.config/cellwright/config.toml: there is no setting `kernel`; did you mean `kernel.default`?
         ~/.config/cellwright/config.toml: line 2: string values must be quoted, expected literal string
         ~/work/.cellwright/config.toml: `files.allow_outside` is the user's to set, not a project's; put it into your own settings file
         ~/.config/cellwright/config.toml: there is no setting `kernels.x`; `cellwright config` lists them
