@@ -60,7 +60,9 @@ fn described(config: &Config, around: &Surroundings<'_>, spec: &KernelSpec, trou
     if there {
         return Check::good(Section::Jupyter, text).details(details);
     }
-    Check::new(Section::Jupyter, trouble, format!("{text} can not start: there is no `{program}`"))
+    let why =
+        if program.is_empty() { "it has no command".to_owned() } else { format!("there is no `{program}`") };
+    Check::new(Section::Jupyter, trouble, format!("{text} can not start: {why}"))
         .fix(format!("jupyter kernelspec remove {name}"))
         .details(details)
 }
