@@ -102,8 +102,13 @@ fn tell(why: &str, exit: Exit, told: Told) {
     }
 }
 
-/// An error and its causes.
+/// An error and its causes, on one line.
 pub(crate) fn one_line(error: &(dyn Error + 'static)) -> String {
+    with_causes(error).replace('\n', " ")
+}
+
+/// An error and its causes, with the lines they have.
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ").replace('\n', " ")
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -7,7 +7,7 @@ use cellwright_output::{Display, json_text};
 use cellwright_session::{CallEvent, CallReport, CellStatus, NotRun, OutputChange};
 
 use super::Render;
-use crate::exit::one_line;
+use crate::exit::with_causes;
 
 /// Streams to stdout and stderr as they come.
 pub(crate) struct Plain {
@@ -57,7 +57,7 @@ impl Render for Plain {
 
     fn end(&mut self, report: &CallReport) -> anyhow::Result<()> {
         if let Some(error) = &report.error {
-            told(&format!("error: {}", one_line(error)))?;
+            told(&format!("error: {}", with_causes(error)))?; // a kernel's last words have lines
         }
         let Some(failed) = report.failed() else {
             return Ok(());
@@ -121,9 +121,23 @@ fn shown(change: &OutputChange) -> anyhow::Result<()> {
         OutputChange::Added(Output::Error(exception)) if exception.traceback.is_empty() => {
             told(&format!("{}: {}", exception.name, exception.message))
         }
-        OutputChange::Added(Output::Error(exception)) => told(&exception.traceback.join("\n")),
+        OutputChange::Added(Output::Error(exception)) => {
+            let traceback = exception.traceback.join("\n");
+            told(&if io::stderr().is_terminal() { traceback } else { without_colours(&traceback) })
+        }
         OutputChange::Cleared { .. } => Ok(()), // what a terminal has scrolled cannot be taken back
     }
+}
+
+/// A traceback for a file: kernels colour theirs whoever reads it.
+fn without_colours(traceback: &str) -> String {
+    let (start, rest) = traceback.split_once("\x1b[").unwrap_or((traceback, ""));
+    let mut plain = start.to_owned();
+    for piece in rest.split("\x1b[") {
+        let codes = piece.trim_start_matches(|code: char| code.is_ascii_digit() || code == ';');
+        plain.push_str(codes.strip_prefix('m').unwrap_or(piece));
+    }
+    plain
 }
 
 fn displayed(content: &MimeBundle) -> anyhow::Result<()> {
@@ -148,4 +162,21 @@ fn on_stderr(text: &str) -> anyhow::Result<()> {
 
 fn told(line: &str) -> anyhow::Result<()> {
     on_stderr(&format!("{line}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traceback_in_a_file_has_no_colours() {
+        for (coloured, plain) in [
+            ("", ""),
+            ("plain", "plain"),
+            ("\x1b[31mZeroDivisionError\x1b[39m: x\x1b[0m", "ZeroDivisionError: x"),
+            ("a\x1b[38;5;28;01mb\x1b[mc\n[0m]", "abc\n[0m]"),
+        ] {
+            assert_eq!(without_colours(coloured), plain);
+        }
+    }
 }
