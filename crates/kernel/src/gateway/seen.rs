@@ -16,14 +16,17 @@ pub(super) struct Seen {
     /// The kernel's own count in the last message, where it counts.
     last: Option<(String, u64)>,
     after_break: bool,
+    /// The connection has broken at least once, so a server may bring again what has come.
+    restored: bool,
     missing: Option<String>,
 }
 
 impl Seen {
-    /// Whether a message has come before.
+    /// Whether a server brings a message again. On a connection that never broke nothing does, whatever a kernel
+    /// takes for an id.
     pub(super) fn before(&mut self, id: &str) -> bool {
         if !self.ids.insert(id.to_owned()) {
-            return true;
+            return self.restored && !id.is_empty();
         }
         self.order.push_back(id.to_owned());
         if self.order.len() > REMEMBERED
@@ -38,6 +41,7 @@ impl Seen {
     /// The connection broke here.
     pub(super) fn expect_a_gap(&mut self) {
         self.after_break = true;
+        self.restored = true;
     }
 
     /// What is to be said about the first message after a break.
@@ -81,4 +85,17 @@ pub(super) fn rate_limit(channel: Channel, message: &Message) -> Option<String> 
     exceeded.then(|| {
         "the server threw output away, by its rate limit; start it with --ZMQChannelsWebsocketConnection.limit_rate=False to keep all".to_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_uses_an_id_twice_loses_no_output() {
+        let mut seen = Seen::default();
+        assert_eq!(["a", "a", "", ""].map(|id| seen.before(id)), [false; 4]);
+        seen.expect_a_gap();
+        assert_eq!(["a", "b", "b", "", ""].map(|id| seen.before(id)), [true, false, true, false, false]);
+    }
 }

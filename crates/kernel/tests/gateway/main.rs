@@ -264,6 +264,28 @@ fn plain_server() -> u16 {
 }
 
 #[tokio::test]
+async fn a_server_that_forbids_is_quoted() {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        assert!(client.read(&mut [0; 1024]).unwrap() > 0, "a request comes first");
+        let body = r#"{"message": "your quota is used up"}"#;
+        write!(client, "HTTP/1.1 403 Forbidden\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    });
+    let address = Address::new(&format!("http://127.0.0.1:{port}"), Some(TOKEN.to_owned())).unwrap();
+    let error = launch(address, Path::new("/")).start().await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "http://127.0.0.1:{port}/ refuses us (403 Forbidden: your quota is used up); \
+             check that CELLWRIGHT_GATEWAY_TOKEN is its token"
+        )
+    );
+    server.join().unwrap();
+}
+
+#[tokio::test]
 async fn a_server_that_breaks_off_is_not_taken_for_one_of_jupyter() {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
