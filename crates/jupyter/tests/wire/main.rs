@@ -1,6 +1,7 @@
 //! Against the real thing: `jupyter_client`, `jupyter_core`, `jupyter_server` and ipykernel.
 
 mod connection;
+mod corpus;
 mod echo;
 mod ipykernel;
 mod messages;

@@ -35,6 +35,23 @@ fn decode(bytes: &[u8], pieces: &[usize], limit: usize) -> (Vec<Incoming>, Optio
     unreachable!("the last piece takes everything")
 }
 
+/// What the fuzzer starts from and has found, held to the law of its target, `fuzz/fuzz_targets/zmtp_frames.rs`.
+#[test]
+fn the_fuzzers_corpus_says_the_same_in_pieces_as_at_once() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/zmtp_frames");
+    let mut read = 0;
+    for file in std::fs::read_dir(folder).expect("the corpus is there") {
+        let path = file.expect("an entry").path();
+        let input = std::fs::read(&path).expect("readable");
+        let (piece, bytes) = input.split_first().expect("its first byte is the size of the pieces");
+        let pieces = vec![usize::from(*piece) + 1; bytes.len()];
+        let whole = decode(bytes, &[], LIMIT);
+        read += whole.0.len();
+        assert_eq!(decode(bytes, &pieces, LIMIT), whole, "{}", path.display());
+    }
+    assert!(read >= 8, "{read} messages and commands were read");
+}
+
 fn encode(incoming: &[Incoming]) -> BytesMut {
     let mut out = BytesMut::new();
     for one in incoming {
