@@ -3,6 +3,7 @@
 //! Pure: [`Policy::judge`] answers from mode and rules or says that someone has to be asked; whoever asks turns the answer
 //! into a [`Decision`] and hands it to [`Policy::record`].
 
+mod command;
 mod history;
 mod rule;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use agent_client_protocol::v1::schema::{ToolCall, ToolKind};
 use regex::Regex;
 
+use super::command::{command, commands_in};
 use super::paths;
 
 /// Allows or refuses calls of one kind.
@@ -90,8 +91,12 @@ impl FromStr for Rule {
             None => return Err(RuleError::Kind(kind.to_owned())),
         };
         let pattern = words.next().filter(|pattern| !pattern.is_empty());
-        let commands = kind == Kind::Of(ToolKind::Execute);
-        let pattern = pattern.map(|pattern| (pattern.to_owned(), glob(pattern, commands)));
+        let fits = match (&kind, effect) {
+            (Kind::Of(ToolKind::Execute), Effect::Allow) => Fits::Arguments,
+            (Kind::Of(ToolKind::Execute), Effect::Refuse) => Fits::Anything,
+            (Kind::Any | Kind::Of(_), _) => Fits::Paths,
+        };
+        let pattern = pattern.map(|pattern| (pattern.to_owned(), glob(pattern, fits)));
         Ok(Self { effect, kind, pattern })
     }
 }
@@ -118,30 +123,48 @@ pub struct Subject {
     /// Seen from the workspace; those outside of it are absolute.
     paths: Vec<String>,
     command: Option<String>,
+    /// What stands for the command where the agent does not tell it.
+    title: String,
 }
 
 impl Subject {
     /// What the call says about itself.
     pub fn of(call: &ToolCall, workspace: &Path) -> Self {
         let paths = paths(call).iter().map(|path| seen_from(workspace, path)).collect();
-        Self { kind: call.kind, paths, command: command(call) }
+        Self { kind: call.kind, paths, command: command(call), title: call.title.clone() }
     }
 }
 
 impl Rule {
-    /// A pattern of an `allow` must fit every file of the call, and the call must name one; that of a `deny`, any file.
+    /// A pattern of an `allow` must fit every file of the call, and the call must name one; that of a `deny`, any file. For
+    /// commands likewise: an `allow` fits the one command that the line is, a `deny` any that is in it.
     pub fn applies_to(&self, subject: &Subject) -> bool {
-        if !matches!(&self.kind, Kind::Any) && self.kind != Kind::Of(subject.kind) {
+        if !self.concerns(subject) {
             return false;
         }
         let Some((_, pattern)) = &self.pattern else { return true };
-        if self.kind == Kind::Of(ToolKind::Execute) {
-            return subject.command.as_ref().is_some_and(|command| pattern.is_match(command.trim()));
-        }
+        let execute = self.kind == Kind::Of(ToolKind::Execute);
         let mut fits = subject.paths.iter().map(|path| pattern.is_match(path));
-        match self.effect {
-            Effect::Allow => !subject.paths.is_empty() && fits.all(|fits| fits),
-            Effect::Refuse => fits.any(|fits| fits),
+        match (self.effect, &subject.command) {
+            (Effect::Allow, command) if execute => {
+                command.as_ref().is_some_and(|command| pattern.is_match(command.trim()))
+            }
+            (Effect::Refuse, command) if execute => {
+                let line = command.as_ref().unwrap_or(&subject.title);
+                commands_in(line).iter().any(|command| pattern.is_match(command))
+            }
+            (Effect::Allow, _) => !subject.paths.is_empty() && fits.all(|fits| fits),
+            (Effect::Refuse, _) => fits.any(|fits| fits),
+        }
+    }
+
+    /// Whether it is about calls of this kind. One that has a command and does not say its kind runs it, for a `deny`.
+    fn concerns(&self, subject: &Subject) -> bool {
+        let runs = subject.kind == ToolKind::Other && subject.command.is_some();
+        match &self.kind {
+            Kind::Any => true,
+            Kind::Of(ToolKind::Execute) if runs && self.effect == Effect::Refuse => true,
+            Kind::Of(kind) => *kind == subject.kind,
         }
     }
 }
@@ -162,28 +185,28 @@ fn seen_from(workspace: &Path, path: &Path) -> String {
     clean.strip_prefix(workspace).unwrap_or(&clean).to_string_lossy().into_owned()
 }
 
-/// The command line of a call, where agents put it.
-fn command(call: &ToolCall) -> Option<String> {
-    let input = call.raw_input.as_ref()?;
-    let value = input.get("command").or_else(|| input.get("cmd"))?;
-    match value.as_array() {
-        Some(words) => {
-            let words: Option<Vec<_>> = words.iter().map(serde_json::Value::as_str).collect();
-            Some(shell_words::join(words?))
-        }
-        None => value.as_str().map(str::to_owned),
-    }
+/// What the wildcards of a pattern stand for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fits {
+    /// Names of files: `*` and `?` stay within a folder, `**` does not.
+    Paths,
+    /// Arguments of the command, never what would start another one: `git *` does not fit `git log; rm -rf .`.
+    Arguments,
+    /// Whatever there is.
+    Anything,
 }
 
-/// `*` and `?` stay within a folder, `**` does not. In a command they stand for arguments, never for what would start
-/// another command: `git *` does not fit `git log; rm -rf .`.
-fn glob(pattern: &str, commands: bool) -> Regex {
-    let (one, any, all) = if commands { (HARMLESS, HARMLESS, HARMLESS) } else { ("[^/]", "[^/]", "(?s:.)") };
+fn glob(pattern: &str, fits: Fits) -> Regex {
+    let (any, all) = match fits {
+        Fits::Paths => ("[^/]", EVERYTHING),
+        Fits::Arguments => (HARMLESS, HARMLESS),
+        Fits::Anything => (EVERYTHING, EVERYTHING),
+    };
     let mut out = String::from(r"\A");
     let mut rest = pattern;
     while let Some(c) = rest.chars().next() {
         rest = match c {
-            '*' if rest.starts_with("**/") && !commands => {
+            '*' if rest.starts_with("**/") && fits == Fits::Paths => {
                 out.push_str("(?:(?s:.)*/)?");
                 &rest[3..]
             }
@@ -196,7 +219,7 @@ fn glob(pattern: &str, commands: bool) -> Regex {
                 &rest[1..]
             }
             '?' => {
-                out.push_str(one);
+                out.push_str(any);
                 &rest[1..]
             }
             literal => {
@@ -208,4 +231,5 @@ fn glob(pattern: &str, commands: bool) -> Regex {
     Regex::new(&(out + r"\z")).expect("escaped text and fixed pieces")
 }
 
+const EVERYTHING: &str = "(?s:.)";
 const HARMLESS: &str = r"[^;&|<>$`(){}\n\r\\]";

@@ -97,6 +97,37 @@ fn a_rule_for_commands_does_not_let_a_second_command_through() {
 }
 
 #[test]
+fn a_refused_command_is_found_wherever_it_stands_in_the_line() {
+    let rules = ["deny execute rm*"];
+    let judged = |call: &ToolCall| judged(Mode::Auto, &rules, call);
+    for refused in [
+        "rm -rf x",
+        "rm -rf $HOME",
+        "rm -rf a; echo",
+        "cd a && rm -rf b",
+        "true\nrm x",
+        "echo $(rm x)",
+        "/bin/rm x",
+        "A=1 rm x",
+        "sudo rm x",
+        "'rm' x",
+        "if true; then rm x; fi",
+        "find . | xargs rm",
+        "bash -lc 'cd a; rm -rf x'",
+    ] {
+        assert_eq!(judged(&run(&json!(refused))), "no", "{refused}");
+    }
+    assert_eq!(judged(&run(&json!(["bash", "-c", "rm x"]))), "no");
+    assert_eq!(judged(&run(&json!("rm x")).kind(ToolKind::Other)), "no");
+    let untold = ToolCall::new("1", "Run `rm -rf x`").kind(ToolKind::Execute);
+    assert_eq!(judged(&untold), "no");
+    for other in ["ls", "git rm x", "echo rm", "trm", ""] {
+        assert_eq!(judged(&run(&json!(other))), "once", "{other}");
+    }
+    assert_eq!(judged(&edit(&["rm"])), "once");
+}
+
+#[test]
 fn rules_read_back_as_they_were_written() {
     for rule in ["allow edit src/**", "deny *", "allow execute git status*"] {
         assert_eq!(rule.parse::<Rule>().unwrap().to_string(), rule);
