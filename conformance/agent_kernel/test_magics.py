@@ -109,6 +109,35 @@ class Magics(unittest.TestCase):
         self.run_cell("%permissions deny edit /tmp/secret/**")
         self.assertIn("permission: no", self.run_cell("permission edit /tmp/secret/x"))
 
+    def test_a_refused_command_does_not_run_in_a_terminal_either(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = Path(folder) / "kept"
+            kept.touch()
+            self.run_cell("%permissions auto\n%permissions deny execute rm*")
+            for line in (f"rm -rf {kept}", f"true; rm -rf {kept}", f"sh -c 'rm -rf {kept}'"):
+                self.assertIn("run error the user did not allow this", self.run_cell(f"run {line}"))
+            self.assertTrue(kept.exists())
+        self.run_cell("%permissions ask\n%permissions allow execute echo *")
+        self.assertIn("ran 0 'hi\\n'", self.run_cell("run echo hi"))
+
+    def test_a_file_of_the_workspace_is_not_read_against_rule_or_mode(self):
+        with tempfile.TemporaryDirectory() as folder:
+            secret, plain, link = (Path(folder) / name for name in (".env", "plain.txt", "link"))
+            secret.write_text("secret")
+            plain.write_text("text")
+            link.symlink_to(secret)
+            with running(cwd=folder) as (_, client):
+                execute(client, "%permissions deny read .env")
+                for refused in (secret, link):
+                    self.assertIn("read error -32603", execute(client, f"read {refused}").text)
+                self.assertIn("read 4", execute(client, f"read {plain}").text)
+                execute(client, "%permissions deny")
+                self.assertIn("read error -32603", execute(client, f"read {plain}").text)
+                listed = execute(client, "%permissions list").text
+        self.assertIn(f"✗ Read {secret}: refused by the rule `deny read .env`", listed)
+        self.assertIn(f"✓ Read {plain}: allowed by default: it is in the workspace", listed)
+        self.assertIn(f"✗ Read {plain}: refused by the mode `deny`", listed)
+
     def test_adding_a_server_keeps_the_conversation(self):
         self.run_cell("remember the milk")
         self.assertIn("added", self.run_cell("%mcp add tools -- some-server --flag"))

@@ -98,6 +98,8 @@ pub enum Decider {
     Rule(String),
     /// The mode.
     Mode(Mode),
+    /// Nobody had to: a file of the workspace was read.
+    Workspace,
     /// The client takes no input, so there was nobody to ask.
     NobodyToAsk,
     /// The turn was interrupted.
@@ -193,6 +195,7 @@ impl fmt::Display for Decider {
             Self::User => f.write_str("you"),
             Self::Rule(rule) => write!(f, "the rule `{rule}`"),
             Self::Mode(mode) => write!(f, "the mode `{mode}`"),
+            Self::Workspace => f.write_str("default: it is in the workspace"),
             Self::NobodyToAsk => f.write_str("default: this client takes no input, so nobody could be asked"),
             Self::Interrupt => f.write_str("the interrupt"),
         }

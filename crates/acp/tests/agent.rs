@@ -225,7 +225,7 @@ async fn files_and_commands_wait_for_leave() {
     let turn = Talk::ended(talk.prompt_with(&orders, refuse).await);
     assert_eq!(
         turn.text,
-        "write error -32603\nread error -32002\nrun error the user did not allow this\nread error -32002\n"
+        "write error -32603\nread error -32603\nrun error the user did not allow this\nread error -32603\n"
     );
     assert!(!Path::new(&path).exists());
 

@@ -34,8 +34,17 @@ pub struct Question {
 enum Answer {
     /// The agent asked.
     Agent(Option<Responder<RequestPermissionResponse>>),
-    /// The agent acted, through a file or a terminal of ours, and we ask. True when an option was chosen that allows it.
-    Ours(Option<oneshot::Sender<PermissionOptionId>>),
+    /// The agent acted, through a file or a terminal of ours, and we ask.
+    Ours(Option<oneshot::Sender<PermissionOptionId>>, Usual),
+}
+
+/// What becomes of a question of ours when neither a rule nor the mode decides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Usual {
+    /// It is allowed: a file of the workspace is read.
+    Allowed,
+    /// Someone is asked.
+    Undecided,
 }
 
 impl Question {
@@ -48,14 +57,20 @@ impl Question {
 
     pub(super) fn of_ours(
         request: RequestPermissionRequest,
+        usual: Usual,
     ) -> (Self, oneshot::Receiver<PermissionOptionId>) {
         let (chosen, answer) = oneshot::channel();
-        (Self { request, answer: Answer::Ours(Some(chosen)) }, answer)
+        (Self { request, answer: Answer::Ours(Some(chosen), usual) }, answer)
     }
 
     /// Whether the agent did not ask but acted, and waits for our leave without knowing.
     pub fn is_ours(&self) -> bool {
-        matches!(self.answer, Answer::Ours(_))
+        matches!(self.answer, Answer::Ours(..))
+    }
+
+    /// Whether nobody needs to be asked unless a rule or the mode refuses: it is about reading a file of the workspace.
+    pub fn is_usual(&self) -> bool {
+        matches!(self.answer, Answer::Ours(_, Usual::Allowed))
     }
 
     /// Answers with one of the request's options.
@@ -78,7 +93,7 @@ impl Question {
                     drop(responder.respond(RequestPermissionResponse::new(outcome))); // the agent may have gone
                 }
             }
-            Answer::Ours(sender) => {
+            Answer::Ours(sender, _) => {
                 if let Some((sender, option)) = sender.take().zip(option) {
                     drop(sender.send(option)); // the agent may have gone
                 }

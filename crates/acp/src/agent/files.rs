@@ -58,16 +58,26 @@ pub(super) fn write(request: &WriteTextFileRequest) -> Result<(), Error> {
 /// Whether a path, as far as it exists, lies inside a folder. Links are followed.
 pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
+    real(path).is_some_and(|real| real.starts_with(folder))
+}
+
+/// Where a path leads to when links are followed, as far as it exists. Inside of `folder` it is told by the folder's own name.
+pub(super) fn leads_to(path: &Path, folder: &Path) -> Option<PathBuf> {
+    let real = real(path)?;
+    let inside = folder.canonicalize().ok().and_then(|root| Some(folder.join(real.strip_prefix(root).ok()?)));
+    Some(inside.unwrap_or(real))
+}
+
+fn real(path: &Path) -> Option<PathBuf> {
     // The first ancestor that exists tells where a new file would be; `..` behind it would lead astray.
     let mut rest = PathBuf::new();
     for ancestor in path.ancestors() {
         if let Ok(real) = ancestor.canonicalize() {
-            return real.join(rest).starts_with(&folder);
+            return Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) });
         }
-        let Some(name) = ancestor.file_name() else { return false };
-        rest = Path::new(name).join(rest);
+        rest = Path::new(ancestor.file_name()?).join(rest);
     }
-    false
+    None
 }
 
 fn absolute(path: &Path) -> Result<&Path, Error> {

@@ -17,13 +17,14 @@ use agent_client_protocol::{
     Agent as Agents, Client, ConnectTo, Error, ErrorCode, UntypedMessage, on_receive_notification,
     on_receive_request,
 };
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use uuid::Uuid;
 
-use super::event::{Elicitation, Event, Question, Unknown};
+use super::event::{Elicitation, Event, Question, Unknown, Usual};
 use super::files;
 use super::terminals::{self, Terminal, Terminals};
 
@@ -116,14 +117,15 @@ async fn tell(events: &mpsc::Sender<Event>, event: Event) -> Result<(), Error> {
 
 impl Served {
     async fn read(self: Arc<Self>, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
-        if !files::is_inside(&request.path, &self.cwd) {
-            self.ask(&request.session_id, ToolKind::Read, "Read", Some(&request.path)).await?;
-        }
+        let usual =
+            if files::is_inside(&request.path, &self.cwd) { Usual::Allowed } else { Usual::Undecided };
+        self.ask(&request.session_id, self.touches(ToolKind::Read, "Read", &request.path), usual).await?;
         blocking(move || files::read(&request)).await.map(ReadTextFileResponse::new)
     }
 
     async fn write(self: Arc<Self>, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
-        self.ask(&request.session_id, ToolKind::Edit, "Write", Some(&request.path)).await?;
+        let fields = self.touches(ToolKind::Edit, "Write", &request.path);
+        self.ask(&request.session_id, fields, Usual::Undecided).await?;
         blocking(move || files::write(&request)).await.map(|()| WriteTextFileResponse::new())
     }
 
@@ -131,10 +133,18 @@ impl Served {
         self: Arc<Self>,
         request: CreateTerminalRequest,
     ) -> Result<CreateTerminalResponse, Error> {
-        let line = [std::slice::from_ref(&request.command), &request.args].concat().join(" ");
+        let line = terminals::line(&request);
         let folder = terminals::folder(&request, &self.cwd);
-        let outside = (!files::is_inside(&folder, &self.cwd)).then_some(folder.as_path());
-        self.ask(&request.session_id, ToolKind::Execute, &format!("Run `{line}`"), outside).await?;
+        let outside = (!files::is_inside(&folder, &self.cwd)).then_some(folder);
+        let title = outside.iter().fold(format!("Run `{line}`"), |title, folder| {
+            format!("{title} in {}", folder.display())
+        });
+        let fields = ToolCallUpdateFields::new()
+            .kind(ToolKind::Execute)
+            .title(title)
+            .raw_input(json!({ "command": line }))
+            .locations(outside.into_iter().map(ToolCallLocation::new).collect::<Vec<_>>());
+        self.ask(&request.session_id, fields, Usual::Undecided).await?;
         let created = self.terminals.create(&request, &self.environment, &self.cwd);
         created
             .map(CreateTerminalResponse::new)
@@ -160,19 +170,23 @@ impl Served {
         self.terminals.get(id).ok_or_else(|| no_terminal(id))
     }
 
+    /// Something that is done to a file. Rules see where its path leads to as well, for a link has another name.
+    fn touches(&self, kind: ToolKind, verb: &str, path: &Path) -> ToolCallUpdateFields {
+        let real = files::leads_to(path, &self.cwd).filter(|real| real != path);
+        let locations = [path.to_owned()].into_iter().chain(real).map(ToolCallLocation::new);
+        ToolCallUpdateFields::new()
+            .kind(kind)
+            .title(format!("{verb} {}", path.display()))
+            .locations(locations.collect::<Vec<_>>())
+    }
+
     /// Waits for leave to do what the agent did not ask permission for itself.
     async fn ask(
         &self,
         session: &SessionId,
-        kind: ToolKind,
-        title: &str,
-        path: Option<&Path>,
+        fields: ToolCallUpdateFields,
+        usual: Usual,
     ) -> Result<(), Error> {
-        let named = path.map(|path| format!("{title} {}", path.display()));
-        let fields = ToolCallUpdateFields::new()
-            .kind(kind)
-            .title(named.unwrap_or_else(|| title.to_owned()))
-            .locations(path.map(|path| vec![ToolCallLocation::new(path)]).unwrap_or_default());
         let call = ToolCallUpdate::new(format!("cellwright-{}", Uuid::new_v4().simple()), fields);
         let allow = PermissionOptionId::new("allow");
         let options = vec![
@@ -180,7 +194,7 @@ impl Served {
             PermissionOption::new("reject", "Reject", PermissionOptionKind::RejectOnce),
         ];
         let (question, answer) =
-            Question::of_ours(RequestPermissionRequest::new(session.clone(), call, options));
+            Question::of_ours(RequestPermissionRequest::new(session.clone(), call, options), usual);
         tell(&self.events, Event::Permission(Box::new(question))).await?;
         match answer.await {
             Ok(chosen) if chosen == allow => Ok(()),

@@ -243,6 +243,14 @@ fn status(exit: Exit) -> TerminalExitStatus {
     }
 }
 
+/// The command line, as a shell takes it.
+pub(super) fn line(request: &CreateTerminalRequest) -> String {
+    if request.args.is_empty() {
+        return request.command.clone();
+    }
+    shell_words::join([&request.command].into_iter().chain(&request.args))
+}
+
 /// The folder a command starts in.
 pub(super) fn folder(request: &CreateTerminalRequest, cwd: &Path) -> PathBuf {
     request.cwd.clone().unwrap_or_else(|| cwd.to_owned())

@@ -65,23 +65,20 @@ pub(super) fn permission<'a>(
         // The agent shows what it does by tool calls of its own: a card for our side of it only when there is something to
         // decide.
         let call = described(&question);
-        let verdict = lock(&shared.policy).judge(&call, &options, workspace);
-        let decision = match verdict {
+        let decision = match judge(shared, &question, &call, workspace) {
             Verdict::Decided(decision) if decision.allowed() => Some(decision),
             Verdict::Ask if granted.covers(&call) => Some(Decision::allow(&options, Decider::User)),
             Verdict::Decided(_) | Verdict::Ask => None,
         };
         if let Some(decision) = decision {
             lock(&shared.policy).record(&call, &decision);
-            if let Some(option) = decision.option {
-                question.choose(option.option_id);
-            }
+            answer(question, decision);
             return None;
         }
     }
     turn.view.permission_asked(update, Instant::now());
     let call = Box::new(turn.view.tool_call(&id).cloned().unwrap_or_else(|| described(&question)));
-    let decision = match lock(&shared.policy).judge(&call, &options, workspace) {
+    let decision = match judge(shared, &question, &call, workspace) {
         Verdict::Decided(decision) => decision,
         Verdict::Ask => match means(shared, turn) {
             Means::Buttons => return Some(by_buttons(shared, turn, question, call)),
@@ -93,6 +90,34 @@ pub(super) fn permission<'a>(
     None
 }
 
+/// Decides on a permission that nobody can be asked about, for no cell is at work.
+pub(super) fn permission_between_turns(shared: &Shared, workspace: &Path, question: Box<Question>) {
+    let call = described(&question);
+    let decision = match judge(shared, &question, &call, workspace) {
+        Verdict::Decided(decision) => decision,
+        Verdict::Ask => Decision::refuse(&question.request.options, Decider::NobodyToAsk),
+    };
+    lock(&shared.policy).record(&call, &decision);
+    answer(question, decision);
+}
+
+fn judge(shared: &Shared, question: &Question, call: &ToolCall, workspace: &Path) -> Verdict {
+    let options = &question.request.options;
+    match lock(&shared.policy).judge(call, options, workspace) {
+        Verdict::Ask if question.is_usual() => {
+            Verdict::Decided(Decision::allow(options, Decider::Workspace))
+        }
+        verdict => verdict,
+    }
+}
+
+fn answer(question: Box<Question>, decision: Decision) {
+    match decision.option {
+        Some(option) => question.choose(option.option_id),
+        None => question.cancel(),
+    }
+}
+
 /// Answers the agent, and tells the user.
 pub(super) fn settle(shared: &Shared, turn: &mut Turn, granted: &mut Granted, answered: Answered) {
     match answered {
@@ -102,10 +127,7 @@ pub(super) fn settle(shared: &Shared, turn: &mut Turn, granted: &mut Granted, an
             if decision.allowed() {
                 granted.0.push((call.kind, paths(&call)));
             }
-            match decision.option {
-                Some(option) => question.choose(option.option_id),
-                None => question.cancel(),
-            }
+            answer(question, decision);
         }
         Answered::Elicitation { question, response } => question.answer(response),
     }

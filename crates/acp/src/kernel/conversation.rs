@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 pub(super) use self::facts::Facts;
+use super::asking;
 use super::failure::Failure;
 use super::prompt::Prompt;
 use super::shared::{Offered, Shared, lock};
 use super::turn::{Place, Turn};
-use crate::agent::{Agent, Event, Launch, Question};
-use crate::permission::{Decider, Decision, Verdict};
+use crate::agent::{Agent, Event, Launch};
 
 /// Orders that wait; beyond that the one who orders waits.
 const ORDERS: usize = 64;
@@ -239,26 +239,7 @@ impl Conversation {
             turn.drain().await;
         }
         if let Event::Permission(question) = event {
-            self.refuse_or_allow(*question);
-        }
-    }
-
-    /// Decides on a permission that nobody can be asked about.
-    fn refuse_or_allow(&self, question: Question) {
-        let request = question.request.clone();
-        let title = request.tool_call.fields.title.clone().unwrap_or_default();
-        let mut call =
-            agent_client_protocol::v1::schema::ToolCall::new(request.tool_call.tool_call_id.clone(), title);
-        call.update(request.tool_call.fields);
-        let mut policy = lock(&self.shared.policy);
-        let decision = match policy.judge(&call, &request.options, &self.workspace()) {
-            Verdict::Decided(decision) => decision,
-            Verdict::Ask => Decision::refuse(&request.options, Decider::NobodyToAsk),
-        };
-        policy.record(&call, &decision);
-        match decision.option {
-            Some(option) => question.choose(option.option_id),
-            None => question.cancel(),
+            asking::permission_between_turns(&self.shared, &self.workspace(), question);
         }
     }
 }
