@@ -321,12 +321,25 @@ class Magics(unittest.TestCase):
             questions.append(prompt)
             return "y"
 
-        cell = "permission execute /tmp/x\nrun echo one\nrun echo two"
+        cell = "may echo one\nrun echo one\nrun echo one\nrun echo two"
         text = self.run_cell(cell, allow_stdin=True, answer=answer)
         self.assertIn("ran 0 'two\\n'", text)
-        # The first command is what the agent had asked for; the second is another one.
-        self.assertEqual(len(questions), 2, questions)
-        self.assertIn("echo two", questions[1])
+        # The first command is what the agent had asked for; that it runs again is another question.
+        self.assertEqual(len(questions), 3, questions)
+        self.assertIn("echo one", questions[1])
+        self.assertIn("echo two", questions[2])
+        listed = self.run_cell("%permissions list")
+        self.assertIn('✓ Run `echo one`: allowed by the permission for "echo one"', listed)
+
+    def test_leave_for_one_command_is_none_for_another(self):
+        with tempfile.TemporaryDirectory() as folder:
+            answers = iter("ynyn")
+            # The second agent does not even say what it is about to run.
+            for asks in ("may ls", "permission execute /tmp/x"):
+                cell = f"{asks}\nrun touch {folder}/sneaked"
+                text = self.run_cell(cell, allow_stdin=True, answer=lambda prompt: next(answers))
+                self.assertIn("run error the user did not allow this", text)
+            self.assertEqual(list(Path(folder).iterdir()), [])
 
     def test_an_interrupt_answers_what_was_asked(self):
         msg_id = self.client.execute("permission", allow_stdin=True)

@@ -18,6 +18,7 @@ use agent_client_protocol::v1::schema::{
     SelectedPermissionOutcome, ToolCall, ToolCallContent,
 };
 
+pub(crate) use command::command;
 pub use history::{History, Record};
 pub(crate) use rule::KIND_NAMES;
 pub use rule::{Effect, Rule, RuleError, Subject};
@@ -98,6 +99,8 @@ pub enum Decider {
     Rule(String),
     /// The mode.
     Mode(Mode),
+    /// An earlier permission of the turn, for a call of this title.
+    Earlier(String),
     /// Nobody had to: a file of the workspace was read.
     Workspace,
     /// The client takes no input, so there was nobody to ask.
@@ -195,6 +198,7 @@ impl fmt::Display for Decider {
             Self::User => f.write_str("you"),
             Self::Rule(rule) => write!(f, "the rule `{rule}`"),
             Self::Mode(mode) => write!(f, "the mode `{mode}`"),
+            Self::Earlier(title) => write!(f, "the permission for \"{title}\""),
             Self::Workspace => f.write_str("default: it is in the workspace"),
             Self::NobodyToAsk => f.write_str("default: this client takes no input, so nobody could be asked"),
             Self::Interrupt => f.write_str("the interrupt"),
@@ -226,7 +230,7 @@ pub fn answer(options: &[PermissionOption], typed: &str) -> Option<PermissionOpt
 }
 
 /// The files a call says it touches: its locations and diffs.
-fn paths(call: &ToolCall) -> Vec<PathBuf> {
+pub(crate) fn paths(call: &ToolCall) -> Vec<PathBuf> {
     let located = call.locations.iter().map(|location| location.path.clone());
     let changed = call.content.iter().filter_map(|content| match content {
         ToolCallContent::Diff(diff) => Some(diff.path.clone()),

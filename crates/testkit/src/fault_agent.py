@@ -62,24 +62,21 @@ def tool_update(session: str, call: str, **content) -> None:
     update(session, sessionUpdate="tool_call_update", toolCallId=call, **content)
 
 
-def permission(session: str, call: str, title: str, kind: str, path: str | None = None) -> str:
+# The option that lasts comes first, as one agent lists them: position must not decide.
+OPTIONS = [
+    {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
+    {"optionId": "once", "name": "Allow", "kind": "allow_once"},
+    {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+]
+
+
+def permission(
+    session: str, call: str, title: str, kind: str, path: str | None = None, options=OPTIONS, **more
+) -> str:
+    told = {"toolCallId": call, "title": title, "kind": kind, **more}
+    told["locations"] = [{"path": path}] if path else []
     answer = ask(
-        "session/request_permission",
-        {
-            "sessionId": session,
-            "toolCall": {
-                "toolCallId": call,
-                "title": title,
-                "kind": kind,
-                "locations": [{"path": path}] if path else [],
-            },
-            # The option that lasts comes first, as one agent lists them: position must not decide.
-            "options": [
-                {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
-                {"optionId": "once", "name": "Allow", "kind": "allow_once"},
-                {"optionId": "no", "name": "Reject", "kind": "reject_once"},
-            ],
-        },
+        "session/request_permission", {"sessionId": session, "toolCall": told, "options": options}
     )
     outcome = answer.get("result", {}).get("outcome", {"outcome": f"error {answer.get('error')}"})
     return outcome.get("optionId", outcome["outcome"])
@@ -203,6 +200,19 @@ def order_permission(session, rest):
     """For a tool call that was never announced."""
     kind, path = rest.split() if rest else ("edit", "/tmp/x")
     say(session, f"permission: {permission(session, 'unheard-of', 'Touch ' + path, kind, path)}\n")
+
+
+def order_may(session, rest):
+    """For a command, which is told in full: title and command alike, or `TITLE :: COMMAND`, with `\\n` for a line feed."""
+    title, _, command = rest.replace("\\n", "\n").partition(" :: ")
+    told = {"command": command or title}
+    say(session, f"may: {permission(session, 'a-command', title, 'execute', rawInput=told)}\n")
+
+
+def order_options(session, rest):
+    """A permission with options of these kinds, which may be none."""
+    options = [{"optionId": kind, "name": kind, "kind": kind} for kind in rest.split()]
+    say(session, f"chosen: {permission(session, 'odd', 'Odd question', 'other', options=options)}\n")
 
 
 def order_abandon(session, rest):

@@ -29,25 +29,43 @@ pub(super) enum Answered {
 
 /// What was allowed in a turn. An agent that asked first does not make its user answer again when it then acts through us.
 #[derive(Debug, Default)]
-pub(super) struct Granted(Vec<(ToolKind, Vec<PathBuf>)>);
+pub(super) struct Granted(Vec<Grant>);
 
-impl Granted {
-    /// Whether this was allowed already. A file stays allowed; that a command may run says nothing of the next one.
-    fn covers(&mut self, call: &ToolCall) -> bool {
-        let asked = paths(call);
-        let found = self
-            .0
-            .iter()
-            .position(|(kind, paths)| *kind == call.kind && asked.iter().all(|path| paths.contains(path)));
-        if let (Some(at), ToolKind::Execute) = (found, call.kind) {
-            self.0.remove(at);
-        }
-        found.is_some()
+#[derive(Debug)]
+struct Grant {
+    title: String,
+    kind: ToolKind,
+    paths: Vec<PathBuf>,
+    command: Option<String>,
+}
+
+impl Grant {
+    fn of(call: &ToolCall) -> Self {
+        let title = call.title.lines().next().unwrap_or_default().to_owned();
+        Self { title, kind: call.kind, paths: permission::paths(call), command: permission::command(call) }
+    }
+
+    fn covers(&self, asked: &Self) -> bool {
+        let same = match asked.kind {
+            // Who allowed a command that was not told has not seen this one.
+            ToolKind::Execute => asked.command.is_some() && self.command == asked.command,
+            _ => !asked.paths.is_empty(),
+        };
+        same && self.kind == asked.kind && asked.paths.iter().all(|path| self.paths.contains(path))
     }
 }
 
-fn paths(call: &ToolCall) -> Vec<PathBuf> {
-    call.locations.iter().map(|location| location.path.clone()).collect()
+impl Granted {
+    /// What allowed this already. A file stays allowed; that a command may run says nothing of the next one.
+    fn covering(&mut self, call: &ToolCall) -> Option<Decider> {
+        let asked = Grant::of(call);
+        let at = self.0.iter().position(|grant| grant.covers(&asked))?;
+        let title = self.0[at].title.clone();
+        if asked.kind == ToolKind::Execute {
+            self.0.remove(at);
+        }
+        Some(Decider::Earlier(title))
+    }
 }
 
 /// Decides on a permission from what is known, or asks the user.
@@ -67,8 +85,8 @@ pub(super) fn permission<'a>(
         let call = described(&question);
         let decision = match judge(shared, &question, &call, workspace) {
             Verdict::Decided(decision) if decision.allowed() => Some(decision),
-            Verdict::Ask if granted.covers(&call) => Some(Decision::allow(&options, Decider::User)),
-            Verdict::Decided(_) | Verdict::Ask => None,
+            Verdict::Decided(_) => None,
+            Verdict::Ask => granted.covering(&call).map(|by| Decision::allow(&options, by)),
         };
         if let Some(decision) = decision {
             lock(&shared.policy).record(&call, &decision);
@@ -125,7 +143,7 @@ pub(super) fn settle(shared: &Shared, turn: &mut Turn, granted: &mut Granted, an
             lock(&shared.policy).record(&call, &decision);
             turn.view.permission_decided(&call.tool_call_id, &decision, Instant::now());
             if decision.allowed() {
-                granted.0.push((call.kind, paths(&call)));
+                granted.0.push(Grant::of(&call));
             }
             answer(question, decision);
         }
