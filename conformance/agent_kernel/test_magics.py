@@ -360,6 +360,13 @@ class Magics(unittest.TestCase):
             self.assertIn("read 4", self.run_cell(f"read {folder}/new.txt"))
         self.assertIn("ran 0 'hi\\n'", self.run_cell("run echo hi"))
 
+    def test_the_end_of_a_commands_output_is_in_its_card(self):
+        self.run_cell("%permissions auto")
+        for style in ("rich", "stream"):
+            self.run_cell(f"%agent render {style}")
+            for _ in range(10):
+                self.assertIn("\n  2000\n  tail\n", self.run_cell("run seq 1 2000; echo tail; exit 1"))
+
     def test_a_failed_cell_aborts_those_behind_it(self):
         first = self.client.execute("fail on purpose")
         second = self.client.execute("say never")

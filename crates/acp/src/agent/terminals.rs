@@ -40,6 +40,8 @@ const GRACES: Graces = Graces {
 #[derive(Debug, Default)]
 pub(super) struct Terminals {
     known: Mutex<HashMap<TerminalId, Arc<Terminal>>>,
+    /// What is unseen of commands that were released.
+    unseen: Mutex<Vec<News>>,
     last: AtomicU64,
     news: Arc<Notify>,
 }
@@ -107,12 +109,14 @@ impl Terminals {
         self.known().get(id).map(Arc::clone)
     }
 
-    /// Forgets a command; one that still runs is killed.
+    /// Forgets a command; one that still runs is killed. What nobody has looked at yet stays for [`Terminals::news`].
     pub(super) fn release(&self, id: &TerminalId) -> bool {
-        self.known().remove(id).is_some_and(|terminal| {
-            terminal.kill.cancel();
-            true
-        })
+        let Some(terminal) = self.known().remove(id) else { return false };
+        terminal.kill.cancel();
+        let rest = terminal.news(id);
+        self.unseen.lock().unwrap_or_else(PoisonError::into_inner).extend(rest);
+        self.news.notify_one();
+        true
     }
 
     /// Waits until a command has written something or ended. Cancel-safe.
@@ -123,16 +127,9 @@ impl Terminals {
     /// What is new of all commands.
     pub(super) fn news(&self) -> Vec<News> {
         let known = self.known();
-        let news = known.iter().filter_map(|(id, terminal)| {
-            let mut output = terminal.output.lock().unwrap_or_else(PoisonError::into_inner);
-            let (unseen, exit) = (std::mem::take(&mut output.unseen), output.exit.take());
-            (!unseen.is_empty() || exit.is_some()).then(|| News {
-                terminal: id.clone(),
-                output: unseen,
-                exit,
-            })
-        });
-        news.collect()
+        let mut news = std::mem::take(&mut *self.unseen.lock().unwrap_or_else(PoisonError::into_inner));
+        news.extend(known.iter().filter_map(|(id, terminal)| terminal.news(id)));
+        news
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<TerminalId, Arc<Terminal>>> {
@@ -147,6 +144,13 @@ impl Terminal {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         TerminalOutputResponse::new(String::from_utf8_lossy(&output.bytes), output.truncated)
             .exit_status(ended.map(status))
+    }
+
+    /// What it wrote since the last call, and its end, once.
+    fn news(&self, id: &TerminalId) -> Option<News> {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let (unseen, exit) = (std::mem::take(&mut output.unseen), output.exit.take());
+        (!unseen.is_empty() || exit.is_some()).then(|| News { terminal: id.clone(), output: unseen, exit })
     }
 
     /// Waits for its end.
@@ -301,6 +305,22 @@ mod tests {
         terminal.kill().await;
         assert!(terminal.output().exit_status.is_some());
         assert!(terminals.release(&id) && !terminals.release(&id));
+    }
+
+    #[tokio::test]
+    async fn what_a_command_wrote_last_is_news_after_its_release() {
+        let terminals = Terminals::default();
+        for _ in 0..50 {
+            let request = CreateTerminalRequest::new("s", "seq 1 2000; echo tail; exit 3");
+            let id = terminals.create(&request, &environment(), Path::new("/")).expect("it starts");
+            terminals.get(&id).expect("it is known").wait().await;
+            assert!(terminals.release(&id));
+            let news = terminals.news();
+            let [News { terminal, output, exit }] = news.as_slice() else { panic!("{news:?}") };
+            assert_eq!((terminal, *exit), (&id, Some(Exit::Code(3))));
+            assert!(output.ends_with(b"2000\ntail\n"));
+        }
+        assert_eq!(terminals.news(), []);
     }
 
     #[tokio::test]

@@ -149,6 +149,10 @@ impl Conversation {
                 }
                 _ = events.recv_many(&mut batch, BATCH), if !events.is_closed() || !events.is_empty() => {
                     let stopping = give_up_at.is_some();
+                    // What a command wrote came before what the agent says of it.
+                    for news in agent.terminal_news() {
+                        turn.terminal(&news);
+                    }
                     for event in batch.drain(..) {
                         shared.updates.log(&event);
                         match event {
