@@ -14,6 +14,7 @@ mod html;
 mod pace;
 mod plan;
 mod printer;
+mod sending;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,6 @@ use displays::{Company, Displays};
 use html::{escape, folded};
 use pace::Pace;
 use printer::{Printer, Section};
-use serde_json::Value;
 use words::{Voice, dim};
 
 pub use show::{Bundle, Ending, Show, StreamName, Style};
@@ -337,102 +337,6 @@ impl View {
             self.aside(&line);
         }
     }
-
-    /// When `flush` will have something to send; `None` when nothing is left and nothing can come of itself.
-    pub fn due(&self) -> Option<Instant> {
-        let cost = match self.style {
-            Style::Rich => (!self.displays.is_settled()).then_some(1.0),
-            #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
-            Style::Stream => (self.printer.waiting() > 0).then(|| self.printer.waiting().min(4096) as f64),
-        };
-        match cost {
-            Some(cost) if self.ended => Some(self.pace.affordable_at(cost)),
-            Some(cost) => Some(self.pace.ready_at(cost)),
-            None if self.ended => None,
-            None => Some(self.next_elapsed.max(self.active + QUIET)),
-        }
-    }
-
-    /// What to send now: everything that changed, as far as it is time.
-    pub fn flush(&mut self, now: Instant) -> Vec<Show> {
-        if !self.ended && !self.pace.is_time(now) {
-            return Vec::new();
-        }
-        self.show_elapsed(now);
-        let room = self.pace.afford(now);
-        let shown = match self.style {
-            Style::Rich => self.flush_displays(room),
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megabytes")]
-            Style::Stream => {
-                self.displays.settle();
-                self.printer.take(room.max(0.0) as usize)
-            }
-        };
-        for show in &shown {
-            #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
-            self.pace.spend(match show {
-                Show::Stream { text, .. } => text.len() as f64,
-                Show::Display { .. } | Show::Update { .. } => 1.0,
-            });
-        }
-        if !shown.is_empty() {
-            self.pace.tick(now);
-        }
-        shown
-    }
-
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the burst")]
-    fn flush_displays(&mut self, room: f64) -> Vec<Show> {
-        let mut shown = Vec::new();
-        while shown.len() < room.max(0.0) as usize {
-            let Some(display) = self.displays.next() else { break };
-            let data = self.together(display);
-            let id = format!("{}-{display}", self.turn);
-            shown.push(if self.displays.send(display) {
-                Show::Display { id, data }
-            } else {
-                Show::Update { id, data }
-            });
-        }
-        shown
-    }
-
-    /// How a display looks now.
-    fn together(&mut self, display: usize) -> Bundle {
-        let pieces = self.displays.pieces(display);
-        if pieces.len() == 1 {
-            let data = self.bundle(pieces.start);
-            let html = data.get("text/html").and_then(Value::as_str).unwrap_or_default();
-            self.displays.weighs(display, html.len());
-            return data;
-        }
-        let (mut html, mut plain) = (String::new(), Vec::new());
-        for at in pieces {
-            let data = self.bundle(at);
-            html.push_str(data.get("text/html").and_then(Value::as_str).unwrap_or_default());
-            plain.push(data.get("text/plain").and_then(Value::as_str).unwrap_or_default().to_owned());
-        }
-        self.displays.weighs(display, html.len());
-        Rendered { html, plain: plain.join("\n") }.bundle()
-    }
-
-    /// How a piece looks now. The text of a frozen block is given away: it is never sent again, except with neighbours.
-    fn bundle(&mut self, at: usize) -> Bundle {
-        match &mut self.pieces[at] {
-            Piece::Text(voice, text) => {
-                let voice = *voice;
-                match &self.open {
-                    Some(open) if open.at == Some(at) => voice.bundle(open.blocks.open()),
-                    _ if voice == Voice::Thought && self.displays.is_crowded(at) => voice.bundle(text),
-                    _ => voice.bundle(&std::mem::take(text)),
-                }
-            }
-            Piece::Card(card) => card.rendered(&mut self.terminals).bundle(),
-            Piece::Fixed(data) => data.clone(),
-        }
-    }
-
-    // --- taking things in ---------------------------------------------------------------------------
 
     fn stir(&mut self, now: Instant) {
         self.active = now;

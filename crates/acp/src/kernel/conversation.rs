@@ -5,6 +5,8 @@
 
 mod facts;
 mod open;
+mod options;
+mod sign_in;
 mod talk;
 
 use std::path::PathBuf;

@@ -1,22 +1,17 @@
 //! Starting the agent, opening sessions, and what else is done besides talking.
 
-use std::collections::BTreeMap;
-
 use agent_client_protocol::JsonRpcRequest;
 use agent_client_protocol::v1::schema::{
-    AuthMethod, AuthenticateRequest, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
-    ForkSessionResponse, ListSessionsRequest, LoadSessionRequest, McpServer, NewSessionRequest,
-    NoticeSeverity, ResumeSessionRequest, SessionConfigKind, SessionConfigOption, SessionConfigOptionValue,
-    SessionConfigSelectOptions, SessionId, SessionUpdate, SetSessionConfigOptionRequest,
-    SetSessionModeRequest,
+    CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest, ForkSessionResponse, ListSessionsRequest,
+    LoadSessionRequest, McpServer, NewSessionRequest, NoticeSeverity, ResumeSessionRequest, SessionConfigOption,
+    SessionId,
 };
-
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use serde::Deserialize;
 
 use super::super::asking::{self, Granted, Waiting};
 use super::super::sessions::name_of;
+use super::sign_in::sign_in_help;
 use super::{Conversation, Deed, Failure, Running, Turn, lock};
 use crate::agent::{Agent, CallError, Event};
 use crate::view::Ending;
@@ -31,7 +26,7 @@ enum Old {
 
 /// What is made of updates that come before an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heard {
+pub(super) enum Heard {
     /// The state of the session is remembered.
     Facts,
     /// The rest is shown, too: the conversation is played back.
@@ -92,7 +87,7 @@ impl Conversation {
         }
     }
 
-    async fn start(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+    pub(super) async fn start(&mut self, turn: &mut Turn) -> Result<(), Failure> {
         if self.running.is_some() {
             return Ok(());
         }
@@ -118,7 +113,7 @@ impl Conversation {
     }
 
     /// Sends a request, and listens to the agent until the answer comes. What it asks meanwhile is asked in the cell.
-    async fn call<R: JsonRpcRequest>(
+    pub(super) async fn call<R: JsonRpcRequest>(
         &mut self,
         request: R,
         turn: &mut Turn,
@@ -385,145 +380,4 @@ impl Conversation {
         lock(&self.facts).stored = stored;
         Ok(if text.is_empty() { "the agent has no sessions".to_owned() } else { text })
     }
-
-    async fn set_mode(&mut self, turn: &mut Turn, mode: &str) -> Result<String, Failure> {
-        self.ready(turn).await?;
-        let facts = lock(&self.facts).clone();
-        // Options have taken the place of modes where an agent has both.
-        let option = facts.options.iter().find(|option| {
-            option.category == Some(agent_client_protocol::v1::schema::SessionConfigOptionCategory::Mode)
-        });
-        if let Some(option) = option {
-            return self.configure(turn, &option.id.0.clone(), mode).await;
-        }
-        let modes = facts.modes.map(|modes| modes.available_modes).unwrap_or_default();
-        let Some(chosen) =
-            modes.iter().find(|known| *known.id.0 == *mode || known.name.eq_ignore_ascii_case(mode))
-        else {
-            let names: Vec<String> = modes.iter().map(|known| known.id.to_string()).collect();
-            return Err(Failure::new("NoSuchMode", format!("the agent has no mode `{mode}`"))
-                .with(format!("It has: {}", names.join(", "))));
-        };
-        let session = self.session.clone().expect("it is open");
-        self.call(SetSessionModeRequest::new(session, chosen.id.clone()), turn, Heard::Facts)
-            .await
-            .map_err(|error| self.failed(&error))?;
-        let update = agent_client_protocol::v1::schema::CurrentModeUpdate::new(chosen.id.clone());
-        lock(&self.facts).learn(&SessionUpdate::CurrentModeUpdate(update));
-        Ok(format!("mode: {}", chosen.name))
-    }
-
-    async fn configure(&mut self, turn: &mut Turn, option: &str, value: &str) -> Result<String, Failure> {
-        self.ready(turn).await?;
-        let options = lock(&self.facts).options.clone();
-        let Some(chosen) =
-            options.iter().find(|known| *known.id.0 == *option || known.name.eq_ignore_ascii_case(option))
-        else {
-            let names: Vec<String> = options.iter().map(|known| known.id.to_string()).collect();
-            return Err(Failure::new("NoSuchOption", format!("the agent has no option `{option}`"))
-                .with(format!("It has: {}", names.join(", "))));
-        };
-        let new = match &chosen.kind {
-            SessionConfigKind::Boolean(_) => match value {
-                "on" | "true" | "yes" => SessionConfigOptionValue::Boolean { value: true },
-                "off" | "false" | "no" => SessionConfigOptionValue::Boolean { value: false },
-                _ => return Err(Failure::new("NoSuchValue", format!("`{option}` is `on` or `off`"))),
-            },
-            SessionConfigKind::Select(select) => {
-                let known: Vec<_> = match &select.options {
-                    SessionConfigSelectOptions::Ungrouped(values) => values.iter().collect(),
-                    SessionConfigSelectOptions::Grouped(groups) => {
-                        groups.iter().flat_map(|group| &group.options).collect()
-                    }
-                    _ => Vec::new(),
-                };
-                let Some(found) = known
-                    .iter()
-                    .find(|known| *known.value.0 == *value || known.name.eq_ignore_ascii_case(value))
-                else {
-                    let names: Vec<String> = known.iter().map(|known| known.value.to_string()).collect();
-                    return Err(Failure::new("NoSuchValue", format!("`{option}` has no value `{value}`"))
-                        .with(format!("It has: {}", names.join(", "))));
-                };
-                SessionConfigOptionValue::ValueId { value: found.value.clone() }
-            }
-            _ => return Err(Failure::new("NotSupported", format!("`{option}` is of a kind we do not know"))),
-        };
-        let session = self.session.clone().expect("it is open");
-        let request = SetSessionConfigOptionRequest::new(session, chosen.id.clone(), new);
-        let set = self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
-        lock(&self.facts).options = set.config_options;
-        Ok(format!("{}: {value}", chosen.name))
-    }
-
-    async fn sign_in(&mut self, turn: &mut Turn, method: Option<String>) -> Result<String, Failure> {
-        self.start(turn).await?;
-        let methods = self.running().agent.auth_methods().to_vec();
-        let wanted = |known: &&AuthMethod| match &method {
-            Some(name) => *known.id().0 == **name || known.name().eq_ignore_ascii_case(name),
-            None => at_a_terminal(known, self.choice.as_ref()).is_none(),
-        };
-        let Some(chosen) = methods.iter().find(wanted) else {
-            let failure = Failure::new("AuthRequired", "there is no such way to sign in");
-            return Err(sign_in_help(failure, &methods, self.choice.as_ref()));
-        };
-        if at_a_terminal(chosen, self.choice.as_ref()).is_some() {
-            let failure = Failure::new("AuthRequired", format!("`{}` needs a terminal", chosen.name()));
-            return Err(sign_in_help(failure, std::slice::from_ref(chosen), self.choice.as_ref()));
-        }
-        self.call(AuthenticateRequest::new(chosen.id().clone()), turn, Heard::Facts)
-            .await
-            .map_err(|error| self.failed(&error))?;
-        Ok(format!("signed in by {}", chosen.name()))
-    }
-}
-
-/// What a user can do who is not signed in.
-fn sign_in_help(failure: Failure, methods: &[AuthMethod], choice: Option<&super::Choice>) -> Failure {
-    if methods.is_empty() {
-        return failure
-            .with("The agent does not say how. Sign in with its own program, then run the cell again.");
-    }
-    methods.iter().fold(failure, |failure, method| {
-        let about = method.description().map(|text| format!(": {text}")).unwrap_or_default();
-        failure.with(match at_a_terminal(method, choice) {
-            Some(line) => format!("{}{about}\n    run in a terminal: {line}", method.name()),
-            None => format!("{}{about}\n    run in a cell: %agent login {}", method.name(), method.id()),
-        })
-    })
-}
-
-/// The command to be run in a terminal, where signing in is done there.
-fn at_a_terminal(method: &AuthMethod, choice: Option<&super::Choice>) -> Option<String> {
-    let (mut words, mut environment) = (Vec::new(), BTreeMap::new());
-    match method {
-        AuthMethod::Terminal(terminal) => {
-            let launch = choice.map(|choice| &choice.launch);
-            let program =
-                launch.into_iter().flat_map(|launch| [&launch.program].into_iter().chain(&launch.args));
-            words.extend(program.map(|word| word.to_string_lossy().into_owned()));
-            words.extend(terminal.args.iter().cloned());
-            environment.extend(terminal.env.iter().map(|(name, value)| (name.clone(), value.clone())));
-        }
-        // Not of the protocol: agents wrote it so before the protocol had the kind.
-        AuthMethod::Agent(agent) => {
-            let extension: TerminalAuth =
-                serde_json::from_value(agent.meta.as_ref()?.get("terminal-auth")?.clone()).ok()?;
-            words.push(extension.command);
-            words.extend(extension.args);
-            environment = extension.env;
-        }
-        _ => return None,
-    }
-    let variables = environment.iter().map(|(name, value)| format!("{name}={}", shell_words::quote(value)));
-    Some(variables.chain([shell_words::join(&words)]).collect::<Vec<_>>().join(" "))
-}
-
-#[derive(Deserialize)]
-struct TerminalAuth {
-    command: String,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
 }
