@@ -36,6 +36,14 @@ def interrupting(manager):
     return seen
 
 
+def collect_reply(client, msg_id: str) -> dict:
+    """The reply to a cell, whatever else is answered before it."""
+    while True:
+        reply = client.get_shell_msg(timeout=TIMEOUT)
+        if reply["parent_header"]["msg_id"] == msg_id:
+            return reply["content"]
+
+
 class Faults(unittest.TestCase):
     def works(self, client) -> None:
         outcome = execute(client, "say fine")
@@ -86,6 +94,78 @@ class Faults(unittest.TestCase):
             self.assertEqual(outcome.reply["ename"], "Interrupted")
             self.assertNotIn("did not stop", outcome.text)
             self.works(client)
+
+    def behind(self, client, code: str) -> str:
+        """Begins a turn in the background, and waits until it is at work."""
+        msg_id = client.execute(code, allow_stdin=False)
+        while "begun" not in str(client.get_iopub_msg(timeout=TIMEOUT)["content"].get("data")):
+            pass
+        collect_reply(client, msg_id)
+        return msg_id
+
+    def test_a_prompt_behind_another_turn_of_its_session_is_interrupted(self):
+        with running() as (manager, client):
+            agent = execute(client, "remember this\npid").text
+            background = self.behind(client, "%%agent --background\nsay begun\nwait")
+            msg_id = client.execute("say never", allow_stdin=False)
+            while client.get_iopub_msg(timeout=TIMEOUT)["header"]["msg_type"] != "execute_input":
+                pass
+            manager.interrupt_kernel()
+            self.assertEqual(collect_reply(client, msg_id)["ename"], "Interrupted")
+            # The one before it goes on, until it is all that is left to interrupt.
+            manager.interrupt_kernel()
+            while True:
+                message = client.get_iopub_msg(timeout=TIMEOUT)
+                self.assertNotIn("never", str(message["content"].get("data")))
+                if "interrupted" in str(message["content"].get("data")):
+                    self.assertEqual(message["parent_header"]["msg_id"], background)
+                    break
+            # Neither interrupt cost the agent or what it knows.
+            self.assertEqual(execute(client, "recall\npid").text, f"this\n{agent}")
+
+    def test_a_session_is_closed_while_its_turn_goes_on(self):
+        with running() as (_, client):
+            self.behind(client, "%session new x\n%%agent x --background\nsay begun\nwait")
+            self.assertIn("was ended", execute(client, "%session close x").text)
+            self.behind(client, "%%agent --background\nsay begun\nwait")
+            self.assertIn("was closed", execute(client, "%session close").text)
+            self.works(client)
+
+    def test_a_deleted_subshell_takes_its_turn_with_it(self):
+        with running() as (_, client):
+            session, control = client.session, client.control_channel
+
+            def ask(kind, **content):
+                control.send(session.msg(kind, content))
+                return client.get_control_msg(timeout=TIMEOUT)["content"]
+
+            execute(client, "remember this")
+            subshell = ask("create_subshell_request")["subshell_id"]
+            cell = {"code": "say begun\nwait", "silent": False, "allow_stdin": False}
+            message = session.msg("execute_request", cell)
+            message["header"]["subshell_id"] = subshell
+            client.shell_channel.send(message)
+            while "begun" not in str(client.get_iopub_msg(timeout=TIMEOUT)["content"].get("data")):
+                pass
+            self.assertEqual(ask("delete_subshell_request", subshell_id=subshell)["status"], "ok")
+            self.assertIn("this", execute(client, "recall").text)
+
+    def test_turns_of_two_subshells_go_on_beside_each_other(self):
+        with running() as (manager, client):
+            execute(client, "%session new x\n%session use main")
+            session, control = client.session, client.control_channel
+            control.send(session.msg("create_subshell_request", {}))
+            subshell = client.get_control_msg(timeout=TIMEOUT)["content"]["subshell_id"]
+            cell = {"code": "%%agent x\nsay begun\nwait", "silent": False, "allow_stdin": False}
+            message = session.msg("execute_request", cell)
+            message["header"]["subshell_id"] = subshell
+            client.shell_channel.send(message)
+            while "begun" not in str(client.get_iopub_msg(timeout=TIMEOUT)["content"].get("data")):
+                pass
+            self.works(client)
+            manager.interrupt_kernel()
+            reply = collect_reply(client, message["header"]["msg_id"])
+            self.assertEqual(reply["ename"], "Interrupted")
 
     def test_updates_after_the_response_reach_their_own_cell(self):
         with running() as (_, client):

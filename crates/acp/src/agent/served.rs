@@ -136,9 +136,9 @@ impl Served {
         let line = terminals::line(&request);
         let folder = terminals::folder(&request, &self.cwd);
         let outside = (!files::is_inside(&folder, &self.cwd)).then_some(folder);
-        let title = outside.iter().fold(format!("Run `{line}`"), |title, folder| {
-            format!("{title} in {}", folder.display())
-        });
+        let title = outside
+            .iter()
+            .fold(format!("Run `{line}`"), |title, folder| format!("{title} in {}", folder.display()));
         let fields = ToolCallUpdateFields::new()
             .kind(ToolKind::Execute)
             .title(title)

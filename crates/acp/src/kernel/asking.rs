@@ -122,9 +122,7 @@ pub(super) fn permission_between_turns(shared: &Shared, workspace: &Path, questi
 fn judge(shared: &Shared, question: &Question, call: &ToolCall, workspace: &Path) -> Verdict {
     let options = &question.request.options;
     match lock(&shared.policy).judge(call, options, workspace) {
-        Verdict::Ask if question.is_usual() => {
-            Verdict::Decided(Decision::allow(options, Decider::Workspace))
-        }
+        Verdict::Ask if question.is_usual() => Verdict::Decided(Decision::allow(options, Decider::Workspace)),
         verdict => verdict,
     }
 }

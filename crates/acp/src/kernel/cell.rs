@@ -8,7 +8,6 @@ use cellwright_jupyter::content::{ExecuteInput, ExecuteReply, ExecuteRequest, Ex
 use serde_json::{Value, json};
 
 use super::Setup;
-use super::conversation::ended;
 use super::failure::Failure;
 use super::prompt::Prompt;
 use super::sessions::Sessions;
@@ -80,7 +79,10 @@ pub(super) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
     ));
     let work = Work { kernel, cell: Arc::clone(&cell), client, stop: Stop::default(), count };
     let registered = kernel.shared.begin(Place::Foreground, &work.stop);
+    // A cell that is given up, as those of a subshell that is deleted, takes with it what it began.
+    let given_up = work.stop.ask_on_drop();
     let result = work.all(&execute.code).await;
+    given_up.disarm();
     drop(registered);
     let reply = ExecuteReply { execution_count: Some(count.into()), ..ExecuteReply::default() };
     match result {
@@ -153,9 +155,9 @@ impl Work<'_> {
             Some(name) => self.kernel.sessions.get(name)?,
             None => self.kernel.sessions.current().1,
         };
-        let result = handle.prompt(self.turn(place), self.mentioning(text)).await;
+        let placed = handle.prompt(self.turn(place), self.mentioning(text)).await;
         match place {
-            Place::Foreground => result.await.unwrap_or_else(|_| Err(ended())),
+            Place::Foreground => placed.done().await.map(drop),
             Place::Background => {
                 self.result("the turn goes on in the background; its output follows here".to_owned(), false)
                     .await;

@@ -6,6 +6,7 @@
 mod facts;
 mod open;
 mod options;
+mod order;
 mod sign_in;
 mod talk;
 
@@ -13,16 +14,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{NoticeSeverity, SessionId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 pub(super) use self::facts::Facts;
+use self::order::{Order, Placed, Task};
 use super::asking;
 use super::failure::Failure;
 use super::prompt::Prompt;
 use super::shared::{Offered, Shared, lock};
-use super::turn::{Place, Turn};
+use super::turn::{Place, Stop, Turn};
 use crate::agent::{Agent, Event, Launch};
 
 /// Orders that wait; beyond that the one who orders waits.
@@ -40,6 +43,9 @@ pub(super) struct Choice {
 pub(super) struct Handle {
     orders: mpsc::Sender<Order>,
     facts: Arc<Mutex<Facts>>,
+    /// Stops what is done now.
+    at_work: Arc<Mutex<Option<Stop>>>,
+    ending: CancellationToken,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -82,12 +88,6 @@ pub(super) enum Deed {
     Relaunch(Choice),
 }
 
-enum Order {
-    Prompt { turn: Box<Turn>, prompt: Prompt, done: oneshot::Sender<Result<(), Failure>> },
-    Do { deed: Deed, turn: Box<Turn>, done: oneshot::Sender<Result<String, Failure>> },
-    End,
-}
-
 impl Handle {
     pub(super) fn new(shared: Arc<Shared>, choice: Option<Choice>) -> Self {
         let (orders, inbox) = mpsc::channel(ORDERS);
@@ -96,6 +96,8 @@ impl Handle {
         let conversation = Conversation {
             shared,
             facts: Arc::clone(&facts),
+            at_work: Arc::default(),
+            ending: CancellationToken::new(),
             choice,
             offered: Offered::default(),
             running: None,
@@ -104,22 +106,22 @@ impl Handle {
             last: None,
             stragglers: Stragglers::default(),
         };
+        let (at_work, ending) = (Arc::clone(&conversation.at_work), conversation.ending.clone());
         let task = AbortOnDropHandle::new(tokio::spawn(conversation.run(inbox)));
-        Self { orders, facts, _task: task }
+        Self { orders, facts, at_work, ending, _task: task }
     }
 
-    /// Hands a prompt over; the result comes when the turn is over.
-    pub(super) async fn prompt(&self, turn: Turn, prompt: Prompt) -> oneshot::Receiver<Result<(), Failure>> {
-        let (done, result) = oneshot::channel();
-        self.order(Order::Prompt { turn: Box::new(turn), prompt, done }).await;
-        result
+    /// Hands a prompt over.
+    pub(super) async fn prompt(&self, turn: Turn, prompt: Prompt) -> Placed {
+        self.place(Task::Prompt(prompt), turn).await
     }
 
-    /// Does something else than talking. The turn is where it shows and how it is stopped.
+    /// Does something else than talking.
     pub(super) async fn perform(&self, deed: Deed, turn: Turn) -> Result<String, Failure> {
-        let (done, result) = oneshot::channel();
-        self.order(Order::Do { deed, turn: Box::new(turn), done }).await;
-        result.await.unwrap_or_else(|_| Err(ended()))
+        if matches!(deed, Deed::Close | Deed::Restart) {
+            self.stop_turn(); // it would have to be waited for
+        }
+        self.place(Task::Do(deed), turn).await.done().await
     }
 
     /// What is known of it now.
@@ -127,25 +129,33 @@ impl Handle {
         lock(&self.facts).clone()
     }
 
-    /// Stops what is running and ends the agent, politely.
+    /// Stops what is running and ends the agent, politely. What waits its turn is not begun.
     pub(super) async fn end(&self) {
-        self.order(Order::End).await;
+        self.ending.cancel();
+        self.stop_turn();
         self.orders.closed().await;
     }
 
-    async fn order(&self, order: Order) {
-        drop(self.orders.send(order).await); // the one who waits for the result will notice
+    fn stop_turn(&self) {
+        lock(&self.at_work).iter().for_each(Stop::ask);
     }
-}
 
-/// The failure of one whose conversation has gone.
-pub(super) fn ended() -> Failure {
-    Failure::new("ConversationEnded", "the conversation was ended")
+    async fn place(&self, task: Task, turn: Turn) -> Placed {
+        let stop = turn.stop.clone();
+        let (order, placed) = Order::new(task, turn);
+        tokio::select! {
+            sent = self.orders.send(order) => drop(sent), // the one who waits for the result will notice
+            () = stop.asked() => {}
+        }
+        placed
+    }
 }
 
 struct Conversation {
     shared: Arc<Shared>,
     facts: Arc<Mutex<Facts>>,
+    at_work: Arc<Mutex<Option<Stop>>>,
+    ending: CancellationToken,
     choice: Option<Choice>,
     /// The MCP servers that the session was opened with.
     offered: Offered,
@@ -179,14 +189,24 @@ impl Conversation {
     async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
         loop {
             let order = tokio::select! {
+                biased; // who ends the conversation does not wait for what others ordered
+                () = self.ending.cancelled() => break,
                 order = orders.recv() => order,
                 event = next_event(&mut self.running) => {
                     self.hear_between_turns(event).await;
                     continue;
                 }
             };
-            match order {
-                Some(Order::Prompt { mut turn, prompt, done }) => {
+            let Some(Order { mut turn, task, claim, done }) = order else { break };
+            if !claim.take() {
+                continue; // its cell was stopped
+            }
+            *lock(&self.at_work) = Some(turn.stop.clone());
+            if self.ending.is_cancelled() {
+                turn.stop.ask(); // by one who came too early to find it at work
+            }
+            let result = match task {
+                Task::Prompt(prompt) => {
                     let result = self.talk(&mut turn, &prompt).await;
                     if let (Err(failure), Place::Background) = (&result, turn.place) {
                         let details = failure.details.join("\n");
@@ -194,9 +214,9 @@ impl Conversation {
                         turn.drain().await;
                     }
                     self.last = Some(turn);
-                    drop(done.send(result)); // a turn in the background has nobody waiting
+                    result.map(|()| String::new())
                 }
-                Some(Order::Do { deed, mut turn, done }) => {
+                Task::Do(deed) => {
                     let stop = turn.stop.clone();
                     let result = tokio::select! {
                         result = self.perform(deed, &mut turn) => result,
@@ -205,10 +225,11 @@ impl Conversation {
                     if stop.is_asked() {
                         self.shared.stdin.interrupted();
                     }
-                    drop(done.send(result)); // the kernel may be going
+                    result
                 }
-                Some(Order::End) | None => break,
-            }
+            };
+            *lock(&self.at_work) = None;
+            drop(done.send(result)); // a turn in the background has nobody waiting
         }
         if let Some(running) = self.running {
             running.agent.stop().await;
@@ -223,12 +244,9 @@ impl Conversation {
     /// Something came while no turn is running.
     async fn hear_between_turns(&mut self, event: Option<Event>) {
         let Some(event) = event else {
-            // The agent has gone. The next order finds out; until then there is nothing to hear.
-            if let Some(running) = &mut self.running {
-                running.events.close();
-                running.open = false;
-            }
-            return std::future::pending().await;
+            self.running = None;
+            self.crashed = true;
+            return;
         };
         self.shared.updates.log(&event);
         if let Event::Update(notification) = &event

@@ -6,7 +6,7 @@ use std::time::Instant;
 use cellwright_jupyter::content::{DisplayData, Stream, StreamName, Transient, UpdateDisplayData};
 use cellwright_jupyter::{Header, Message, ServerSender};
 use cellwright_process::Exit;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::agent::News;
 use crate::view::{self, Bundle, Ending, Show, Style, View};
@@ -50,6 +50,16 @@ impl Stop {
             self.forced.cancel();
         }
         self.asked.cancel();
+    }
+
+    /// Politely, however often.
+    pub(super) fn ask(&self) {
+        self.asked.cancel();
+    }
+
+    /// Asks when it is dropped.
+    pub(super) fn ask_on_drop(&self) -> DropGuard {
+        self.asked.clone().drop_guard()
     }
 
     pub(super) fn is_asked(&self) -> bool {

@@ -3,8 +3,8 @@
 use agent_client_protocol::JsonRpcRequest;
 use agent_client_protocol::v1::schema::{
     CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest, ForkSessionResponse, ListSessionsRequest,
-    LoadSessionRequest, McpServer, NewSessionRequest, NoticeSeverity, ResumeSessionRequest, SessionConfigOption,
-    SessionId,
+    LoadSessionRequest, McpServer, NewSessionRequest, NoticeSeverity, ResumeSessionRequest,
+    SessionConfigOption, SessionId,
 };
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;

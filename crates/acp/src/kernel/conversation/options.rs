@@ -13,9 +13,8 @@ impl Conversation {
         self.ready(turn).await?;
         let facts = lock(&self.facts).clone();
         // Options have taken the place of modes where an agent has both.
-        let option = facts.options.iter().find(|option| {
-            option.category == Some(SessionConfigOptionCategory::Mode)
-        });
+        let option =
+            facts.options.iter().find(|option| option.category == Some(SessionConfigOptionCategory::Mode));
         if let Some(option) = option {
             return self.configure(turn, &option.id.0.clone(), mode).await;
         }
@@ -36,7 +35,12 @@ impl Conversation {
         Ok(format!("mode: {}", chosen.name))
     }
 
-    pub(super) async fn configure(&mut self, turn: &mut Turn, option: &str, value: &str) -> Result<String, Failure> {
+    pub(super) async fn configure(
+        &mut self,
+        turn: &mut Turn,
+        option: &str,
+        value: &str,
+    ) -> Result<String, Failure> {
         self.ready(turn).await?;
         let options = lock(&self.facts).options.clone();
         let Some(chosen) =

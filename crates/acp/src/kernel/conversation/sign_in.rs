@@ -9,7 +9,11 @@ use super::open::Heard;
 use super::{Choice, Conversation, Failure, Turn};
 
 impl Conversation {
-    pub(super) async fn sign_in(&mut self, turn: &mut Turn, method: Option<String>) -> Result<String, Failure> {
+    pub(super) async fn sign_in(
+        &mut self,
+        turn: &mut Turn,
+        method: Option<String>,
+    ) -> Result<String, Failure> {
         self.start(turn).await?;
         let methods = self.running().agent.auth_methods().to_vec();
         let wanted = |known: &&AuthMethod| match &method {

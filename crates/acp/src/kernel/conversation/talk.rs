@@ -59,7 +59,7 @@ impl Conversation {
             biased;
             () = stop.asked() => {
                 // Half a start is no state to go on from.
-                self.running = None;
+                self.running.take_if(|running| !running.open);
                 return Ok(StopReason::Cancelled);
             }
             ready = self.get_ready(turn) => ready?,
