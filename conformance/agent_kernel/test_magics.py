@@ -237,6 +237,22 @@ class Magics(unittest.TestCase):
         self.run_cell("%session restart")
         self.assertNotEqual(self.run_cell("pid"), before)
 
+    def test_a_session_that_can_not_be_loaded_costs_nothing(self):
+        self.run_cell("%mcp add tools some-server\nremember me")
+        info = self.run_cell("%session info")
+        for way in ("load", "resume"):
+            self.assertIn("No such session", self.failure(f"%session {way} missing"))
+            self.assertEqual(self.run_cell("%session info"), info)
+            self.assertEqual(self.run_cell("recall"), "me")
+        self.assertIn("/web", self.run_cell("%agent commands"))
+        install("forgetful", *FAULT_AGENT, "--forgetful")
+        with running("forgetful") as (_, client):
+            execute(client, "remember me")
+            for way in ("load", "resume"):
+                failed = execute(client, f"%session {way} some-id")
+                self.assertIn(f"does not support `session/{way}`", failed.error)
+            self.assertEqual(execute(client, "recall").text.strip(), "me")
+
     def test_the_log_shows_standard_error(self):
         self.run_cell("stderr 1")
         self.assertTrue(self.run_cell("%agent log 2").endswith("last words"))

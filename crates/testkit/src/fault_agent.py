@@ -2,7 +2,9 @@
 
 Each line of a prompt is an order, for example `say hello`, `chunks 100000 50`, `crash 3`; see `ORDERS`.
 Faults at the start are arguments: `--banner`, `--slow SECONDS`, `--auth`, `--version N`, `--no-initialize`,
-`--no-http` (takes MCP servers over stdio alone), `--ask-at-login` (asks its user while it signs in).
+`--no-http` (takes MCP servers over stdio alone), `--ask-at-login` (asks its user while it signs in),
+`--forgetful` (can not go on with old sessions), `--mute` (says something to standard error and never answers).
+A session that is named `missing` can not be loaded or resumed.
 """
 
 from __future__ import annotations
@@ -426,6 +428,9 @@ def opened(session: str, params: dict) -> dict:
 def handle(method: str, params: dict):
     global signed_in
     if method == "initialize":
+        if "--mute" in sys.argv:
+            print("loading a very large model", file=sys.stderr, flush=True)
+            threading.Event().wait()
         if "--no-initialize" in sys.argv:
             sys.exit("no license found")
         version = int(sys.argv[sys.argv.index("--version") + 1]) if "--version" in sys.argv else 1
@@ -433,10 +438,14 @@ def handle(method: str, params: dict):
             "protocolVersion": version,
             "agentInfo": {"name": "fault-agent", "version": "1"},
             "agentCapabilities": {
-                "loadSession": True,
+                "loadSession": "--forgetful" not in sys.argv,
                 "promptCapabilities": {"image": True, "embeddedContext": True},
                 "mcpCapabilities": {"http": "--no-http" not in sys.argv, "sse": "--no-http" not in sys.argv},
-                "sessionCapabilities": {"resume": {}, "list": {}, "close": {}, "delete": {}, "fork": {}},
+                "sessionCapabilities": {
+                    name: {}
+                    for name in ("resume", "list", "close", "delete", "fork")
+                    if name != "resume" or "--forgetful" not in sys.argv
+                },
             },
             "authMethods": [
                 {"id": "login", "name": "Log in", "description": "With your account"},
@@ -468,6 +477,8 @@ def handle(method: str, params: dict):
         session = f"session-{os.getpid()}-{len(sessions) + 1}"
         sessions[session] = dict(sessions[params["sessionId"]])
         return {"sessionId": session, **opened(session, params)}
+    if method in ("session/resume", "session/load") and params["sessionId"] == "missing":
+        return {"code": -32002, "message": "No such session"}
     if method == "session/resume":
         return opened(params["sessionId"], params)
     if method == "session/load":

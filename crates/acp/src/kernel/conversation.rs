@@ -103,6 +103,7 @@ impl Handle {
             running: None,
             crashed: false,
             session: None,
+            leaving: None,
             last: None,
             stragglers: Stragglers::default(),
         };
@@ -164,6 +165,8 @@ struct Conversation {
     crashed: bool,
     /// The session that is open, or was before the agent ended.
     session: Option<SessionId>,
+    /// What is known of the session that is open, while another is opened in its place.
+    leaving: Option<(Offered, Facts)>,
     /// The turn before, for what the agent says after it.
     last: Option<Box<Turn>>,
     stragglers: Stragglers,
@@ -222,6 +225,7 @@ impl Conversation {
                         result = self.perform(deed, &mut turn) => result,
                         () = stop.asked() => Err(Failure::interrupted()),
                     };
+                    self.stay();
                     if stop.is_asked() {
                         self.shared.stdin.interrupted();
                     }

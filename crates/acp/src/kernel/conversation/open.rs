@@ -271,21 +271,15 @@ impl Conversation {
             }
             Deed::List => self.list(turn).await?,
             Deed::Load(session) => {
-                self.close(turn).await;
-                self.start(turn).await?;
-                self.offered = self.shared.offered();
                 turn.view = crate::view::View::new(turn.style, session.clone(), std::time::Instant::now())
                     .replaying();
-                let opened = self.open_old(SessionId::new(session), Old::Load, turn, Heard::All).await;
+                let opened = self.change_to(session, Old::Load, turn, Heard::All).await;
                 turn.finish(&Ending::Failed).await;
                 opened?;
                 "the session was loaded".to_owned()
             }
             Deed::Resume(session) => {
-                self.close(turn).await;
-                self.start(turn).await?;
-                self.offered = self.shared.offered();
-                self.open_old(SessionId::new(session), Old::Resume, turn, Heard::Facts).await?;
+                self.change_to(session, Old::Resume, turn, Heard::Facts).await?;
                 "the session goes on".to_owned()
             }
             Deed::Fork => {
@@ -329,6 +323,45 @@ impl Conversation {
         Ok(told)
     }
 
+    /// Goes on with another session. The one before is left when the other is open, and not before.
+    async fn change_to(
+        &mut self,
+        session: String,
+        way: Old,
+        turn: &mut Turn,
+        heard: Heard,
+    ) -> Result<(), Failure> {
+        self.start(turn).await?;
+        let can = self.running().agent.can();
+        let (able, method) = match way {
+            Old::Load => (can.load_session, "session/load"),
+            Old::Resume => (can.session_capabilities.resume.is_some(), "session/resume"),
+        };
+        if !able {
+            return Err(Failure::of_call(&CallError::Unsupported { method: method.to_owned() }));
+        }
+        self.leaving = Some((self.offered.clone(), lock(&self.facts).clone()));
+        lock(&self.facts).closed();
+        self.offered = self.shared.offered();
+        let session = SessionId::new(session);
+        let before = self.session.clone().filter(|before| *before != session);
+        self.open_old(session, way, turn, heard).await?;
+        self.leaving = None;
+        self.last = None;
+        if let Some(before) = before {
+            self.close_session(before, turn).await;
+        }
+        Ok(())
+    }
+
+    /// Undoes a change to another session that came to nothing.
+    pub(super) fn stay(&mut self) {
+        if let Some((offered, facts)) = self.leaving.take() {
+            self.offered = offered;
+            *lock(&self.facts) = facts;
+        }
+    }
+
     async fn fork(&mut self, turn: &mut Turn) -> Result<ForkSessionResponse, Failure> {
         let session = self.session.clone().expect("it is open");
         let request = ForkSessionRequest::new(session, self.workspace()).mcp_servers(self.servers());
@@ -337,14 +370,18 @@ impl Conversation {
 
     /// Ends the session, when the agent has a way to be told.
     async fn close(&mut self, turn: &mut Turn) {
-        if let (Some(session), Some(running)) = (self.session.clone(), &self.running)
-            && running.open
-            && running.agent.can().session_capabilities.close.is_some()
+        if let (Some(session), Some(Running { open: true, .. })) = (self.session.clone(), &self.running) {
+            self.close_session(session, turn).await;
+        }
+        self.forget();
+    }
+
+    async fn close_session(&mut self, session: SessionId, turn: &mut Turn) {
+        if self.running().agent.can().session_capabilities.close.is_some()
             && let Err(error) = self.call(CloseSessionRequest::new(session), turn, Heard::Facts).await
         {
             tracing::debug!(%error, "a session was not closed");
         }
-        self.forget();
     }
 
     fn forget(&mut self) {
