@@ -223,6 +223,26 @@ class Faults(unittest.TestCase):
         install("unlicensed", *FAULT_AGENT, "--no-initialize")
         with running("unlicensed") as (_, client):
             self.assertIn("no license found", execute(client, "hello").error)
+            self.assertIn("no license found", execute(client, "%agent log").text)
+
+    def test_the_log_of_an_agent_that_never_begins_is_shown(self):
+        install("mute", *FAULT_AGENT, "--mute")
+        with running("mute") as (manager, client):
+            control = client.control_channel
+            control.send(client.session.msg("create_subshell_request", {}))
+            subshell = client.get_control_msg(timeout=TIMEOUT)["content"]["subshell_id"]
+            waits = client.execute("hello", allow_stdin=False)
+
+            def log() -> str:
+                cell = {"code": "%agent log", "silent": False, "allow_stdin": False}
+                message = client.session.msg("execute_request", cell)
+                message["header"]["subshell_id"] = subshell
+                client.shell_channel.send(message)
+                return collect(client, message["header"]["msg_id"]).text
+
+            wait_until(lambda: "loading a very large model" in log(), "the log is shown")
+            manager.interrupt_kernel()
+            self.assertEqual(collect_reply(client, waits)["ename"], "Interrupted")
 
     def test_an_agent_that_ends_while_its_user_is_asked(self):
         with running() as (_, client):

@@ -137,8 +137,8 @@ pub struct Agent {
 
 impl Agent {
     /// Starts an agent and agrees with it on version 1 of the protocol. Take the events: while nobody does, the agent
-    /// waits. Giving up this future ends the agent.
-    pub async fn start(launch: &Launch) -> Result<(Self, mpsc::Receiver<Event>), StartError> {
+    /// waits. What it writes to standard error is in `log` from the first moment. Giving up this future ends the agent.
+    pub async fn start(launch: &Launch, log: Log) -> Result<(Self, mpsc::Receiver<Event>), StartError> {
         if !launch.cwd.is_dir() {
             return Err(StartError::NoFolder(launch.cwd.clone()));
         }
@@ -150,7 +150,6 @@ impl Agent {
                 .stdout(Stdout::Piped)
                 .stderr(Stderr::Piped)
                 .spawn()?;
-        let log = Log::default();
         let (events, inbox) = mpsc::channel(EVENTS);
         let transport = Lines::new(
             wire::outgoing(child.stdin.take().expect("stdin was piped")),

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
     AuthenticateRequest, ContentBlock, ContentChunk, ListSessionsRequest, NewSessionRequest, PromptRequest,
     PromptResponse, SessionId, SessionUpdate, SetSessionModeRequest, StopReason, TextContent,
 };
-use cellwright_acp::agent::{Agent, CallError, Event, Files, Launch, Question, StartError};
+use cellwright_acp::agent::{Agent, CallError, Event, Files, Launch, Log, Question, StartError};
 use tokio::sync::mpsc;
 
 fn launch(args: &[&str]) -> Launch {
@@ -38,7 +38,7 @@ struct Turn {
 
 impl Talk {
     async fn begin(args: &[&str]) -> Self {
-        let (agent, events) = Agent::start(&launch(args)).await.expect("it starts");
+        let (agent, events) = Agent::start(&launch(args), Log::default()).await.expect("it starts");
         let session = agent.call(NewSessionRequest::new("/tmp")).await.expect("a session").session_id;
         Self { agent, events, session }
     }
@@ -149,28 +149,28 @@ async fn an_agent_that_dies_is_described() {
 #[tokio::test]
 async fn starts_that_fail_say_why() {
     let missing = Launch { program: "/no/such/agent".into(), ..launch(&[]) };
-    let error = Agent::start(&missing).await.expect_err("no such program");
+    let error = Agent::start(&missing, Log::default()).await.expect_err("no such program");
     assert_eq!(error.to_string(), "could not start `/no/such/agent`");
 
     let missing = Launch { cwd: "/no/such/folder".into(), ..launch(&[]) };
-    let error = Agent::start(&missing).await.expect_err("no such folder");
+    let error = Agent::start(&missing, Log::default()).await.expect_err("no such folder");
     assert!(matches!(error, StartError::NoFolder(_)));
 
-    let error = Agent::start(&launch(&["--no-initialize"])).await.expect_err("it leaves");
+    let error = Agent::start(&launch(&["--no-initialize"]), Log::default()).await.expect_err("it leaves");
     let StartError::Initialize(CallError::Ended { exit, stderr }) = error else { panic!("{error:?}") };
     assert_eq!((exit.to_string().as_str(), stderr.as_str()), ("exited with code 1", "no license found\n"));
 }
 
 #[tokio::test]
 async fn an_agent_of_another_version_is_refused_with_the_reason() {
-    let error = Agent::start(&launch(&["--version", "2"])).await.expect_err("not ours");
+    let error = Agent::start(&launch(&["--version", "2"]), Log::default()).await.expect_err("not ours");
     let StartError::Initialize(CallError::Refused { message, .. }) = error else { panic!("{error:?}") };
     assert!(message.contains("version"), "{message}");
 }
 
 #[tokio::test]
 async fn signing_in_opens_the_door() {
-    let (agent, _events) = Agent::start(&launch(&["--auth"])).await.expect("it starts");
+    let (agent, _events) = Agent::start(&launch(&["--auth"]), Log::default()).await.expect("it starts");
     let error = agent.call(NewSessionRequest::new("/tmp")).await.expect_err("not signed in");
     assert!(matches!(error, CallError::AuthRequired));
     assert_eq!(agent.auth_methods().len(), 3);

@@ -28,11 +28,10 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// A new process.
+    /// A new process answers.
     pub(super) fn started(&mut self, agent: &Agent) {
         self.version = agent.info().map(|info| format!("{} {}", info.name, info.version));
         self.auth_methods = agent.auth_methods().to_vec();
-        self.log = Some(agent.log().clone());
     }
 
     /// A session is open.

@@ -13,7 +13,7 @@ use super::super::asking::{self, Granted, Waiting};
 use super::super::sessions::name_of;
 use super::sign_in::sign_in_help;
 use super::{Conversation, Deed, Failure, Running, Turn, lock};
-use crate::agent::{Agent, CallError, Event};
+use crate::agent::{Agent, CallError, Event, Log};
 use crate::view::Ending;
 
 /// How the agent comes to an old session.
@@ -94,7 +94,10 @@ impl Conversation {
         let Some(choice) = &self.choice else {
             return Err(self.shared.no_agent.clone());
         };
-        let mut started = Box::pin(Agent::start(&choice.launch));
+        // It is most wanted when the start fails, or never comes to an end.
+        let log = Log::default();
+        lock(&self.facts).log = Some(log.clone());
+        let mut started = Box::pin(Agent::start(&choice.launch, log));
         // A start can take its time: let the cell show that it lives.
         let started = loop {
             tokio::select! {
