@@ -206,11 +206,37 @@ impl fmt::Display for Decider {
     }
 }
 
-/// The question for a prompt that is answered by typing.
+/// The question for a prompt that is answered by typing: all that is known of what would be done.
 pub fn question(call: &ToolCall, options: &[PermissionOption]) -> String {
-    let title = call.title.lines().next().unwrap_or_default();
+    let title = call.title.trim();
+    let paths = paths(call).into_iter().map(|path| path.display().to_string());
+    let untold = paths.filter(|path| !title.ends_with(&format!(" {path}")));
+    let command = untold_command(call, title);
+    let told = std::iter::once(title.to_owned()).chain(command).chain(untold);
+    // Set off from the options below, which a line of it could be mistaken for.
+    let told: Vec<String> = told.map(|text| visible(text.trim()).replace('\n', "\n      ")).collect();
     let options = options.iter().enumerate().map(|(n, option)| format!("  {}) {}\n", n + 1, option.name));
-    format!("Permission: {title}\n{}Number, y or n: ", options.collect::<String>())
+    format!("Permission: {}\n{}Number, y or n: ", told.join("\n      "), options.collect::<String>())
+}
+
+/// The command of a call, where its title does not show it whole.
+fn untold_command(call: &ToolCall, title: &str) -> Option<String> {
+    command(call).filter(|command| title != command.trim() && !title.contains(&format!("`{command}`")))
+}
+
+/// `text` without what would make a terminal show something else.
+fn visible(text: &str) -> String {
+    let shown = text.chars().map(|c| match c {
+        '\n' | '\t' => c.to_string(),
+        c if c.is_control() || is_invisible(c) => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    });
+    shown.collect()
+}
+
+/// Characters that hide others or change their order.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
 /// The option meant by what the user typed: its number, its name, `y` for once, `n` for no. `None` when none is meant.

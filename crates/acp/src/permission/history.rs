@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use agent_client_protocol::v1::schema::ToolCall;
 
-use super::{Decision, paths};
+use super::{Decision, paths, untold_command};
 
 /// Older decisions than these are forgotten.
 const KEPT: usize = 1_000;
@@ -22,6 +22,8 @@ pub struct History {
 pub struct Record {
     /// The tool call's title.
     pub tool: String,
+    /// The command it would run, where the title does not tell it.
+    pub command: Option<String>,
     /// The files it named.
     pub paths: Vec<PathBuf>,
     /// Whether it was allowed.
@@ -32,8 +34,10 @@ pub struct Record {
 
 impl Record {
     pub(super) fn of(call: &ToolCall, decision: &Decision) -> Self {
+        let tool = call.title.lines().next().unwrap_or_default().to_owned();
         Self {
-            tool: call.title.lines().next().unwrap_or_default().to_owned(),
+            command: untold_command(call, &tool),
+            tool,
             paths: paths(call),
             allowed: decision.allowed(),
             decision: decision.to_string(),
@@ -66,6 +70,9 @@ impl fmt::Display for History {
             }
             let mark = if record.allowed { '✓' } else { '✗' };
             write!(f, "{mark} {}: {}", record.tool, record.decision)?;
+            for line in record.command.iter().flat_map(|command| command.lines()) {
+                write!(f, "\n    {line}")?;
+            }
             for path in &record.paths {
                 write!(f, "\n    {}", path.display())?;
             }

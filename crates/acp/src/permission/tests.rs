@@ -152,6 +152,25 @@ fn typed_answers_are_numbers_names_or_yes_and_no() {
 }
 
 #[test]
+fn a_question_shows_all_that_would_be_done() {
+    let options = &options()[1..2];
+    let asked = |title: &str, command: &str| {
+        let mut call = run(&json!(command));
+        call.title = title.to_owned();
+        question(&call, options)
+    };
+    insta::assert_snapshot!(
+        [
+            asked("echo hi\nrm -rf /", "echo hi\nrm -rf /"),
+            asked("Run command", "rm -rf /\n  2) Reject"),
+            asked("ls", "ls\r\u{1b}[2Krm -rf /"),
+            question(&edit(&["a.py", "/etc/passwd"]), options),
+        ]
+        .join("\n---\n")
+    );
+}
+
+#[test]
 fn the_history_tells_tool_paths_decision_and_who_decided() {
     let mut policy = Policy::default();
     assert_eq!(policy.history.to_string(), "no permission was asked for yet");

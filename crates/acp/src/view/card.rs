@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::content::{Rendered, bounded, rendered, screen};
 use super::diff::LineDiff;
-use super::html::{escape, folded, pre};
+use super::html::{escape, folded, headed, pre};
 
 /// A title longer than this is folded.
 const TITLE: usize = 160;
@@ -244,12 +244,14 @@ impl Card {
             let colour = if *allowed { GREEN } else { RED };
             html.push(format!("<div style=\"font-size:12px;color:{colour}\">{}</div>", escape(how)));
         }
+        // What someone has to decide on is in sight.
+        let detail: fn(&str, &str) -> String = if self.is_waiting() { headed } else { folded };
         if short != title {
-            html.push(folded("title in full", &pre(title)));
+            html.push(detail("title in full", &pre(title)));
         }
         html.extend(parts.into_iter().map(|part| part.html));
         for (name, value) in self.raw() {
-            html.push(folded(name, &pre(&value)));
+            html.push(detail(name, &pre(&value)));
         }
         html.push("</div>".to_owned());
         Rendered { html: html.concat(), plain }

@@ -70,6 +70,11 @@ pub(super) fn folded(summary: &str, body: &str) -> String {
     out
 }
 
+/// The same in sight.
+pub(super) fn headed(head: &str, body: &str) -> String {
+    format!("<div style=\"margin:2px 0\"><div style=\"opacity:.75\">{}</div>{body}</div>", escape(head))
+}
+
 /// Boxes are tinted with transparent grey, which suits light and dark themes alike.
 pub(super) const PRE: &str = "margin:4px 0;padding:6px 8px;max-height:24em;overflow:auto;white-space:pre-wrap;\
     overflow-wrap:anywhere;background:rgba(128,128,128,.10);border-radius:4px;font-size:12px;line-height:1.4";

@@ -193,6 +193,22 @@ fn a_permission_for_an_unknown_call_makes_its_card_and_buttons_do_not_outlive_th
 }
 
 #[test]
+fn what_waits_for_permission_is_not_folded() {
+    let mut cell = Cell::new(Style::Rich);
+    let id = ToolCallId::new("1");
+    let fields = ToolCallUpdateFields::new()
+        .title("echo hi\nrm -rf /".to_owned())
+        .raw_input(serde_json::json!({"command": "rm -rf /"}));
+    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), cell.now);
+    cell.wait(Duration::from_secs(1));
+    let html = |cell: &Cell| cell.outputs[0].1["text/html"].as_str().unwrap().to_owned();
+    assert!(html(&cell).contains("rm -rf /") && !html(&cell).contains("<details"), "{}", html(&cell));
+    cell.view.permission_decided(&id, &Decision::cancelled(), cell.now);
+    cell.end(StopReason::EndTurn);
+    assert!(html(&cell).contains("<details"), "{}", html(&cell));
+}
+
+#[test]
 fn an_interrupted_turn_leaves_nothing_that_looks_alive() {
     let mut cell = Cell::new(Style::Rich);
     cell.update(SessionUpdate::ToolCall(call("1", "Run").status(ToolCallStatus::InProgress)));
