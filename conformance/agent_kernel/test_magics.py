@@ -357,6 +357,18 @@ class Magics(unittest.TestCase):
                 self.assertIn("run error the user did not allow this", text)
             self.assertEqual(list(Path(folder).iterdir()), [])
 
+    def test_a_question_without_a_fitting_option_comes_to_an_end(self):
+        asked = self.run_cell("options", allow_stdin=True, answer=lambda prompt: "y")
+        self.assertIn("chosen: cancelled", asked)
+        self.assertIn("the agent gave nothing to choose from", asked)
+        for kinds, typed, chosen in [
+            ("allow_once", "n", "cancelled"),
+            ("reject_always", "n", "reject_always"),
+            ("allow_always reject_once", "y", "allow_always"),
+        ]:
+            answered = self.run_cell(f"options {kinds}", allow_stdin=True, answer=lambda _, typed=typed: typed)
+            self.assertIn(f"chosen: {chosen}", answered)
+
     def test_an_interrupt_answers_what_was_asked(self):
         msg_id = self.client.execute("permission", allow_stdin=True)
         self.client.get_stdin_msg(timeout=TIMEOUT)

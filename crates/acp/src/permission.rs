@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use agent_client_protocol::v1::schema::{
-    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome,
-    SelectedPermissionOutcome, ToolCall, ToolCallContent,
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome, ToolCall,
+    ToolCallContent,
 };
 
 pub(crate) use command::command;
@@ -105,6 +105,8 @@ pub enum Decider {
     Workspace,
     /// The client takes no input, so there was nobody to ask.
     NobodyToAsk,
+    /// The agent asked without giving anything to choose from.
+    NothingToChoose,
     /// The turn was interrupted.
     Interrupt,
 }
@@ -143,12 +145,6 @@ impl Decision {
     /// Refuses: once before always. Where no option refuses, cancels.
     pub fn refuse(options: &[PermissionOption], by: Decider) -> Self {
         Self::first_of(options, [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways], by)
-    }
-
-    /// The user took this one.
-    pub fn chosen(options: &[PermissionOption], id: &PermissionOptionId) -> Option<Self> {
-        let option = options.iter().find(|option| option.option_id == *id)?;
-        Some(Self { option: Some(option.clone()), by: Decider::User })
     }
 
     /// The turn was interrupted before anyone answered.
@@ -201,6 +197,7 @@ impl fmt::Display for Decider {
             Self::Earlier(title) => write!(f, "the permission for \"{title}\""),
             Self::Workspace => f.write_str("default: it is in the workspace"),
             Self::NobodyToAsk => f.write_str("default: this client takes no input, so nobody could be asked"),
+            Self::NothingToChoose => f.write_str("default: the agent gave nothing to choose from"),
             Self::Interrupt => f.write_str("the interrupt"),
         }
     }
@@ -239,20 +236,21 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
-/// The option meant by what the user typed: its number, its name, `y` for once, `n` for no. `None` when none is meant.
-pub fn answer(options: &[PermissionOption], typed: &str) -> Option<PermissionOptionId> {
+/// What the user meant who typed this: an option's number or name, `y` for once, `n` for no, which is to cancel where no option
+/// refuses. `None` when none of these.
+pub fn answer(options: &[PermissionOption], typed: &str) -> Option<Decision> {
     let typed = typed.trim().to_lowercase();
-    let decision = match typed.as_str() {
-        "" => return None,
-        "y" | "yes" => Decision::allow(options, Decider::User),
-        "n" | "no" => Decision::refuse(options, Decider::User),
+    match typed.as_str() {
+        "" => None,
+        "y" | "yes" => Some(Decision::allow(options, Decider::User)).filter(Decision::allowed),
+        "n" | "no" => Some(Decision::refuse(options, Decider::User)),
         other => {
             let numbered = other.parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
             let named = || options.iter().find(|option| option.name.to_lowercase() == other);
-            return Some(numbered.or_else(named)?.option_id.clone());
+            let option = numbered.or_else(named)?.clone();
+            Some(Decision { option: Some(option), by: Decider::User })
         }
-    };
-    Some(decision.option?.option_id)
+    }
 }
 
 /// The files a call says it touches: its locations and diffs.

@@ -98,6 +98,7 @@ pub(super) fn permission<'a>(
     let call = Box::new(turn.view.tool_call(&id).cloned().unwrap_or_else(|| described(&question)));
     let decision = match judge(shared, &question, &call, workspace) {
         Verdict::Decided(decision) => decision,
+        Verdict::Ask if options.is_empty() => Decision { option: None, by: Decider::NothingToChoose },
         Verdict::Ask => match means(shared, turn) {
             Means::Buttons => return Some(by_buttons(shared, turn, question, call)),
             Means::Stdin => return Some(by_stdin(shared, turn, question, call)),
@@ -174,7 +175,11 @@ fn by_buttons<'a>(
     question: Box<Question>,
     call: Box<ToolCall>,
 ) -> Waiting<'a> {
-    let labels: Vec<(String, &str)> = question.request.options.iter().map(label).collect();
+    let options = &question.request.options;
+    let mut labels: Vec<(String, &str)> = options.iter().map(label).collect();
+    if Decision::refuse(options, Decider::User).option.is_none() {
+        labels.push(("Cancel".to_owned(), "danger")); // no option has its number, which is what cancels
+    }
     let mut buttons = shared.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
     turn.view.buttons(&call.tool_call_id, buttons.model());
     Box::pin(async move {
@@ -210,8 +215,7 @@ fn by_stdin<'a>(
             let Some(typed) = shared.stdin.ask(asking.sender(), asking.request(), text.clone()).await else {
                 break Decision::refuse(&options, Decider::NobodyToAsk);
             };
-            let chosen = permission::answer(&options, &typed).and_then(|id| Decision::chosen(&options, &id));
-            if let Some(decision) = chosen {
+            if let Some(decision) = permission::answer(&options, &typed) {
                 break decision;
             }
         };

@@ -140,14 +140,18 @@ fn rules_read_back_as_they_were_written() {
 #[test]
 fn typed_answers_are_numbers_names_or_yes_and_no() {
     let options = options();
-    let typed = |text: &str| answer(&options, text).map(|id| id.to_string());
+    let typed = |text: &str| Some(answer(&options, text)?.option?.option_id.to_string());
     assert_eq!(typed(" 1\n").as_deref(), Some("always"));
     assert_eq!(typed("y").as_deref(), Some("once"));
     assert_eq!(typed("NO").as_deref(), Some("no"));
     assert_eq!(typed("always allow").as_deref(), Some("always"));
     for nothing in ["", "0", "4", "maybe", "-1"] {
-        assert_eq!(typed(nothing), None);
+        assert_eq!(answer(&options, nothing), None);
     }
+    // Where nothing refuses, no is no all the same; and yes is not yes to what does not allow.
+    let cancelled = answer(&options[..1], "n").unwrap();
+    assert_eq!(cancelled.to_string(), "cancelled by you");
+    assert_eq!(answer(&options[2..], "y"), None);
     insta::assert_snapshot!(question(&edit(&["a.py"]), &options));
 }
 
@@ -175,7 +179,7 @@ fn the_history_tells_tool_paths_decision_and_who_decided() {
     let mut policy = Policy::default();
     assert_eq!(policy.history.to_string(), "no permission was asked for yet");
     let call = edit(&["/work/a.py", "/work/b.py"]);
-    let chosen = Decision::chosen(&options(), &"once".into()).unwrap();
+    let chosen = answer(&options(), "y").unwrap();
     let rule = Decider::Rule("deny edit **".to_owned());
     for decision in [
         chosen,
