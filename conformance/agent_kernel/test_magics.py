@@ -149,6 +149,17 @@ class Magics(unittest.TestCase):
         self.assertEqual(self.run_cell("servers\nrecall").split("\n"), ["[]", "the milk"])
         self.assertIn("NoSuchServer", self.failure("%mcp remove nothing"))
 
+    def test_adding_a_server_keeps_the_conversation_of_an_agent_that_can_not_reopen_it(self):
+        install("forgetful", *FAULT_AGENT, "--forgetful")
+        with running("forgetful") as (_, client):
+            agent = execute(client, "remember me\npid").text
+            added = execute(client, "%mcp add tools some-server").text
+            self.assertIn("from the next session on", added)
+            self.assertNotIn("forgotten", added)
+            self.assertEqual(execute(client, "recall\npid").text, f"me\n{agent}")
+            execute(client, "%session new")
+            self.assertEqual(execute(client, "servers").text.strip(), '["tools"]')
+
     def test_every_session_is_told_of_servers(self):
         self.run_cell("remember one\n%session new")
         self.run_cell("%session new other\nremember two")
@@ -394,6 +405,11 @@ class Magics(unittest.TestCase):
             self.run_cell(f"%agent render {style}")
             for _ in range(10):
                 self.assertIn("\n  2000\n  tail\n", self.run_cell("run seq 1 2000; echo tail; exit 1"))
+
+    def test_a_command_that_was_allowed_is_not_left_unfinished(self):
+        text = self.run_cell("run echo hi", allow_stdin=True, answer=lambda _: "y")
+        self.assertIn("✓ Run `echo hi` (execute, allowed)", text)
+        self.assertNotIn("not finished", text)
 
     def test_a_failed_cell_aborts_those_behind_it(self):
         first = self.client.execute("fail on purpose")

@@ -38,7 +38,7 @@ use pace::Pace;
 use printer::{Printer, Section};
 use words::{Voice, dim};
 
-pub use show::{Bundle, Ending, Show, StreamName, Style};
+pub use show::{Asker, Bundle, Ending, Show, StreamName, Style};
 
 /// Quiet for so long, a turn shows that it is alive.
 const QUIET: Duration = Duration::from_secs(10);
@@ -195,11 +195,11 @@ impl View {
     }
 
     /// A tool call waits for permission. Makes its card when the agent had not announced it.
-    pub fn permission_asked(&mut self, call: ToolCallUpdate, now: Instant) {
+    pub fn permission_asked(&mut self, call: ToolCallUpdate, asker: Asker, now: Instant) {
         self.stir(now);
         let id = call.tool_call_id.clone();
         self.tool_call_update(call);
-        self.card(&id, |card, _| card.wait_for_permission());
+        self.card(&id, |card, _| card.wait_for_permission(asker));
     }
 
     /// Shows the buttons that answer it: the widget with this model id. They go when the decision comes.

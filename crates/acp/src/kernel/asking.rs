@@ -16,7 +16,7 @@ use super::shared::{Shared, lock};
 use super::turn::{Cell, Place, Turn};
 use crate::agent::{Elicitation, Question};
 use crate::permission::{self, Decider, Decision, Verdict};
-use crate::view::Style;
+use crate::view::{Asker, Style};
 
 /// A question that waits for its user.
 pub(super) type Waiting<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
@@ -94,7 +94,8 @@ pub(super) fn permission<'a>(
             return None;
         }
     }
-    turn.view.permission_asked(update, Instant::now());
+    let asker = if question.is_ours() { Asker::Us } else { Asker::Agent };
+    turn.view.permission_asked(update, asker, Instant::now());
     let call = Box::new(turn.view.tool_call(&id).cloned().unwrap_or_else(|| described(&question)));
     let decision = match judge(shared, &question, &call, workspace) {
         Verdict::Decided(decision) => decision,

@@ -9,6 +9,7 @@ use agent_client_protocol::v1::schema::{
 use cellwright_output::{Sink, Stream};
 use serde_json::Value;
 
+use super::Asker;
 use super::content::{Rendered, bounded, rendered, screen};
 use super::diff::LineDiff;
 use super::html::{escape, folded, headed, pre};
@@ -23,6 +24,7 @@ pub(super) struct Card {
     /// Terminals that were named in `_meta`, beyond those in the content.
     terminals: Vec<String>,
     permission: Permission,
+    asker: Asker,
     /// The content as it is shown; made anew when it has changed.
     parts: Option<Vec<Part>>,
     /// The turn is over and the call did not end.
@@ -96,6 +98,7 @@ impl Card {
             call: ToolCall::new(id, ""),
             terminals: Vec::new(),
             permission: Permission::NotAsked,
+            asker: Asker::Agent,
             parts: None,
             left_behind: false,
         }
@@ -151,8 +154,9 @@ impl Card {
         self.call.content.iter().any(named) || self.terminals.iter().any(|terminal| terminal == id)
     }
 
-    pub(super) fn wait_for_permission(&mut self) {
+    pub(super) fn wait_for_permission(&mut self, asker: Asker) {
         self.permission = Permission::Waiting;
+        self.asker = asker;
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -163,8 +167,19 @@ impl Card {
         self.permission = Permission::Given { allowed, how };
     }
 
+    /// The answer, where that is all this card is for.
+    fn answer(&self) -> Option<bool> {
+        match (&self.permission, self.asker) {
+            (Permission::Given { allowed, .. }, Asker::Us) => Some(*allowed),
+            (Permission::Given { .. }, Asker::Agent)
+            | (Permission::NotAsked | Permission::Waiting, Asker::Agent | Asker::Us) => None,
+        }
+    }
+
     pub(super) fn has_ended(&self) -> bool {
-        self.left_behind || matches!(self.call.status, ToolCallStatus::Completed | ToolCallStatus::Failed)
+        self.left_behind
+            || self.answer().is_some()
+            || matches!(self.call.status, ToolCallStatus::Completed | ToolCallStatus::Failed)
     }
 
     /// The turn is over. Tells whether that changes what is shown.
@@ -187,6 +202,8 @@ impl Card {
     fn status(&self) -> (&'static str, &'static str, &'static str) {
         match self.call.status {
             _ if self.left_behind => ("–", "not finished", GREY),
+            _ if self.answer() == Some(true) => ("✓", "allowed", GREEN),
+            _ if self.answer() == Some(false) => ("✗", "refused", RED),
             ToolCallStatus::Completed => ("✓", "done", GREEN),
             ToolCallStatus::Failed => ("✗", "failed", RED),
             _ if self.is_waiting() => ("?", "waiting for permission", BLUE),

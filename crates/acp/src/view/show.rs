@@ -61,6 +61,15 @@ pub enum Style {
     Stream,
 }
 
+/// Who asks for a permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// The agent, for a call that it goes on to tell of.
+    Agent,
+    /// We, before we do something for the agent. What comes of it the agent tells by calls of its own.
+    Us,
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {

@@ -179,7 +179,7 @@ fn a_permission_for_an_unknown_call_makes_its_card_and_buttons_do_not_outlive_th
     let mut cell = Cell::new(Style::Rich);
     let id = ToolCallId::new("new");
     let fields = ToolCallUpdateFields::new().title("Delete x".to_owned()).kind(ToolKind::Delete);
-    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), cell.now);
+    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), Asker::Agent, cell.now);
     cell.view.buttons(&id, "model");
     // Nobody is told that the agent works while it waits for them.
     cell.wait(Duration::from_mins(1));
@@ -199,7 +199,7 @@ fn what_waits_for_permission_is_not_folded() {
     let fields = ToolCallUpdateFields::new()
         .title("echo hi\nrm -rf /".to_owned())
         .raw_input(serde_json::json!({"command": "rm -rf /"}));
-    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), cell.now);
+    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), Asker::Agent, cell.now);
     cell.wait(Duration::from_secs(1));
     let html = |cell: &Cell| cell.outputs[0].1["text/html"].as_str().unwrap().to_owned();
     assert!(html(&cell).contains("rm -rf /") && !html(&cell).contains("<details"), "{}", html(&cell));
@@ -209,11 +209,33 @@ fn what_waits_for_permission_is_not_folded() {
 }
 
 #[test]
+fn a_question_of_ours_is_over_when_it_is_answered() {
+    for style in [Style::Rich, Style::Stream] {
+        let mut cell = Cell::new(style);
+        let id = ToolCallId::new("ours");
+        let fields = ToolCallUpdateFields::new().title("Run `make`".to_owned()).kind(ToolKind::Execute);
+        cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), Asker::Us, cell.now);
+        let options = [PermissionOption::new("y", "Allow", PermissionOptionKind::AllowOnce)];
+        cell.view.permission_decided(&id, &Decision::allow(&options, Decider::User), cell.now);
+        cell.end(StopReason::EndTurn);
+        let shown = format!("{}{}", cell.streams, cell.plain().concat());
+        assert!(
+            shown.trim_end().ends_with("✓ Run `make` (execute, allowed)\n  allowed by you (Allow)"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
 fn an_interrupted_turn_leaves_nothing_that_looks_alive() {
     let mut cell = Cell::new(Style::Rich);
     cell.update(SessionUpdate::ToolCall(call("1", "Run").status(ToolCallStatus::InProgress)));
     let id = ToolCallId::new("2");
-    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), ToolCallUpdateFields::new()), cell.now);
+    cell.view.permission_asked(
+        ToolCallUpdate::new(id.clone(), ToolCallUpdateFields::new()),
+        Asker::Agent,
+        cell.now,
+    );
     cell.view.buttons(&id, "model");
     cell.wait(Duration::from_secs(1)).end(StopReason::Cancelled);
     assert_eq!(
