@@ -24,6 +24,13 @@ enum Old {
     Resume,
 }
 
+/// When the session was opened that there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opened {
+    Before,
+    Now,
+}
+
 /// What is made of updates that come before an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
@@ -35,20 +42,21 @@ pub(super) enum Heard {
 
 impl Conversation {
     /// Makes the agent run and the session open, and says in the cell what was lost.
-    pub(super) async fn ready(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+    pub(super) async fn ready(&mut self, turn: &mut Turn) -> Result<Opened, Failure> {
         if self.running.as_ref().is_some_and(|running| running.agent.has_ended()) {
             self.running = None;
             self.crashed = true;
         }
         let died = std::mem::take(&mut self.crashed);
         self.start(turn).await?;
+        let was_open = self.running().open;
         let offered = self.shared.offered();
         if offered.version != self.offered.version {
             self.offered = offered;
             self.running.iter_mut().for_each(|running| running.open = false);
         }
         if self.running().open {
-            return Ok(());
+            return Ok(Opened::Before);
         }
         for server in self.offered.servers.iter().filter(|server| !self.takes(server)) {
             let told = format!(
@@ -57,32 +65,44 @@ impl Conversation {
             );
             turn.view.notice(&NoticeSeverity::Warning, &told, None);
         }
-        match self.session.clone() {
-            None => self.open_new(turn).await,
-            Some(session) => {
-                let can = self.running().agent.can();
-                let (resume, load) = (can.session_capabilities.resume.is_some(), can.load_session);
-                let way = if resume { Some(Old::Resume) } else { load.then_some(Old::Load) };
-                let reopened = match way {
-                    Some(way) => self.open_old(session, way, turn, Heard::Facts).await,
-                    None => Err(Failure::new("NotSupported", "it can not go on with an old session")),
-                };
-                if let Err(failure) = reopened {
-                    if failure.name == "AuthRequired" || failure.name == "AgentEnded" {
-                        return Err(failure);
-                    }
-                    let lost = format!(
-                        "the agent was started again and has forgotten the conversation: {}",
-                        failure.message
-                    );
-                    turn.view.notice(&NoticeSeverity::Warning, &lost, None);
-                    return self.open_new(turn).await;
-                }
+        let Some(session) = self.session.clone() else {
+            self.open_new(turn).await?;
+            return Ok(Opened::Now);
+        };
+        let can = self.running().agent.can();
+        let (resume, load) = (can.session_capabilities.resume.is_some(), can.load_session);
+        let way = if resume { Some(Old::Resume) } else { load.then_some(Old::Load) };
+        let reopened = match way {
+            Some(way) => self.open_old(session, way, turn, Heard::Facts).await,
+            None => Err(Failure::new("NotSupported", "it can not go on with an old session")),
+        };
+        match reopened {
+            Ok(()) => {
                 if died {
                     let told = "the agent had ended and was started again; the conversation goes on";
                     turn.view.notice(&NoticeSeverity::Info, told, None);
                 }
-                Ok(())
+                Ok(Opened::Now)
+            }
+            Err(failure) if failure.name == "AuthRequired" || failure.name == "AgentEnded" => Err(failure),
+            // It still has the session, with the servers from before.
+            Err(failure) if was_open => {
+                let told = format!(
+                    "the agent is told of the MCP servers from the next session on (`%session new`): {}",
+                    failure.message
+                );
+                turn.view.notice(&NoticeSeverity::Warning, &told, None);
+                self.running.iter_mut().for_each(|running| running.open = true);
+                Ok(Opened::Before)
+            }
+            Err(failure) => {
+                let lost = format!(
+                    "the agent was started again and has forgotten the conversation: {}",
+                    failure.message
+                );
+                turn.view.notice(&NoticeSeverity::Warning, &lost, None);
+                self.open_new(turn).await?;
+                Ok(Opened::Now)
             }
         }
     }
@@ -309,8 +329,10 @@ impl Conversation {
             Deed::Configure { option, value } => self.configure(turn, &option, &value).await?,
             Deed::Servers if self.session.is_none() => String::new(),
             Deed::Servers => {
-                self.ready(turn).await?;
-                "the session was opened again with these servers".to_owned()
+                match self.ready(turn).await? {
+                    Opened::Now => "the session was opened again with these servers".to_owned(),
+                    Opened::Before => String::new(), // the cell has said why
+                }
             }
             Deed::SignIn(method) => self.sign_in(turn, method).await?,
             Deed::Use(choice) => {
