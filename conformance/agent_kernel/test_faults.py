@@ -57,6 +57,22 @@ class Faults(unittest.TestCase):
             self.assertIn("y end", outcome.text)
             self.works(client)
 
+    def test_an_interrupt_while_a_long_answer_is_printed(self):
+        with running() as (manager, client):
+            told = []
+
+            def interrupt(message):
+                if not told and "y" in str(message["content"].get("text")):
+                    told.append(message)
+                    manager.interrupt_kernel()
+
+            outcome = execute(client, "%agent render stream\nline 20", on_output=interrupt)
+            self.assertEqual(outcome.reply["ename"], "Interrupted")
+            self.assertIn("bytes are not shown", outcome.text)
+            self.assertLess(outcome.text.count("y"), 20_000_000)
+            execute(client, "%agent render auto")
+            self.works(client)
+
     def test_garbage_and_unknown_messages(self):
         with running() as (_, client):
             outcome = execute(client, "garbage\nunknown\nduplicate\nsay after")

@@ -27,6 +27,14 @@ pub(super) enum Place {
     Background,
 }
 
+/// How much of a turn was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    All,
+    /// Its user did not wait for the rest.
+    CutShort,
+}
+
 /// The request a cell was run by.
 pub(super) struct Cell {
     sender: ServerSender,
@@ -155,9 +163,9 @@ impl Turn {
     }
 
     /// Publishes all there is, as fast as clients can take it.
-    pub(super) async fn finish(&mut self, ending: &Ending) {
+    pub(super) async fn finish(&mut self, ending: &Ending) -> Shown {
         self.view.end(ending, Instant::now());
-        self.drain().await;
+        self.drain().await
     }
 
     /// What a command wrote that the agent runs through us.
@@ -182,11 +190,20 @@ impl Turn {
         self.drain().await;
     }
 
-    /// Publishes all that is left after the end.
-    pub(super) async fn drain(&mut self) {
+    /// Publishes all that is left after the end. One who interrupts gets what can be shown at once.
+    pub(super) async fn drain(&mut self) -> Shown {
         while let Some(due) = self.view.due() {
-            tokio::time::sleep_until(due.into()).await;
-            self.flush().await;
+            tokio::select! {
+                biased; // what can be shown is
+                () = tokio::time::sleep_until(due.into()) => self.flush().await,
+                () = self.stop.asked() => {
+                    for show in self.view.cut_short() {
+                        self.cell.show(show, &self.stop).await;
+                    }
+                    return Shown::CutShort;
+                }
+            }
         }
+        Shown::All
     }
 }

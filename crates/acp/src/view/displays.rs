@@ -92,6 +92,11 @@ impl Displays {
         self.sent.insert(display)
     }
 
+    /// Whether the notebook has it.
+    pub(super) fn is_sent(&self, display: usize) -> bool {
+        self.sent.contains(&display)
+    }
+
     /// Nothing is to be sent.
     pub(super) fn settle(&mut self) {
         self.changed.clear();

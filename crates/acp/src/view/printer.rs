@@ -45,6 +45,13 @@ impl Printer {
         self.queue.iter().map(|(_, text)| text.len()).sum()
     }
 
+    /// Drops what waits, and tells how many bytes that was.
+    pub(super) fn clear(&mut self) -> usize {
+        let waiting = self.waiting();
+        self.queue.clear();
+        waiting
+    }
+
     /// Gives at most `room` bytes of what waits.
     pub(super) fn take(&mut self, mut room: usize) -> Vec<Show> {
         let mut shown = Vec::new();

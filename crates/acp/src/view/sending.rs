@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::content::Rendered;
-use super::words::Voice;
-use super::{Bundle, Piece, QUIET, Show, Style, View};
+use super::words::{Voice, dim, thousands};
+use super::{Bundle, Piece, QUIET, Show, StreamName, Style, View};
 
 impl View {
     /// When `flush` will have something to send; `None` when nothing is left and nothing can come of itself.
@@ -101,5 +101,31 @@ impl View {
             Piece::Card(card) => card.rendered(&mut self.terminals).bundle(),
             Piece::Fixed(data) => data.clone(),
         }
+    }
+
+    /// The user does not want to wait for the rest: what is shown already is brought to its last state, all else is dropped,
+    /// which is said. Nothing when nothing is left.
+    pub fn cut_short(&mut self) -> Vec<Show> {
+        let (mut shown, mut dropped) = (Vec::new(), 0);
+        while let Some(display) = self.displays.next().filter(|_| self.style == Style::Rich) {
+            if self.displays.is_sent(display) {
+                let data = self.together(display);
+                shown.push(Show::Update { id: format!("{}-{display}", self.turn), data });
+            } else {
+                dropped += 1;
+            }
+        }
+        self.displays.settle();
+        let unprinted = self.printer.clear();
+        let told = match (dropped, unprinted) {
+            (0, 0) => return shown,
+            (0, bytes) => format!("interrupted: the last {} bytes are not shown", thousands(bytes as u64)),
+            (outputs, _) => format!("interrupted: the last {outputs} outputs of this turn are not shown"),
+        };
+        shown.push(match self.style {
+            Style::Stream => Show::Stream { name: StreamName::Stderr, text: format!("\n{told}\n") },
+            Style::Rich => Show::Display { id: format!("{}-cut", self.turn), data: dim(&told).bundle() },
+        });
+        shown
     }
 }

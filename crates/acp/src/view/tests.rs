@@ -193,6 +193,32 @@ fn a_permission_for_an_unknown_call_makes_its_card_and_buttons_do_not_outlive_th
 }
 
 #[test]
+fn one_who_does_not_wait_for_the_rest_is_told_how_much_it_was() {
+    let mut cell = Cell::new(Style::Stream);
+    cell.say(&"y".repeat(3_000_000)).wait(Duration::from_secs(1));
+    let printed = cell.streams.matches('y').count();
+    cell.view.end(&Ending::Stopped(StopReason::EndTurn), cell.now);
+    let text = format!(
+        "\ninterrupted: the last {} bytes are not shown\n",
+        words::thousands(3_000_000 - printed as u64)
+    );
+    assert_eq!(cell.view.cut_short(), [Show::Stream { name: StreamName::Stderr, text }]);
+    assert_eq!((cell.view.due(), cell.view.cut_short()), (None, Vec::new()));
+
+    let mut cell = Cell::new(Style::Rich);
+    cell.update(SessionUpdate::ToolCall(call("1", "Run").status(ToolCallStatus::InProgress)));
+    cell.wait(Duration::from_secs(1)).say("never");
+    cell.view.end(&Ending::Stopped(StopReason::EndTurn), cell.now);
+    let plain = cell.view.cut_short().into_iter().map(|show| match show {
+        Show::Update { data, .. } | Show::Display { data, .. } => data["text/plain"].clone(),
+        Show::Stream { text, .. } => json!(text),
+    });
+    let plain: Vec<_> = plain.collect();
+    assert_eq!(plain, ["– Run (not finished)", "interrupted: the last 1 outputs of this turn are not shown"]);
+    assert_eq!(cell.view.due(), None);
+}
+
+#[test]
 fn what_waits_for_permission_is_not_folded() {
     let mut cell = Cell::new(Style::Rich);
     let id = ToolCallId::new("1");

@@ -8,7 +8,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::asking::{self, Granted, Waiting};
-use super::super::turn::Place;
+use super::super::turn::{Place, Shown};
 use super::super::updates;
 use super::{Conversation, Failure, Prompt, Stragglers, Turn, lock};
 use crate::agent::{CallError, Event};
@@ -45,9 +45,11 @@ impl Conversation {
             Ok(reason) => Ending::Stopped(*reason),
             Err(_) => Ending::Failed,
         };
-        turn.finish(&ending).await;
+        let shown = turn.finish(&ending).await;
         match result {
-            Ok(StopReason::Cancelled) => Err(Failure::interrupted()),
+            Ok(reason) if reason == StopReason::Cancelled || shown == Shown::CutShort => {
+                Err(Failure::interrupted())
+            }
             Ok(_) => Ok(()),
             Err(failure) => Err(failure),
         }
