@@ -22,11 +22,12 @@ use agent_client_protocol::v1::schema::{
     AgentCapabilities, AuthCapabilities, AuthMethod, BooleanConfigOptionCapabilities, CancelNotification,
     ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities, ElicitationCapabilities,
     ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities, Implementation,
-    InitializeRequest, InitializeResponse, Meta, NoticeCapabilities, PlanCapabilities,
-    SessionConfigOptionsCapabilities, SessionId,
+    InitializeRequest, InitializeResponse, Meta, NoticeCapabilities, PlanCapabilities, PromptRequest,
+    PromptResponse, SessionConfigOptionsCapabilities, SessionId, StopReason,
 };
-use agent_client_protocol::{Agent as Agents, ErrorCode, JsonRpcRequest, Lines};
+use agent_client_protocol::{Agent as Agents, ErrorCode, JsonRpcMessage as _, JsonRpcRequest, Lines};
 use cellwright_process::{Child, Command, Exit, Graces, SpawnError, Stderr, Stdin, Stdout};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -248,6 +249,26 @@ impl Agent {
                 CallError::Refused { code: code.into(), message: format!("{}{details}", error.message) }
             }
         })
+    }
+
+    /// Sends a prompt and waits for the end of its turn. A reason to stop that this version of the protocol does not know is told
+    /// beside the answer, which then counts as an ordinary end.
+    pub async fn prompt(
+        &self,
+        request: PromptRequest,
+    ) -> Result<(PromptResponse, Option<String>), CallError> {
+        let refused =
+            |message: String| CallError::Refused { code: ErrorCode::INTERNAL_ERROR.into(), message };
+        let message = request.to_untyped_message().map_err(|error| refused(error.message))?;
+        let mut answer: Value = self.call(message).await?;
+        let known = answer.get("stopReason").is_some_and(|reason| StopReason::deserialize(reason).is_ok());
+        let unknown = answer.get("stopReason").and_then(Value::as_str).map(str::to_owned).filter(|_| !known);
+        if unknown.is_some() {
+            answer["stopReason"] = json!(StopReason::EndTurn);
+        }
+        let response = serde_json::from_value(answer)
+            .map_err(|error| refused(format!("its answer to the prompt could not be read ({error})")))?;
+        Ok((response, unknown))
     }
 
     /// Asks it to end its turn. The turn goes on until its prompt is answered.

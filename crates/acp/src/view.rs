@@ -309,7 +309,8 @@ impl View {
             {
                 self.displays.touch(at);
                 if self.style == Style::Stream {
-                    self.printer.print(Section::Aside, &format!("{}\n", card.line()));
+                    let details = card.details(&mut self.terminals);
+                    self.printer.print(Section::Aside, &format!("{}{details}\n", card.line()));
                 }
             }
         }
@@ -440,7 +441,8 @@ impl View {
         self.plans.insert(id, at);
     }
 
-    fn aside(&mut self, text: &str) {
+    /// A line that is less than a notice.
+    pub fn aside(&mut self, text: &str) {
         self.place(None, Piece::Fixed(dim(text).bundle()), text);
     }
 

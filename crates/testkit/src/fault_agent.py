@@ -22,6 +22,7 @@ replies: dict = {}
 replied = threading.Condition()
 cancelled = threading.Event()
 sessions: dict[str, dict] = {}
+client: dict = {}
 last_id = 0
 signed_in = "--auth" not in sys.argv
 
@@ -77,9 +78,7 @@ def permission(
 ) -> str:
     told = {"toolCallId": call, "title": title, "kind": kind, **more}
     told["locations"] = [{"path": path}] if path else []
-    answer = ask(
-        "session/request_permission", {"sessionId": session, "toolCall": told, "options": options}
-    )
+    answer = ask("session/request_permission", {"sessionId": session, "toolCall": told, "options": options})
     outcome = answer.get("result", {}).get("outcome", {"outcome": f"error {answer.get('error')}"})
     return outcome.get("optionId", outcome["outcome"])
 
@@ -346,6 +345,11 @@ def order_servers(session, rest):
     say(session, json.dumps([server["name"] for server in sessions[session]["servers"]]) + "\n")
 
 
+def order_capabilities(session, rest):
+    """What the client can do."""
+    say(session, json.dumps(client) + "\n")
+
+
 def order_remember(session, rest):
     sessions[session]["memory"] = rest
 
@@ -428,6 +432,7 @@ def opened(session: str, params: dict) -> dict:
 def handle(method: str, params: dict):
     global signed_in
     if method == "initialize":
+        client.update(params["clientCapabilities"])
         if "--mute" in sys.argv:
             print("loading a very large model", file=sys.stderr, flush=True)
             threading.Event().wait()

@@ -56,8 +56,13 @@ pub(super) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
     let execute = match request.message().parse::<ExecuteRequest>() {
         Ok(execute) => execute,
         Err(error) => {
-            tracing::warn!(%error, "a cell could not be read");
-            return Ended::Well; // dropped, so answered with an error
+            request.begin();
+            let reason =
+                std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+            let failure = Failure::new("BadRequest", format!("{error}{reason}"));
+            let (status, exception) = (ReplyStatus::Error, Some(failure.exception()));
+            request.reply(&ExecuteReply { status, exception, ..ExecuteReply::default() });
+            return Ended::Well;
         }
     };
     request.begin();
@@ -170,7 +175,7 @@ impl Work<'_> {
         let history = lock(&self.kernel.shared.history);
         let cells = references(text).into_iter().filter_map(|reference| match reference {
             Reference::Cell { count, .. } if count != self.count => {
-                Some((count, history.source(count)?.to_owned()))
+                Some((count, history.source(count).map(str::to_owned)))
             }
             Reference::Cell { .. } | Reference::File { .. } => None,
         });

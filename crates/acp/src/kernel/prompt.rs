@@ -29,37 +29,81 @@ const IMAGES: [(&str, &str); 5] = [
 pub(super) struct Prompt {
     /// As typed.
     pub(super) text: String,
-    /// The cells that `#N` in it names, with their sources.
-    pub(super) cells: Vec<(u32, String)>,
+    /// The cells that `#N` in it names, with their sources; without one where there is no such cell.
+    pub(super) cells: Vec<(u32, Option<String>)>,
+}
+
+/// A prompt as an agent gets it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Blocks {
+    pub(super) blocks: Vec<ContentBlock>,
+    /// What the user should know of the things the prompt mentions.
+    pub(super) remarks: Vec<String>,
 }
 
 impl Prompt {
     /// Blocks for an agent: the text as it is, and behind it what `@path` and `#N` mention, in the way this agent takes it.
     /// Reads files.
-    pub(super) fn blocks(&self, workspace: &Path, can: &PromptCapabilities) -> Vec<ContentBlock> {
+    pub(super) fn blocks(&self, workspace: &Path, can: &PromptCapabilities) -> Blocks {
         let mut blocks = vec![ContentBlock::Text(TextContent::new(&self.text))];
+        let mut remarks = Vec::new();
         let mut seen = HashSet::new();
         for reference in references(&self.text) {
-            if let Reference::File { path, .. } = reference
-                && seen.insert(path.clone())
-            {
-                let path = Some(workspace.join(path)).filter(|path| path.is_file());
-                blocks.extend(path.map(|path| file(&path, can)));
+            let Reference::File { path: name, .. } = reference else { continue };
+            let path = workspace.join(&name);
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            if path.is_file() {
+                if is_large(&path) {
+                    remarks
+                        .push(format!("`{name}` is larger than 512 kB: the agent is given its name alone"));
+                }
+                blocks.push(file(&path, can));
+            } else if name.contains(['.', '/']) && !path.exists() {
+                // Others, such as a `@name`, are rarely meant as files.
+                remarks.push(format!("there is no file `{name}`: the agent is given the text alone"));
             }
         }
         for (number, source) in &self.cells {
-            let uri = format!("notebook-cell:{number}");
-            blocks.push(text(uri, &format!("cell {number}"), source.clone(), can));
+            match source {
+                Some(source) => {
+                    let uri = format!("notebook-cell:{number}");
+                    blocks.push(text(uri, &format!("cell {number}"), source.clone(), can));
+                }
+                None => {
+                    remarks.push(format!("there is no cell #{number}: the agent is given the text alone"));
+                }
+            }
         }
-        blocks
+        Blocks { blocks, remarks }
     }
 }
 
+fn is_large(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.len() > MOST)
+}
+
+/// The address of a file.
+fn uri(path: &Path) -> String {
+    use std::fmt::Write as _;
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut uri = "file://".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(byte.into()),
+            byte if byte.is_ascii_alphanumeric() => uri.push(byte.into()),
+            byte => write!(uri, "%{byte:02X}").expect("strings take everything"),
+        }
+    }
+    uri
+}
+
 fn file(path: &Path, can: &PromptCapabilities) -> ContentBlock {
-    let uri = format!("file://{}", path.display());
+    let uri = uri(path);
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let link = || ContentBlock::ResourceLink(ResourceLink::new(name.clone(), uri.clone()));
-    if path.metadata().is_ok_and(|metadata| metadata.len() > MOST) {
+    if is_large(path) {
         return link();
     }
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -94,7 +138,7 @@ mod tests {
         std::fs::write(folder.path().join("a.txt"), "text").expect("written");
         std::fs::write(folder.path().join("b.png"), [1, 2]).expect("written");
         let text = "look at @a.txt, @b.png and @none (see #2) mail me@a.txt".to_owned();
-        let prompt = Prompt { text: text.clone(), cells: vec![(2, "x = 1".to_owned())] };
+        let prompt = Prompt { text: text.clone(), cells: vec![(2, Some("x = 1".to_owned()))] };
         let all = PromptCapabilities::new().image(true).embedded_context(true);
         let uri = |name: &str| format!("file://{}", folder.path().join(name).display());
         let resource = |text: &str, uri: String| {
@@ -104,7 +148,7 @@ mod tests {
             )))
         };
         assert_eq!(
-            prompt.blocks(folder.path(), &all),
+            prompt.blocks(folder.path(), &all).blocks,
             [
                 ContentBlock::Text(TextContent::new(&text)),
                 resource("text", uri("a.txt")),
@@ -113,13 +157,37 @@ mod tests {
             ]
         );
         assert_eq!(
-            prompt.blocks(folder.path(), &PromptCapabilities::new()),
+            prompt.blocks(folder.path(), &PromptCapabilities::new()).blocks,
             [
                 ContentBlock::Text(TextContent::new(&text)),
                 ContentBlock::ResourceLink(ResourceLink::new("a.txt", uri("a.txt"))),
                 ContentBlock::ResourceLink(ResourceLink::new("b.png", uri("b.png"))),
                 ContentBlock::Text(TextContent::new("cell 2:\nx = 1")),
             ]
+        );
+    }
+
+    #[test]
+    fn what_does_not_travel_with_the_prompt_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("large é.txt"), vec![b'x'; 600_000]).expect("written");
+        let text = "@missing.txt @\"large é.txt\" @someone #77".to_owned();
+        let sent = Prompt { text: text.clone(), cells: vec![(77, None)] }
+            .blocks(folder.path(), &PromptCapabilities::new());
+        let uri = format!("file://{}/large%20%C3%A9.txt", folder.path().display());
+        assert_eq!(
+            sent,
+            Blocks {
+                blocks: vec![
+                    ContentBlock::Text(TextContent::new(&text)),
+                    ContentBlock::ResourceLink(ResourceLink::new("large é.txt", uri)),
+                ],
+                remarks: vec![
+                    "there is no file `missing.txt`: the agent is given the text alone".to_owned(),
+                    "`large é.txt` is larger than 512 kB: the agent is given its name alone".to_owned(),
+                    "there is no cell #77: the agent is given the text alone".to_owned(),
+                ],
+            }
         );
     }
 }

@@ -8,6 +8,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::asking::{self, Granted, Waiting};
+use super::super::prompt::Blocks;
 use super::super::turn::{Place, Shown};
 use super::super::updates;
 use super::{Conversation, Failure, Prompt, Stragglers, Turn, lock};
@@ -128,8 +129,11 @@ impl Conversation {
                 last.drain().await;
             }
         }
-        let blocks = prompt.blocks(&workspace, &agent.can().prompt_capabilities);
-        let mut answer = Box::pin(agent.call(PromptRequest::new(session.clone(), blocks)));
+        let Blocks { blocks, remarks } = prompt.blocks(&workspace, &agent.can().prompt_capabilities);
+        for remark in &remarks {
+            turn.view.aside(remark);
+        }
+        let mut answer = Box::pin(agent.prompt(PromptRequest::new(session.clone(), blocks)));
         let mut waiting: FuturesUnordered<Waiting<'_>> = FuturesUnordered::new();
         let mut granted = Granted::default();
         let mut batch = Vec::new();
@@ -180,8 +184,11 @@ impl Conversation {
                     }
                     turn.flush().await;
                 }
-                result = &mut answer => break Left::Answered(result.map(|answer| {
+                result = &mut answer => break Left::Answered(result.map(|(answer, unknown)| {
                     answer.usage.into_iter().for_each(|usage| turn.view.spent(usage));
+                    if let Some(reason) = unknown {
+                        turn.view.aside(&format!("the agent stopped for a reason that is not known here: {reason}"));
+                    }
                     answer.stop_reason
                 })),
                 Some(answered) = waiting.next() => {
