@@ -294,8 +294,55 @@ class Magics(unittest.TestCase):
             self.assertIn("hello", execute(client, "say hello").text)
 
     def test_the_environment_of_the_agent(self):
-        self.run_cell("%agent env NEW_NAME=value")
+        self.assertIn("`NEW_NAME` is set", self.run_cell("%agent env NEW_NAME=value"))
         self.assertIn("NEW_NAME", self.run_cell("%agent env"))
+
+    def test_files_are_read_and_written_through_us_where_that_is_offered(self):
+        with tempfile.TemporaryDirectory() as home:
+            settings = Path(home) / ".config/cellwright/config.toml"
+            settings.parent.mkdir(parents=True)
+            declared = f"command = {json.dumps(FAULT_AGENT[0])}\nargs = {json.dumps(FAULT_AGENT[1:])}\n"
+            settings.write_text(f"[agent]\nfiles = true\n\n[agents.mine]\n{declared}")
+            install("files", options=("--agent", "mine"))
+            with running("files", env=bare(home), cwd=home) as (_, client):
+                self.assertEqual(
+                    json.loads(execute(client, "capabilities").text)["fs"],
+                    {"readTextFile": True, "writeTextFile": True},
+                )
+                cell = f"write {home}/new.txt text\nread {home}/new.txt"
+                text = execute(client, cell, allow_stdin=True, answer=lambda _: "y").text
+                self.assertIn("written\nread 4", text)
+
+    def test_a_session_in_a_folder_of_the_user(self):
+        with tempfile.TemporaryDirectory() as home:
+            (Path(home) / "proj").mkdir()
+            with running(env=os.environ | {"HOME": home}) as (_, client):
+                execute(client, "%session new ~/proj")
+                self.assertIn(f"{home}/proj\n", execute(client, "%session info").text + "\n")
+
+    def test_what_a_prompt_mentions_and_is_not_there_is_told(self):
+        told = self.run_cell("say @missing.txt #77")
+        self.assertIn("there is no file `missing.txt`", told)
+        self.assertIn("there is no cell #77", told)
+
+    def test_a_server_of_a_name_that_is_taken_is_replaced_and_says_so(self):
+        self.assertIn("was added", self.run_cell("%mcp add tools some-server"))
+        self.assertIn("was replaced", self.run_cell("%mcp add tools another-server"))
+        self.assertIn("neither a command nor an address", self.failure("%mcp add y ftp://x"))
+
+    def test_a_reason_to_stop_that_is_not_known_is_told(self):
+        told = self.run_cell("say before\nstop out_of_ideas")
+        self.assertIn("before", told)
+        self.assertIn("out_of_ideas", told)
+
+    def test_a_request_that_is_no_cell_is_told_what_is_wrong_with_it(self):
+        message = self.client.session.msg("execute_request", {"code": 1})
+        self.client.shell_channel.send(message)
+        reply = self.client.get_shell_msg(timeout=TIMEOUT)
+        self.assertEqual(reply["parent_header"]["msg_id"], message["header"]["msg_id"])
+        self.assertEqual(reply["content"]["ename"], "BadRequest")
+        self.assertIn("code", reply["content"]["evalue"] + str(reply["content"]["traceback"]))
+        self.assertEqual(self.run_cell("say fine"), "fine")
 
     def test_mentioned_files_and_cells_travel_with_the_prompt(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -377,7 +424,9 @@ class Magics(unittest.TestCase):
             ("reject_always", "n", "reject_always"),
             ("allow_always reject_once", "y", "allow_always"),
         ]:
-            answered = self.run_cell(f"options {kinds}", allow_stdin=True, answer=lambda _, typed=typed: typed)
+            answered = self.run_cell(
+                f"options {kinds}", allow_stdin=True, answer=lambda _, typed=typed: typed
+            )
             self.assertIn(f"chosen: {chosen}", answered)
 
     def test_an_interrupt_answers_what_was_asked(self):

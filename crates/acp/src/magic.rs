@@ -379,6 +379,9 @@ fn server(name: &str, words: &[&str]) -> Result<McpServer, String> {
         _ => "stdio",
     });
     Ok(match (transport, rest) {
+        ("stdio", [address]) if address.contains("://") => {
+            return Err(format!("`{address}` is neither a command nor an address of http or https"));
+        }
         ("stdio", [command, args @ ..]) if headers.is_empty() => {
             let args = args.iter().map(|word| (*word).to_owned()).collect();
             McpServer::Stdio(McpServerStdio::new(name, *command).args(args).env(env))

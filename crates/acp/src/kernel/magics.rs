@@ -135,7 +135,7 @@ impl Work<'_> {
         let mut choice = self.choice()?;
         let ours = &self.kernel.setup.environment;
         let environment = &mut choice.launch.environment;
-        match env {
+        let told = match env {
             Env::Show => {
                 let set = environment.iter().filter(|pair| !ours.contains(pair));
                 let set = set.map(|(name, value)| {
@@ -145,12 +145,18 @@ impl Work<'_> {
             }
             Env::Set(name, value) => {
                 environment.retain(|(known, _)| *known != *name);
+                let told = format!("`{name}` is set");
                 environment.push((name.into(), value.into()));
+                told
             }
-            Env::Unset(name) => environment.retain(|(known, _)| *known != *name),
-        }
+            Env::Unset(name) => {
+                environment.retain(|(known, _)| *known != *name);
+                format!("`{name}` is no longer set")
+            }
+        };
         self.kernel.sessions.prefer(choice.clone());
-        self.perform(Deed::Relaunch(choice)).await
+        self.perform(Deed::Relaunch(choice)).await?;
+        Ok(format!("{told}; the agent starts again with the next prompt"))
     }
 
     fn permissions(&self, permissions: Permissions) -> String {
@@ -193,7 +199,10 @@ impl Work<'_> {
                 // Not every agent keeps sessions; those of this kernel are shown all the same.
                 Ok(match self.perform(Deed::List).await {
                     Ok(stored) => format!("{here}\n\nstored by the agent:\n{stored}"),
-                    Err(_) => here,
+                    Err(failure) if failure.name == "NotSupported" => here,
+                    Err(failure) => {
+                        format!("{here}\n\nthe agent could not tell which it has stored: {}", failure.message)
+                    }
                 })
             }
             Session::Use(name) => {
@@ -279,8 +288,10 @@ impl Work<'_> {
             }
             Mcp::Add(server) => {
                 let server = Server { server, offered: true };
-                let told = format!("the server `{}` was added", server.name());
+                let before = servers.len();
                 servers.retain(|known| known.name() != server.name());
+                let done = if servers.len() < before { "replaced" } else { "added" };
+                let told = format!("the server `{}` was {done}", server.name());
                 servers.push(server);
                 told
             }

@@ -11,6 +11,7 @@ use super::Setup;
 use super::conversation::{Choice, Handle};
 use super::failure::Failure;
 use super::shared::{Shared, lock};
+use crate::agent::Launch;
 
 /// The first conversation.
 pub(super) const MAIN: &str = "main";
@@ -105,7 +106,7 @@ impl Sessions {
         }
         let mut agent = agent.or_else(|| state.agent.clone());
         if let (Some(agent), Some(folder)) = (&mut agent, folder) {
-            agent.launch.cwd = agent.launch.cwd.join(folder);
+            agent.launch.cwd = agent.launch.cwd.join(at_home(folder, &agent.launch));
         }
         let handle = Arc::new(Handle::new(Arc::clone(&self.shared), agent));
         state.all.insert(name.to_owned(), Arc::clone(&handle));
@@ -170,6 +171,16 @@ impl Sessions {
         let farewells = all.iter().map(|(_, handle)| handle.end());
         drop(timeout(FAREWELL, futures_util::future::join_all(farewells)).await); // those left are killed
         lock(&self.state).all.clear();
+    }
+}
+
+/// A folder that may be told from the user's own: `~` and `~/FOLDER`.
+fn at_home(folder: PathBuf, launch: &Launch) -> PathBuf {
+    let home =
+        launch.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
+    match (folder.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        (Ok(_), None) | (Err(_), _) => folder,
     }
 }
 

@@ -153,6 +153,7 @@ fn what_is_wrong_is_said_with_the_way_to_do_it() {
         "%mcp add x",
         "%mcp add x -H a:b ls",
         "%mcp add x --sse ls",
+        "%mcp add x ftp://example.org",
         "%permissions allow paint x",
         "%session use",
         "%agent env KEY",
