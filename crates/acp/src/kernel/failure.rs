@@ -8,6 +8,9 @@ use crate::agent::{CallError, StartError};
 /// Lines of an agent's standard error that are worth showing.
 const STDERR_LINES: usize = 20;
 
+/// And so many bytes of them.
+const STDERR_BYTES: usize = 8 * 1024;
+
 /// Why a cell failed, in words for its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
@@ -79,6 +82,10 @@ impl Failure {
             return self;
         }
         let last = lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n");
+        let last = match last.len().checked_sub(STDERR_BYTES) {
+            Some(surplus @ 1..) => format!("…{}", &last[last.ceil_char_boundary(surplus)..]),
+            Some(0) | None => last,
+        };
         self.with(format!("The last of its log (`%agent log` shows more):\n{last}"))
     }
 
@@ -91,5 +98,18 @@ impl Failure {
     pub(super) fn output(&self) -> ErrorOutput {
         let Exception { ename, evalue, traceback } = self.exception();
         ErrorOutput { ename, evalue, traceback, ..ErrorOutput::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_of_an_agent_are_never_very_many() {
+        let log = format!("{}\nout of memory\n", "é".repeat(500_000));
+        let failure = Failure::new("AgentEnded", "it ended").with_stderr(&log);
+        let told = failure.exception().traceback.concat();
+        assert!(told.len() < 9_000 && told.ends_with("éé\nout of memory"), "{} bytes", told.len());
     }
 }
