@@ -52,9 +52,9 @@ FAULTS = install("faults", *FAULT_AGENT)
 
 
 @contextlib.contextmanager
-def running(name: str = FAULTS, **start):
+def running(name: str = FAULTS, *, specs: KernelSpecManager | None = None, **start):
     """A kernel and a client that is ready."""
-    manager = KernelManager(kernel_name=name, kernel_spec_manager=KernelSpecManager())
+    manager = KernelManager(kernel_name=name, kernel_spec_manager=specs or KernelSpecManager())
     manager.start_kernel(**start)
     client = manager.client()
     client.start_channels()

@@ -1,7 +1,14 @@
 """Jupyter's own checks of a kernel's messages."""
 
+import os
+import shlex
+import subprocess
+import tempfile
+import unittest
+
 import jupyter_kernel_test
-from kernels import FAULTS
+from jupyter_client.kernelspec import KernelSpecManager
+from kernels import CELLWRIGHT, FAULT_AGENT, FAULTS, execute, running
 
 
 class Messages(jupyter_kernel_test.KernelTests):
@@ -43,6 +50,23 @@ class Messages(jupyter_kernel_test.KernelTests):
 class Welcome(jupyter_kernel_test.IopubWelcomeTests):
     kernel_name = FAULTS
     support_iopub_welcome = True
+
+
+class Installed(unittest.TestCase):
+    """What `cellwright kernel install` writes is what Jupyter starts."""
+
+    def test_the_installed_kernel_answers_in_the_language_it_was_announced_with(self):
+        with tempfile.TemporaryDirectory() as prefix:
+            subprocess.run(
+                [CELLWRIGHT, "kernel", "install", "--prefix", prefix], check=True, capture_output=True
+            )
+            specs = KernelSpecManager(kernel_dirs=[f"{prefix}/share/jupyter/kernels"])
+            variables = {"ACP_AGENT_COMMAND": FAULT_AGENT[0], "ACP_AGENT_ARGS": shlex.join(FAULT_AGENT[1:])}
+            with running("cellwright-agent", specs=specs, env=os.environ | variables) as (manager, client):
+                info = client.kernel_info(reply=True)["content"]["language_info"]
+                self.assertEqual(manager.kernel_spec.language, info["name"])
+                self.assertEqual(manager.kernel_spec.interrupt_mode, "message")
+                self.assertIn("hello", execute(client, "say hello").text)
 
 
 del jupyter_kernel_test.KernelTests, jupyter_kernel_test.IopubWelcomeTests

@@ -47,7 +47,7 @@ pub fn description(program: &Path, agent: Option<&str>, display_name: Option<&st
     Description {
         argv,
         display_name: display_name.map_or_else(named, str::to_owned),
-        language: "prompt".to_owned(),
+        language: "agent".to_owned(),
         // Jupyter would signal the whole group otherwise, agents and their commands with it.
         interrupt_mode: InterruptMode::Message,
         metadata,
@@ -117,7 +117,7 @@ mod tests {
             json!({
                 "argv": ["/bin/cellwright", "kernel", "run", "-f", "{connection_file}", "--agent", "claude"],
                 "display_name": "Cellwright Agent (claude)",
-                "language": "prompt",
+                "language": "agent",
                 "interrupt_mode": "message",
                 "metadata": {"cellwright": {"agent": "claude"}},
             })
