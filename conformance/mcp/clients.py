@@ -166,6 +166,24 @@ class EveryClient:
             self.assertTrue(result.is_error)
             self.assertIn("input()", text(result))
 
+    async def test_a_question_nobody_answers_ends_with_its_cell(self):
+        asked, taken_back = asyncio.Event(), asyncio.Event()
+
+        async def think(context, params) -> ElicitResult:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                taken_back.set()
+
+        async with self.connect(elicitation_callback=think) as client:
+            call = client.call_tool("eval", {"code": "x = input('who? ')", "timeout": 1})
+            result = await asyncio.wait_for(call, 60)
+            self.assertTrue(asked.is_set())
+            self.assertIn("took longer than 1 s and was stopped", text(result))
+            await asyncio.wait_for(taken_back.wait(), 30)
+            self.assertIn("42", text(await client.call_tool("eval", {"code": "6 * 7"})))
+
     async def test_roots_of_the_client_bound_its_files(self):
         inside = self.folder.path / "inside"
         inside.mkdir()

@@ -7,9 +7,10 @@ use std::time::Duration;
 use cellwright_tools::{Ask, Progress};
 use futures_util::future::BoxFuture;
 use rmcp::model::{
-    ElicitRequestParams, ElicitationAction, ElicitationSchema, ProgressNotificationParam, ProgressToken,
+    CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationSchema, ProgressNotificationParam, ProgressToken, RequestId, ServerRequest,
 };
-use rmcp::service::{ElicitationMode, Peer, RoleServer};
+use rmcp::service::{ElicitationMode, Peer, PeerRequestOptions, RoleServer, ServiceError};
 use tokio::sync::Notify;
 
 /// How long output is gathered before it is sent.
@@ -82,6 +83,36 @@ impl Elicit {
     pub(crate) fn of(peer: &Peer<RoleServer>) -> Option<Self> {
         peer.supported_elicitation_modes().contains(&ElicitationMode::Form).then(|| Self(peer.clone()))
     }
+
+    async fn answer(&self, question: ElicitRequestParams) -> Result<ElicitResult, ServiceError> {
+        let question = ServerRequest::ElicitRequest(ElicitRequest::new(question));
+        let asked = self.0.send_cancellable_request(question, PeerRequestOptions::no_options()).await?;
+        let mut open = Open { peer: &self.0, id: Some(asked.id.clone()) };
+        let answer = asked.await_response().await;
+        open.id = None;
+        match answer? {
+            ClientResult::ElicitResult(answer) => Ok(answer),
+            _ => Err(ServiceError::UnexpectedResponse),
+        }
+    }
+}
+
+/// A question that waits for its answer. Dropped before, it is taken back: a client would go on asking its user for nothing.
+struct Open<'a> {
+    peer: &'a Peer<RoleServer>,
+    id: Option<RequestId>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        let peer = self.peer.clone();
+        // Ends by itself, with a word to the client or without the client.
+        drop(tokio::spawn(async move {
+            let over = CancelledNotificationParam::new(Some(id), Some("the cell is over".to_owned()));
+            drop(peer.notify_cancelled(over).await); // a client that is gone asks nobody
+        }));
+    }
 }
 
 impl Ask for Elicit {
@@ -96,7 +127,7 @@ impl Ask for Elicit {
                 if prompt.trim().is_empty() { "The running cell asks for input".to_owned() } else { prompt };
             let question =
                 ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema };
-            let result = self.0.create_elicitation(question).await.map_err(|error| error.to_string())?;
+            let result = self.answer(question).await.map_err(|error| error.to_string())?;
             match result.action {
                 ElicitationAction::Accept => {
                     let answer = result.content.as_ref().and_then(|content| content["answer"].as_str());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cellwright_kernel::{Output, Stdin, Stream};
 use cellwright_output::Display;
 use cellwright_session::{
-    Call, CallEvent, CellRequest, InputRequest, JobId, JobState, KernelChoice, Next, OutputChange, Reset,
-    Running, SessionKey, Timeout,
+    Call, CallEvent, CellRequest, JobId, JobState, KernelChoice, Next, OutputChange, Reset, Running,
+    SessionKey, Timeout,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::bridge;
 use crate::handle::Handle;
 use crate::notebook::session_of;
+use crate::question::Questions;
 use crate::reply::{Failure, Reply};
 use crate::report::{self, Naming, Stage};
 use crate::timeout::{self, Asked};
@@ -93,10 +94,12 @@ pub(crate) async fn eval(
 async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -> Result<Reply, Failure> {
     let patience = tokio::time::sleep(shared.settings.background_after.unwrap_or_default());
     tokio::pin!(patience);
+    let mut questions = Questions::of(context);
     let mut stopping = false;
     loop {
         let next = tokio::select! {
             next = running.next() => next,
+            () = questions.answered() => continue,
             () = context.stop.cancelled(), if !stopping => {
                 running.stop();
                 stopping = true;
@@ -112,29 +115,12 @@ async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -
                 shared.learn(&report);
                 return Ok(report::reply(&shared.settings, context, &report, Stage::Over, &Naming::Counted));
             }
-            Next::Event(CallEvent::Input { request, .. }) => answer(context, request).await,
             Next::Event(event) => {
-                if let Some(progress) = &context.progress {
+                if let (Some(event), Some(progress)) = (questions.take(event), &context.progress) {
                     tell(progress.as_ref(), &event);
                 }
             }
         }
-    }
-}
-
-/// Puts a cell's question to whoever can be asked.
-pub(crate) async fn answer(context: &Context, request: InputRequest) {
-    let Some(ask) = &context.ask else {
-        return request.refuse("nobody can be asked; pass the value in the code");
-    };
-    // The cell may be stopped while its user thinks.
-    let answer = tokio::select! {
-        answer = ask.ask(request.prompt.clone(), request.password) => answer,
-        () = context.stop.cancelled() => Err("the call was cancelled".to_owned()),
-    };
-    match answer {
-        Ok(line) => request.answer(line),
-        Err(why) => request.refuse(why),
     }
 }
 

@@ -17,6 +17,7 @@ mod kernel;
 mod mode;
 mod notebook;
 mod page;
+mod question;
 mod read;
 mod reply;
 mod report;

@@ -239,7 +239,13 @@ impl Following {
                 told = told => told,
             };
             let event = match told? {
-                Told::Event(event) => event,
+                Told::Event(event) => {
+                    // Its question is over with it; an answer that comes now would be taken for the next one's.
+                    if matches!(event, CallEvent::CellFinished(_)) {
+                        input = None;
+                    }
+                    event
+                }
                 Told::Input { cell, prompt, password } => {
                     let (answer, reply) = oneshot::channel();
                     input = Some(reply);

@@ -8,12 +8,13 @@ use cellwright_notebook::{CellRef, Snapshot};
 use cellwright_run::{
     Change, Errors, Finished, Home, Next, NotebookRun, Plan, PlanError, Request, Selection,
 };
-use cellwright_session::{CallEvent, Reset, SessionKey, Timeout};
+use cellwright_session::{Reset, SessionKey, Timeout};
 use serde_json::json;
 
 use crate::bridge;
 use crate::client::Client;
-use crate::eval::{answer, background, tell};
+use crate::eval::{background, tell};
+use crate::question::Questions;
 use crate::reply::{Failure, Reply};
 use crate::report::{self, Naming, Stage};
 use crate::seen::Memory;
@@ -178,10 +179,12 @@ async fn follow(
     let limit = limit.filter(|_| !context.client.is_remote());
     let patience = tokio::time::sleep(limit.unwrap_or_default());
     tokio::pin!(patience);
+    let mut questions = Questions::of(context);
     let mut stopping = false;
     loop {
         let next = tokio::select! {
             next = run.next() => next,
+            () = questions.answered() => continue,
             () = context.stop.cancelled(), if !stopping => {
                 run.stop();
                 stopping = true;
@@ -198,9 +201,8 @@ async fn follow(
             }
         };
         match next {
-            Next::Event(CallEvent::Input { request, .. }) => answer(context, request).await,
             Next::Event(event) => {
-                if let Some(progress) = &context.progress {
+                if let (Some(event), Some(progress)) = (questions.take(event), &context.progress) {
                     tell(progress.as_ref(), &event);
                 }
             }

@@ -153,6 +153,48 @@ async fn output_is_handed_on_while_the_cell_runs_and_questions_are_asked() {
     assert!(refused.contains("input() has nobody to answer it"), "{refused}");
 }
 
+/// Someone who has gone home.
+struct Silent;
+
+impl Ask for Silent {
+    fn ask(&self, _prompt: String, _password: bool) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_question_nobody_answers_ends_with_its_cell() {
+    let fixture = Fixture::new();
+    let mut context = fixture.context();
+    context.ask = Some(Arc::new(Silent));
+    let code = "x = input('who? ')";
+    let reply = fixture.call_in("eval", json!({ "code": code, "timeout": 1 }), &context).await;
+    assert!(reply.to_text().contains("took longer than 1 s and was stopped"), "{}", reply.to_text());
+    fixture.ok("write", json!({ "path": "a.ipynb", "content": format!("# %% [code]\n{code}\n") })).await;
+    let run = json!({ "action": "run", "path": "a.ipynb", "timeout": 1 });
+    let reply = fixture.call_in("notebook", run, &context).await;
+    assert!(reply.to_text().contains("took longer than 1 s and was stopped"), "{}", reply.to_text());
+}
+
+#[tokio::test]
+async fn an_interrupt_frees_a_call_whose_question_nobody_answers() {
+    let fixture = Fixture::new();
+    let gathered = Arc::new(Gathered(Mutex::default()));
+    let mut context = fixture.context();
+    context.progress = Some(Arc::clone(&gathered) as _);
+    context.ask = Some(Arc::new(Silent));
+    let code = "print('begun', flush=True)\nx = input('who? ')";
+    let call = fixture.call_in("eval", json!({ "code": code, "timeout": 600 }), &context);
+    let interrupt = async {
+        while gathered.0.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        fixture.ok("kernel", json!({ "action": "interrupt" })).await
+    };
+    let (reply, told) = tokio::join!(call, interrupt);
+    assert!(reply.is_error && told.contains("interrupted the cell"), "{told}: {}", reply.to_text());
+}
+
 #[tokio::test]
 async fn a_cancelled_call_stops_its_cell() {
     let fixture = Fixture::new();
