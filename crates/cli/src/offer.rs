@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use cellwright_session::SessionId;
-use cellwright_tools::{Daemon, Mode, Outside, SessionNames, Settings};
+use cellwright_tools::{Background, Daemon, Mode, Outside, SessionNames, Settings};
 use futures_util::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +58,8 @@ impl Offer {
             },
             images: cellwright_output::ImageLimits::default(),
             timeout: seconds(config.settings.kernel.timeout),
-            background_after: seconds(config.settings.output.background_after),
+            background: seconds(config.settings.output.background_after)
+                .map_or(Background::Asked, Background::After),
             environment: launch.rules.pass(&config.environment),
             shell_snapshot: config
                 .environment

@@ -13,7 +13,7 @@ use crate::reply::{Content, Failure, Reply};
 use crate::report::{seconds, truncation};
 use crate::shell::{Ended, How, Phase, Run, Shell, Shells, Stop};
 use crate::timeout::{self, Asked};
-use crate::toolbox::{Context, Shared};
+use crate::toolbox::{Background, Context, Shared};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BashArguments {
@@ -33,6 +33,12 @@ pub(crate) async fn bash(
     arguments: BashArguments,
     context: &Context,
 ) -> Result<Reply, Failure> {
+    let lasts = shared.settings.background != Background::Nothing;
+    if arguments.background && !lasts {
+        return Err(Failure::new(
+            "`background` has no effect here: commands end with this call; leave it out, and the call waits for the end",
+        ));
+    }
     let asked = Asked { seconds: arguments.timeout, background: arguments.background };
     let (limit, clamped) = timeout::of(asked, shared.settings.timeout)?;
     let workspace = context.client.workspace();
@@ -59,7 +65,7 @@ pub(crate) async fn bash(
     let phase = follow(shared, context, &shell, limit).await;
     shell.stop_progress();
     let mut reply = if let Some(phase) = phase {
-        tell(shells, &shell, &phase)
+        tell(shells, &shell, &phase, lasts)
     } else {
         let mut reply = started(&shell, "goes on in the background");
         reply.content.insert(0, Content::Text(shells.take_output(&shell).text));
@@ -80,7 +86,7 @@ async fn follow(shared: &Shared, context: &Context, shell: &Shell, limit: Option
     let forever = Duration::from_hours(24 * 365);
     let (deadline, patience) = (
         tokio::time::sleep(limit.unwrap_or(forever)),
-        tokio::time::sleep(shared.settings.background_after.unwrap_or(forever)),
+        tokio::time::sleep(shared.settings.background.after().unwrap_or(forever)),
     );
     let why = tokio::select! {
         phase = shell.ended() => return Some(phase),
@@ -112,8 +118,9 @@ fn started(shell: &Shell, how: &str) -> Reply {
     .with(json!({ "handle": handle.to_string() }))
 }
 
-/// What a command came to: its output since it was last shown, and how it ended if it has.
-pub(crate) fn tell(shells: &Shells, shell: &Shell, phase: &Phase) -> Reply {
+/// What a command came to: its output since it was last shown, and how it ended if it has. What it left running may last
+/// beyond the call, or not.
+pub(crate) fn tell(shells: &Shells, shell: &Shell, phase: &Phase, lasts: bool) -> Reply {
     let handle = Handle::Shell(shell.number);
     let output = shells.take_output(shell);
     let (ended, left) = match phase {
@@ -136,7 +143,9 @@ pub(crate) fn tell(shells: &Shells, shell: &Shell, phase: &Phase) -> Reply {
             }
         }
     }
-    if left {
+    if left && !lasts {
+        reply.note("[it left processes running, which are ended with this call]");
+    } else if left {
         reply.note(format!("[it left processes running, kept as {handle}; end them with kernel: {{\"action\": \"interrupt\", \"handle\": \"{handle}\"}}]"));
     } else if ended.is_some() {
         shells.forget(shell);
@@ -144,7 +153,7 @@ pub(crate) fn tell(shells: &Shells, shell: &Shell, phase: &Phase) -> Reply {
     if reply.content.is_empty() {
         reply.note("(no output)");
     }
-    let handle = (ended.is_none() || left).then(|| handle.to_string());
+    let handle = (lasts && (ended.is_none() || left)).then(|| handle.to_string());
     reply.with(structured(ended, &output, handle.as_deref()))
 }
 

@@ -20,7 +20,7 @@ use crate::question::Questions;
 use crate::reply::{Failure, Reply};
 use crate::report::{self, Naming, Stage};
 use crate::timeout::{self, Asked};
-use crate::toolbox::{Context, Progress, Shared};
+use crate::toolbox::{Background, Context, Progress, Shared};
 
 /// Cells one call may have.
 const MOST: usize = 100;
@@ -66,6 +66,11 @@ pub(crate) async fn eval(
     context: &Context,
 ) -> Result<Reply, Failure> {
     let is_background = arguments.background;
+    if is_background && shared.settings.background == Background::Nothing && !context.client.is_remote() {
+        return Err(Failure::new(
+            "`background` has no effect here: the kernel ends with this call; name a session that stays with --session, or leave it out",
+        ));
+    }
     let is_notebook = |session: &str| Path::new(session).extension().is_some_and(|end| end == "ipynb");
     let notebook = match &arguments.session {
         Some(session) if is_notebook(session) => Some(session_of(shared, context, session).await?),
@@ -92,7 +97,8 @@ pub(crate) async fn eval(
 
 /// Reads a call to its end, or for as long as a call may take before it goes on in the background.
 async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -> Result<Reply, Failure> {
-    let patience = tokio::time::sleep(shared.settings.background_after.unwrap_or_default());
+    let limit = shared.settings.background.after();
+    let patience = tokio::time::sleep(limit.unwrap_or_default());
     tokio::pin!(patience);
     let mut questions = Questions::of(context);
     let mut stopping = false;
@@ -105,7 +111,7 @@ async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -
                 stopping = true;
                 continue;
             }
-            () = &mut patience, if shared.settings.background_after.is_some() && !stopping => {
+            () = &mut patience, if limit.is_some() && !stopping => {
                 let job = running.detach();
                 return background(shared, context, job, &Naming::Counted).await;
             }

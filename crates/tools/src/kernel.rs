@@ -21,7 +21,7 @@ use crate::reply::{Failure, Reply};
 use crate::report::{self, Naming, Stage, seconds};
 use crate::shell::{Phase, Shell, Stop};
 use crate::timeout::{self, Asked};
-use crate::toolbox::{Context, Shared};
+use crate::toolbox::{Background, Context, Shared};
 
 /// Variables listed.
 const VARIABLES: usize = 100;
@@ -283,7 +283,8 @@ async fn work(
                 _ = tokio::time::timeout(at_most, shell.over()) => {}
                 () = context.stop.cancelled() => return Err(Failure::new(format!("no longer waiting; {handle} goes on"))),
             }
-            Ok(bash::tell(&client.shells, &shell, &shell.phase()))
+            let lasts = shared.settings.background != Background::Nothing;
+            Ok(bash::tell(&client.shells, &shell, &shell.phase(), lasts))
         }
     }
 }

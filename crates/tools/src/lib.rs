@@ -33,5 +33,5 @@ pub use client::{Client, Daemon, Home, SessionNames};
 pub use mode::{Mode, UnknownMode};
 pub use reply::{Content, Reply};
 pub use spec::ToolSpec;
-pub use toolbox::{Ask, Context, Progress, Python, Reader, Settings, Toolbox};
+pub use toolbox::{Ask, Background, Context, Progress, Python, Reader, Settings, Toolbox};
 pub use workspace::{Outside, PathError, Workspace};

@@ -44,14 +44,35 @@ pub struct Settings {
     pub lifetime: cellwright_session::Mode,
     /// The time a cell or a command has that asks for none; `None` for as long as it likes.
     pub timeout: Option<Duration>,
-    /// After this time a call that still runs goes on in the background.
-    pub background_after: Option<Duration>,
+    /// What may go on when its call is answered.
+    pub background: Background,
     /// What shell commands see of our environment: all of it.
     pub environment: Variables,
     /// A file that sets up a shell, to be read in the place of login files.
     pub shell_snapshot: Option<PathBuf>,
     /// How Python is looked for, to tell which there are.
     pub launch: Launch,
+}
+
+/// What may go on when its call is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Background {
+    /// Nothing that runs in this process, which ends with the call.
+    Nothing,
+    /// What asks for it.
+    Asked,
+    /// What asks for it, and what takes longer than this.
+    After(Duration),
+}
+
+impl Background {
+    /// How long a call is followed before it goes on by itself; `None` for to its end.
+    pub(crate) fn after(self) -> Option<Duration> {
+        match self {
+            Self::Nothing | Self::Asked => None,
+            Self::After(time) => Some(time),
+        }
+    }
 }
 
 /// All tools. Cheap to clone; when the last clone and the last [`Client`] are gone, so is everything they started.

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_tools::{Content, Context, Home, Reader, Reply, ToolSpec, Toolbox, Workspace};
+use cellwright_tools::{Background, Content, Context, Home, Reader, Reply, ToolSpec, Toolbox, Workspace};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
@@ -17,7 +17,7 @@ use crate::print::{self, Format};
 /// Call one of the tools that `cellwright mcp` offers
 ///
 /// For scripts, and for agents that have a shell and no MCP: the same tools with the same replies. Remarks that are not
-/// the tool's own words go to stderr. Variables stay for the next call with --session. Exits with 1 when the tool failed.
+/// the tool's own words go to stderr. Variables stay for the next call with --session, and so do cells in the background. Exits with 1 when the tool failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,9 @@ impl ToolCommand {
         let start = std::env::current_dir().context("the current folder is gone")?;
         let config = Config::load(&start, Vec::new())?;
         let sessions = host::session_settings(&config, &start);
-        let toolbox = Toolbox::new(self.offer.settings(&config, &start, &sessions)?, sessions);
+        let mut settings = self.offer.settings(&config, &start, &sessions)?;
+        settings.background = Background::Nothing;
+        let toolbox = Toolbox::new(settings, sessions);
         let Some(name) = &self.name else { return list(&toolbox.specs(), self.format) };
         let arguments = self.arguments()?;
         let workspace = Workspace::new(&start)

@@ -18,7 +18,7 @@ use crate::question::Questions;
 use crate::reply::{Failure, Reply};
 use crate::report::{self, Naming, Stage};
 use crate::seen::Memory;
-use crate::toolbox::{Context, Shared, blocking};
+use crate::toolbox::{Background, Context, Shared, blocking};
 use crate::workspace::Place;
 
 /// Cells a call asks for.
@@ -59,6 +59,9 @@ pub(super) async fn run(
     wanted: Wanted,
     how: How,
 ) -> Result<Reply, Failure> {
+    if how.background && shared.settings.background == Background::Nothing {
+        return Err(Failure::new("`background` has no effect here: the run ends with this call; leave it out, and the call waits for the end"));
+    }
     if how.background && context.client.is_remote() {
         return Err(Failure::new(
             "a notebook of a shared session can not run in the background: nobody would keep its outputs",
@@ -174,7 +177,7 @@ async fn follow(
     mut run: NotebookRun,
     at_once: bool,
 ) -> Result<Reply, Failure> {
-    let limit = if at_once { Some(Duration::ZERO) } else { shared.settings.background_after };
+    let limit = if at_once { Some(Duration::ZERO) } else { shared.settings.background.after() };
     // What goes on in a daemon says nothing more to us, and would not be recorded.
     let limit = limit.filter(|_| !context.client.is_remote());
     let patience = tokio::time::sleep(limit.unwrap_or_default());

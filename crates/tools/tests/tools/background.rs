@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellwright_tools::Background;
 use serde_json::json;
 
 use crate::support::Fixture;
@@ -29,7 +30,8 @@ async fn a_background_cell_is_followed_to_its_end() {
 
 #[tokio::test]
 async fn a_call_that_takes_long_goes_on_in_the_background() {
-    let fixture = Fixture::changed(|settings| settings.background_after = Some(Duration::from_millis(300)));
+    let fixture =
+        Fixture::changed(|settings| settings.background = Background::After(Duration::from_millis(300)));
     let code = format!("{UNTIL_TOLD}'done'");
     let reply = fixture.call("eval", json!({ "code": code, "timeout": 60 })).await;
     let told = reply.to_text();

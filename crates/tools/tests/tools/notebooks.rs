@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellwright_tools::Content;
+use cellwright_tools::{Background, Content};
 use serde_json::{Value, json};
 
 use crate::support::Fixture;
@@ -243,7 +243,8 @@ async fn a_cell_that_is_no_place_is_refused_with_what_would_be_one() {
 
 #[tokio::test]
 async fn a_run_that_takes_long_goes_on_in_the_background_and_is_still_recorded() {
-    let fixture = Fixture::changed(|settings| settings.background_after = Some(Duration::from_millis(200)));
+    let fixture =
+        Fixture::changed(|settings| settings.background = Background::After(Duration::from_millis(200)));
     fixture.put(
         "a.ipynb",
         &notebook(&["import time\nprint('begun', flush=True)\ntime.sleep(1)\nprint('done')"]),

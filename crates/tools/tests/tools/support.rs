@@ -11,7 +11,8 @@ use cellwright_kernel::interpreter::Search;
 use cellwright_output::{Artifacts, ImageLimits, Limits};
 use cellwright_session::{KernelChoice, StartRunner};
 use cellwright_tools::{
-    Client, Content, Context, Mode, Reader, Reply, SessionNames, Settings, ToolSpec, Toolbox, Workspace,
+    Background, Client, Content, Context, Mode, Reader, Reply, SessionNames, Settings, ToolSpec, Toolbox,
+    Workspace,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +57,7 @@ impl Fixture {
             kernel: KernelChoice::default(),
             lifetime: cellwright_session::Mode::Session,
             timeout: Some(Duration::from_secs(30)),
-            background_after: None,
+            background: Background::Asked,
             environment: launch.rules.pass(&environment),
             shell_snapshot: None,
             launch,
