@@ -22,6 +22,7 @@ mod read;
 mod reply;
 mod report;
 mod seen;
+mod share;
 mod shell;
 mod spec;
 mod text_file;

@@ -1,5 +1,6 @@
 //! What a call of cells came to, in words and as data.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 use crate::reply::{Content, Reply};
+use crate::share::shared;
 use crate::toolbox::{Context, Reader, Settings};
 
 /// Images in one reply.
@@ -75,16 +77,21 @@ pub(crate) fn reply(
     let client = &context.client;
     let mut reply = Reply { is_error: stage == Stage::Over && !report.succeeded(), ..Reply::default() };
     let mut images = 0;
-    if let Some(late) = &report.late {
-        reply.note(format!("[printed by earlier cells after their end]\n{}", late.text.text));
+    let late = report.late.as_ref();
+    let outputs = late.into_iter().map(|late| &late.text);
+    let outputs: Vec<_> = outputs.chain(report.cells.iter().map(|cell| &cell.output.text)).collect();
+    let outputs = match context.reader {
+        Reader::Model => shared(settings, &outputs),
+        Reader::Program => outputs.into_iter().map(|text| whole(settings, text)).collect(),
+    };
+    let (late_text, texts) = outputs.split_at(usize::from(late.is_some()));
+    if let (Some(late), [text]) = (late, late_text) {
+        reply.note(format!("[printed by earlier cells after their end]\n{}", text.text));
         show(settings, late, &mut images, &mut reply);
     }
-    for cell in &report.cells {
+    for (cell, output) in report.cells.iter().zip(texts) {
         let mut text = naming.header(cell, report.cells.len());
-        match context.reader {
-            Reader::Model => text.push_str(&cell.output.text.text),
-            Reader::Program => text.push_str(&whole(settings, &cell.output.text)),
-        }
+        text.push_str(&output.text);
         if let Some(end) = end(cell) {
             if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
@@ -107,7 +114,7 @@ pub(crate) fn reply(
     if reply.content.is_empty() {
         reply.note("(no output)");
     }
-    reply.with(structured(client, report, naming))
+    reply.with(structured(client, report, texts, naming))
 }
 
 fn show(settings: &Settings, output: &Collected, images: &mut usize, reply: &mut Reply) {
@@ -196,10 +203,15 @@ fn notes(client: &Client, report: &CallReport) -> Vec<String> {
     notes
 }
 
-fn structured(client: &Client, report: &CallReport, naming: &Naming<'_>) -> Value {
+fn structured(
+    client: &Client,
+    report: &CallReport,
+    texts: &[Cow<'_, Captured>],
+    naming: &Naming<'_>,
+) -> Value {
     let mut room = JSON;
-    let cells = report.cells.iter().map(|cell| {
-        let mut data = self::cell(cell, &mut room);
+    let cells = report.cells.iter().zip(texts).map(|(cell, text)| {
+        let mut data = self::cell(cell, text, &mut room);
         if let Naming::Notebook(cells) = naming {
             data["cell"] = cells[cell.index].index.into();
             data["id"] = cells[cell.index].id.clone().into();
@@ -224,7 +236,7 @@ fn structured(client: &Client, report: &CallReport, naming: &Naming<'_>) -> Valu
     })
 }
 
-fn cell(cell: &CellReport, room: &mut usize) -> Value {
+fn cell(cell: &CellReport, text: &Captured, room: &mut usize) -> Value {
     let mut data = Map::new();
     let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
     put("status", status(&cell.status).into());
@@ -238,7 +250,7 @@ fn cell(cell: &CellReport, room: &mut usize) -> Value {
     if let CellStatus::Error(exception) = &cell.status {
         put("error", json!({ "name": exception.name, "message": exception.message, "line": exception.line }));
     }
-    if let Some(truncation) = truncation(&cell.output.text) {
+    if let Some(truncation) = truncation(text) {
         put("truncated", truncation);
     }
     let mut values = Vec::new();
@@ -265,11 +277,14 @@ fn cell(cell: &CellReport, room: &mut usize) -> Value {
 }
 
 /// All of a text, where it can still be had.
-fn whole(settings: &Settings, text: &Captured) -> String {
+fn whole<'a>(settings: &Settings, text: &'a Captured) -> Cow<'a, Captured> {
     let stored = text.truncation.as_ref().and_then(|truncation| truncation.full.artifact());
     let stored = stored.and_then(|id| settings.artifacts.open(id).ok());
     let stored = stored.and_then(|artifact| artifact.lines(1..=u64::MAX, usize::MAX).ok());
-    stored.map_or_else(|| text.text.clone(), |page| page.text)
+    match stored {
+        Some(page) => Cow::Owned(Captured { text: page.text, ..text.clone() }),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// What is missing of a text.

@@ -94,6 +94,33 @@ async fn a_long_output_is_cut_and_read_in_parts() {
 }
 
 #[tokio::test]
+async fn many_long_cells_share_what_one_reply_shows() {
+    let fixture = Fixture::new();
+    let cell = |number: usize| json!({ "code": format!("for i in range(4_000): print({number}, i)") });
+    let mut cells: Vec<_> = (0..60).map(cell).collect();
+    cells.push(json!({ "code": "'short'" }));
+    let reply = fixture.call("eval", json!({ "cells": cells })).await;
+    let text = reply.to_text();
+    assert!(!reply.is_error && text.len() < 80_000, "{} bytes", text.len());
+    assert!(text.contains("'short'\n"), "a short one is whole");
+    let structured = reply.structured.unwrap();
+    for number in [0, 59] {
+        let truncated = &structured["cells"][number]["truncated"];
+        assert_eq!(truncated["lines"], 4_000);
+        let artifact = truncated["artifact"].as_str().unwrap();
+        assert!(text.contains(artifact));
+        let part = fixture.ok("read", json!({ "path": format!("{artifact}:2001-2002") })).await;
+        assert_eq!(part, format!("{number} 2000\n{number} 2001\n"));
+    }
+    // What is too long even for a reply of its own is cut once, by the numbers of all of it.
+    let cells =
+        json!([{ "code": "for i in range(100_000): print(i)" }, { "code": "print('y\\n' * 20_000)" }]);
+    let reply = fixture.call("eval", json!({ "cells": cells })).await;
+    let text = reply.to_text();
+    assert!(text.len() < 60_000 && text.contains(" of 100,000 lines omitted: "), "{}", text.len());
+}
+
+#[tokio::test]
 async fn a_program_gets_everything_a_model_is_spared() {
     let fixture = Fixture::new();
     let mut context = fixture.context();

@@ -1,0 +1,73 @@
+//! Several texts in one reply: short ones whole, long ones with equal shares of the room there is.
+
+use std::borrow::Cow;
+
+use cellwright_output::{Captured, Colours, Limits, Sink, Stream};
+
+use crate::toolbox::Settings;
+
+/// The texts within what one reply shows, the notices that say what is missing not counted. What is left out of a text that was
+/// whole goes to an artifact, as it does when a text is too long by itself.
+pub(crate) fn shared<'a>(settings: &Settings, texts: &[&'a Captured]) -> Vec<Cow<'a, Captured>> {
+    let Limits { head, tail, .. } = settings.limits;
+    let budget = head.saturating_add(tail);
+    // Each keeps within the budget by itself already; what it has more is its notice.
+    let lengths: Vec<_> = texts.iter().map(|text| text.text.len().min(budget)).collect();
+    let share = share(&lengths, budget);
+    let limits = Limits { head: share * 2 / 5, tail: share - share * 2 / 5, ..settings.limits };
+    let texts = texts.iter().zip(lengths);
+    texts
+        .map(|(text, length)| if length > share { cut(settings, text, limits) } else { Cow::Borrowed(*text) })
+        .collect()
+}
+
+/// The most that each may have of the budget.
+fn share(lengths: &[usize], budget: usize) -> usize {
+    let mut sorted = lengths.to_vec();
+    sorted.sort_unstable();
+    let mut room = budget;
+    for (at, length) in sorted.iter().enumerate() {
+        let share = room / (sorted.len() - at);
+        if *length > share {
+            return share;
+        }
+        room -= length;
+    }
+    budget
+}
+
+fn cut<'a>(settings: &Settings, text: &'a Captured, limits: Limits) -> Cow<'a, Captured> {
+    let Some(truncation) = &text.truncation else {
+        let mut sink = Sink::with_artifacts(limits, Colours::Dropped, &settings.artifacts);
+        sink.write(Stream::Stdout, text.text.as_bytes());
+        return Cow::Owned(sink.finish());
+    };
+    let stored = truncation.full.artifact().and_then(|id| settings.artifacts.open(id).ok());
+    match stored.and_then(|artifact| artifact.ends(limits).ok()) {
+        Some(ends) => Cow::Owned(ends),
+        // What it shows can not be had again, so it stays.
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(lengths: &[usize], budget: usize, expected: usize) {
+        let share = share(lengths, budget);
+        assert_eq!(share, expected);
+        assert!(lengths.iter().map(|length| length.min(&share)).sum::<usize>() <= budget);
+    }
+
+    #[test]
+    fn short_texts_are_whole_and_long_ones_have_the_same() {
+        check(&[], 100, 100);
+        check(&[100], 100, 100);
+        check(&[10, 20, 30], 100, 100);
+        check(&[10, 100], 100, 90);
+        check(&[100, 5, 100, 5], 100, 45);
+        check(&[100; 60], 100, 1);
+    }
+}
