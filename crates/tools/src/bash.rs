@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use crate::handle::Handle;
 use crate::reply::{Content, Failure, Reply};
 use crate::report::{seconds, truncation};
+use crate::share;
 use crate::shell::{Ended, How, Phase, Run, Shell, Shells, Stop};
 use crate::timeout::{self, Asked};
-use crate::toolbox::{Background, Context, Shared};
+use crate::toolbox::{Background, Context, Settings, Shared};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BashArguments {
@@ -77,7 +78,7 @@ pub(crate) async fn bash(
     if let Some(warning) = warning {
         reply.note(format!("[{warning}]"));
     }
-    tell_of_others(shells, &shell, &mut reply);
+    tell_of_others(&shared.settings, shells, &shell, &mut reply);
     Ok(reply)
 }
 
@@ -146,6 +147,7 @@ pub(crate) fn tell(shells: &Shells, shell: &Shell, phase: &Phase, lasts: bool) -
     if left && !lasts {
         reply.note("[it left processes running, which are ended with this call]");
     } else if left {
+        shell.end_is_told();
         reply.note(format!("[it left processes running, kept as {handle}; end them with kernel: {{\"action\": \"interrupt\", \"handle\": \"{handle}\"}}]"));
     } else if ended.is_some() {
         shells.forget(shell);
@@ -182,17 +184,25 @@ fn structured(ended: Option<&Ended>, output: &Captured, handle: Option<&str>) ->
     })
 }
 
-/// What processes that earlier commands left have printed meanwhile.
-fn tell_of_others(shells: &Shells, shell: &Shell, reply: &mut Reply) {
-    for other in shells.list() {
-        let left = matches!(other.phase(), Phase::Left(_));
-        if other.number != shell.number && left && !other.peek().is_empty() {
-            let text = shells.take_output(&other).text;
-            reply.note(format!(
-                "[{}, left by `{}`, printed meanwhile]\n{text}",
-                Handle::Shell(other.number),
-                other.title
-            ));
+/// What processes that earlier commands left have printed meanwhile. One whose end was told and which has nothing
+/// running any more is told of for the last time.
+fn tell_of_others(settings: &Settings, shells: &Shells, shell: &Shell, reply: &mut Reply) {
+    let others =
+        shells.list().into_iter().filter(|other| other.number != shell.number && other.is_leftover());
+    let mut printed = Vec::new();
+    for other in others {
+        // In this order: what is printed in between is shown next time.
+        let is_over = other.is_over();
+        if !other.peek().is_empty() {
+            printed.push((other.number, other.title.clone(), shells.take_output(&other)));
         }
+        if is_over {
+            shells.forget(&other);
+        }
+    }
+    let texts: Vec<_> = printed.iter().map(|(_, _, output)| output).collect();
+    for ((number, title, _), output) in printed.iter().zip(share::shared(settings, &texts)) {
+        let handle = Handle::Shell(*number);
+        reply.note(format!("[{handle}, left by `{title}`, printed meanwhile]\n{}", output.text));
     }
 }

@@ -9,6 +9,7 @@ mod state;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -80,6 +81,8 @@ pub(crate) struct Shell {
     pub(crate) began: Instant,
     shared: Arc<Shared>,
     phase: watch::Receiver<Phase>,
+    /// Someone has heard how the command itself ended.
+    is_told: AtomicBool,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -224,6 +227,7 @@ impl Shells {
             began,
             shared,
             phase,
+            is_told: AtomicBool::new(false),
             _task: AbortOnDropHandle::new(tokio::spawn(task.run())),
         });
         known.shells.push(Arc::clone(&shell));
@@ -278,6 +282,16 @@ impl Shell {
 
     pub(crate) fn is_over(&self) -> bool {
         matches!(*self.phase.borrow(), Phase::Over(_))
+    }
+
+    /// Someone hears how the command itself ended; what it left goes on.
+    pub(crate) fn end_is_told(&self) {
+        self.is_told.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether only what it left is of interest, be that running or over by now.
+    pub(crate) fn is_leftover(&self) -> bool {
+        matches!(*self.phase.borrow(), Phase::Left(_)) || self.is_told.load(Ordering::Relaxed)
     }
 
     /// Waits until the command itself is over. Cancel-safe.

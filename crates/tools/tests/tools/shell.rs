@@ -81,6 +81,20 @@ async fn what_a_command_leaves_running_is_kept_told_and_ended_on_request() {
 }
 
 #[tokio::test]
+async fn what_a_leftover_printed_last_is_shown_with_the_next_command() {
+    let fixture = Fixture::new();
+    let command = "(while [ ! -e go ]; do sleep 0.05; done; echo LATE) & echo now";
+    assert!(fixture.ok("bash", json!({ "command": command })).await.starts_with("now\n"));
+    fixture.put("go", "");
+    while !fixture.ok("kernel", json!({ "action": "list" })).await.contains("sh-1: finished") {}
+    let next = fixture.ok("bash", json!({ "command": "echo next" })).await;
+    assert!(next.starts_with("next\n") && next.contains("printed meanwhile]\nLATE\n"), "{next}");
+    assert_eq!(fixture.ok("bash", json!({ "command": "echo again" })).await, "again\n");
+    let list = fixture.ok("kernel", json!({ "action": "list" })).await;
+    assert_eq!(list, "no sessions and no background work");
+}
+
+#[tokio::test]
 async fn a_client_that_goes_takes_everything_with_it() {
     let fixture = Fixture::new();
     fixture.ok("bash", json!({ "command": "sleep 300 > /dev/null 2>&1 & echo $! > pid" })).await;
