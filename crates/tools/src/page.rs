@@ -78,14 +78,21 @@ pub(crate) fn pattern(search: &str) -> Result<Regex, Failure> {
     })
 }
 
-/// The lines that match, with their numbers.
-pub(crate) fn search(text: &str, pattern: &Regex) -> Reply {
-    let hits = (1..).zip(text.lines()).filter(|(_, line)| pattern.is_match(line));
-    found(hits.map(|(number, line)| (number, line.to_owned())), None)
+/// The lines that match of those that `ranges` ask for, with their numbers. `named` is what to search to go on.
+pub(crate) fn search(
+    named: &str,
+    text: &str,
+    ranges: &[LineRange],
+    pattern: &Regex,
+) -> Result<Reply, Failure> {
+    let parts = excerpts(text, ranges)?;
+    let lines = parts.iter().flat_map(|part| (part.start as u64..).zip(part.text.lines()));
+    let hits = lines.filter(|(_, line)| pattern.is_match(line));
+    Ok(found(named, hits.map(|(number, line)| (number, line.to_owned())), None))
 }
 
 /// A reply of numbered lines; `next` is the line to search on from, when the search itself was cut short.
-pub(crate) fn found(hits: impl Iterator<Item = (u64, String)>, next: Option<u64>) -> Reply {
+pub(crate) fn found(named: &str, hits: impl Iterator<Item = (u64, String)>, next: Option<u64>) -> Reply {
     let mut shown = String::new();
     let (mut count, mut more) = (0, next);
     for (number, line) in hits {
@@ -103,7 +110,7 @@ pub(crate) fn found(hits: impl Iterator<Item = (u64, String)>, next: Option<u64>
         _ => Reply::text(shown),
     };
     if let Some(next) = more {
-        reply.note(format!("[the first {count} matches; more from line {next} on]"));
+        reply.note(format!("[the first {count} matches; search on with {named}:{next}-]"));
     }
     reply
 }

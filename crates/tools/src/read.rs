@@ -2,7 +2,7 @@
 
 use cellwright_notebook::select::LineRange;
 use cellwright_notebook::{Fingerprint, Notebook, OutputView, Selector, Snapshot, file};
-use cellwright_output::{ArtifactId, Image};
+use cellwright_output::{Artifact, ArtifactId, Image, Limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::reply::{Content, Failure, Reply};
 use crate::seen::Memory;
 use crate::text_file;
 use crate::toolbox::{Reader, Settings};
-use crate::workspace::Place;
+use crate::workspace::{Place, Workspace};
 
 /// What an artifact's address begins with.
 const ARTIFACT: &str = "artifact://";
@@ -58,7 +58,8 @@ pub(crate) fn read(
         Ok(place) if place.exists => (arguments.path.as_str(), Selector::default()),
         _ => Selector::split(&arguments.path),
     };
-    let place = workspace.file(named)?;
+    let place =
+        workspace.file(named).map_err(|error| wrong_range(&workspace, named).unwrap_or(error.into()))?;
     if place.is_notebook() {
         return notebook(settings, client, &place, &selector, arguments, reader)
             .map_err(|failure| failure.about(named));
@@ -69,6 +70,17 @@ pub(crate) fn read(
         )));
     }
     text(settings, client, &place, &selector, arguments, reader)
+}
+
+/// Of a file that is not there, whether it is one that is with lines that can not be, as in `a.txt:5-2`.
+fn wrong_range(workspace: &Workspace, named: &str) -> Option<Failure> {
+    let (file, lines) = named.rsplit_once(':')?;
+    let is_meant = !lines.is_empty() && lines.bytes().all(|byte| b"0123456789-+,".contains(&byte));
+    (is_meant && workspace.file(file).is_ok()).then(|| {
+        Failure::new(format!(
+            "`{lines}` is no range of lines of {file}; they count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`"
+        ))
+    })
 }
 
 fn notebook(
@@ -90,9 +102,14 @@ fn notebook(
     } else {
         notebook.view(selector.cells.as_ref(), outputs)?
     };
+    // Lines are counted in what is shown, so the way on names the same cells.
+    let named = match &selector.lines[..] {
+        [] => arguments.path.as_str(),
+        _ => arguments.path.rsplit_once(':').map_or(arguments.path.as_str(), |(before, _)| before),
+    };
     let mut reply = match &arguments.search {
-        Some(search) => page::search(&text, &page::pattern(search)?),
-        None => page::lines(&place.named, &text, &selector.lines, reader.budget())?,
+        Some(search) => page::search(named, &text, &selector.lines, &page::pattern(search)?)?,
+        None => page::lines(named, &text, &selector.lines, reader.budget())?,
     };
     if let OutputView::Text { .. } = outputs
         && arguments.search.is_none()
@@ -159,7 +176,7 @@ fn text(
         }
     };
     let mut reply = match &arguments.search {
-        Some(search) => page::search(&text, &page::pattern(search)?),
+        Some(search) => page::search(&place.named, &text, &selector.lines, &page::pattern(search)?)?,
         None => page::lines(&place.named, &text, &selector.lines, reader.budget())?,
     };
     if lossy {
@@ -206,16 +223,26 @@ fn artifact(settings: &Settings, arguments: &ReadArguments, reader: Reader) -> R
     };
     if let Some(search) = &arguments.search {
         let pattern = page::pattern(search)?;
-        let from = match ranges[0] {
-            LineRange::FromTo(from, _) => from as u64,
-            LineRange::Last(_) => 1,
-        };
-        let found = artifact.search(from, page::HITS, |line| pattern.is_match(line))?;
-        let mut reply = page::found(found.hits.into_iter().map(|hit| (hit.line, hit.text)), found.next);
-        if found.long_lines > 0 {
+        let (mut hits, mut next, mut long_lines) = (Vec::new(), None, 0);
+        for range in ranges {
+            let wanted = match range {
+                LineRange::FromTo(from, to) => from as u64..=to.map_or(u64::MAX, |to| to as u64),
+                LineRange::Last(count) => {
+                    (line_count(&artifact)? + 1).saturating_sub(count as u64)..=u64::MAX
+                }
+            };
+            let found = artifact.search(wanted, page::HITS - hits.len(), |line| pattern.is_match(line))?;
+            hits.extend(found.hits.into_iter().map(|hit| (hit.line, hit.text)));
+            long_lines += found.long_lines;
+            next = found.next;
+            if next.is_some() {
+                break;
+            }
+        }
+        let mut reply = page::found(&artifact.id.to_string(), hits.into_iter(), next);
+        if long_lines > 0 {
             reply.note(format!(
-                "[{} lines are so long that only their first mebibyte was searched]",
-                found.long_lines
+                "[{long_lines} lines are so long that only their first mebibyte was searched]"
             ));
         }
         return Ok(reply.with(structured));
@@ -241,8 +268,7 @@ fn artifact(settings: &Settings, arguments: &ReadArguments, reader: Reader) -> R
                 }
             }
             LineRange::Last(count) => {
-                let limits =
-                    cellwright_output::Limits { head: 0, tail: reader.budget(), line: reader.budget() };
+                let limits = Limits { head: 0, tail: reader.budget(), line: reader.budget() };
                 let captured = artifact.ends(limits)?;
                 let tail = captured.text.lines().rev().take(count).collect::<Vec<_>>();
                 reply
@@ -252,4 +278,10 @@ fn artifact(settings: &Settings, arguments: &ReadArguments, reader: Reader) -> R
         }
     }
     Ok(reply.with(structured))
+}
+
+fn line_count(artifact: &Artifact) -> Result<u64, Failure> {
+    let captured = artifact.ends(Limits::default())?;
+    let shown = captured.text.lines().count() as u64;
+    Ok(captured.truncation.map_or(shown, |truncation| truncation.total.lines))
 }

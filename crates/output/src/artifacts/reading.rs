@@ -84,15 +84,18 @@ impl Artifact {
         Ok(page)
     }
 
-    /// Finds lines for which `matches` holds, from line `first` on, at most `limit` of them.
+    /// Finds lines for which `matches` holds among those `wanted` by number, at most `limit` of them.
     pub fn search(
         &self,
-        first: u64,
+        wanted: RangeInclusive<u64>,
         limit: usize,
         mut matches: impl FnMut(&str) -> bool,
     ) -> Result<Found, ArtifactError> {
         let mut found = Found { hits: Vec::new(), next: None, long_lines: 0 };
-        self.visit(SEARCHED, first.max(1), |number, line| {
+        self.visit(SEARCHED, (*wanted.start()).max(1), |number, line| {
+            if number > *wanted.end() {
+                return ControlFlow::Break(());
+            }
             if found.hits.len() >= limit {
                 found.next = Some(number);
                 return ControlFlow::Break(());

@@ -49,6 +49,51 @@ async fn outputs_selectors_and_search_show_parts() {
 }
 
 #[tokio::test]
+async fn a_search_keeps_to_the_lines_it_is_asked_to_search() {
+    let fixture = Fixture::new();
+    let lines: Vec<_> = (1..=1000).map(|n| format!("line {n}")).collect();
+    fixture.put("a.txt", &(lines.join("\n") + "\n"));
+    let search = async |path: &str| fixture.ok("read", json!({ "path": path, "search": "line .*0$" })).await;
+    assert_eq!(search("a.txt:985-1000").await, "990: line 990\n1000: line 1000\n");
+    assert_eq!(search("a.txt:-5").await, "1000: line 1000\n");
+    assert_eq!(search("a.txt:5-12,20").await, "10: line 10\n20: line 20\n");
+    let first = fixture.ok("read", json!({ "path": "a.txt", "search": "line" })).await;
+    assert!(
+        first.ends_with("200: line 200\n\n[the first 200 matches; search on with a.txt:201-]"),
+        "{first}"
+    );
+    let next = fixture.ok("read", json!({ "path": "a.txt:201-", "search": "line" })).await;
+    assert!(next.starts_with("201: line 201\n"), "{next}");
+    let code = "for n in range(1, 20_001): print('line', n)";
+    let printed = fixture.call("eval", json!({ "code": code })).await.structured.unwrap();
+    let artifact = printed["cells"][0]["truncated"]["artifact"].as_str().unwrap();
+    assert_eq!(search(&format!("{artifact}:95-102")).await, "100: line 100\n");
+    assert_eq!(search(&format!("{artifact}:-5")).await, "20000: line 20000\n");
+    assert_eq!(search(&format!("{artifact}:5-12,20")).await, "10: line 10\n20: line 20\n");
+}
+
+#[tokio::test]
+async fn the_next_page_of_some_cells_is_of_those_cells() {
+    let fixture = Fixture::new();
+    let long = "x = 1\n".repeat(20_000);
+    let content = format!("# %% [code]\n'zero'\n# %% [code]\n{long}");
+    fixture.ok("write", json!({ "path": "a.ipynb", "content": content })).await;
+    let page = fixture.ok("read", json!({ "path": "a.ipynb#1:2-" })).await;
+    assert!(page.contains("; go on with a.ipynb#1:"), "{}", &page[page.len() - 200..]);
+}
+
+#[tokio::test]
+async fn lines_that_can_not_be_are_told_from_a_file_that_is_not_there() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "one\n");
+    for lines in ["5-2", "0-"] {
+        let told = fixture.error("read", json!({ "path": format!("a.txt:{lines}") })).await;
+        assert!(told.starts_with(&format!("`{lines}` is no range of lines of a.txt; ")), "{told}");
+    }
+    assert_eq!(fixture.error("read", json!({ "path": "b.txt:5-2" })).await, "b.txt:5-2: no such file");
+}
+
+#[tokio::test]
 async fn a_file_that_changed_since_it_was_read_is_not_written_over() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", NOTEBOOK);
