@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 
 import httpx2
 from clients import EveryClient
+from mcp_types import ToolListChangedNotification
 from serving import http_server, text
-from workspace import all_gone, lives
+from workspace import PYTHON, all_gone, lives
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -45,6 +46,24 @@ class Http(EveryClient, unittest.IsolatedAsyncioTestCase):
                 self.assertTrue(seen.is_error, "another client's work must not be seen")
                 listed = text(await two.call_tool("kernel", {"action": "list"}))
                 self.assertEqual(listed.count("session "), 1, listed)
+
+    async def test_a_client_that_came_while_python_failed_is_told_that_it_works(self):
+        changed = asyncio.Event()
+
+        async def message(message) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                changed.set()
+
+        self.folder.python = str(self.folder.path / "python")
+        with http_server(self.folder, "--no-warm-up") as server:
+            async with server.client() as one:
+                await one.call_tool("eval", {"code": "1"})
+                async with server.client(message_handler=message) as two:
+                    tools = {tool.name: tool for tool in (await two.list_tools()).tools}
+                    self.assertIn("Does not work at the moment", tools["eval"].description)
+                    (self.folder.path / "python").symlink_to(PYTHON)
+                    await one.call_tool("eval", {"code": "1"})
+                    await asyncio.wait_for(changed.wait(), 30)
 
     async def test_a_client_that_leaves_takes_its_kernel_with_it(self):
         with http_server(self.folder) as server:

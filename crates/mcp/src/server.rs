@@ -48,6 +48,10 @@ pub(crate) struct Server {
     /// Whether it is known where the client works.
     settled: watch::Sender<bool>,
     log: Log,
+    /// Whether Python works, from when the client came on.
+    python: watch::Receiver<Python>,
+    /// What it was then: what the client's first list of tools says.
+    failed: bool,
 }
 
 impl Drop for Server {
@@ -64,15 +68,25 @@ impl Server {
         number: Option<u64>,
     ) -> std::io::Result<Self> {
         let client = host.client(number)?;
-        Ok(Self { host, client, stop, settled: watch::Sender::new(true), log: Log::default() })
+        let python = host.toolbox.python();
+        let failed = matches!(*python.borrow(), Python::Fails(_));
+        Ok(Self {
+            host,
+            client,
+            stop,
+            settled: watch::Sender::new(true),
+            log: Log::default(),
+            python,
+            failed,
+        })
     }
 
     /// Tells the client when there are other tools, for as long as it is connected.
     fn watch_tools(&self, peer: Peer<RoleServer>) {
-        let (mut python, log, stop) = (self.host.toolbox.python(), self.log.clone(), self.stop.clone());
+        let (mut python, mut failed) = (self.python.clone(), self.failed);
+        let (log, stop) = (self.log.clone(), self.stop.clone());
         // Ends with the client.
         drop(tokio::spawn(stop.run_until_cancelled_owned(async move {
-            let mut failed = false;
             while python.changed().await.is_ok() {
                 let (fails, text) = match &*python.borrow_and_update() {
                     Python::Untried => continue,
