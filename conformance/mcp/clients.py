@@ -310,6 +310,27 @@ class EveryClient:
             message = (await client.get_prompt(prompt.name, {"path": "deep/n.ipynb"})).messages[0]
             self.assertIn("# %% [code] cell:0\nn = 10\n", message.content.text)
 
+    async def test_python_is_tried_without_being_asked(self):
+        changed = asyncio.Event()
+
+        async def message(message) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                changed.set()
+
+        self.folder.python = "/nowhere/python"
+        async with self.connect("--tools", "py-only", message_handler=message) as client:
+
+            async def tools() -> dict[str, str]:
+                listed = (await client.list_tools(cache_mode="bypass")).tools
+                return {tool.name: tool.description for tool in listed}
+
+            # It may have been tried before we came.
+            if "bash" not in await tools():
+                await asyncio.wait_for(changed.wait(), 30)
+            offered = await tools()
+            self.assertIn("bash", offered)
+            self.assertIn("/nowhere/python", offered["eval"])
+
     async def test_a_missing_python_is_told_by_list_and_reply(self):
         changed = asyncio.Event()
 

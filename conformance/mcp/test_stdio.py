@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 
 from clients import EveryClient
 from mcp import Client
-from mcp_types import ToolListChangedNotification
 from serving import stdio_server
 from workspace import CELLWRIGHT, all_gone, lives
 
@@ -16,19 +15,6 @@ from workspace import CELLWRIGHT, all_gone, lives
 class Stdio(EveryClient, unittest.IsolatedAsyncioTestCase):
     def connect(self, *arguments: str, **options) -> AbstractAsyncContextManager[Client]:
         return Client(stdio_server(self.folder, *arguments), **options)
-
-    async def test_python_is_tried_without_being_asked(self):
-        changed = asyncio.Event()
-
-        async def message(message) -> None:
-            if isinstance(message, ToolListChangedNotification):
-                changed.set()
-
-        self.folder.python = "/nowhere/python"
-        async with self.connect(message_handler=message) as client:
-            await asyncio.wait_for(changed.wait(), 30)
-            tools = {tool.name: tool for tool in (await client.list_tools(cache_mode="bypass")).tools}
-            self.assertIn("/nowhere/python", tools["eval"].description)
 
     def start(self, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen(

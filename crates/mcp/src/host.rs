@@ -21,7 +21,8 @@ pub struct Host {
     pub names: SessionNames,
     /// Where they live when they are to outlive the client.
     pub daemon: Option<Arc<dyn Daemon>>,
-    /// A client's kernel is started as soon as it has said hello.
+    /// Python is tried without being asked: by the kernel of the one client on stdin, which is started as soon as it has said hello,
+    /// or by one that is started and ended when we begin to listen for many.
     pub warm_up: bool,
     /// Our version, for clients to show.
     pub version: String,
@@ -53,6 +54,14 @@ impl Host {
             None => self.toolbox.client(workspace, names),
             Some(daemon) => self.toolbox.client_at(Home::Daemon(Arc::clone(daemon)), workspace, names),
         })
+    }
+
+    /// Finds out whether Python works, by a kernel as clients have them, which is gone afterwards unless it lives in the daemon.
+    pub(crate) async fn try_python(&self) {
+        match self.client(Some(0)) {
+            Ok(client) => self.toolbox.warm_up(&client).await,
+            Err(error) => tracing::warn!(%error, "the start folder is gone"),
+        }
     }
 
     /// The workspace with these roots, or with the start folder as its root when there are none.

@@ -30,7 +30,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::host::Host;
 use crate::server::Server;
@@ -122,7 +122,15 @@ impl HttpServer {
     }
 
     /// Serves until `stop` is cancelled; then all sessions end.
-    pub async fn serve(self, host: Host, stop: CancellationToken) -> io::Result<()> {
+    pub async fn serve(self, mut host: Host, stop: CancellationToken) -> io::Result<()> {
+        // Once for all clients: those that come and go need no kernel each.
+        let trial = std::mem::take(&mut host.warm_up).then(|| host.clone());
+        let trial = stop.child_token().run_until_cancelled_owned(async {
+            if let Some(host) = trial {
+                host.try_python().await;
+            }
+        });
+        let trial = AbortOnDropHandle::new(tokio::spawn(trial));
         let gate = Arc::new(Gate::new(&self, host, &stop));
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         let connections = TaskTracker::new();
@@ -149,6 +157,7 @@ impl HttpServer {
                 }
             }
         }
+        drop(trial);
         connections.close();
         drop(timeout(FAREWELL, connections.wait()).await); // who has not left by then is left
         Ok(())

@@ -42,7 +42,7 @@ pub(crate) struct Mcp {
     host: Vec<String>,
     #[command(flatten)]
     offer: Offer,
-    /// Start no kernel before it is needed
+    /// Start no kernel before it is needed, and do not try Python
     #[arg(long)]
     no_warm_up: bool,
 }
@@ -81,7 +81,7 @@ impl Mcp {
             outside: self.offer.outside(&config),
             names: self.offer.names(),
             daemon: self.offer.daemon(&config),
-            warm_up: self.http.is_none() && !self.no_warm_up && !config.settings.python.skip_check,
+            warm_up: !self.no_warm_up && !config.settings.python.skip_check,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let stop = stopped_by_signal()?;
