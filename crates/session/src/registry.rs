@@ -15,7 +15,7 @@ use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::Jobs;
 use crate::notice::Departure;
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
 use crate::worker::{Control, Queued, Status, Worker};
 
 /// Ended sessions that are remembered, so that the next call can be told.
@@ -158,7 +158,9 @@ impl Shared {
         }
         let mut registry = self.lock();
         if !registry.sessions.contains_key(key) {
-            registry.make_room(self.settings.limits.sessions)?;
+            let Limits { sessions, per_client, .. } = self.settings.limits;
+            registry.make_room(per_client, |entry| entry.holders.iter().eq([&client]))?;
+            registry.make_room(sessions, |_| true)?;
             let entry = self.open(&mut registry, key);
             registry.sessions.insert(key.clone(), entry);
         }
@@ -278,12 +280,14 @@ impl Registry {
         self.sessions.iter().filter(|(_, entry)| entry.busy == 0)
     }
 
-    /// Ends the oldest idle session if there are too many for one more; one that nobody holds goes first.
-    fn make_room(&mut self, limit: usize) -> Result<(), SessionError> {
-        while self.sessions.len() >= limit.max(1) {
-            let oldest = self.idle().min_by_key(|(_, entry)| (!entry.holders.is_empty(), entry.last_use));
+    /// Ends the oldest idle session of those that count if there are too many for one more; one that nobody holds goes first.
+    fn make_room(&mut self, limit: usize, counts: impl Fn(&Entry) -> bool) -> Result<(), SessionError> {
+        while self.sessions.values().filter(|entry| counts(entry)).count() >= limit.max(1) {
+            let idle = self.idle().filter(|(_, entry)| counts(entry));
+            let oldest = idle.min_by_key(|(_, entry)| (!entry.holders.is_empty(), entry.last_use));
             let Some(key) = oldest.map(|(key, _)| key.clone()) else {
-                let mut busy: Vec<_> = self.sessions.keys().cloned().collect();
+                let busy = self.sessions.iter().filter(|(_, entry)| counts(entry));
+                let mut busy: Vec<_> = busy.map(|(key, _)| key.clone()).collect();
                 busy.sort();
                 return Err(SessionError::AllBusy { limit, busy });
             };

@@ -44,6 +44,8 @@ pub struct Settings {
 pub struct Limits {
     /// Most sessions at once; for one more the oldest idle one goes.
     pub sessions: usize,
+    /// Most sessions that one client alone holds; for one more its own oldest idle one goes.
+    pub per_client: usize,
     /// How long a session that nobody holds stays without a call.
     pub idle: Duration,
     /// Most calls that wait for one session.
@@ -62,6 +64,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions: 4,
+            per_client: usize::MAX,
             idle: Duration::from_mins(5),
             queue: 64,
             crashes: 3,

@@ -69,7 +69,8 @@ impl Mcp {
         let config = Config::load(&start, Vec::new())?;
         let mut sessions = host::session_settings(&config, &start);
         if self.http.is_some() {
-            // Each client has a session of its own, at least.
+            // Each client has a session of its own, at least, and none takes the place of all others.
+            sessions.limits.per_client = sessions.limits.sessions;
             sessions.limits.sessions = sessions.limits.sessions.max(HTTP_SESSIONS);
         }
         let toolbox = Toolbox::new(self.offer.settings(&config, &start, &sessions)?, sessions);

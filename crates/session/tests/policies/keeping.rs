@@ -83,6 +83,23 @@ async fn of_idle_sessions_one_that_nobody_holds_goes_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_with_many_sessions_makes_room_among_its_own() {
+    let fixture = Fixture::with(|settings| settings.limits.per_client = 2);
+    let other = fixture.sessions.client();
+    run(&other, fixture.call("theirs", &["print"])).await.unwrap();
+    for name in ["a", "b", "c"] {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        fixture.run(name, &["print"]).await;
+    }
+    assert_eq!(fixture.names().await, ["b", "c", "theirs"]);
+    let _b = fixture.client.call(fixture.call("b", &["sleep 10"])).await.unwrap();
+    let _c = fixture.client.call(fixture.call("c", &["sleep 10"])).await.unwrap();
+    let refused = fixture.client.call(fixture.call("d", &["print"])).await.unwrap_err();
+    let busy = vec![fixture.key("b"), fixture.key("c")];
+    assert_eq!(refused, SessionError::AllBusy { limit: 2, busy });
+}
+
+#[tokio::test(start_paused = true)]
 async fn when_all_are_busy_a_new_session_is_refused_with_their_names() {
     let fixture = Fixture::with(|settings| settings.limits.sessions = 2);
     let a = fixture.client.call(fixture.call("a", &["sleep 10"])).await.unwrap();
