@@ -3,7 +3,7 @@
 import asyncio
 import stat
 import unittest
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx2
 from clients import EveryClient
@@ -21,6 +21,9 @@ HELLO = {
         "clientInfo": {"name": "raw", "version": "0"},
     },
 }
+
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
 
 class Http(EveryClient, unittest.IsolatedAsyncioTestCase):
@@ -112,19 +115,37 @@ class Http(EveryClient, unittest.IsolatedAsyncioTestCase):
                 get = await http.get(server.url.replace("/mcp", "/"), headers=headers)
                 self.assertEqual(get.status_code, 404)
 
-    async def test_one_client_too_many_is_told_and_others_go_on(self):
+    async def test_clients_that_left_without_a_word_make_room(self):
         with http_server(self.folder) as server:
             headers = {"Accept": "application/json, text/event-stream", **server.headers}
             async with server.client() as client, httpx2.AsyncClient() as http:
-                for _ in range(63):
+                await client.call_tool("eval", {"code": "kept = 42"})
+                left = [await http.post(server.url, headers=headers, json=HELLO) for _ in range(70)]
+                self.assertEqual({answer.status_code for answer in left}, {200})
+                # A client that listens has not left.
+                self.assertTrue(text(await client.call_tool("eval", {"code": "kept"})).startswith("42\n"))
+                gone = {**headers, "Mcp-Session-Id": left[0].headers["Mcp-Session-Id"]}
+                self.assertEqual((await http.post(server.url, headers=gone, json=PING)).status_code, 404)
+                stays = {**headers, "Mcp-Session-Id": left[-1].headers["Mcp-Session-Id"]}
+                self.assertEqual((await http.post(server.url, headers=stays, json=PING)).status_code, 200)
+
+    async def test_one_client_too_many_is_told_when_all_others_listen(self):
+        with http_server(self.folder) as server:
+            headers = {"Accept": "application/json, text/event-stream", **server.headers}
+            limits = httpx2.Limits(max_connections=None)
+            async with httpx2.AsyncClient(limits=limits) as http, AsyncExitStack() as streams:
+                for _ in range(64):
                     answer = await http.post(server.url, headers=headers, json=HELLO)
-                    self.assertEqual(answer.status_code, 200)
+                    here = {**headers, "Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
+                    await http.post(server.url, headers=here, json=INITIALIZED)
+                    stream = await streams.enter_async_context(
+                        http.stream("GET", server.url, headers=here, timeout=None)
+                    )
+                    self.assertEqual(stream.status_code, 200)
                 refused = await http.post(server.url, headers=headers, json=HELLO)
                 self.assertEqual(refused.status_code, 503)
                 self.assertIn("too many clients", refused.text)
-                self.assertTrue(text(await client.call_tool("eval", {"code": "6 * 7"})).startswith("42\n"))
-                gone = {**headers, "Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
-                self.assertEqual((await http.delete(server.url, headers=gone)).status_code, 204)
+                self.assertEqual((await http.delete(server.url, headers=here)).status_code, 204)
                 answer = await http.post(server.url, headers=headers, json=HELLO)
                 self.assertEqual(answer.status_code, 200)
 

@@ -3,6 +3,8 @@
 //! Every request needs the bearer token, a `Host` we answer to and, from a browser, an `Origin` we know; bodies, connections and
 //! sessions are bounded, and a client that sends too slowly is let go.
 
+mod guests;
+
 use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Write as _};
@@ -22,8 +24,9 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,6 +35,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use self::guests::Guests;
 use crate::host::Host;
 use crate::server::Server;
 
@@ -41,7 +45,7 @@ const LARGEST: usize = 64 * 1024 * 1024;
 /// Connections at once; one more waits to be accepted.
 const CONNECTIONS: usize = 256;
 
-/// Clients at once; one more is told so.
+/// Clients at once. For one more the one that was silent for longest goes, if it has no stream open; many leave without a word.
 const CLIENTS: usize = 64;
 
 /// How long a client may take to send its headers, and how long for its body.
@@ -180,6 +184,7 @@ struct Gate {
     token: String,
     service: StreamableHttpService<Server, LocalSessionManager>,
     clients: Arc<LocalSessionManager>,
+    guests: Guests,
 }
 
 impl Gate {
@@ -203,7 +208,7 @@ impl Gate {
             Server::new(Arc::clone(&host), stop.child_token(), Some(number))
         };
         let service = StreamableHttpService::new(factory, Arc::clone(&clients), config);
-        Self { token: server.token.clone(), service, clients }
+        Self { token: server.token.clone(), service, clients, guests: Guests::default() }
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
@@ -241,8 +246,8 @@ impl Gate {
         if request.uri().path() != "/mcp" {
             return refusal(StatusCode::NOT_FOUND, "the only path is /mcp");
         }
-        let is_new = !request.headers().contains_key("mcp-session-id");
-        if is_new && self.clients.sessions.read().await.len() >= CLIENTS {
+        let visit = session_of(request.headers()).map(|id| self.guests.visit(id));
+        if visit.is_none() && !self.has_room().await {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many clients are connected; close one");
         }
         let (parts, body) = request.into_parts();
@@ -263,7 +268,27 @@ impl Gate {
             // The Python SDK takes this alone for a success.
             *answer.status_mut() = StatusCode::NO_CONTENT;
         }
-        answer
+        match visit.or_else(|| session_of(answer.headers()).map(|id| self.guests.visit(id))) {
+            Some(visit) => answer.map(|body| visit.until_sent(body).boxed()),
+            None => answer,
+        }
+    }
+
+    /// Whether one more client can come; one that seems to have left makes room for it.
+    async fn has_room(&self) -> bool {
+        let silent = {
+            let sessions = self.clients.sessions.read().await;
+            let silent = self.guests.longest_silent(sessions.keys());
+            if sessions.len() < CLIENTS {
+                return true;
+            }
+            silent
+        };
+        let Some(silent) = silent else { return false };
+        if let Err(error) = self.clients.close_session(&silent).await {
+            tracing::warn!(%error, "a client that was silent could not be let go");
+        }
+        true
     }
 
     fn is_authorized(&self, request: &Request<Incoming>) -> bool {
@@ -287,6 +312,11 @@ impl HttpServer {
         }
         hosts
     }
+}
+
+/// The client's session, as its requests and the answer to its first one name it.
+fn session_of(headers: &HeaderMap) -> Option<&str> {
+    headers.get("mcp-session-id").and_then(|id| id.to_str().ok())
 }
 
 /// Compares in a time that tells nothing of where two tokens differ.

@@ -1,0 +1,114 @@
+//! Who is connected by HTTP, and for how long nothing was heard of them.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use hyper::body::{Body, Frame, SizeHint};
+
+/// Clients by the id of their session. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Guests(Arc<Mutex<HashMap<Arc<str>, Guest>>>);
+
+struct Guest {
+    /// Requests and streams that are open.
+    open: usize,
+    heard: Instant,
+}
+
+impl Guests {
+    /// A client is heard, and is there for as long as the visit lasts.
+    pub(super) fn visit(&self, id: &str) -> Visit {
+        let id: Arc<str> = id.into();
+        let mut guests = self.lock();
+        let guest = guests.entry(Arc::clone(&id)).or_insert_with(|| Guest { open: 0, heard: Instant::now() });
+        guest.open += 1;
+        drop(guests);
+        Visit { guests: self.clone(), id }
+    }
+
+    /// Of these clients the one that was silent for longest and has nothing open. All but these are forgotten.
+    pub(super) fn longest_silent<'a>(&self, ids: impl Iterator<Item = &'a Arc<str>>) -> Option<Arc<str>> {
+        let mut guests = self.lock();
+        let ids: Vec<_> = ids.collect();
+        guests.retain(|id, guest| guest.open > 0 || ids.contains(&id));
+        let silent = guests.iter().filter(|(_, guest)| guest.open == 0);
+        silent.min_by_key(|(_, guest)| guest.heard).map(|(id, _)| Arc::clone(id))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Guest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request of a client, or the stream that answers it.
+pub(super) struct Visit {
+    guests: Guests,
+    id: Arc<str>,
+}
+
+impl Visit {
+    /// Lasts until the answer has been sent.
+    pub(super) fn until_sent<B>(self, body: B) -> Sent<B> {
+        Sent { body, _visit: self }
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Some(guest) = self.guests.lock().get_mut(&self.id) {
+            guest.open -= 1;
+            guest.heard = Instant::now();
+        }
+    }
+}
+
+/// The body of an answer, with the visit that asked for it.
+pub(super) struct Sent<B> {
+    body: B,
+    _visit: Visit,
+}
+
+impl<B: Body + Unpin> Body for Sent<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_nothing_open_and_was_silent_longest_goes_first() {
+        let guests = Guests::default();
+        let ids: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
+        let streaming = guests.visit("a");
+        drop(guests.visit("b"));
+        drop(guests.visit("c"));
+        drop(guests.visit("gone"));
+        let silent = || guests.longest_silent(ids.iter()).as_deref().map(str::to_owned);
+        assert_eq!(silent().as_deref(), Some("b"));
+        drop(guests.visit("b"));
+        assert_eq!(silent().as_deref(), Some("c"));
+        drop(streaming);
+        let _busy = (guests.visit("b"), guests.visit("c"));
+        assert_eq!(silent().as_deref(), Some("a"));
+    }
+}
