@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from serving import http_server, text
 from workspace import CELLWRIGHT, Folder
 
+CLIENT = {"name": "hostile", "version": "0"}
 HUGE = "x" * 1_000_000
 ODD = [
     None,
@@ -79,9 +80,8 @@ class Hostile(unittest.IsolatedAsyncioTestCase):
             limit=1 << 28,
         )
         self.number = 0
-        client = {"name": "hostile", "version": "0"}
         await self.ask(
-            "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+            "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
         )
         self.tools = (await self.ask("tools/list", {}))["result"]["tools"]
 
@@ -226,9 +226,18 @@ class HostileHttp(unittest.IsolatedAsyncioTestCase):
                         await http.post(server.url, headers={**headers, **changed}, content=body)
                     ).status_code
 
-                for body in [b"", b"{", b"[]", b"\xff", b'{"jsonrpc": "2.0"}', b"[" * 100_000, b'"\\ud800"']:
+                for body, code in [
+                    (b"", -32700),
+                    (b"{", -32700),
+                    (b"[]", -32600),
+                    (b"\xff", -32700),
+                    (b'{"jsonrpc": "2.0"}', -32600),
+                    (b"[" * 100_000, -32700),
+                    (b'"\\ud800"', -32600),
+                ]:
                     with self.subTest(body=body[:20]):
-                        self.assertIn(await status(body), range(400, 500))
+                        answer = await http.post(server.url, headers=headers, content=body)
+                        self.assertEqual((answer.status_code, answer.json()["error"]["code"]), (400, code))
                 self.assertEqual(await status(b"x" * (65 << 20)), 413)
                 self.assertIn(await status(b"{}", **{"Content-Type": "text/plain"}), range(400, 500))
                 self.assertIn(await status(b"{}", **{"Mcp-Session-Id": "nonsense"}), range(400, 500))
@@ -237,6 +246,21 @@ class HostileHttp(unittest.IsolatedAsyncioTestCase):
                     self.assertIn(answer.status_code, range(400, 500))
             async with server.client() as client:
                 self.assertTrue(text(await client.call_tool("eval", {"code": "6 * 7"})).startswith("42\n"))
+
+    async def test_a_lone_surrogate_is_read_as_the_replacement_character(self):
+        with http_server(self.folder) as server:
+            async with httpx2.AsyncClient(timeout=60) as http:
+                headers = {**server.headers, "Accept": "application/json, text/event-stream"}
+                hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
+                body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+                answer = await http.post(server.url, headers=headers, json=body)
+                headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]
+                headers["Content-Type"] = "application/json"
+                call = {"name": "eval", "arguments": {"code": "len('\ud83d')"}}
+                body = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call})
+                answer = await http.post(server.url, headers=headers, content=body.encode())
+                self.assertEqual(answer.status_code, 200)
+                self.assertIn('"text":"1\\n"', answer.text)
 
     async def test_slow_senders_do_not_hold_up_others(self):
         with http_server(self.folder) as server:

@@ -26,6 +26,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::model::{ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -38,6 +39,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use self::guests::Guests;
 use crate::host::Host;
 use crate::server::Server;
+use crate::wire;
 
 /// Largest request.
 const LARGEST: usize = 64 * 1024 * 1024;
@@ -263,7 +265,18 @@ impl Gate {
             Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
         };
         let leaves = parts.method == Method::DELETE;
-        let mut answer = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        let is_json = parts
+            .headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        let body = wire::without_lone_surrogates(&body).map_or(body, Bytes::from);
+        let mut answer = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        if is_json
+            && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+            && let Err(error) = wire::message(&body)
+        {
+            return malformed(error);
+        }
         if leaves && answer.status() == StatusCode::ACCEPTED {
             // The Python SDK takes this alone for a success.
             *answer.status_mut() = StatusCode::NO_CONTENT;
@@ -330,6 +343,17 @@ fn refusal(status: StatusCode, why: &str) -> Answer {
         .status(status)
         .header(CONTENT_TYPE, "text/plain")
         .body(body)
+        .expect("a valid response")
+}
+
+/// The type is right, what is in it is not.
+fn malformed(error: ErrorData) -> Answer {
+    let error = ServerJsonRpcMessage::error(error, None);
+    let body = serde_json::to_vec(&error).expect("a message can be written");
+    Response::builder()
+        .status(StatusCode::BAD_REQUEST)
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)).boxed())
         .expect("a valid response")
 }
 

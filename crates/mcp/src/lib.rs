@@ -16,6 +16,7 @@ mod prompts;
 mod resources;
 mod server;
 mod stdio;
+mod wire;
 
 pub use host::{Host, Roots};
 pub use http::{HttpError, HttpOptions, HttpServer};

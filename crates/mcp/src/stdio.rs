@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
 use crate::server::Server;
+use crate::wire;
 
 /// Largest message. A notebook may come as one string.
 const LARGEST: usize = 64 * 1024 * 1024;
@@ -134,12 +135,9 @@ impl Transport<RoleServer> for Lines {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match message(&line) {
+            match wire::message(&line) {
                 Ok(message) => return Some(message),
-                Err(error) if error.is_data() => {
-                    self.refuse(ErrorData::invalid_request(format!("not a message of MCP: {error}"), None));
-                }
-                Err(error) => self.refuse(ErrorData::parse_error(format!("not JSON: {error}"), None)),
+                Err(error) => self.refuse(error),
             }
         }
     }
@@ -155,68 +153,4 @@ async fn send(writer: Arc<Mutex<StdioWriter>>, message: TxJsonRpcMessage<RoleSer
     let mut writer = writer.lock().await;
     writer.write_all(&line).await?;
     writer.flush().await
-}
-
-/// Reads a message. Half a surrogate pair, which Python and JavaScript write without a thought and which no text can hold,
-/// reads as U+FFFD.
-fn message(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleServer>> {
-    match serde_json::from_slice(line) {
-        Err(error) if error.is_syntax() => match without_lone_surrogates(line) {
-            Some(repaired) => serde_json::from_slice(&repaired),
-            None => Err(error),
-        },
-        read => read,
-    }
-}
-
-/// The text with `\ufffd` for every escape of half a pair; `None` if there is none.
-fn without_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
-    let unit = |at: usize| -> Option<u16> {
-        let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
-    let (mut repaired, mut at, mut found) = (Vec::with_capacity(json.len()), 0, false);
-    while at < json.len() {
-        let length = match (unit(at), unit(at + 6)) {
-            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
-            (Some(0xd800..0xe000), _) => {
-                found = true;
-                repaired.extend_from_slice(b"\\ufffd");
-                at += 6;
-                continue;
-            }
-            (Some(_), _) => 6,
-            // An escaped backslash is not the start of another escape.
-            (None, _) if json[at] == b'\\' => 2.min(json.len() - at),
-            (None, _) => 1,
-        };
-        repaired.extend_from_slice(&json[at..at + length]);
-        at += length;
-    }
-    found.then_some(repaired)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(json: &str, repaired: Option<&str>) {
-        let found = without_lone_surrogates(json.as_bytes());
-        assert_eq!(found.map(|bytes| String::from_utf8(bytes).unwrap()).as_deref(), repaired);
-    }
-
-    #[test]
-    fn half_a_surrogate_pair_becomes_the_replacement_character() {
-        check(r#""\ud83d""#, Some(r#""\ufffd""#));
-        check(r#""a\udc00\ud83d\ude00b""#, Some(r#""a\ufffd\ud83d\ude00b""#));
-        check(r#""\ud83d\ud83d\ude00""#, Some(r#""\ufffd\ud83d\ude00""#));
-    }
-
-    #[test]
-    fn whole_pairs_and_escaped_backslashes_stay() {
-        check(r#""\ud83d\ude00""#, None);
-        check(r#""\\ud83d""#, None);
-        check(r#""\u00e9 \n""#, None);
-    }
 }
