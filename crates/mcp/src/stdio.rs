@@ -66,6 +66,9 @@ impl Lines {
     async fn read(&mut self) -> Read {
         loop {
             let available = match self.reader.fill_buf().await {
+                // A last line may lack its end.
+                Ok([]) if std::mem::take(&mut self.discarding) => return Read::TooLarge,
+                Ok([]) if !self.line.is_empty() => return Read::Line,
                 Ok([]) => return Read::End,
                 Ok(available) => available,
                 Err(error) => {
