@@ -88,11 +88,20 @@ class Http(EveryClient, unittest.IsolatedAsyncioTestCase):
         await asyncio.wait_for(all_gone(pids), 30)
 
     async def test_the_token_is_stored_for_its_owner_alone_and_removed(self):
-        stored = self.folder.home / "runtime/cellwright/mcp-token"
         with http_server(self.folder) as server:
+            port = server.url.removesuffix("/mcp").rsplit(":", 1)[1]
+            stored = self.folder.home / f"runtime/cellwright/mcp-token-127.0.0.1-{port}"
             self.assertEqual(stored.read_text().strip(), server.token)
             self.assertEqual(stat.S_IMODE(stored.stat().st_mode), 0o600)
         self.assertFalse(stored.exists())
+
+    async def test_a_token_file_that_is_named_stays_and_is_used_again(self):
+        stored = self.folder.path / "token"
+        with http_server(self.folder, "--token-file", str(stored)) as server:
+            token = server.token
+        self.assertEqual(stored.read_text().strip(), token)
+        with http_server(self.folder, "--token-file", str(stored)) as server:
+            self.assertEqual(server.token, token)
 
     async def test_strangers_are_turned_away(self):
         with http_server(self.folder) as server:

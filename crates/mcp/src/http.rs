@@ -4,19 +4,16 @@
 //! sessions are bounded, and a client that sends too slowly is let go.
 
 mod guests;
+mod token;
 
 use std::convert::Infallible;
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -37,6 +34,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::guests::Guests;
+use self::token::Token;
+pub use self::token::{TokenError, TokenFile};
 use crate::host::Host;
 use crate::server::Server;
 use crate::wire;
@@ -64,10 +63,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub struct HttpOptions {
     /// The address; port 0 for any free one.
     pub address: SocketAddr,
-    /// A file the token is stored in, readable by its owner only.
-    pub token_file: PathBuf,
-    /// The token; a random one when left out.
-    pub token: Option<String>,
+    /// Which file has the token.
+    pub token: TokenFile,
     /// Further names we are reached by.
     pub hosts: Vec<String>,
     /// Web pages that may call us, as `https://example.org`.
@@ -85,14 +82,9 @@ pub enum HttpError {
         /// Why.
         source: io::Error,
     },
-    /// The token has nowhere to go.
-    #[error("could not store the token in {}", path.display())]
-    Token {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// There is no token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
 }
 
 /// A server that listens already.
@@ -100,20 +92,18 @@ pub enum HttpError {
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
-    token: String,
+    token: Token,
     options: HttpOptions,
 }
 
 impl HttpServer {
-    /// Listens, and stores the token.
+    /// Listens, and finds or makes the token.
     pub async fn bind(options: HttpOptions) -> Result<Self, HttpError> {
         let asked = options.address;
         let failed = |source| HttpError::Bind { address: asked, source };
         let listener = TcpListener::bind(asked).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let token = options.token.clone().unwrap_or_else(random_token);
-        store(&options.token_file, &token)
-            .map_err(|source| HttpError::Token { path: options.token_file.clone(), source })?;
+        let token = Token::of(options.token.clone(), address)?;
         Ok(Self { listener, address, token, options })
     }
 
@@ -124,7 +114,12 @@ impl HttpServer {
 
     /// What clients have to send.
     pub fn token(&self) -> &str {
-        &self.token
+        &self.token.text
+    }
+
+    /// The file that has it.
+    pub fn token_file(&self) -> &Path {
+        &self.token.path
     }
 
     /// Serves until `stop` is cancelled; then all sessions end.
@@ -170,15 +165,6 @@ impl HttpServer {
     }
 }
 
-impl Drop for HttpServer {
-    fn drop(&mut self) {
-        // A token nobody listens for is of no use. One that was there before may belong to a server that lives.
-        if fs::read_to_string(&self.options.token_file).is_ok_and(|stored| stored.trim() == self.token) {
-            drop(fs::remove_file(&self.options.token_file));
-        }
-    }
-}
-
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// What stands before the protocol.
@@ -210,7 +196,7 @@ impl Gate {
             Server::new(Arc::clone(&host), stop.child_token(), Some(number))
         };
         let service = StreamableHttpService::new(factory, Arc::clone(&clients), config);
-        Self { token: server.token.clone(), service, clients, guests: Guests::default() }
+        Self { token: server.token.text.clone(), service, clients, guests: Guests::default() }
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
@@ -355,23 +341,4 @@ fn malformed(error: ErrorData) -> Answer {
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(body)).boxed())
         .expect("a valid response")
-}
-
-fn random_token() -> String {
-    let mut random = [0; 32];
-    getrandom::fill(&mut random).expect("the system has random numbers");
-    BASE64_URL_SAFE_NO_PAD.encode(random)
-}
-
-fn store(path: &PathBuf, token: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    // A new file: one that others could read would stay readable.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    writeln!(file, "{token}")
 }

@@ -19,5 +19,5 @@ mod stdio;
 mod wire;
 
 pub use host::{Host, Roots};
-pub use http::{HttpError, HttpOptions, HttpServer};
+pub use http::{HttpError, HttpOptions, HttpServer, TokenError, TokenFile};
 pub use stdio::serve_stdio;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cellwright_mcp::{Host, HttpOptions, HttpServer, Roots, serve_stdio};
+use cellwright_mcp::{Host, HttpOptions, HttpServer, Roots, TokenFile, serve_stdio};
 use cellwright_tools::Toolbox;
 
 use super::install::Install;
@@ -23,7 +23,7 @@ use crate::offer::{Offer, stopped_by_signal};
 Examples:
   cellwright mcp install claude
   cellwright mcp --root ~/work --session work
-  cellwright mcp --http 127.0.0.1:8931"
+  cellwright mcp --http 127.0.0.1:8931 --token-file ~/.config/cellwright/mcp-token"
 )]
 pub(crate) struct Mcp {
     #[command(subcommand)]
@@ -31,7 +31,8 @@ pub(crate) struct Mcp {
     /// Listen on this address instead; the token clients need is printed once and stored
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<SocketAddr>,
-    /// With --http: where the token is stored (default: the runtime folder)
+    /// With --http: the file that has the token, made if it is not there; it stays, so that clients are set up once. Without it
+    /// each start makes a new token, kept in the runtime folder
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
     /// With --http: a web page that may connect, as `https://example.org`; may be given several times
@@ -99,11 +100,12 @@ impl Mcp {
         reason = "the address and the token are told where a person looks, and not on stdout"
     )]
     async fn listen(self, config: &Config, address: SocketAddr) -> anyhow::Result<HttpServer> {
-        let token_file = self.token_file.unwrap_or_else(|| config.places.runtime.join("mcp-token"));
         let options = HttpOptions {
             address,
-            token_file: token_file.clone(),
-            token: None,
+            token: match self.token_file {
+                Some(file) => TokenFile::Kept(file),
+                None => TokenFile::In(config.places.runtime.clone()),
+            },
             hosts: self.host,
             origins: self.origin,
         };
@@ -112,7 +114,7 @@ impl Mcp {
             "listening on {}\ntoken: {}\n(also in {})",
             server.url(),
             server.token(),
-            token_file.display()
+            server.token_file().display()
         );
         Ok(server)
     }
