@@ -209,6 +209,18 @@ class EveryClient:
             await asyncio.wait_for(moved.wait(), 30)
             self.assertEqual(text(await client.call_tool("read", {"path": "b.txt"})), "out")
 
+    async def test_roots_that_do_not_exist_do_not_open_the_start_folder(self):
+        (self.folder.path / "a.txt").write_text("not named")
+
+        async def roots(context) -> ListRootsResult:
+            return ListRootsResult(roots=[Root(uri="file:///nonexistent")])
+
+        async with self.connect(list_roots_callback=roots) as client:
+            refused = await client.call_tool("read", {"path": str(self.folder.path / "a.txt")})
+            self.assertTrue(refused.is_error)
+            self.assertIn("the workspace is /nonexistent, which is no folder here", text(refused))
+            self.assertIn("42", text(await client.call_tool("eval", {"code": "6 * 7"})))
+
     async def test_folders_are_fixed_or_opened_by_whoever_starts_the_server(self):
         inside = self.folder.path / "inside"
         inside.mkdir()

@@ -108,15 +108,18 @@ impl Server {
         let answer = timeout(ROOTS_ANSWER, peer.list_roots()).await;
         match answer {
             Ok(Ok(answer)) => {
-                let folders = answer.roots.iter().filter_map(|root| folder(&root.uri)).collect();
+                let folders = answer.roots.iter().map(|root| folder(&root.uri)).collect();
                 match self.host.workspace(folders) {
                     Ok(workspace) => {
-                        let roots: Vec<_> =
-                            workspace.roots().iter().map(|root| root.display().to_string()).collect();
+                        let (roots, missing) = (listed(workspace.roots()), listed(workspace.missing()));
                         self.client.move_to(workspace);
-                        self.log
-                            .send(peer, LoggingLevel::Info, format!("working in {}", roots.join(", ")))
-                            .await;
+                        if !missing.is_empty() {
+                            let told = format!("no folder here, so not worked in: {missing}");
+                            self.log.send(peer, LoggingLevel::Warning, told).await;
+                        }
+                        if !roots.is_empty() {
+                            self.log.send(peer, LoggingLevel::Info, format!("working in {roots}")).await;
+                        }
                     }
                     Err(error) => tracing::warn!(%error, "the start folder is gone"),
                 }
@@ -152,9 +155,14 @@ impl Server {
     }
 }
 
-/// The folder of a `file:` address.
-fn folder(uri: &str) -> Option<PathBuf> {
-    Url::parse(uri).ok()?.to_file_path().ok()
+/// The folder of a `file:` address. Another address is no folder, and is told of as it is.
+fn folder(uri: &str) -> PathBuf {
+    let folder = Url::parse(uri).ok().and_then(|url| url.to_file_path().ok());
+    folder.unwrap_or_else(|| PathBuf::from(uri))
+}
+
+fn listed(folders: &[PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 impl ServerHandler for Server {

@@ -14,8 +14,10 @@ use std::path::{Component, Path, PathBuf};
 pub struct Workspace {
     /// Relative paths start here.
     start: PathBuf,
-    /// Without links, the start folder's among them.
+    /// Without links.
     roots: Vec<PathBuf>,
+    /// Roots that are no folders here.
+    missing: Vec<PathBuf>,
     outside: Outside,
 }
 
@@ -59,6 +61,17 @@ pub enum PathError {
         /// Where it could be.
         roots: Vec<PathBuf>,
     },
+    /// There is no inside.
+    #[error(
+        "{named} can not be used: the workspace is {}, which is no folder here; name another, or start cellwright with --root FOLDER",
+        list(missing)
+    )]
+    NoRoot {
+        /// As the caller named it.
+        named: String,
+        /// What was named as the workspace.
+        missing: Vec<PathBuf>,
+    },
     /// Not there.
     #[error("{named}: no such file")]
     Missing {
@@ -93,20 +106,29 @@ impl Workspace {
     /// A workspace with its start folder as its root.
     pub fn new(start: &Path) -> io::Result<Self> {
         let start = fs::canonicalize(start)?;
-        Ok(Self { roots: vec![start.clone()], start, outside: Outside::Refused })
+        Ok(Self { roots: vec![start.clone()], missing: Vec::new(), start, outside: Outside::Refused })
     }
 
-    /// Other roots. Those that are no folders here are left out; without any the start folder stays the root.
+    /// Other roots, if any are named; else the start folder stays the root. Those that are no folders here are left out, and when
+    /// that is all of them every path is refused: whoever named them did not mean the start folder.
     #[must_use]
     pub fn with_roots(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
-        let folders = roots.into_iter().filter_map(|root| fs::canonicalize(root).ok());
-        let folders: Vec<_> = folders.filter(|root| root.is_dir()).collect();
-        if let Some(first) = folders.first() {
-            if !folders.iter().any(|root| self.start.starts_with(root)) {
-                self.start.clone_from(first);
+        let (mut folders, mut missing) = (Vec::new(), Vec::new());
+        for root in roots {
+            match fs::canonicalize(&root) {
+                Ok(folder) if folder.is_dir() => folders.push(folder),
+                Ok(_) | Err(_) => missing.push(root),
             }
-            self.roots = folders;
         }
+        if folders.is_empty() && missing.is_empty() {
+            return self;
+        }
+        if let Some(first) = folders.first()
+            && !folders.iter().any(|root| self.start.starts_with(root))
+        {
+            self.start.clone_from(first);
+        }
+        (self.roots, self.missing) = (folders, missing);
         self
     }
 
@@ -125,6 +147,11 @@ impl Workspace {
     /// The folders everything has to be in.
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
+    }
+
+    /// What was named as a root and is no folder here.
+    pub fn missing(&self) -> &[PathBuf] {
+        &self.missing
     }
 
     /// An existing regular file.
@@ -154,7 +181,12 @@ impl Workspace {
             _ => PathError::Io { named: named.to_owned(), source: error },
         })?;
         if self.outside == Outside::Refused && !self.roots.iter().any(|root| path.starts_with(root)) {
-            return Err(PathError::Outside { named: named.to_owned(), roots: self.roots.clone() });
+            let named = named.to_owned();
+            return Err(if self.roots.is_empty() {
+                PathError::NoRoot { named, missing: self.missing.clone() }
+            } else {
+                PathError::Outside { named, roots: self.roots.clone() }
+            });
         }
         Ok(Place { named: named.to_owned(), path, exists })
     }
@@ -249,6 +281,22 @@ mod tests {
         }
         let open = workspace.with_outside(Outside::Allowed);
         assert_eq!(open.file("link/b.txt").unwrap().path, fs::canonicalize(outside.join("b.txt")).unwrap());
+    }
+
+    #[test]
+    fn roots_that_are_not_there_do_not_open_the_start_folder() {
+        let (folder, workspace) = workspace();
+        let nowhere = folder.path().join("nowhere");
+        let none = workspace.clone().with_roots([nowhere.clone()]);
+        let refused = none.file("a.txt").unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("the workspace is {}, which is no folder", nowhere.display())),
+            "{refused}"
+        );
+        let some = workspace.clone().with_roots([nowhere.clone(), folder.path().join("elsewhere")]);
+        assert!(some.file("b.txt").is_ok());
+        assert_eq!(some.missing(), [nowhere]);
+        assert!(workspace.with_roots([]).file("a.txt").is_ok());
     }
 
     #[test]
