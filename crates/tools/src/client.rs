@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use cellwright_notebook::file::{Expected, FileError};
@@ -17,6 +17,8 @@ use crate::workspace::{Place, Workspace};
 /// One who calls tools. Dropping it ends what it started, except for sessions that live elsewhere.
 pub struct Client {
     workspace: RwLock<Arc<Workspace>>,
+    /// Where it worked before, if that was elsewhere.
+    moved_from: Mutex<Option<PathBuf>>,
     seen: Mutex<Seen>,
     /// Kernels it has been told of, by process: each is introduced once.
     introduced: Mutex<HashSet<u32>>,
@@ -94,6 +96,7 @@ impl Client {
     pub(crate) fn new(workspace: Workspace, sessions: Home, names: SessionNames, shells: Shells) -> Self {
         Self {
             workspace: RwLock::new(Arc::new(workspace)),
+            moved_from: Mutex::default(),
             seen: Mutex::default(),
             introduced: Mutex::default(),
             sessions: Link::to(sessions),
@@ -134,7 +137,29 @@ impl Client {
 
     /// It works elsewhere from now on.
     pub fn move_to(&self, workspace: Workspace) {
-        *self.workspace.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(workspace);
+        let mut here = self.workspace.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *here, Arc::new(workspace));
+        // One that has used no kernel leaves nothing behind: what is there is others'.
+        if before.start() != here.start() && !self.introduced().is_empty() {
+            *self.moved_from() = Some(before.start().to_owned());
+        }
+    }
+
+    /// What to tell when `session` is about to be used for the first time since the client moved: its variables are where it was.
+    pub(crate) async fn left_behind(&self, session: &SessionId) -> Result<Option<String>, Failure> {
+        let Some(before) = self.moved_from().clone() else { return Ok(None) };
+        let here = self.workspace().start().to_owned();
+        let sessions = self.sessions().await?.sessions().await?;
+        let is_in =
+            |cwd: &Path| sessions.iter().any(|known| known.key.session == *session && known.key.cwd == cwd);
+        Ok((is_in(&before) && !is_in(&here)).then(|| {
+            let (here, before) = (here.display(), before.display());
+            format!("[you work in {here} now, in a kernel of its own; the variables from before are in the one of {before}, by \"cwd\": \"{before}\"]")
+        }))
+    }
+
+    fn moved_from(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.moved_from.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -143,7 +168,11 @@ impl Client {
 
     /// Whether the client hears of this kernel for the first time.
     pub(crate) fn introduce(&self, pid: u32) -> bool {
-        self.introduced.lock().unwrap_or_else(PoisonError::into_inner).insert(pid)
+        self.introduced().insert(pid)
+    }
+
+    fn introduced(&self) -> MutexGuard<'_, HashSet<u32>> {
+        self.introduced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the client believes is in a notebook.

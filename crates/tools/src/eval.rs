@@ -17,7 +17,7 @@ use crate::bridge;
 use crate::handle::Handle;
 use crate::notebook::session_of;
 use crate::question::Questions;
-use crate::reply::{Failure, Reply};
+use crate::reply::{Content, Failure, Reply};
 use crate::report::{self, Naming, Stage};
 use crate::timeout::{self, Asked};
 use crate::toolbox::{Background, Context, Progress, Shared};
@@ -76,22 +76,24 @@ pub(crate) async fn eval(
         Some(session) if is_notebook(session) => Some(session_of(shared, context, session).await?),
         Some(_) | None => None,
     };
+    let follows_client = notebook.is_none() && arguments.cwd.is_none();
     let (mut call, note) = arguments.into_call(shared, context)?;
     if let Some(SessionKey { session, cwd, kernel }) = notebook {
         (call.session, call.cwd, call.kernel) = (session, cwd, kernel);
     }
+    let moved = if follows_client { context.client.left_behind(&call.session).await? } else { None };
     let running = match context.client.sessions().await?.call(call).await {
         Ok(running) => running,
         Err(error) => return Err(context.client.failed(error).await),
     };
     if is_background {
         let job = running.detach();
-        return Ok(started(job, "runs in the background"));
+        let mut reply = started(job, "runs in the background");
+        reply.content.extend(moved.map(Content::Note));
+        return Ok(reply);
     }
     let mut reply = follow(shared, context, running).await?;
-    if let Some(note) = note {
-        reply.note(note);
-    }
+    reply.content.extend(note.into_iter().chain(moved).map(Content::Note));
     Ok(reply)
 }
 

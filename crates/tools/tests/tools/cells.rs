@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cellwright_tools::{Ask, Content, Mode, Progress, Python, Reader};
+use cellwright_tools::{Ask, Content, Mode, Progress, Python, Reader, Workspace};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
@@ -147,6 +147,22 @@ async fn cells_call_tools_and_get_whole_values() {
         let said = fixture.ok("eval", json!({ "code": code })).await;
         assert!(said.contains(told), "{said}");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_moves_is_told_where_its_variables_are() {
+    let fixture = Fixture::new();
+    fixture.ok("eval", json!({ "code": "x = 5" })).await;
+    let sub = fixture.path().join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    fixture.context().client.move_to(Workspace::new(&sub).unwrap());
+    let moved = fixture.ok("eval", json!({ "code": "'x' in globals()" })).await;
+    let before = std::fs::canonicalize(fixture.path()).unwrap();
+    let told =
+        format!("the variables from before are in the one of {0}, by \"cwd\": \"{0}\"]", before.display());
+    assert!(moved.starts_with("False\n") && moved.contains(&told), "{moved}");
+    assert_eq!(fixture.ok("eval", json!({ "code": "x", "cwd": before })).await, "5\n");
+    assert_eq!(fixture.ok("eval", json!({ "code": "1" })).await, "1\n");
 }
 
 struct Gathered(Mutex<String>);
