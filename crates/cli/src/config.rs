@@ -135,7 +135,7 @@ pub(crate) struct Output {
 
 impl Default for Output {
     fn default() -> Self {
-        Self { budget: 50 * 1024, columns: 768, artifacts: None, background_after: 0 }
+        Self { budget: 50 * 1024, columns: 768, artifacts: None, background_after: 50 }
     }
 }
 

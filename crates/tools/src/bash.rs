@@ -68,6 +68,9 @@ pub(crate) async fn bash(
     let mut reply = if let Some(phase) = phase {
         tell(shells, &shell, &phase, lasts)
     } else {
+        if let Some(limit) = limit {
+            stop_after(&shell, limit);
+        }
         let mut reply = started(&shell, "goes on in the background");
         reply.content.insert(0, Content::Text(shells.take_output(&shell).text));
         reply
@@ -87,7 +90,7 @@ async fn follow(shared: &Shared, context: &Context, shell: &Shell, limit: Option
     let forever = Duration::from_hours(24 * 365);
     let (deadline, patience) = (
         tokio::time::sleep(limit.unwrap_or(forever)),
-        tokio::time::sleep(shared.settings.background.after().unwrap_or(forever)),
+        tokio::time::sleep(shared.patience(context).unwrap_or(forever)),
     );
     let why = tokio::select! {
         phase = shell.ended() => return Some(phase),
@@ -101,10 +104,11 @@ async fn follow(shared: &Shared, context: &Context, shell: &Shell, limit: Option
 
 /// Ends a command in the background when its time is over.
 fn stop_after(shell: &Arc<Shell>, limit: Duration) {
+    let Some(deadline) = shell.began.checked_add(limit) else { return };
     let shell = Arc::downgrade(shell);
     // Ends with the time limit; the command itself ends with its client.
     drop(tokio::spawn(async move {
-        tokio::time::sleep(limit).await;
+        tokio::time::sleep_until(deadline).await;
         if let Some(shell) = shell.upgrade() {
             shell.stop(Stop::TimedOut(limit));
         }

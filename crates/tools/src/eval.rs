@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::attention::Attention;
 use crate::bridge;
 use crate::handle::Handle;
 use crate::notebook::session_of;
-use crate::question::Questions;
 use crate::reply::{Content, Failure, Reply};
 use crate::report::{self, Naming, Stage};
 use crate::timeout::{self, Asked};
@@ -99,21 +99,17 @@ pub(crate) async fn eval(
 
 /// Reads a call to its end, or for as long as a call may take before it goes on in the background.
 async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -> Result<Reply, Failure> {
-    let limit = shared.settings.background.after();
-    let patience = tokio::time::sleep(limit.unwrap_or_default());
-    tokio::pin!(patience);
-    let mut questions = Questions::of(context);
+    let mut attention = Attention::to(context, shared.patience(context));
     let mut stopping = false;
     loop {
         let next = tokio::select! {
             next = running.next() => next,
-            () = questions.answered() => continue,
             () = context.stop.cancelled(), if !stopping => {
                 running.stop();
                 stopping = true;
                 continue;
             }
-            () = &mut patience, if limit.is_some() && !stopping => {
+            () = attention.ends(), if !stopping => {
                 let job = running.detach();
                 return background(shared, context, job, &Naming::Counted).await;
             }
@@ -124,7 +120,7 @@ async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -
                 return Ok(report::reply(&shared.settings, context, &report, Stage::Over, &Naming::Counted));
             }
             Next::Event(event) => {
-                if let (Some(event), Some(progress)) = (questions.take(event), &context.progress) {
+                if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
                     tell(progress.as_ref(), &event);
                 }
             }

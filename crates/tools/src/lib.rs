@@ -7,6 +7,7 @@
 //! Nothing here prints or reads the environment: [`Settings`] say it all.
 
 mod arguments;
+mod attention;
 mod bash;
 mod bridge;
 mod client;
@@ -17,7 +18,6 @@ mod kernel;
 mod mode;
 mod notebook;
 mod page;
-mod question;
 mod read;
 mod reply;
 mod report;

@@ -65,16 +65,6 @@ pub enum Background {
     After(Duration),
 }
 
-impl Background {
-    /// How long a call is followed before it goes on by itself; `None` for to its end.
-    pub(crate) fn after(self) -> Option<Duration> {
-        match self {
-            Self::Nothing | Self::Asked => None,
-            Self::After(time) => Some(time),
-        }
-    }
-}
-
 /// All tools. Cheap to clone; when the last clone and the last [`Client`] are gone, so is everything they started.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
@@ -294,6 +284,14 @@ impl Shared {
             // Where Python was to do it all and can not, a shell is better than nothing.
             (Tool::Bash, Mode::PythonOnly) => matches!(*self.python.borrow(), Python::Fails(_)),
             (Tool::Bash | Tool::Read | Tool::Edit | Tool::Write | Tool::Notebook | Tool::Kernel, _) => true,
+        }
+    }
+
+    /// How long a call is followed before it goes on in the background; `None` for to its end, as programs need it.
+    pub(crate) fn patience(&self, context: &Context) -> Option<Duration> {
+        match (self.settings.background, context.reader) {
+            (Background::After(time), Reader::Model) => Some(time),
+            (Background::Nothing | Background::Asked, _) | (_, Reader::Program) => None,
         }
     }
 

@@ -49,7 +49,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "output.background_after",
         Project,
-        "seconds after which a running call goes on in the background; 0: never",
+        "seconds after which a tool call that still runs returns a handle and goes on in the background; 0: never",
     ),
     key("files.roots", User, "folders file tools may touch, instead of the start folder"),
     key("files.allow_outside", User, "let file tools touch every path"),

@@ -11,10 +11,10 @@ use cellwright_run::{
 use cellwright_session::{Reset, SessionKey, Timeout};
 use serde_json::json;
 
+use crate::attention::Attention;
 use crate::bridge;
 use crate::client::Client;
 use crate::eval::{background, tell};
-use crate::question::Questions;
 use crate::reply::{Failure, Reply};
 use crate::report::{self, Naming, Stage};
 use crate::seen::Memory;
@@ -177,23 +177,19 @@ async fn follow(
     mut run: NotebookRun,
     at_once: bool,
 ) -> Result<Reply, Failure> {
-    let limit = if at_once { Some(Duration::ZERO) } else { shared.settings.background.after() };
+    let limit = if at_once { Some(Duration::ZERO) } else { shared.patience(context) };
     // What goes on in a daemon says nothing more to us, and would not be recorded.
-    let limit = limit.filter(|_| !context.client.is_remote());
-    let patience = tokio::time::sleep(limit.unwrap_or_default());
-    tokio::pin!(patience);
-    let mut questions = Questions::of(context);
+    let mut attention = Attention::to(context, limit.filter(|_| !context.client.is_remote()));
     let mut stopping = false;
     loop {
         let next = tokio::select! {
             next = run.next() => next,
-            () = questions.answered() => continue,
             () = context.stop.cancelled(), if !stopping => {
                 run.stop();
                 stopping = true;
                 continue;
             }
-            () = &mut patience, if limit.is_some() && !stopping => {
+            () = attention.ends(), if !stopping => {
                 let (job, cells) = (run.release(), run.cells().to_vec());
                 let (to, caller, place) = (Arc::clone(shared), context.clone(), place.clone());
                 // Ends with the run, which ends with its session.
@@ -205,7 +201,7 @@ async fn follow(
         };
         match next {
             Next::Event(event) => {
-                if let (Some(event), Some(progress)) = (questions.take(event), &context.progress) {
+                if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
                     tell(progress.as_ref(), &event);
                 }
             }

@@ -1,9 +1,12 @@
 //! Work in the background.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_tools::Background;
+use cellwright_tools::{Ask, Background, Reader};
+use futures_util::future::BoxFuture;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::support::Fixture;
 
@@ -44,6 +47,63 @@ async fn a_call_that_takes_long_goes_on_in_the_background() {
     fixture.put("go", "");
     assert!(fixture.ok("kernel", json!({ "action": "wait", "handle": handle })).await.contains("'done'"));
     assert!(fixture.ok("kernel", json!({ "action": "wait", "handle": shell })).await.starts_with("done\n"));
+}
+
+#[tokio::test]
+async fn a_program_waits_for_the_whole_output_however_long_it_takes() {
+    let fixture =
+        Fixture::changed(|settings| settings.background = Background::After(Duration::from_millis(300)));
+    let mut program = fixture.context();
+    program.reader = Reader::Program;
+    let command = json!({ "command": "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo done" });
+    let all = fixture.call_in("bash", command.clone(), &program);
+    let model = async {
+        let told = fixture.ok("bash", command).await;
+        assert!(told.contains("goes on in the background"), "{told}");
+        fixture.put("go", "");
+    };
+    let (reply, ()) = tokio::join!(all, model);
+    assert_eq!(reply.to_text(), "begun\ndone\n");
+}
+
+#[tokio::test]
+async fn a_command_that_goes_on_by_itself_keeps_its_time_limit() {
+    let fixture =
+        Fixture::changed(|settings| settings.background = Background::After(Duration::from_millis(300)));
+    let told = fixture.ok("bash", json!({ "command": "sleep 300", "timeout": 1 })).await;
+    assert!(told.contains("sh-1 goes on in the background"), "{told}");
+    let over = fixture.error("kernel", json!({ "action": "wait", "handle": "sh-1" })).await;
+    assert!(over.contains("took longer than 1 s and was stopped"), "{over}");
+}
+
+/// A user who answers when told to.
+struct Slow(Notify);
+
+impl Ask for Slow {
+    fn ask(&self, _prompt: String, _password: bool) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async {
+            self.0.notified().await;
+            Ok("Ada".to_owned())
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_user_does_not_go_on_in_the_background() {
+    let fixture =
+        Fixture::changed(|settings| settings.background = Background::After(Duration::from_secs(2)));
+    let user = Arc::new(Slow(Notify::new()));
+    let mut context = fixture.context();
+    context.ask = Some(Arc::clone(&user) as _);
+    let asks = fixture.call_in("eval", json!({ "code": "input('who? ')" }), &context);
+    let others = async {
+        let told = fixture.ok("bash", json!({ "command": "while [ ! -e go ]; do sleep 0.02; done" })).await;
+        assert!(told.contains("goes on in the background"), "{told}");
+        fixture.put("go", "");
+        user.0.notify_one();
+    };
+    let (reply, ()) = tokio::join!(asks, others);
+    assert!(reply.to_text().starts_with("'Ada'\n"), "{}", reply.to_text());
 }
 
 #[tokio::test]
