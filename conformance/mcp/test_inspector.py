@@ -63,8 +63,10 @@ class Inspector(unittest.TestCase):
                 looks.submit(call, "read", "n = 10", path="read.ipynb"),
                 looks.submit(call, "edit", "edited code cell 0", path="edit.ipynb", old="n", new="m"),
                 looks.submit(call, "write", "created new.txt", path="new.txt", content="x"),
-                looks.submit(call, "notebook", "", action="insert", path="cells.ipynb", source="n"),
-                looks.submit(call, "kernel", "", action="list"),
+                looks.submit(
+                    call, "notebook", "inserted code cell 1", action="insert", path="cells.ipynb", source="n"
+                ),
+                looks.submit(call, "kernel", "py, used by eval: ", action="kernels"),
                 looks.submit(call, "bash", '"here\\n"', command="echo here"),
                 looks.submit(ask, "resources/list", "read.ipynb"),
                 looks.submit(ask, "resources/templates/list", "artifact://{id}"),

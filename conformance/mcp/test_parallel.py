@@ -12,8 +12,7 @@ class Parallel(unittest.IsolatedAsyncioTestCase):
         outcome = await soak(SECONDS, warm_up_rounds=1)
         self.assertEqual(outcome.wrong, [])
         self.assertGreater(outcome.calls, 100)
-        # What a request leaves behind would show: there were hundreds.
-        self.assertLess(outcome.after, outcome.before + 8_000_000, str(outcome))
+        self.assertTrue(outcome.memory_came_back, str(outcome))
 
 
 if __name__ == "__main__":

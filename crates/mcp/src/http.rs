@@ -7,6 +7,7 @@ mod guests;
 mod token;
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -239,16 +240,9 @@ impl Gate {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many clients are connected; close one");
         }
         let (parts, body) = request.into_parts();
-        let body = match timeout(SENDING, Limited::new(body, LARGEST).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                return refusal(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    &format!("a request may have at most {LARGEST} bytes"),
-                );
-            }
-            Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
-            Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
+        let body = match received(body).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal,
         };
         let leaves = parts.method == Method::DELETE;
         let is_json = parts
@@ -298,6 +292,22 @@ impl Gate {
     }
 }
 
+/// The whole of a body, if it is not too large and not too long in coming.
+async fn received<B>(body: B) -> Result<Bytes, Answer>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    match timeout(SENDING, Limited::new(body, LARGEST).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let why = format!("a request may have at most {LARGEST} bytes");
+            Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, &why))
+        }
+        Ok(Err(_)) => Err(refusal(StatusCode::BAD_REQUEST, "the body could not be read")),
+        Err(_) => Err(refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive")),
+    }
+}
+
 impl HttpServer {
     /// The names clients on this machine reach us by, and those we were told.
     fn hosts(&self) -> Vec<String> {
@@ -341,4 +351,20 @@ fn malformed(error: ErrorData) -> Answer {
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(body)).boxed())
         .expect("a valid response")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::{StreamExt as _, stream};
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_end_is_refused_in_time() {
+        let begins = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"{")))]);
+        let refused = received(StreamBody::new(begins.chain(stream::pending()))).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(received(Full::new(Bytes::from_static(b"{}"))).await.unwrap(), "{}");
+    }
 }
