@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use cellwright_kernel::{Exit, Fate, StopReason};
-use cellwright_output::Captured;
+use cellwright_output::{Captured, Image};
 use cellwright_run::PlannedCell;
 use cellwright_session::{
     After, CallReport, CellReport, CellStatus, Collected, KernelUse, NotRun, Replacement, Shown,
@@ -13,7 +13,7 @@ use cellwright_session::{
 use serde_json::{Map, Value, json};
 
 use crate::client::Client;
-use crate::reply::{Content, Reply};
+use crate::reply::{Content, Failure, Reply};
 use crate::share::shared;
 use crate::toolbox::{Context, Reader, Settings};
 
@@ -104,9 +104,6 @@ pub(crate) fn reply(
         }
         show(settings, &cell.output, &mut images, &mut reply);
     }
-    if images > IMAGES {
-        reply.note(format!("[{} more images not shown]", images - IMAGES));
-    }
     let notes = notes(client, report);
     if !notes.is_empty() {
         reply.note(notes.join("\n"));
@@ -124,6 +121,8 @@ fn show(settings: &Settings, output: &Collected, images: &mut usize, reply: &mut
                 *images += 1;
                 if *images <= IMAGES {
                     reply.content.push(settings.bounded(image));
+                } else {
+                    reply.note(stored(settings, image));
                 }
             }
             Shown::Stored { what, artifact: Ok(id) } => reply.note(format!("[{what}, stored as {id}]")),
@@ -131,6 +130,14 @@ fn show(settings: &Settings, output: &Collected, images: &mut usize, reply: &mut
             // Values are in the text; status events are for programs.
             Shown::Json(_) | Shown::Status(_) => {}
         }
+    }
+}
+
+/// Where an image is that a reply has no room for.
+fn stored(settings: &Settings, image: &Image) -> String {
+    match settings.artifacts.save(image.format.kind(), &image.bytes) {
+        Ok(id) => format!("[{image}, one more than is shown, is in {id}]"),
+        Err(error) => format!("[{image}, one more than is shown, not kept: {}]", Failure::from(error)),
     }
 }
 

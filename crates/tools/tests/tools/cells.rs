@@ -6,7 +6,7 @@ use cellwright_tools::{Ask, Content, Mode, Progress, Python, Reader, Workspace};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use crate::support::Fixture;
+use crate::support::{Fixture, PNG};
 
 #[tokio::test]
 async fn variables_stay_and_the_kernel_is_introduced_once() {
@@ -74,6 +74,20 @@ async fn images_are_shown_and_json_is_data() {
     let code = "display({'application/json': {'a': [1, 2]}}, raw=True)";
     let reply = fixture.call("eval", json!({ "code": code })).await;
     assert_eq!(reply.structured.unwrap()["cells"][0]["json"], json!([{ "a": [1, 2] }]));
+}
+
+#[tokio::test]
+async fn images_past_those_a_reply_shows_can_be_read() {
+    let fixture = Fixture::new();
+    fixture.put_bytes("dot.png", PNG);
+    let code = "import base64\npng = base64.b64encode(open('dot.png', 'rb').read()).decode()\nfor _ in range(9): display({'image/png': png}, raw=True)";
+    let reply = fixture.call("eval", json!({ "code": code })).await;
+    let images = reply.content.iter().filter(|content| matches!(content, Content::Image(_))).count();
+    let text = reply.to_text();
+    assert_eq!((images, text.matches("one more than is shown").count()), (8, 1), "{text}");
+    let at = text.find("artifact://").unwrap();
+    let last = fixture.call("read", json!({ "path": text[at..].split(']').next().unwrap() })).await;
+    assert!(matches!(last.content[..], [Content::Image(_)]), "{}", last.to_text());
 }
 
 #[tokio::test]
