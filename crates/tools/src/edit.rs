@@ -58,6 +58,12 @@ pub(crate) fn edit(client: &Client, arguments: EditArguments) -> Result<Reply, F
         });
         return changed.map(|(reply, _)| reply);
     }
+    if replacement.old.is_empty() {
+        return Err(Failure::new(
+            "`old` is empty; to add text, give the line it stands beside, and both in `new`",
+        )
+        .about(&path));
+    }
     let before = text_file::read_text(&place)?;
     let fingerprint = Fingerprint::of(before.as_bytes());
     if let Some(Memory::Text(seen)) = client.seen().memory(&place.path)

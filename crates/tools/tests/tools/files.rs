@@ -83,6 +83,24 @@ async fn the_next_page_of_some_cells_is_of_those_cells() {
 }
 
 #[tokio::test]
+async fn a_refused_write_leaves_no_folders_behind() {
+    let fixture = Fixture::new();
+    for content in ["no marker\n", "{"] {
+        fixture.error("write", json!({ "path": "n1/n2/new.ipynb", "content": content })).await;
+        assert!(!fixture.path().join("n1").exists());
+    }
+    fixture.ok("write", json!({ "path": "n1/n2/new.ipynb", "content": "# %% [code]\n1\n" })).await;
+}
+
+#[tokio::test]
+async fn an_edit_of_nothing_in_a_text_file_says_how_to_add_text() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "one\n");
+    let told = fixture.error("edit", json!({ "path": "a.txt", "old": "", "new": "two\n" })).await;
+    assert!(told.starts_with("a.txt: `old` is empty; to add text, "), "{told}");
+}
+
+#[tokio::test]
 async fn lines_that_can_not_be_are_told_from_a_file_that_is_not_there() {
     let fixture = Fixture::new();
     fixture.put("a.txt", "one\n");
