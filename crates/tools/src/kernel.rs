@@ -89,6 +89,9 @@ pub(crate) async fn kernel(
                 client.names.shown(&session.key)
             )))
         }
+        (Action::Wait, Some(_)) if arguments.timeout.is_some_and(|seconds| seconds <= 0.0) => Err(
+            Failure::new("`timeout` must be 1 to 600 seconds; `output` tells what there is without waiting"),
+        ),
         (Action::Wait, Some(handle)) => {
             let (limit, _) = timeout::of(
                 Asked { seconds: arguments.timeout, background: false },

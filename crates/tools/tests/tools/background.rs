@@ -126,4 +126,6 @@ async fn background_work_is_listed_and_stopped() {
         fixture.error("kernel", json!({ "action": "wait", "handle": "x" })).await.contains("is not a handle")
     );
     assert!(fixture.error("kernel", json!({ "action": "wait" })).await.contains("needs `handle`"));
+    let no_time = json!({ "action": "wait", "handle": "py-99", "timeout": 0 });
+    assert!(fixture.error("kernel", no_time).await.contains("`output` tells what there is without waiting"));
 }
