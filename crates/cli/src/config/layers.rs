@@ -131,9 +131,15 @@ fn typed<'a>(values: impl IntoIterator<Item = (&'static str, &'a Value)>) -> any
         section.as_table_mut().expect("sections are tables").insert(field.to_owned(), value.clone());
         names.push(key);
     }
-    table.try_into().map_err(|error: toml::de::Error| match names[..] {
-        [name] => anyhow::anyhow!("`{name}`: {}", error.message()),
-        _ => anyhow::anyhow!("{}", error.message()),
+    table.try_into().map_err(|error: toml::de::Error| {
+        // Rust's names of types are none of the user's.
+        let why = ["u64", "usize"].iter().fold(error.message().to_owned(), |why, name| {
+            why.replace(&format!("expected {name}"), "expected a whole number")
+        });
+        match names[..] {
+            [name] => anyhow::anyhow!("`{name}`: {why}"),
+            _ => anyhow::anyhow!("{why}"),
+        }
     })
 }
 
@@ -252,7 +258,7 @@ mod tests {
         ];
         insta::assert_snapshot!(messages.join("\n"), @r#"
         ~/.config/cellwright/config.toml: there is no setting `kernel.timout`; did you mean `kernel.timeout`?
-        ~/.config/cellwright/config.toml: `kernel.timeout`: invalid type: string "long", expected u64
+        ~/.config/cellwright/config.toml: `kernel.timeout`: invalid type: string "long", expected a whole number
         ~/.config/cellwright/config.toml: there is no setting `kernel`; did you mean `kernel.default`?
         ~/.config/cellwright/config.toml: line 2: string values must be quoted, expected literal string
         ~/work/.cellwright/config.toml: `files.allow_outside` is the user's to set, not a project's; put it into your own settings file
