@@ -29,7 +29,7 @@ pub(crate) struct Mcp {
     #[command(subcommand)]
     command: Option<McpCommand>,
     /// Listen on this address instead; the token clients need is printed once and stored
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     http: Option<SocketAddr>,
     /// With --http: the file that has the token, made if it is not there; it stays, so that clients are set up once. Without it
     /// each start makes a new token, kept in the runtime folder
@@ -118,6 +118,17 @@ impl Mcp {
         );
         Ok(server)
     }
+}
+
+/// An address by its number, or on this machine by the name it has everywhere.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let numbers = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    numbers
+        .parse()
+        .map_err(|_| "an address looks like 127.0.0.1:8931, [::1]:8931 or localhost:8931".to_owned())
 }
 
 /// Sessions that HTTP clients may have at once, in all.
