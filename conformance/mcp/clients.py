@@ -310,6 +310,7 @@ class EveryClient:
             }
             contents = (await client.read_resource(resources["deep/n.ipynb"].uri)).contents
             self.assertEqual(contents[0].text, "# %% [code] cell:0\nn = 10\n")
+            self.assertEqual(contents[0].mime_type, resources["deep/n.ipynb"].mime_type)
             long = await client.call_tool("eval", {"code": "for i in range(50_000): print(i)"})
             artifact = long.structured_content["cells"][0]["truncated"]["artifact"]
             contents = (await client.read_resource(f"{artifact}:40001-40002")).contents

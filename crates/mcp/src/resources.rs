@@ -72,15 +72,17 @@ fn notebooks(workspace: &Workspace) -> Vec<PathBuf> {
                 if !passed_over {
                     folders.push_back(entry.path());
                 }
-            } else if kind.is_file()
-                && Path::new(&*name).extension().is_some_and(|it| it.eq_ignore_ascii_case("ipynb"))
-            {
+            } else if kind.is_file() && is_notebook(Path::new(&*name)) {
                 found.push(entry.path());
             }
         }
     }
     found.truncate(NOTEBOOKS);
     found
+}
+
+fn is_notebook(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
 }
 
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
@@ -106,13 +108,14 @@ pub(crate) async fn read(
         let file = file.ok_or_else(|| not_found(uri, "resources are artifact:// and file:// addresses"))?;
         file.to_string_lossy().into_owned()
     };
+    let kind = if is_notebook(Path::new(&path)) { NOTEBOOK_TYPE } else { "text/plain" };
     let arguments = Map::from_iter([("path".to_owned(), Value::String(path))]);
     let reply = server.host().toolbox.call("read", arguments, &server.context(request)).await;
     if reply.is_error {
         return Err(not_found(uri, &reply.to_text()));
     }
     let contents = reply.content.into_iter().map(|content| match content {
-        Content::Text(text) | Content::Note(text) => ResourceContents::text(text, uri),
+        Content::Text(text) | Content::Note(text) => ResourceContents::text(text, uri).with_mime_type(kind),
         Content::Image(image) => ResourceContents::blob(BASE64_STANDARD.encode(&image.bytes), uri)
             .with_mime_type(image.format.mime()),
     });
