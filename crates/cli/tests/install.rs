@@ -133,6 +133,21 @@ fn what_was_done_is_told_line_by_line() {
     assert_eq!(home.read(".codex/config.toml"), "model = \"x\"\n");
 }
 
+#[test]
+fn what_is_told_holds_nothing_of_other_servers() {
+    for others in [
+        r#"{"mcpServers": {"other": {"command": "x", "env": {"KEY": "secret"}}}}"#,
+        "{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\", \"env\": {\"KEY\": \"secret\"}}\n  }\n}\n",
+    ] {
+        let home = Home::with(".cursor/mcp.json", others);
+        for arguments in [&["cursor"][..], &["cursor", "--remove"]] {
+            let told = home.run(arguments).1;
+            assert!(told.contains("cellwright") && !told.contains("secret"), "{told}");
+        }
+        assert!(home.read(".cursor/mcp.json").contains("secret"));
+    }
+}
+
 const COMMENTED: &str = r#"// My settings
 {
 	"theme": "One Dark", // mine

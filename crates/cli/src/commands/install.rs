@@ -114,19 +114,25 @@ impl Install {
         } else {
             format!("{title} can use it now: `{NAME}` in {path}\n")
         };
-        // Only lines that changed: the ones around them may hold other servers' secrets.
-        for change in similar::TextDiff::from_lines(before, after).iter_all_changes() {
-            let sign = match change.tag() {
-                similar::ChangeTag::Insert => '+',
-                similar::ChangeTag::Delete => '-',
-                similar::ChangeTag::Equal => continue,
+        // Only what changed: what is around it, on the same line too, may be other servers' secrets.
+        let diff = similar::TextDiff::from_lines(before, after);
+        for changes in diff.ops() {
+            let lines = |tag| {
+                let lines = diff.iter_changes(changes).filter(move |line| line.tag() == tag);
+                lines.map(|line| line.value()).collect::<String>()
             };
-            let line = match change.value().trim_end() {
-                line if line.len() > LONG => format!("(a line of {} bytes)", line.len()),
-                line => line.to_owned(),
-            };
-            told.push_str(format!("  {sign} {line}").trim_end());
-            told.push('\n');
+            let (old, new) = (lines(similar::ChangeTag::Delete), lines(similar::ChangeTag::Insert));
+            let (old, new) = differing(&old, &new);
+            for (sign, text) in [('-', old), ('+', new)] {
+                for line in text.lines() {
+                    let line = match line.trim_end() {
+                        line if line.len() > LONG => format!("(a line of {} bytes)", line.len()),
+                        line => line.to_owned(),
+                    };
+                    told.push_str(format!("  {sign} {line}").trim_end());
+                    told.push('\n');
+                }
+            }
         }
         if self.remove {
             return told;
@@ -138,6 +144,17 @@ impl Install {
         }
         told
     }
+}
+
+/// What is left of two texts without what they begin and end with in common. With nothing in common they are whole.
+fn differing<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
+    let common = |pairs: &mut dyn Iterator<Item = (char, char)>| {
+        pairs.take_while(|(old, new)| old == new).map(|(same, _)| same.len_utf8()).sum::<usize>()
+    };
+    let head = common(&mut old.chars().zip(new.chars()));
+    let (old, new) = (&old[head..], &new[head..]);
+    let tail = common(&mut old.chars().rev().zip(new.chars().rev()));
+    (&old[..old.len() - tail], &new[..new.len() - tail])
 }
 
 /// The command that starts this program, for a file that may outlive this version of it: the name on `PATH`
