@@ -25,10 +25,15 @@ const LOGIN: Duration = Duration::from_secs(10);
 /// Writes the state to `$1`: all but what every shell has of its own.
 const SAVE: &str = r#"{ (unset PWD OLDPWD SHLVL; export -p); declare -f; alias -p; } >"$1" 2>/dev/null"#;
 
-/// Arguments: the state to read, the command, the state to write or nothing, the folder or nothing.
+/// Arguments: the state to read, the command, the state to write or nothing, the folder or nothing, what to do before the command.
+///
+/// One line: the shell counts the command's lines from here, and its messages tell them.
+const SCRIPT: &str = r#"eval "$5"; eval "unset __cellwright_command; $__cellwright_command""#;
+
+/// What is done before the command.
 ///
 /// The state is written by a trap, so that `exit` counts too, and moved into place, so that a reader finds a whole one.
-const SCRIPT: &str = r#"
+const PREPARE: &str = r#"
 [ -r "$1" ] && . "$1" >/dev/null 2>&1
 __cellwright_command=$2
 if [ -n "$3" ]; then
@@ -42,8 +47,6 @@ if [ -n "$4" ]; then cd -- "$4" || exit; fi
 set --
 unset __cellwright_new __cellwright_file __cellwright_folder
 shopt -s expand_aliases
-eval "unset __cellwright_command
-$__cellwright_command"
 "#;
 
 /// What shells of all clients start from.
@@ -126,7 +129,7 @@ impl State {
         let mut arguments = ["-c", SCRIPT, "bash"].map(OsString::from).to_vec();
         arguments.extend([read.into(), run.command.into()]);
         arguments.push(if run.keeps_state { file.into() } else { OsString::new() });
-        arguments.push(run.cwd.unwrap_or(Path::new("")).into());
+        arguments.extend([run.cwd.unwrap_or(Path::new("")).into(), PREPARE.into()]);
         Ok(Prepared { arguments, warning })
     }
 

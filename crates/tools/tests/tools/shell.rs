@@ -46,6 +46,17 @@ async fn both_streams_come_in_order_and_the_exit_code_is_told() {
 }
 
 #[tokio::test]
+async fn lines_are_counted_from_the_first_of_the_command() {
+    let fixture = Fixture::new();
+    let told = fixture.text("bash", json!({ "command": "no-such-1\necho $LINENO\nno-such-3" })).await;
+    let lines: Vec<_> = told.lines().collect();
+    assert_eq!(
+        lines,
+        ["bash: line 1: no-such-1: command not found", "2", "bash: line 3: no-such-3: command not found"]
+    );
+}
+
+#[tokio::test]
 async fn a_command_that_takes_too_long_ends_with_its_children() {
     let fixture = Fixture::new();
     let command = "sh -c 'echo $$ > pid; exec sleep 300' & sleep 300 | cat";
