@@ -233,6 +233,11 @@ class History:
         if linecache is not None:
             linecache.cache[cell.file] = (len(code), None, (code + "\n").splitlines(True), cell.file)
 
+    def forget(self) -> None:
+        """Lets go of every result."""
+        self.results.clear()
+        self.recent = ["", "", ""]
+
     def keep(self, value, count: int) -> None:
         names, results = self.namespace, self.results
         results[count] = value

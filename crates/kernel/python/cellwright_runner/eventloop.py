@@ -91,6 +91,27 @@ class EventLoop:
         finally:
             loop.remove_reader(wire.fd)
 
+    def end(self) -> None:
+        """Cancels the tasks that are left and closes the loop, as `asyncio.run` does."""
+        loop = self.loop
+        if loop.is_closed():
+            return
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks))
+        for task in tasks:
+            if not task.cancelled() and task.exception() is not None:
+                told = {
+                    "message": "in a background task that was cancelled",
+                    "exception": task.exception(),
+                    "task": task,
+                }
+                loop.call_exception_handler(told)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
     def _turn(self) -> None:
         try:
             self.loop.run_forever()

@@ -14,7 +14,7 @@ import os
 import sys
 import time
 
-SIGINT = 2
+SIGINT, SIGTERM = 2, 15
 RETRY = 0.001
 RETRY_AT_MOST = 0.05
 
@@ -25,6 +25,10 @@ def uninterruptible(function):
     """Marks a function that an interrupt must not leave half-way."""
     _held.add(function.__code__)
     return function
+
+
+class Hurry(SystemExit):
+    """Ends whatever keeps a kernel that was told to leave; Python goes on to the next thing it does at its end."""
 
 
 class Interrupts:
@@ -45,6 +49,17 @@ class Interrupts:
         """Takes SIGINT, at the start of every cell again: one cell's handler must not make the next unstoppable."""
         if _signal.getsignal(SIGINT) is not self.handler:
             _signal.signal(SIGINT, self.handler)
+
+    def leave(self) -> None:
+        """SIGTERM, by which the host says that it will not wait for long, no longer ends the process at once: what open
+        files hold would be lost."""
+
+        def hurry(_number, _frame) -> None:
+            _signal.signal(SIGTERM, _signal.SIG_IGN)
+            raise Hurry
+
+        if _signal.getsignal(SIGTERM) == _signal.SIG_DFL:
+            _signal.signal(SIGTERM, hurry)
 
     def begin(self) -> None:
         """From here on an interrupt is meant for the user code that `call` is about to run."""
@@ -104,6 +119,8 @@ class Interrupts:
             _thread.start_new_thread(self._again, (os.getpid(),))
 
     def _on_unraisable(self, unraisable) -> None:
+        if unraisable.exc_type is Hurry:
+            return
         if getattr(unraisable.exc_value, "_cellwright_turn", None) != self.turn or not self.running:
             self.unraisable(unraisable)
         else:

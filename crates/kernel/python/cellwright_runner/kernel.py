@@ -3,6 +3,8 @@
 import _frozen_importlib
 import _signal
 import _thread
+import _weakref
+import atexit
 import builtins
 import os
 import sys
@@ -33,12 +35,15 @@ class Kernel:
         self.loop = None  # asyncio's, once something imports asyncio
         self.shell = None  # IPython's or the built-in one, once a cell needs it
         self.largest_display = MAX_MESSAGE - (1 << 20)
+        self.leaving = False
 
     def attach(self) -> None:
         """Takes over this process's output, signals and forks."""
         self.pid = os.getpid()
         self.streams.install()
         self.interrupts.install()
+        atexit.register(self.streams.leave)  # the first to register runs last
+        self.until_main_ends = _weakref.ref(sys.modules["__main__"], self._let_go)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._forked, after_in_child=self._in_child)
         _thread.start_new_thread(self._watch, (self.wire.fd,))
         if sys.version_info >= (3, 12):
@@ -50,7 +55,7 @@ class Kernel:
                 _warnings.filters.insert(0, ("ignore", text % (self.pid, call), DeprecationWarning, None, 0))
 
     def serve(self) -> None:
-        while True:
+        while not self.leaving:
             try:
                 if self.loop is not None:
                     self.loop.wait(self.wire)
@@ -141,11 +146,18 @@ class Kernel:
         self.wire.send('{"type":"reply","id":%s' % encode(message.get("id")))
 
     def on_shutdown(self, message: dict) -> None:
-        exit_functions = sys.modules.get("atexit")
-        if exit_functions is not None:
-            exit_functions._run_exitfuncs()
-        self.streams.flush()
-        os._exit(0)
+        # Python then ends as it always does: it waits for threads, runs `atexit`, and writes out files that are open.
+        self.leaving = True
+        self.interrupts.leave()
+        self.streams.do_without_flusher()
+        if self.loop is not None:
+            self.loop.end()
+
+    def _let_go(self, _main) -> None:
+        """Clears the namespace when Python drops `__main__`, as it would itself if we did not hold on to it."""
+        self.cells.history.forget()
+        for name in [name for name in self.namespace if name != "__builtins__"]:
+            self.namespace[name] = None
 
     def _reply(self, message: dict, module: str, function: str) -> None:
         reply = {"type": "reply", "id": message.get("id")}

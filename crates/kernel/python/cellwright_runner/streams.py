@@ -45,6 +45,18 @@ class Stream:
         self.text.__init__(self.buffer, self.text.encoding, self.text.errors, newline="\n", line_buffering=True)
         self.arm()
 
+    def leave(self) -> None:
+        """Becomes a file that writes at once and needs no module to do so: nobody flushes it any more."""
+        text, write, flush = self.text, io.TextIOWrapper.write, self.flush_text
+
+        def write_at_once(piece: str) -> int:
+            written = write(text, piece)
+            flush()
+            return written
+
+        self.disarm()
+        self.text_names.setdefault("write", write_at_once)
+
     def armed(self) -> bool:
         return self.text_names.get("write") is self.text_hook
 
@@ -100,6 +112,7 @@ class Streams:
         self.flush_c = None  # flushes C's own buffers, once something is loaded that may fill them
         self.modules = len(sys.modules)  # when last looked at
         self.threaded = False
+        self.leaving = False
         self._forget_flusher()
 
     def install(self) -> None:
@@ -193,9 +206,29 @@ class Streams:
             wake.acquire()
             time.sleep(DELAY)
             with self.wire.lock:
+                if self.leaving:
+                    return
                 self.pending = False
                 self.out.flush()
                 self.err.flush()
+
+    def do_without_flusher(self) -> None:
+        """Writes each line at once from here on: an interpreter that ends starts no thread, and one that it stops
+        half-way keeps the streams' locks."""
+        with self.wire.lock:
+            self.leaving = self.pending = True
+            for stream in (self.out, self.err):
+                try:
+                    stream.text.reconfigure(line_buffering=True)
+                except (OSError, ValueError):
+                    pass  # closed or detached by user code
+
+    def leave(self) -> None:
+        """The interpreter is about to take down its modules, while finalizers may still print."""
+        with self.wire.lock:
+            self.flush()
+            self.out.leave()
+            self.err.leave()
 
     def look_for_c_output(self) -> None:
         """Finds out whether C code that may print has been loaded since the last look."""

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from host import FOLDER, NONCE, RUNNER, Ended, Host, RunnerTest, is_message, plain
+from host import FOLDER, NONCE, RUNNER, Ended, Host, RunnerTest, is_message, joined, plain
 
 FIXTURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "protocol.ndjson")
 
@@ -143,6 +143,69 @@ class End(RunnerTest):
             host.wait_for(lambda event: False)
         self.assertEqual(host.events, [("stdout", "bye\n")])
         self.assertEqual(host.process.wait(), 0)
+
+    def last_words(self, host):
+        """What is printed from `shutdown` to the end."""
+        host.events.clear()
+        host.send(type="shutdown")
+        with self.assertRaises(Ended):
+            host.wait_for(lambda event: False)
+        self.assertEqual(host.process.wait(), 0)
+        return joined(host.events)
+
+    def test_files_left_open_are_written_out(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "out.txt")
+        self.host.run("f = open(%r, 'w'); f.write('data')" % path)
+        self.assertEqual(self.last_words(self.host), [])
+        with open(path) as file:
+            self.assertEqual(file.read(), "data")
+
+    def test_what_threads_exit_functions_and_finalizers_print_at_the_end_arrives(self):
+        self.host.run(
+            "import atexit, sys, threading\n"
+            "class Last:\n    def __del__(self): print('del', end='')\n"
+            "last = Last()\n"
+            "atexit.register(lambda: (print('exit'), print('err', file=sys.stderr), print('out')))\n"
+            "def work():\n    threading.main_thread().join()\n    print('thread')\n"
+            "threading.Thread(target=work).start()"
+        )
+        self.assertEqual(
+            self.last_words(self.host), [("stdout", "thread\nexit\n"), ("stderr", "err\n"), ("stdout", "out\ndel")]
+        )
+
+    def test_a_daemon_thread_does_not_find_its_variables_gone(self):
+        self.host.run(
+            "import atexit, threading, time\nbegun = threading.Event()\n"
+            "def work():\n    while True: begun.set()\n"
+            "threading.Thread(target=work, daemon=True).start()\nbegun.wait()\nf = open('/dev/null', 'w')"
+        )
+        self.assertEqual(self.last_words(self.host), [])
+
+    def test_tasks_that_are_left_are_cancelled_without_noise(self):
+        self.host.run(
+            "import asyncio\n"
+            "async def work():\n    try: await asyncio.sleep(600)\n    finally: print('cleaned up')\n"
+            "task = asyncio.create_task(work()); await asyncio.sleep(0)"
+        )
+        self.assertEqual(self.last_words(self.host), [("stdout", "cleaned up\n")])
+
+    def test_a_thread_that_goes_on_costs_no_file_once_the_host_waits_no_longer(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "out.txt")
+        # Again and again: a signal that comes just before the main thread waits does not end the wait.
+        self.host.run(
+            "import os, signal, threading, time\nf = open(%r, 'w'); f.write('data')\n"
+            "def work():\n"
+            "    threading.main_thread().join()\n"
+            "    while True: time.sleep(0.01); os.kill(os.getpid(), signal.SIGTERM)\n"
+            "threading.Thread(target=work).start()" % path
+        )
+        self.assertEqual(self.last_words(self.host), [])
+        with open(path) as file:
+            self.assertEqual(file.read(), "data")
 
     def test_a_host_that_goes_takes_the_running_cell_and_its_children_along(self):
         host = self.host
