@@ -50,6 +50,31 @@ fn the_folder_is_the_one_asked_for() {
 }
 
 #[test]
+fn a_run_ends_as_python_does_files_written_and_last_words_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out.txt");
+    let code = format!(
+        "import atexit, threading, time
+f = open({file:?}, 'w'); f.write('data')
+atexit.register(print, 'bye')
+def work():
+    threading.main_thread().join()
+    print('thread')
+threading.Thread(target=work).start()"
+    );
+    assert_eq!(run(&["run", "-c", &code]), ok("thread\nbye\n"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "data");
+
+    let notebook = folder.path().join("a.ipynb");
+    let cells = serde_json::json!([{"cell_type": "code", "execution_count": null, "id": "a", "metadata": {}, "outputs": [],
+        "source": "f = open('nb.txt', 'w'); f.write('data')"}]);
+    let text = serde_json::json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    std::fs::write(&notebook, text.to_string()).unwrap();
+    assert_eq!(run(&["run", notebook.to_str().unwrap()]).0, 0);
+    assert_eq!(std::fs::read_to_string(folder.path().join("nb.txt")).unwrap(), "data");
+}
+
+#[test]
 fn a_failing_cell_ends_the_run_and_is_named() {
     let (code, stdout, stderr) = run(&["run", "-c", "print(1)\n# %% load\nint('x')\n# %%\nprint(3)"]);
     assert_eq!((code, stdout.as_str()), (1, "1\n"));

@@ -180,7 +180,7 @@ impl Worker {
         for queued in std::mem::take(&mut self.waiting) {
             self.not_run(queued, NotRun::Error, Some(SessionError::Ended(self.end.why())));
         }
-        self.end_kernel().await;
+        self.end_kernel(None).await;
     }
 
     /// Does what is asked, at any time.
@@ -242,7 +242,7 @@ impl Worker {
     /// Several who asked for a restart at the same time share one.
     async fn restart_if_asked(&mut self) {
         if !self.restarting.is_empty() {
-            self.end_kernel().await;
+            self.end_kernel(None).await;
             self.crashes.forget();
             self.gone = Some(Replacement::Reset);
             for reply in self.restarting.drain(..) {

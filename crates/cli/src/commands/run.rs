@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cellwright_kernel::{Stdin, StopReason};
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellStatus, InputRequest, KernelChoice, Next, Reset, Running, SessionId,
-    Sessions, Timeout,
+    Call, CallEvent, CallReport, CellStatus, InputRequest, KernelChoice, Mode, Next, Reset, Running,
+    SessionId, Sessions, Timeout,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -124,7 +124,7 @@ impl Run {
         let mut call = self.cells(cwd, &config)?;
         let titles = call.cells.iter().map(|cell| cell.title.clone()).collect();
         let _interrupts = on_interrupt(call.stop.clone())?;
-        let mut leftovers = None;
+        let mut here = None;
         let is_shared = self.session.is_some() || config.settings.session.shared;
         let kernel = if is_shared { Kernel::Stays } else { Kernel::Ends };
         let client = if is_shared {
@@ -133,21 +133,22 @@ impl Run {
             host::daemon_client(&config).await?
         } else {
             let sessions = Sessions::new(host::session_settings(&config, &call.cwd));
+            // Its kernel ends within the call, so that what it prints at its end is shown.
+            call.mode = Mode::PerCall;
             let client = sessions.client();
-            // A runner ends with us and leaves nothing; others have files here, or live on a server.
-            leftovers = (!matches!(call.kernel, KernelChoice::Python { .. })).then_some(sessions);
+            here = Some(sessions);
             client
         };
         let running = client.call(call).await?;
         let report = if self.json {
-            follow(running, &mut Json).await?
+            follow(running, &mut Json).await
         } else {
-            follow(running, &mut Plain::new(titles, kernel)).await?
+            follow(running, &mut Plain::new(titles, kernel)).await
         };
-        if let Some(sessions) = leftovers {
-            sessions.shutdown().await;
+        if let Some(sessions) = here {
+            sessions.shutdown().await; // there is a kernel left when the call could not be followed to its end
         }
-        Ok(exit_code(&report))
+        Ok(exit_code(&*report?))
     }
 
     fn folder(&self) -> anyhow::Result<PathBuf> {

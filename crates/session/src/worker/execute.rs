@@ -67,7 +67,7 @@ impl Worker {
             current.error = Some(SessionError::Ended(self.end.why()));
         }
         if current.alone {
-            self.end_kernel().await;
+            self.end_kernel(Some(&current.events)).await;
         }
         // What the kernel warned of while it ran; `tell` would wait for a reader who may wait for the report.
         current.notices.append(&mut self.untold);
@@ -206,8 +206,8 @@ impl Worker {
                 () = self.end.token.cancelled(), if !ending => Wake::SessionEnds,
                 asked = asked(&mut self.control, &mut self.calls, &self.waiting) => Wake::Asked(asked),
                 answer = answered(input.as_mut()) => Wake::Answer(answer),
-                (permit, heard) = with_room(&events, ending, hear(self.live.as_mut())), if !silent => Wake::Heard(permit, heard),
-                (permit, next) = with_room(&events, ending, execution.next()) => Wake::Next(permit, next),
+                (permit, heard) = with_room(Some(&events), ending, hear(self.live.as_mut())), if !silent => Wake::Heard(permit, heard),
+                (permit, next) = with_room(Some(&events), ending, execution.next()) => Wake::Next(permit, next),
             };
             match wake {
                 Wake::SessionEnds => {
@@ -320,14 +320,18 @@ fn send(permit: Option<mpsc::Permit<'_, CallEvent>>, event: CallEvent) {
     }
 }
 
-/// Waits for `next`, once the caller has room for what it brings. A caller who left needs none, and a session that is
-/// `ending` waits for nobody. Cancel-safe if `next` is.
-async fn with_room<T>(
-    events: &mpsc::Sender<CallEvent>,
+/// Waits for `next`, once the caller, if there is one, has room for what it brings. A caller who left needs none, and a
+/// session that is `ending` waits for nobody. Cancel-safe if `next` is.
+pub(super) async fn with_room<T>(
+    events: Option<&mpsc::Sender<CallEvent>>,
     ending: bool,
     next: impl Future<Output = T>,
 ) -> (Option<mpsc::Permit<'_, CallEvent>>, T) {
-    let permit = if ending { events.try_reserve().ok() } else { events.reserve().await.ok() };
+    let permit = match events {
+        Some(events) if ending => events.try_reserve().ok(),
+        Some(events) => events.reserve().await.ok(),
+        None => None,
+    };
     (permit, next.await)
 }
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use cellwright_kernel::{Background, Exit, Kernel};
 use futures_util::FutureExt as _;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
+use super::execute::with_room;
 use super::{Current, Status, Worker, asked, hear};
 use crate::bridge::Bridge;
 use crate::call::{CallEvent, Reset};
@@ -159,25 +160,26 @@ impl Worker {
         }
         self.crashes.forget();
         if self.live.is_some() {
-            self.end_kernel().await;
+            self.end_kernel(None).await;
             self.gone = Some(Replacement::Reset);
         }
         self.reset = Some((Instant::now(), current.job));
         Ok(())
     }
 
-    /// Ends the kernel politely and keeps its last words.
-    pub(super) async fn end_kernel(&mut self) {
+    /// Ends the kernel politely and keeps its last words, which a `reader` is told at once.
+    pub(super) async fn end_kernel(&mut self, reader: Option<&mpsc::Sender<CallEvent>>) {
         if let Some(live) = &self.live {
             let kernel = Arc::clone(&live.kernel);
             let mut ending = pin!(kernel.shutdown());
-            let mut silent = false;
-            loop {
+            let (mut ended, mut silent) = (false, false);
+            while !(ended && silent) {
+                let waits_for_nobody = self.end.token.is_cancelled();
                 // A kernel to whom nobody listens can not leave.
                 tokio::select! {
-                    _ = &mut ending => break,
-                    heard = hear(self.live.as_mut()), if !silent => match heard {
-                        Ok(event) => self.take_late(Ok(event), None),
+                    _ = &mut ending, if !ended => ended = true,
+                    (permit, heard) = with_room(reader, waits_for_nobody, hear(self.live.as_mut())), if !silent => match heard {
+                        Ok(event) => self.take_late(Ok(event), permit),
                         Err(_) => silent = true,
                     },
                 }

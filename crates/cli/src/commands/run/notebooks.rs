@@ -118,9 +118,8 @@ impl Notebooks {
             std::fs::write(path, show::junit(&suites))
                 .with_context(|| format!("could not write {}", path.display()))?;
         }
-        let needs_farewell =
-            !matches!(common.chosen.as_ref().unwrap_or(&common.usual), KernelChoice::Python { .. });
-        if let (Some(sessions), true) = (here, needs_farewell || several) {
+        if let Some(sessions) = here {
+            // What the kernels have open is written out when they end by themselves.
             sessions.shutdown().await;
         }
         Ok(exit)
