@@ -1,8 +1,13 @@
 //! `cellwright run` through the door users use.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Output, Stdio};
+
+use nix::pty::{OpenptyResult, openpty};
+use rustix::termios::{LocalModes, tcgetattr};
 
 fn cellwright(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
@@ -152,6 +157,81 @@ fn a_second_ctrl_c_stops_a_cell_that_will_not_be_interrupted() {
     assert_eq!(line, "no\n");
     interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+/// A run with a person at its terminal.
+struct Seat {
+    child: Child,
+    terminal: File,
+    /// The run's side of it; its modes go with the last who holds it.
+    line: OwnedFd,
+    seen: String,
+}
+
+impl Seat {
+    fn take(arguments: &[&str]) -> Self {
+        let OpenptyResult { master, slave } = openpty(None, None).unwrap();
+        let theirs = || Stdio::from(slave.try_clone().unwrap());
+        let mut command = cellwright(arguments);
+        let child = command.stdin(theirs()).stdout(theirs()).stderr(theirs()).spawn().unwrap();
+        Self { child, terminal: master.into(), line: slave, seen: String::new() }
+    }
+
+    /// Looks until the terminal shows `text`.
+    fn sees(&mut self, text: &str) {
+        let mut chunk = [0; 1024];
+        while !self.seen.contains(text) {
+            let read =
+                self.terminal.read(&mut chunk).unwrap_or_else(|error| panic!("{error}: {}", self.seen));
+            self.seen.push_str(&String::from_utf8_lossy(&chunk[..read]));
+        }
+    }
+
+    fn shows_typing(&self) -> bool {
+        tcgetattr(&self.line).unwrap().local_modes.contains(LocalModes::ECHO)
+    }
+}
+
+#[test]
+fn a_password_is_not_shown_and_a_name_is() {
+    let code = "import getpass\nname = input('name? ')\nprint(len(getpass.getpass('password? ')), name)";
+    let mut seat = Seat::take(&["run", "-c", code]);
+    seat.sees("name? ");
+    seat.terminal.write_all(b"Ada\n").unwrap();
+    seat.sees("password? ");
+    assert!(!seat.shows_typing());
+    seat.terminal.write_all(b"hunter2\n").unwrap();
+    seat.sees("7 Ada");
+    assert_eq!(seat.child.wait().unwrap().code(), Some(0));
+    assert!(seat.seen.contains("name? Ada") && !seat.seen.contains("hunter"), "{}", seat.seen);
+    assert!(seat.shows_typing());
+}
+
+#[test]
+fn ctrl_c_and_the_timeout_end_a_cell_that_waits_for_a_line() {
+    for (arguments, code) in [(&["run"] as &[&str], 130), (&["run", "--timeout", "0.5"], 124)] {
+        let ask = ["-c", "import getpass; getpass.getpass('password? ')"];
+        let mut seat = Seat::take(&[arguments, &ask].concat());
+        seat.sees("password? ");
+        if code == 130 {
+            interrupt(&seat.child);
+        }
+        assert_eq!(seat.child.wait().unwrap().code(), Some(code));
+        assert!(seat.shows_typing(), "the terminal is as it was");
+    }
+}
+
+#[test]
+fn messages_can_be_traced_on_stderr() {
+    for name in ["CELLWRIGHT_IPC_TRACE", "PI_PYTHON_IPC_TRACE"] {
+        let (code, stdout, stderr) =
+            told(cellwright(&["run", "-c", "1 + 1"]).env(name, "1").output().unwrap());
+        assert_eq!((code, stdout.as_str()), (0, "2\n"));
+        assert!(
+            stderr.contains(r#"> {"type":"execute""#) && stderr.contains(r#"< {"type":"done""#),
+            "{stderr}"
+        );
+    }
 }
 
 #[test]

@@ -1,21 +1,24 @@
 //! `cellwright run`
 
+mod asking;
 mod notebooks;
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::future::pending;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use cellwright_kernel::{Stdin, StopReason};
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellStatus, InputRequest, KernelChoice, Mode, Next, Reset, Running,
+    Call, CallEvent, CallReport, CellStatus, KernelChoice, Mode, Next, Reset, Running,
     SessionId, Sessions, Timeout,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::asking::Question;
 use self::notebooks::{Notebooks, Options};
 use super::input;
 use crate::config::Config;
@@ -197,11 +200,27 @@ async fn follow(
     mut running: Running,
     render: &mut impl Render,
 ) -> anyhow::Result<std::sync::Arc<CallReport>> {
+    let mut question: Option<Question> = None;
     loop {
-        match running.next().await {
-            Next::Event(CallEvent::Input { request, .. }) => ask(request).await?,
-            Next::Event(event) => render.event(&event)?,
+        // A cell that waits for a line can be stopped, and may print, meanwhile.
+        let next = tokio::select! {
+            typed = typed(question.as_ref()) => {
+                typed?;
+                question.take().map_or(Ok(()), Question::answer)?;
+                continue;
+            }
+            next = running.next() => next,
+        };
+        match next {
+            Next::Event(CallEvent::Input { request, .. }) => question = Some(Question::put(request)?),
+            Next::Event(event) => {
+                if let CallEvent::Stopping { .. } = event {
+                    question = None;
+                }
+                render.event(&event)?;
+            }
             Next::Finished(report) => {
+                drop(question);
                 render.end(&report)?;
                 return Ok(report);
             }
@@ -209,21 +228,11 @@ async fn follow(
     }
 }
 
-/// Asks the person at the terminal for a line.
-async fn ask(request: InputRequest) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(request.prompt.as_bytes())?;
-    stdout.flush()?;
-    drop(stdout);
-    let line = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        io::stdin().lock().read_line(&mut line).map(|length| (length > 0).then_some(line))
-    });
-    match line.await?? {
-        Some(line) => request.answer(line.trim_end_matches('\n')),
-        None => request.refuse("end of file on standard input"),
+async fn typed(question: Option<&Question>) -> io::Result<()> {
+    match question {
+        Some(question) => question.typed().await,
+        None => pending().await,
     }
-    Ok(())
 }
 
 /// Stops the call at the first Ctrl-C, or when asked to terminate, from now on, and the program at the second. Ends with what it returns.
@@ -236,6 +245,7 @@ fn on_interrupt(stop: CancellationToken) -> anyhow::Result<AbortOnDropHandle<()>
             termination = terminations.recv() => termination,
         } {
             if stop.is_cancelled() {
+                asking::show_typing();
                 std::process::exit(Exit::Interrupted.code().into());
             }
             stop.cancel();
