@@ -16,6 +16,7 @@ use cellwright_session::{Client, Gateways, Retry, Settings, StartAny, StartRunne
 use tokio::runtime::Runtime;
 
 use crate::config::{self, Config};
+use crate::log;
 
 /// What async commands run on: one thread for the call, one for a kernel that must not wait for it.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -23,9 +24,10 @@ pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     runtime.context("could not start the runtime")
 }
 
-/// How sessions behave, as the user's settings say.
+/// How sessions behave, as the user's settings say. What goes on in them is logged from here on.
 pub(crate) fn session_settings(config: &Config, folder: &Path) -> Settings {
     let config::Settings { kernel, session, output, .. } = &config.settings;
+    log::begin(kernel.trace);
     let mut settings = Settings::new(launcher(config, folder));
     settings.limits.sessions = session.limit;
     settings.limits.idle = Duration::from_secs(session.idle);

@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod exit;
 mod host;
+mod log;
 mod offer;
 mod print;
 mod reads;
