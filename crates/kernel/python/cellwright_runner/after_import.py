@@ -10,7 +10,7 @@ from . import part
 def know_cells(kernel, linecache) -> None:
     """Tracebacks and `inspect.getsource` find the cells that ran before anyone asked."""
     for file, code in kernel.cells.history.sources.items():
-        linecache.cache[file] = (len(code), None, (code + "\n").splitlines(True), file)
+        linecache.cache[file] = part("cells").lines(code, file)
 
 
 def find_classes(kernel, inspect) -> None:
@@ -28,6 +28,23 @@ def find_classes(kernel, inspect) -> None:
 
     getfile.__wrapped__ = original
     inspect.getfile = getfile
+    find = inspect.findsource
+
+    def findsource(obj):
+        """A class is found by parsing the whole cell, which Python cannot when it has magics: not as it was typed."""
+        if isinstance(obj, type):
+            file = getfile(obj)
+            translation = kernel.cells.history.translations.get(file)
+            if translation is not None:
+                typed = inspect.linecache.cache.get(file)
+                inspect.linecache.cache[file] = part("cells").lines(translation, file)
+                try:
+                    return find(obj)
+                finally:
+                    inspect.linecache.cache[file] = typed or part("cells").lines(translation, file)
+        return find(obj)
+
+    inspect.findsource = findsource
 
 
 def watch_threads(kernel, threading) -> None:

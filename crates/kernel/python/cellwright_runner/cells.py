@@ -125,6 +125,7 @@ class Cells:
             source = part("magics").translate(self.kernel, source)
             if source is None:
                 raise
+            self.history.parsed_as(cell, source)
         if tree is None:
             tree = compile(source, file, "exec", flags | ONLY_AST, True)
         if self.kernel.shell is not None:
@@ -205,6 +206,7 @@ class History:
         self.outputs = 256
         self.source_bytes = 16 << 20
         self.sources: dict = {}  # file name → source, for tracebacks and inspect
+        self.translations: dict = {}  # file name → what Python parsed instead, line by line, of cells with magics
         self.held_bytes = 0
         self.entered = [""]
         self.results: dict = {}
@@ -228,10 +230,16 @@ class History:
         while self.held_bytes > self.source_bytes and len(self.sources) > 1:
             oldest = next(iter(self.sources))
             self.held_bytes -= len(self.sources.pop(oldest))
+            self.translations.pop(oldest, None)
             if linecache is not None:
                 linecache.cache.pop(oldest, None)
         if linecache is not None:
-            linecache.cache[cell.file] = (len(code), None, (code + "\n").splitlines(True), cell.file)
+            linecache.cache[cell.file] = lines(code, cell.file)
+
+    def parsed_as(self, cell: Cell, translated: str) -> None:
+        """Keeps a translation for `inspect`, unless it has other lines than the cell."""
+        if translated.rstrip("\n").count("\n") == cell.code.rstrip("\n").count("\n"):
+            self.translations[cell.file] = translated
 
     def forget(self) -> None:
         """Lets go of every result."""
@@ -250,6 +258,11 @@ class History:
         if "_" not in builtins.__dict__ and names.get("_", self.recent[0]) is self.recent[0]:
             self.recent = [value] + self.recent[:2]
             names["_"], names["__"], names["___"] = self.recent
+
+
+def lines(source: str, file: str) -> tuple:
+    """A source as `linecache` keeps it."""
+    return (len(source), None, (source + "\n").splitlines(True), file)
 
 
 def _one_line(title: str) -> str:

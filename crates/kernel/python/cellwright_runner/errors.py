@@ -57,6 +57,9 @@ def lines_of(error: BaseException, cells=()) -> list:
         start = error.__traceback__
         while start is not None and _ours(start.tb_frame.f_code.co_filename):
             start = start.tb_next
+    if isinstance(error, SyntaxError) and error.text is None and error.filename in cells and error.lineno:
+        # Found after parsing (`'return' outside function`), when Python looks for the line in a file.
+        error.text = "".join(cells[error.filename].split("\n")[error.lineno - 1 : error.lineno])
     told = traceback.TracebackException(type(error), error, start)
     _drop_ours(told, set())
     if type(error).__name__ == "UsageError":  # a magic used wrongly: where IPython noticed helps nobody

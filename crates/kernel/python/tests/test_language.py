@@ -168,6 +168,8 @@ class Errors(RunnerTest):
         self.assertEqual((error["ename"], error["evalue"], error["line"]), ("SyntaxError", "invalid syntax", 2))
         self.assertEqual([line.rstrip() for line in error["traceback"]],
                          ['  File "<cell 1>", line 2', "    y = = 2", "        ^", "SyntaxError: invalid syntax"])  # fmt: skip
+        error = self.error("x = 1\nreturn x")
+        self.assertEqual(error["traceback"][:2], ['  File "<cell 2>", line 2', "    return x"])
 
     def test_exits_are_errors_and_the_kernel_lives(self):
         self.host.run("x = 1")
@@ -230,6 +232,8 @@ class Main(RunnerTest):
         self.check("inspect.getsource(A)", plain("'class A:\\n  def f(self):\\n    return 1\\n'"))
         self.check("inspect.getsource(A.f)", plain("'  def f(self):\\n    return 1\\n'"))
         self.check("inspect.getsource(B)", plain("'class B: pass\\n'"))
+        self.host.run("!true\nclass C:\n  x = 1")
+        self.check("inspect.getsource(C)", plain("'class C:\\n  x = 1\\n'"))
         self.check("import linecache; linecache.checkcache(); inspect.getsource(g)", plain("'def g(): return 2\\n'"))
 
     def test_spawned_processes_find_what_cells_defined(self):
