@@ -123,9 +123,9 @@ impl Snapshot {
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.fingerprint)?;
-        self.cells.iter().try_for_each(|CellPrint { id, source, whole }| {
+        self.cells.iter().try_for_each(|CellPrint { kind, id, source, whole }| {
             let (source, whole) = (Fingerprint(*source), Fingerprint(*whole));
-            writeln!(f, "{source} {whole} {}", serde_json::json!(id)) // JSON, for an id may hold anything
+            writeln!(f, "{kind} {source} {whole} {}", serde_json::json!(id)) // JSON, for an id may hold anything
         })
     }
 }
@@ -137,11 +137,12 @@ impl FromStr for Snapshot {
         let mut lines = text.lines();
         let fingerprint = lines.next().unwrap_or_default().parse()?;
         let cell = |line: &str| {
-            let mut parts = line.splitn(3, ' ');
+            let mut parts = line.splitn(4, ' ');
             let mut part = || parts.next().ok_or_else(|| format!("`{line}` is not a cell of a snapshot"));
+            let kind = part()?.parse()?;
             let (source, whole) = (part()?.parse::<Fingerprint>()?.0, part()?.parse::<Fingerprint>()?.0);
             let id = serde_json::from_str(part()?).map_err(|error| error.to_string())?;
-            Ok(CellPrint { id, source, whole })
+            Ok(CellPrint { kind, id, source, whole })
         };
         Ok(Self { fingerprint, cells: lines.map(cell).collect::<Result<_, String>>()? })
     }
@@ -173,7 +174,7 @@ mod tests {
         let kept: Snapshot = Snapshot::of(&notebook("x")).to_string().parse().unwrap();
         assert_eq!(kept.changes_to(&notebook("x")), "");
         assert_eq!(kept.changes_to(&notebook("y")), "cell 0 was edited");
-        for other in ["", "x", "0123456789abcdef0123456789abcdef\nx y z"] {
+        for other in ["", "x", "0123456789abcdef0123456789abcdef\nw x y z"] {
             assert!(other.parse::<Snapshot>().is_err(), "{other}");
         }
     }

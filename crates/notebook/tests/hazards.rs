@@ -360,7 +360,7 @@ fn n17_outputs_are_seen_without_raw_json() {
     ");
     let hostile = CODE.replace(
         r#"{"output_type":"stream","name":"stdout","text":"1\n"}"#,
-        r##"{"output_type":"display_data","metadata":{},"data":{"image/x\n# %% [code]":"QQ==","text/plain":"\u001b[31mred\u001b[0m"}}"##,
+        r#"{"output_type":"display_data","metadata":{},"data":{"image/x\n# %% [code]":"QQ==","text/plain":"\u001b[31mred\u001b[0m"}}"#,
     );
     let hostile = Notebook::parse(with_cells(&hostile, 4).into_bytes()).unwrap();
     insta::assert_snapshot!(hostile.view(None, OutputView::Text { budget: 99 }).unwrap(), @r"
