@@ -86,7 +86,7 @@ class Lab:
         """A notebook with these cells, open and with its kernel ready."""
         notebook = nbformat.v4.new_notebook()
         notebook.cells = [nbformat.v4.new_code_cell(prompt) for prompt in prompts]
-        notebook.metadata.kernelspec = {"name": "agent", "display_name": "Agent", "language": "prompt"}
+        notebook.metadata.kernelspec = {"name": "agent", "display_name": "Agent", "language": "agent"}
         nbformat.write(notebook, self.home / f"{name}.ipynb")
         self.browser.open(f"{self.address}/lab/workspaces/{name}/tree/{name}.ipynb?token=t&reset")
         kernel = f"{PANEL}.sessionContext.session.kernel"
