@@ -259,6 +259,11 @@ class Faults(unittest.TestCase):
             wait_until(lambda: "loading a very large model" in log(), "the log is shown")
             manager.interrupt_kernel()
             self.assertEqual(collect_reply(client, waits)["ename"], "Interrupted")
+            waits = client.execute("%session list", allow_stdin=False)
+            while client.get_iopub_msg(timeout=TIMEOUT)["content"].get("code") != "%session list":
+                pass
+            manager.interrupt_kernel()
+            self.assertEqual(collect_reply(client, waits)["ename"], "Interrupted")
 
     def test_an_agent_that_ends_while_its_user_is_asked(self):
         with running() as (_, client):

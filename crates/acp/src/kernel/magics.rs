@@ -200,6 +200,7 @@ impl Work<'_> {
                 Ok(match self.perform(Deed::List).await {
                     Ok(stored) => format!("{here}\n\nstored by the agent:\n{stored}"),
                     Err(failure) if failure.name == "NotSupported" => here,
+                    Err(failure) if self.stop.is_asked() => return Err(failure),
                     Err(failure) => {
                         format!("{here}\n\nthe agent could not tell which it has stored: {}", failure.message)
                     }
