@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use crate::command::Stderr;
 use crate::exit::Exit;
+use crate::family::{self, Relative, strayed};
 use crate::guard;
 use crate::memory::oom_kills;
 
@@ -27,7 +28,7 @@ const STDERR_SETTLES: Duration = Duration::from_millis(100);
 /// A running child, leader of its own process group.
 ///
 /// Whatever is left of the group is killed when the child has ended, and the whole group is killed
-/// when this is dropped.
+/// when this is dropped. So are descendants in other groups, as far as they were seen before the child ended.
 pub struct Child {
     /// The other end of the child's standard input, when piped.
     pub stdin: Option<pipe::Sender>,
@@ -43,6 +44,8 @@ pub struct Child {
     looked: bool,
     tail: Option<Tail>,
     oom_kills_before: Option<u64>,
+    /// Descendants in other groups, when last looked for.
+    strayed: Mutex<Vec<Relative>>,
 }
 
 /// How long each step of [`Child::stop`] may take; a step without time is left out.
@@ -69,7 +72,7 @@ impl Child {
         let (stdin, stdout, stderr_pipe, ends) = match pipes {
             Ok(pipes) => pipes,
             Err(error) => {
-                end(&mut process);
+                end(&mut process, &[]);
                 return Err(error);
             }
         };
@@ -78,7 +81,18 @@ impl Child {
             (_, pipe) => (pipe, None),
         };
         let oom_kills_before = oom_kills();
-        Ok(Self { stdin, stdout, stderr, process, ended: None, ends, looked: false, tail, oom_kills_before })
+        Ok(Self {
+            stdin,
+            stdout,
+            stderr,
+            process,
+            ended: None,
+            ends,
+            looked: false,
+            tail,
+            oom_kills_before,
+            strayed: Mutex::default(),
+        })
     }
 
     /// The child's process id, which is also its group's.
@@ -86,8 +100,22 @@ impl Child {
         self.process.id()
     }
 
+    /// Looks for descendants that left the group, which end with the child. To be called before the child is asked to
+    /// leave: when it has, they are nobody's descendants.
+    pub fn look_for_strayed(&self) {
+        *self.strayed.lock().unwrap_or_else(PoisonError::into_inner) = strayed(self.process.id());
+    }
+
+    /// Whether it was stopped (SIGSTOP, SIGTSTP) and not continued, as far as `/proc` tells.
+    pub fn is_stopped(&self) -> bool {
+        family::state(self.process.id()) == Some('T')
+    }
+
     /// Signals every process of the group. Does nothing once the child has ended.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        if matches!(signal, Signal::SIGTERM | Signal::SIGKILL) && self.ended.is_none() {
+            self.look_for_strayed();
+        }
         match self.ended {
             None => killpg(group(&self.process), signal).map_err(io::Error::from),
             Some(_) => Ok(()),
@@ -122,7 +150,9 @@ impl Child {
             match waitid(WaitId::Pid(pid), look) {
                 Ok(None) | Err(rustix::io::Errno::INTR) => {}
                 Ok(Some(_)) => {
-                    let status = end(&mut self.process);
+                    let noted =
+                        std::mem::take(self.strayed.get_mut().unwrap_or_else(PoisonError::into_inner));
+                    let status = end(&mut self.process, &noted);
                     let oom =
                         oom_kills().zip(self.oom_kills_before).is_some_and(|(now, before)| now > before);
                     self.ended = Some(status.map_or(Exit::Unknown, |status| Exit::new(status, oom)));
@@ -166,7 +196,9 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            end(&mut self.process);
+            self.look_for_strayed();
+            let noted = std::mem::take(self.strayed.get_mut().unwrap_or_else(PoisonError::into_inner));
+            end(&mut self.process, &noted);
         }
     }
 }
@@ -181,9 +213,10 @@ fn group(process: &process::Child) -> Pid {
     Pid::from_raw(i32::try_from(process.id()).expect("process ids fit pid_t"))
 }
 
-/// Kills the group and reaps its leader; the status is there when the leader had ended already.
-fn end(process: &mut process::Child) -> Option<process::ExitStatus> {
+/// Kills the group and those who left it, and reaps its leader; the status is there when the leader had ended already.
+fn end(process: &mut process::Child, strayed: &[Relative]) -> Option<process::ExitStatus> {
     let _ = killpg(group(process), Signal::SIGKILL); // nobody left is what we want
+    strayed.iter().for_each(Relative::kill);
     guard::forget(process.id());
     if let Ok(Some(status)) = process.try_wait() {
         return Some(status);

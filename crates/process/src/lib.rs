@@ -2,7 +2,7 @@
 //!
 //! Every child runs in a process group of its own, sees only the environment its caller lists, is
 //! stopped politely and then firmly, is reaped, and is described truthfully when it ends. Dropping
-//! a [`Child`] kills its whole group. When this process dies without a chance to clean up, a guard
+//! a [`Child`] kills its whole group, and the descendants that left it. When this process dies without a chance to clean up, a guard
 //! process kills the groups that are left.
 //!
 //! What runs in a child, and what its output means, is left to the caller.
@@ -10,6 +10,7 @@
 mod child;
 mod command;
 mod exit;
+mod family;
 mod guard;
 mod memory;
 

@@ -156,6 +156,20 @@ async fn dropping_a_child_kills_its_group_and_reaps_it() {
 }
 
 #[tokio::test]
+async fn a_descendant_that_left_the_group_ends_with_the_child() {
+    for asked in [false, true] {
+        let (mut child, strayed) = ready("setsid sh -c 'echo $$; exec sleep 600' & wait").await;
+        if asked {
+            child.look_for_strayed();
+            child.signal(Signal::SIGINT).unwrap();
+            child.wait().await;
+        }
+        drop(child);
+        gone_within(&strayed, SOON);
+    }
+}
+
+#[tokio::test]
 async fn what_is_left_of_a_group_ends_with_its_leader() {
     let (mut child, grandchild) = ready("sleep 600 & echo $!").await;
     assert_eq!(child.wait().await, Exit::Code(0));
