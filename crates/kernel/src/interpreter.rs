@@ -151,7 +151,8 @@ impl Search {
             let versioned = format!("python{}", named.display());
             let mut programs = self.on_path(named).chain(self.on_path(versioned));
             let found = programs.find_map(|python| pyenv::behind_shim(self, python, Origin::Explicit));
-            return Lead::Program(found.map_or_else(|| named.into(), |(python, _)| python), Origin::Explicit);
+            let found = found.map(|(python, _)| python).or_else(|| pyenv::version(self, named.to_str()?));
+            return Lead::Program(found.unwrap_or_else(|| named.into()), Origin::Explicit);
         }
         Lead::Program(place, Origin::Explicit)
     }

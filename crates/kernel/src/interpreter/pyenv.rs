@@ -13,6 +13,11 @@ pub(super) fn local(search: &Search) -> Option<PathBuf> {
     python(&root(search)?, &local_versions(search)?, "python")
 }
 
+/// The Python of a version that pyenv has, chosen for the folder or not.
+pub(super) fn version(search: &Search, version: &str) -> Option<PathBuf> {
+    python(&root(search)?, &[version.to_owned()], "python")
+}
+
 /// The program behind `program` if that is a shim of pyenv's, and how it was found; `None` when there
 /// is nothing behind it.
 pub(super) fn behind_shim(search: &Search, program: PathBuf, otherwise: Origin) -> Option<(PathBuf, Origin)> {
