@@ -215,7 +215,7 @@ impl<T: Transport> Driver<T> {
                 store_history: cell.store_history,
                 title: cell.title,
             });
-            self.running = Some(Running::new(id, mailbox, cell.stop, cell.timeout));
+            self.running = Some(Running::new(id, mailbox, cell.stop, cell.timeout, self.graces.start));
         }
     }
 
@@ -224,6 +224,7 @@ impl<T: Transport> Driver<T> {
             Incoming::Started(id) => {
                 if let Some(running) = self.running.as_mut().filter(|running| running.id == id) {
                     running.started = true;
+                    running.starts_by = None;
                     let interrupt = running.interrupt_at_start;
                     self.deliver(Event::Status(Status::Started));
                     if interrupt {

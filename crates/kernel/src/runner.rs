@@ -62,6 +62,9 @@ struct Runner {
     cell: Option<CellId>,
     /// Translated and not taken yet: one message may mean two things.
     ready: VecDeque<Incoming>,
+    /// The extension module that runs, and until when it may.
+    loading: Option<(String, Instant)>,
+    modules_within: Duration,
     life: Life,
     trace: bool,
     chunk: Vec<u8>,
@@ -114,6 +117,13 @@ impl Runner {
                     Life::Disowned => Exit::Lost("the kernel closed its connection and was killed".into()),
                     Life::Alive | Life::HungUp { .. } | Life::Ended(_) => Exit::Process(exit),
                 });
+            }
+            () = until(self.loading.as_ref().map(|(_, until)| *until)) => {
+                // It ends with an exception, which is told as any other of a module is; the next one is loaded.
+                drop(self.child.signal(Signal::SIGINT));
+                if let Some((_, until)) = &mut self.loading {
+                    *until = Instant::now() + self.modules_within;
+                }
             }
             () = until(hung_up) => {
                 drop(self.child.signal(Signal::SIGKILL)); // fails only when it has just ended
@@ -171,6 +181,14 @@ impl Runner {
         }
     }
 
+    /// How it ended; a module that did it is named.
+    fn blamed(&self, exit: &Exit) -> Exit {
+        match &self.loading {
+            Some((module, _)) => Exit::Lost(format!("{exit} while it loaded the module `{module}`")),
+            None => exit.clone(),
+        }
+    }
+
     /// Translates what the runner said; one message may mean two things.
     fn translate(&mut self, said: Said) {
         let incoming = match said {
@@ -192,7 +210,12 @@ impl Runner {
                 }
                 Message::Reply { id, reply } => Incoming::Answered { id, reply },
                 Message::Warning(text) => Incoming::Event { cell: None, event: Event::Warning(text) },
+                Message::Loading { module } => {
+                    self.loading = Some((module, Instant::now() + self.modules_within));
+                    return;
+                }
                 Message::Configured { warnings } => {
+                    self.loading = None;
                     let warnings = warnings.into_iter().map(Event::Warning);
                     self.ready.extend(warnings.map(|event| Incoming::Event { cell: None, event }));
                     return;
@@ -213,6 +236,9 @@ impl Transport for Runner {
             self.stderr.leave_alone();
             self.watch_later();
         }
+        if let Request::Shutdown = request {
+            self.child.look_for_strayed();
+        }
         self.write(&request.into());
     }
 
@@ -222,7 +248,7 @@ impl Transport for Runner {
                 return incoming;
             }
             match &self.life {
-                Life::Ended(exit) => return Incoming::Closed(exit.clone()),
+                Life::Ended(exit) => return Incoming::Closed(self.blamed(exit)),
                 Life::Alive | Life::HungUp { .. } | Life::Disowned => self.fill().await,
             }
         }
@@ -244,6 +270,16 @@ impl Transport for Runner {
             Step::Kill => Signal::SIGKILL,
         };
         self.child.signal(signal).map_err(|error| StopFailed { step, why: error.to_string() })
+    }
+
+    fn wake_up(&mut self) -> Option<String> {
+        // One that is only slow, or busy with a background task, is waited for.
+        self.child.is_stopped().then(|| match self.child.signal(Signal::SIGCONT) {
+            Ok(()) => "the kernel's process had been stopped (SIGSTOP); it was told to go on".to_owned(),
+            Err(error) => {
+                format!("the kernel's process is stopped (SIGSTOP) and can not be told to go on: {error}")
+            }
+        })
     }
 }
 

@@ -31,6 +31,11 @@ pub trait Transport: Send + 'static {
 
     /// Begins one step of stopping. That it worked shows in what [`Transport::recv`] brings.
     fn stop(&mut self, step: Step) -> Result<(), StopFailed>;
+
+    /// Looks at a kernel that does not start a cell, and has it go on if it was stopped; what was done, in words.
+    fn wake_up(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// One step of stopping a kernel, from polite to firm.

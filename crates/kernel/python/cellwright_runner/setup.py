@@ -4,6 +4,7 @@ import os
 import sys
 
 from . import part
+from .wire import quote
 
 
 def configure(kernel, message: dict) -> list:
@@ -36,7 +37,10 @@ def configure(kernel, message: dict) -> list:
         sys.path.insert(0, folder)
     _prelude(kernel, message.get("prelude"), warnings)
     for module in message.get("modules") or []:
+        kernel.wire.send('{"type":"loading","module":%s' % quote(module["name"]))
         _module(kernel, module, warnings)
+    if message.get("file"):
+        kernel.namespace["__file__"] = kernel.hidden["__file__"] = sys.argv[0] = message["file"]
     kernel.streams.look_for_c_output()
     return warnings
 

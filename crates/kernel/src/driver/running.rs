@@ -19,6 +19,8 @@ pub(super) struct Running {
     pub(super) stop: CancellationToken,
     pub(super) timeout: Option<Duration>,
     pub(super) started: bool,
+    /// Until it has started: when the kernel is looked at.
+    pub(super) starts_by: Option<Instant>,
     /// An interrupt was asked for before the cell had started.
     pub(super) interrupt_at_start: bool,
     pub(super) phase: Phase,
@@ -55,6 +57,7 @@ impl Running {
         mailbox: Arc<Mailbox<Finished>>,
         stop: CancellationToken,
         timeout: Option<Duration>,
+        start: Duration,
     ) -> Self {
         let timeout = timeout.filter(|timeout| !timeout.is_zero());
         // A deadline past the end of time is none.
@@ -65,6 +68,7 @@ impl Running {
             stop,
             timeout,
             started: false,
+            starts_by: Instant::now().checked_add(start),
             interrupt_at_start: false,
             phase: Phase::Running { deadline },
             exception: None,

@@ -15,6 +15,8 @@ use crate::transport::{Request, Step, StopFailed, Transport};
 pub struct Graces {
     /// For a cell to end after an interrupt.
     pub interrupt: Duration,
+    /// For a cell to start, before the kernel is looked at.
+    pub start: Duration,
     /// For a kernel to leave after it was asked to.
     pub shutdown: Duration,
     /// For a kernel to end after it was told to.
@@ -29,6 +31,7 @@ impl Default for Graces {
     fn default() -> Self {
         Self {
             interrupt: Duration::from_secs(5),
+            start: Duration::from_secs(5),
             shutdown: Duration::from_secs(2),
             terminate: Duration::from_secs(1),
             kill: Duration::from_secs(5),
@@ -139,12 +142,15 @@ impl<T: Transport> Driver<T> {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let running = self.running.as_ref().and_then(|running| match running.phase {
-            // What it did is done, within its time: reading the rest of its output costs the kernel nothing.
-            _ if running.reply.is_some() => None,
-            Phase::Running { deadline } => deadline,
-            Phase::Interrupting { again, until, .. } => again.or(Some(until)),
-            Phase::Ending { .. } => None,
+        let running = self.running.as_ref().and_then(|running| {
+            let phase = match running.phase {
+                // What it did is done, within its time: reading the rest of its output costs the kernel nothing.
+                _ if running.reply.is_some() => None,
+                Phase::Running { deadline } => deadline,
+                Phase::Interrupting { again, until, .. } => again.or(Some(until)),
+                Phase::Ending { .. } => None,
+            };
+            [phase, running.starts_by].into_iter().flatten().min()
         });
         [running, self.ending.map(|ending| ending.until)].into_iter().flatten().min()
     }
@@ -152,6 +158,14 @@ impl<T: Transport> Driver<T> {
     /// Does what is due. `Some` when the kernel is given up.
     pub(super) fn pass_deadlines(&mut self) -> Option<Exit> {
         let now = Instant::now();
+        if let Some(running) =
+            self.running.as_mut().filter(|running| running.starts_by.is_some_and(|by| by <= now))
+        {
+            running.starts_by = now.checked_add(self.graces.start);
+            if let Some(told) = self.transport.wake_up() {
+                self.deliver(Event::Warning(told));
+            }
+        }
         if let Some(running) = &mut self.running {
             let timeout = running.timeout;
             match running.phase {

@@ -43,6 +43,8 @@ pub struct Launch {
     pub cache: PathBuf,
     /// How long a Python may take to answer.
     pub ready_within: Duration,
+    /// How long an extension module may run before it is interrupted.
+    pub modules_within: Duration,
     /// How long each step of stopping may take.
     pub graces: Graces,
     /// Log every message.
@@ -68,7 +70,7 @@ pub struct Launched {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// No Python works.
-    #[error("no working Python found; {}install Python 3.8 or newer, or name one", list(rejected))]
+    #[error("no working Python found; {}", list(rejected))]
     NoInterpreter {
         /// What was tried.
         rejected: Vec<Rejected>,
@@ -109,7 +111,12 @@ impl LaunchError {
 }
 
 fn list(rejected: &[Rejected]) -> String {
-    rejected.iter().map(|rejected| format!("{rejected}; ")).collect::<Vec<_>>().concat()
+    let mut told: Vec<_> = rejected.iter().map(ToString::to_string).collect();
+    // Another Python does not help a system that starts none.
+    if !rejected.iter().any(|rejected| rejected.system_error().is_some()) {
+        told.push("install Python 3.8 or newer, or name one".into());
+    }
+    told.join("; ")
 }
 
 /// A Python that was looked at and not used.
@@ -199,6 +206,7 @@ impl Launch {
             setup: Setup::default(),
             cache: cache.into(),
             ready_within: Duration::from_secs(10),
+            modules_within: Duration::from_mins(1),
             graces: Graces::default(),
             trace: false,
         }
@@ -304,6 +312,8 @@ impl Launch {
             sent: VecDeque::new(),
             cell: None,
             ready: VecDeque::new(),
+            loading: None,
+            modules_within: self.modules_within,
             life: Life::Alive,
             trace: self.trace,
             chunk: vec![0; CHUNK],

@@ -93,6 +93,9 @@ pub struct Setup {
     pub prelude: Prelude,
     /// Extension modules to import into the namespace.
     pub modules: Vec<Module>,
+    /// The script that cells come from, if one does: their `__file__`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// What the runner may keep; its own defaults when none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
@@ -201,6 +204,10 @@ pub(super) enum Message {
     Ready(Ready),
     /// A Python that is too old, in its own words.
     Unfit(String),
+    /// An extension module is about to run.
+    Loading {
+        module: String,
+    },
     Configured {
         warnings: Vec<String>,
     },
@@ -274,6 +281,7 @@ struct Fields {
     password: bool,
     #[serde(default)]
     warnings: Vec<String>,
+    module: Option<String>,
     message: Option<String>,
     error: Option<String>,
     matches: Option<Vec<String>>,
@@ -321,6 +329,7 @@ impl Fields {
                     pid: self.pid?,
                 }),
             },
+            "loading" => Message::Loading { module: self.module? },
             "configured" => Message::Configured { warnings: self.warnings },
             "display" => {
                 let event = match (self.update, self.display_id) {

@@ -305,6 +305,34 @@ async fn the_setup_is_done_before_the_first_cell() {
     assert!(warning.contains("broken.py") && warning.contains("line 2"), "{warning}");
 }
 
+/// A kernel that loads a module with this source, and the folder the module is in.
+async fn with_module(source: &str) -> (Fixture, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m8.py");
+    fs::write(&path, source).unwrap();
+    let fixture = Fixture::start_with(|launch| {
+        launch.modules_within = Duration::from_millis(300);
+        launch.setup.modules.push(cellwright_kernel::runner::Module { name: "m8".into(), path });
+    });
+    (fixture.await, folder)
+}
+
+#[tokio::test]
+async fn a_module_that_does_not_end_is_named_and_the_cell_runs() {
+    let (mut fixture, _folder) = with_module("while True: pass").await;
+    assert_eq!(fixture.stdout("print(1)").await, "1\n");
+    let warning = fixture.background.next().await.unwrap();
+    let Event::Warning(warning) = warning else { panic!("{warning:?}") };
+    assert!(warning.starts_with("module `m8` was not loaded: KeyboardInterrupt"), "{warning}");
+}
+
+#[tokio::test]
+async fn a_module_that_ends_the_kernel_is_named() {
+    let (fixture, _folder) = with_module("import os; os._exit(9)").await;
+    let Outcome::Died(death) = fixture.run("1").await.finished.outcome else { panic!("it lives") };
+    assert_eq!(death.exit.to_string(), "the kernel exited with code 9 while it loaded the module `m8`");
+}
+
 #[tokio::test]
 async fn the_managed_environment_is_made_with_python_and_found() {
     let folder = tempfile::tempdir().unwrap();

@@ -193,3 +193,15 @@ fn interrupt_from_outside(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
     rustix::process::kill_process_group(pid, rustix::process::Signal::INT).unwrap();
 }
+
+#[tokio::test]
+async fn a_kernel_that_was_stopped_while_idle_goes_on() {
+    let start = Duration::from_millis(100);
+    let fixture = Fixture::start_with(|launch| launch.graces.start = start).await;
+    assert_eq!(fixture.stdout("x = 1; print(x)").await, "1\n");
+    let stop = format!("kill -STOP {}", fixture.pid);
+    assert!(std::process::Command::new("/bin/sh").args(["-c", &stop]).status().unwrap().success());
+    let ran = fixture.run("print(x + 1)").await;
+    assert_eq!((&ran.finished.outcome, ran.stdout().as_str()), (&Outcome::Completed, "2\n"));
+    assert!(format!("{ran:?}").contains("it was told to go on"), "{ran:?}");
+}
