@@ -12,6 +12,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     str::FromStr,
+    sync::atomic::{AtomicUsize, Ordering},
     time::SystemTime,
 };
 
@@ -22,6 +23,14 @@ const SCHEME: &str = "artifact://";
 
 /// Forty bits, so that ids are short enough to be copied by hand and never met twice.
 const ID_LENGTH: usize = 8;
+
+/// What is kept of artifacts that nobody removes: much, since notices lead to them.
+const KEPT: Retention = Retention { count: 10_000, bytes: 4 << 30 };
+
+/// How many artifacts a process stores between two looks at what is kept; the first is one of them.
+const LOOKED_EVERY: usize = 100;
+
+static STORED: AtomicUsize = AtomicUsize::new(0);
 
 /// A directory of artifacts. Cheap to clone; nothing is created until something is stored.
 #[derive(Debug, Clone)]
@@ -221,6 +230,9 @@ impl Artifacts {
             path: directory.clone(),
             source,
         })?;
+        if STORED.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKED_EVERY) {
+            drop(self.prune(KEPT)); // what can not be removed now is looked at again
+        }
         loop {
             let id = ArtifactId::random();
             let path = self.path(&id, kind);

@@ -210,3 +210,17 @@ fn artifacts_are_their_owners_alone() {
     assert_eq!(mode(artifact.path.as_path()), 0o600);
     assert_eq!(mode(artifacts.directory()), 0o700);
 }
+
+#[test]
+fn the_oldest_artifacts_make_room_without_being_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(directory.path());
+    let old = artifacts.save(Kind::Log, b"old").unwrap();
+    // Sparse: more than is kept, on no disk.
+    let file = fs::File::options().write(true).open(artifacts.open(&old).unwrap().path).unwrap();
+    file.set_len(5 << 30).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let new: Vec<_> = (0..100).map(|_| artifacts.save(Kind::Log, b"new").unwrap()).collect();
+    assert!(matches!(artifacts.open(&old), Err(ArtifactError::NotFound { .. })));
+    assert!(new.iter().all(|id| artifacts.open(id).is_ok()));
+}

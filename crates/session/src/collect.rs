@@ -152,7 +152,7 @@ impl Collector {
 
     fn show(&mut self, content: &MimeBundle, display_id: Option<&str>) {
         let display = Display::from_bundle(&content.data);
-        if let Some(text) = text_of(&display, self.settings.artifacts.as_ref()) {
+        if let Some(text) = text_of(&display, self.settings.store()) {
             self.sink.write_block(&text);
         }
         for shown in more_than_text(display) {
@@ -169,7 +169,7 @@ impl Collector {
     /// A display that is shown anew: images and values change where they are, text is said at the end.
     fn update(&mut self, display_id: &str, content: &MimeBundle) {
         let display = Display::from_bundle(&content.data);
-        if let Some(text) = text_of(&display, self.settings.artifacts.as_ref()) {
+        if let Some(text) = text_of(&display, self.settings.store()) {
             if let Some((_, latest)) = self.updated.iter_mut().find(|(id, _)| id == display_id) {
                 *latest = text;
             } else if self.updated.len() < UPDATED {
@@ -212,7 +212,7 @@ impl Collector {
         if self.weight + bytes.len() <= self.settings.shown {
             return (shown, bytes.len());
         }
-        let artifact = match &self.settings.artifacts {
+        let artifact = match self.settings.store() {
             Some(artifacts) => artifacts.save(kind, &bytes).map_err(|error| error.to_string()),
             None => Err("there is nowhere to store it".into()),
         };
@@ -229,7 +229,7 @@ impl Collector {
 }
 
 fn sink(settings: &OutputSettings) -> Sink {
-    match &settings.artifacts {
+    match settings.store() {
         Some(artifacts) => Sink::with_artifacts(settings.limits, settings.colours, artifacts),
         None => Sink::new(settings.limits, settings.colours),
     }

@@ -51,7 +51,7 @@ pub enum SessionError {
     Exhausted(String),
     /// The kernel keeps dying.
     #[error(
-        "the kernel died {crashes} times within {}, the last time because {last}; change what the cells do, then reset the session to go on",
+        "the kernel died {crashes} times within {}, the last time because {last}; change what ends it, then reset the session to go on",
         Span(*within)
     )]
     CrashBudget {

@@ -40,4 +40,4 @@ pub use launcher::{About, Gateways, Launcher, Start, StartAny, StartError, Start
 pub use notice::{Departure, Notice};
 pub use report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, NotRun, Replacement};
 pub use sessions::{Activity, Force, SessionInfo, Sessions};
-pub use settings::{Limits, OutputSettings, Retry, Settings};
+pub use settings::{Limits, OutputSettings, Retry, Settings, Stored};

@@ -35,6 +35,8 @@ pub struct Settings {
     pub modules: Vec<PathBuf>,
     /// Where the caller keeps its conversation, for cells that want to know.
     pub session_file: Option<PathBuf>,
+    /// The file that cells come from, which they find as `__file__`.
+    pub script: Option<PathBuf>,
     /// The tools that cells may call; without one there is no bridge.
     pub tools: Option<Arc<dyn ToolHost>>,
 }
@@ -94,8 +96,27 @@ pub struct OutputSettings {
     pub colours: Colours,
     /// Where everything is stored that does not fit.
     pub artifacts: Option<Artifacts>,
+    /// What goes there.
+    pub stored: Stored,
     /// Most bytes of images and JSON a cell's report holds; what is beyond goes to the artifacts.
     pub shown: usize,
+}
+
+/// What of cells' outputs goes to the artifacts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stored {
+    /// What reports leave out.
+    #[default]
+    LeftOut,
+    /// Nothing: whoever runs the cells takes everything as it comes. Cells can still read what there is.
+    Nothing,
+}
+
+impl OutputSettings {
+    /// Where what does not fit is stored, if it is.
+    pub(crate) fn store(&self) -> Option<&Artifacts> {
+        self.artifacts.as_ref().filter(|_| self.stored == Stored::LeftOut)
+    }
 }
 
 impl Default for OutputSettings {
@@ -104,6 +125,7 @@ impl Default for OutputSettings {
             limits: cellwright_output::Limits::default(),
             colours: Colours::Dropped,
             artifacts: None,
+            stored: Stored::default(),
             shown: 16 << 20,
         }
     }
@@ -123,6 +145,7 @@ impl Settings {
             prelude: Prelude::Standard,
             modules: Vec::new(),
             session_file: None,
+            script: None,
             tools: None,
         }
     }

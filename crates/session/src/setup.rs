@@ -19,6 +19,7 @@ pub(crate) fn setup(settings: &Settings, cwd: &Path, bridge: Option<&Access>) ->
         path,
         prelude: settings.prelude.clone(),
         modules,
+        file: settings.script.as_ref().map(|script| script.to_string_lossy().into_owned()),
         ..Setup::default()
     };
     (setup, warnings)
