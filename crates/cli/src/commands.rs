@@ -104,15 +104,20 @@ pub(crate) struct Made {
     pub(crate) now: Snapshot,
 }
 
-/// The whole of a file, or of stdin for `-`.
+/// The text of a file, or of stdin for `-`.
 pub(crate) fn input(path: &Path) -> anyhow::Result<String> {
+    String::from_utf8(input_bytes(path)?).with_context(|| format!("{} is not UTF-8 text", named(path)))
+}
+
+/// The whole of a file, or of stdin for `-`.
+pub(crate) fn input_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().lock().read_to_end(&mut bytes).context("could not read stdin")?;
     } else {
         bytes = std::fs::read(path).with_context(|| format!("could not read {}", path.display()))?;
     }
-    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8 text", named(path)))
+    Ok(bytes)
 }
 
 /// What to call an input in a message.

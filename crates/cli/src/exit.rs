@@ -80,9 +80,7 @@ pub(crate) fn misused(error: &clap::Error, told: Told) -> Exit {
 
 /// Prints an error with its causes on one line, and chooses the exit code.
 pub(crate) fn report(error: &anyhow::Error, told: Told) -> Exit {
-    if let Some(io) = error.downcast_ref::<io::Error>()
-        && io.kind() == io::ErrorKind::BrokenPipe
-    {
+    if is_broken_pipe(error) {
         return Exit::Done; // whoever read our output has seen enough
     }
     let exit = match error.downcast_ref::<FileError>() {
@@ -100,6 +98,11 @@ fn tell(why: &str, exit: Exit, told: Told) {
         Told::Text => eprintln!("error: {why}"),
         Told::Json => eprintln!("{}", serde_json::json!({ "error": why, "exit": exit.code() })),
     }
+}
+
+/// Whether nobody reads what we print any more.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// An error and its causes, on one line.

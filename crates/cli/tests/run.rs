@@ -222,6 +222,50 @@ fn ctrl_c_and_the_timeout_end_a_cell_that_waits_for_a_line() {
 }
 
 #[test]
+fn files_that_python_runs_are_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.py");
+    for (bytes, printed) in [
+        (b"" as &[u8], ""),
+        (b"# nothing\n", ""),
+        (b"\xef\xbb\xbfprint(1)", "1\n"),
+        (b"# -*- coding: latin-1 -*-\nprint(len('\xe9'))\n", "1\n"),
+        (b"import os, sys; print(os.path.basename(__file__), sys.argv == [__file__])", "script.py True\n"),
+        (b"a = '''\n# %% text\n'''\nprint(len(a))\n", "11\n"),
+    ] {
+        std::fs::write(&script, bytes).unwrap();
+        assert_eq!(run(&["run", script.to_str().unwrap()]), ok(printed), "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_run_whose_output_nobody_reads_has_not_succeeded() {
+    let mut child = cellwright(&["run", "-c", "while True: print('y' * 1000)"]).spawn().unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    drop(stdout);
+    let (code, _, stderr) = told(child.wait_with_output().unwrap());
+    assert_eq!((code, stderr.as_str()), (1, ""));
+}
+
+#[test]
+fn a_timeout_is_a_number_of_seconds() {
+    assert_eq!(run(&["run", "--timeout", "1e30", "-c", "1"]), ok("1\n"));
+    let (code, _, stderr) = run(&["run", "--timeout=-1", "-c", "1"]);
+    assert_eq!((code, stderr.as_str()), (1, "error: --timeout takes a number of seconds, not `-1`\n"));
+}
+
+#[test]
+fn what_was_shown_whole_is_not_stored_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = cellwright(&["run", "-c", "print('x' * 1000000)"]);
+    let (code, stdout, _) = told(command.env("CELLWRIGHT_ARTIFACTS_DIR", folder.path()).output().unwrap());
+    assert_eq!((code, stdout.len()), (0, 1_000_001));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn messages_can_be_traced_on_stderr() {
     for name in ["CELLWRIGHT_IPC_TRACE", "PI_PYTHON_IPC_TRACE"] {
         let (code, stdout, stderr) =

@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cellwright_kernel::{Stdin, StopReason};
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellStatus, KernelChoice, Mode, Next, Reset, Running,
-    SessionId, Sessions, Timeout,
+    Call, CallEvent, CallReport, CellStatus, KernelChoice, Mode, Next, Reset, Running, SessionId, Sessions,
+    Stored, Timeout,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -20,9 +20,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::asking::Question;
 use self::notebooks::{Notebooks, Options};
-use super::input;
+use super::{input_bytes, named};
 use crate::config::Config;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::render::{Json, Kernel, Plain, Render};
 use crate::{host, script};
 
@@ -67,6 +67,9 @@ pub(crate) struct Run {
     /// Start from a fresh kernel
     #[arg(long)]
     reset: bool,
+    /// Reset also a session that others use
+    #[arg(long, requires = "reset")]
+    force: bool,
     /// One event a line, as JSON; an error is one too, on stderr
     #[arg(long)]
     json: bool,
@@ -91,7 +94,10 @@ impl Run {
             let notebooks = self.notebooks()?;
             runtime.block_on(notebooks.run())
         } else {
-            runtime.block_on(self.call())
+            runtime.block_on(self.call()).or_else(|error| {
+                // Whoever read our output has seen enough, but the cells were cut off.
+                if exit::is_broken_pipe(&error) { Ok(Exit::Failed) } else { Err(error) }
+            })
         };
         // A kernel's last threads must not keep us: whatever they hold is gone with the process.
         runtime.shutdown_background();
@@ -109,22 +115,33 @@ impl Run {
             paths: std::mem::take(&mut self.files),
             options: std::mem::take(&mut self.options),
             session: self.session.take(),
-            reset: self.reset,
+            reset: self.reset(),
             json: self.json,
         })
     }
 
     fn timeout(&self) -> anyhow::Result<Timeout> {
-        Ok(match self.timeout {
-            Some(seconds) => Timeout::After(Duration::try_from_secs_f64(seconds).context("--timeout")?),
-            None => Timeout::Never,
-        })
+        let Some(seconds) = self.timeout else { return Ok(Timeout::Never) };
+        anyhow::ensure!(seconds >= 0.0, "--timeout takes a number of seconds, not `{seconds}`");
+        // Longer than can be said is as long as it likes.
+        Ok(Duration::try_from_secs_f64(seconds).map_or(Timeout::Never, Timeout::After))
+    }
+
+    fn reset(&self) -> Reset {
+        match (self.reset, self.force) {
+            (false, _) => Reset::No,
+            (true, false) => Reset::Yes,
+            (true, true) => Reset::Force,
+        }
     }
 
     async fn call(self) -> anyhow::Result<Exit> {
         let cwd = self.folder()?;
         let config = Config::load(&cwd, Vec::new())?;
         let mut call = self.cells(cwd, &config)?;
+        if call.cells.is_empty() {
+            return Ok(Exit::Done);
+        }
         let titles = call.cells.iter().map(|cell| cell.title.clone()).collect();
         let _interrupts = on_interrupt(call.stop.clone())?;
         let mut here = None;
@@ -135,7 +152,10 @@ impl Run {
             call.variables = Some(config.environment.clone());
             host::daemon_client(&config).await?
         } else {
-            let sessions = Sessions::new(host::session_settings(&config, &call.cwd));
+            let mut settings = host::session_settings(&config, &call.cwd);
+            settings.output.stored = Stored::Nothing;
+            settings.script = self.script()?;
+            let sessions = Sessions::new(settings);
             // Its kernel ends within the call, so that what it prints at its end is shown.
             call.mode = Mode::PerCall;
             let client = sessions.client();
@@ -152,6 +172,12 @@ impl Run {
             sessions.shutdown().await; // there is a kernel left when the call could not be followed to its end
         }
         Ok(exit_code(&*report?))
+    }
+
+    /// The file that holds the cells, if one does.
+    fn script(&self) -> anyhow::Result<Option<PathBuf>> {
+        let file = self.files.first().filter(|file| *file != Path::new("-"));
+        file.map(std::path::absolute).transpose().context("the current folder is gone")
     }
 
     fn folder(&self) -> anyhow::Result<PathBuf> {
@@ -174,15 +200,15 @@ impl Run {
     fn cells(&self, cwd: PathBuf, config: &Config) -> anyhow::Result<Call> {
         let text = match (&self.code, self.files.first()) {
             (Some(code), _) => code.clone(),
-            (None, Some(file)) => input(file)?,
+            (None, Some(file)) => script::decode(input_bytes(file)?).with_context(|| named(file))?,
             (None, None) => unreachable!("clap requires one of the two"),
         };
         let mut cells = script::cells(&text);
         for cell in &mut cells {
             cell.timeout = self.timeout()?;
         }
-        if let (true, Some(first)) = (self.reset, cells.first_mut()) {
-            first.reset = Reset::Yes;
+        if let Some(first) = cells.first_mut() {
+            first.reset = self.reset();
         }
         let session = self.session.clone().unwrap_or_else(|| "run".parse().expect("a valid name"));
         let mut call = Call::new(session, cwd, cells);

@@ -8,7 +8,8 @@ use super::Render;
 use crate::exit::one_line;
 use crate::print;
 
-/// Writes events to stdout as they come, nothing shortened.
+/// Writes events to stdout as they come, nothing shortened but what threads printed before the call: that is the text a report
+/// would hold, with a notice that names the whole.
 pub(crate) struct Json;
 
 impl Render for Json {

@@ -28,7 +28,10 @@ impl Question {
         let mut stdout = io::stdout().lock();
         stdout.write_all(request.prompt.as_bytes())?;
         stdout.flush()?;
-        #[expect(deprecated, reason = "it may be given a descriptor that is closed too early; this one never is")]
+        #[expect(
+            deprecated,
+            reason = "it may be given a descriptor that is closed too early; this one never is"
+        )]
         let stdin = AsyncFd::with_interest(io::stdin(), Interest::READABLE);
         Ok(Self { request, stdin: stdin.context("could not wait for standard input")?, hidden })
     }

@@ -36,7 +36,7 @@ pub(super) struct Notebooks {
     pub(super) timeout: Timeout,
     pub(super) kernel: Option<KernelChoice>,
     pub(super) session: Option<SessionId>,
-    pub(super) reset: bool,
+    pub(super) reset: Reset,
     pub(super) json: bool,
 }
 
@@ -144,7 +144,7 @@ impl Notebooks {
             parameters: parameters.clone(),
             errors: if self.options.allow_errors { Errors::Allow } else { Errors::Stop },
             timeout: self.timeout,
-            reset: if self.reset { Reset::Yes } else { Reset::No },
+            reset: self.reset,
             timing: !self.options.no_timing,
             artifacts: Some(host::artifacts(config)),
             ..Request::new(path)
