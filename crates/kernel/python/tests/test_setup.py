@@ -9,7 +9,7 @@ import tempfile
 import threading
 import unittest
 
-from host import FOLDER, RunnerTest, brief, plain
+from host import FOLDER, NONCE, RunnerTest, brief, is_message, plain
 
 
 class Folder(RunnerTest):
@@ -27,6 +27,21 @@ class Folder(RunnerTest):
 
 class Configure(Folder):
     env = {"CW_OLD": "1"}
+
+    def test_a_script_is_known_to_its_cells(self):
+        self.configure = {"file": "/some/script.py"}
+        self.check("import sys\n__file__, sys.argv", plain("('/some/script.py', ['/some/script.py'])"))
+
+    def test_a_module_that_does_not_end_is_named_before_and_after_it_is_interrupted(self):
+        path = self.file("endless.py", "while True: print('here', flush=True)")
+        host = self.launch()
+        host.send(type="hello", protocol=1, nonce=NONCE)
+        host.send(type="configure", modules=[{"name": "endless", "path": path}])
+        self.assertEqual(host.wait_for(lambda event: is_message(event, "loading"))["module"], "endless")
+        host.wait_for_text("here")
+        host.interrupt()
+        warnings = host.wait_for(lambda event: is_message(event, "configured"))["warnings"]
+        self.assertEqual(warnings, ["module `endless` was not loaded: KeyboardInterrupt (%s, line 1)" % path])
 
     def test_folder_environment_and_path(self):
         self.file("lib/cw_lib.py", "x = 1")
