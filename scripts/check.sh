@@ -76,6 +76,7 @@ step_conformance() {
   need_python
   need_node
   need_programs
+  need_acp_examples
   cargo build --package cellwright-cli
   CELLWRIGHT_BIN=$cellwright unittests "$python" conformance
   CELLWRIGHT_BIN=$cellwright unittests "$python" conformance/mcp
@@ -133,6 +134,18 @@ need_node() {
   # Not `npm ci`: it refuses a lock without the optional parts of other platforms, which npm leaves out.
   npm install --prefix target/node --no-save --no-audit --no-fund
   sha256sum "$lock" >"$stamp"
+}
+
+# target/acp-examples: the agents that the protocol's Python SDK shows how it is used by, of the version that is pinned.
+need_acp_examples() {
+  local folder=target/acp-examples sdk
+  sdk=$(grep '^agent-client-protocol==' conformance/requirements.txt)
+  if [[ -e $folder/$sdk ]]; then return; fi
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  python3 -m pip download --quiet --no-deps --no-binary :all: --dest "$folder" "$sdk"
+  tar -xzf "$folder"/*.tar.gz -C "$folder" --strip-components=2 --wildcards '*/examples/*'
+  touch "$folder/$sdk"
 }
 
 need_programs() {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import sys
 import unittest
@@ -17,13 +16,7 @@ def example(name: str) -> str:
     """A kernelspec for one of the examples."""
     path = EXAMPLES / name
     if not path.is_file():
-        pin = f"agent-client-protocol=={importlib.metadata.version('agent-client-protocol')}"
-        raise FileNotFoundError(
-            f"{path} is missing; run:\n"
-            f"  {sys.executable} -m pip download --no-deps --no-binary :all: -d target {pin}\n"
-            f"  mkdir -p {EXAMPLES} && tar -xzf target/agent_client_protocol-*.tar.gz -C {EXAMPLES} "
-            "--strip-components=2 --wildcards '*/examples/*'"
-        )
+        raise FileNotFoundError(f"{path} is missing; run: scripts/check.sh conformance")
     return install(f"sdk-{path.stem}", sys.executable, str(path))
 
 
@@ -45,7 +38,3 @@ class SdkExamples(unittest.TestCase):
             self.assertIn("from the next session on", execute(client, "%mcp add tools some-server").text)
             self.assertNotIn("forgotten", execute(client, "hello").text)
             self.assertIn("does not support `session/load`", execute(client, "%session load 0").error)
-
-
-if __name__ == "__main__":
-    unittest.main()

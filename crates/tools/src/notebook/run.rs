@@ -60,7 +60,9 @@ pub(super) async fn run(
     how: How,
 ) -> Result<Reply, Failure> {
     if how.background && shared.settings.background == Background::Nothing {
-        return Err(Failure::new("`background` has no effect here: the run ends with this call; leave it out, and the call waits for the end"));
+        return Err(Failure::new(
+            "`background` has no effect here: the run ends with this call; leave it out, and the call waits for the end",
+        ));
     }
     if how.background && context.client.is_remote() {
         return Err(Failure::new(
