@@ -1,13 +1,18 @@
 """One asyncio loop for the life of the kernel: cells await on it, background tasks go on between cells."""
 
+import _signal
+import _thread
 import asyncio
 import os
 import sys
+import time
 from asyncio import events
 
 from . import part, running
 
 ASYNCIO = os.path.dirname(asyncio.__file__) + os.sep
+# For how long one step of a background task may keep a message waiting before an interrupt is meant for it.
+PATIENCE = 0.05
 
 
 def adopt(kernel, asyncio_module) -> None:
@@ -40,6 +45,7 @@ class EventLoop:
         self.loop = asyncio.new_event_loop()
         self.task = None  # of the cell that awaits
         self.asked = False  # to stop
+        self.suspect = None  # the step of a background task that an interrupt found, while a message waited
         self.make_current()
 
     def make_current(self) -> None:
@@ -133,9 +139,29 @@ class EventLoop:
         return True
 
     def interrupt_idle(self, frame) -> None:
-        """Between cells an interrupt is ignored, unless a background task keeps the next cell from starting."""
-        if self.loop.is_running() and _in_user_code(frame) and _message_waits():
+        """Between cells an interrupt is ignored, unless a background task keeps the next cell from starting: a message
+        waits, and still does a while later, in the same step of the same task."""
+        before, self.suspect = self.suspect, None
+        if not (self.loop.is_running() and _in_user_code(frame) and _message_waits()):
+            return
+        step = _step(frame)
+        if step is before:
             raise KeyboardInterrupt
+        self.suspect = step
+        _thread.start_new_thread(self._look_again, (running().interrupts,))
+
+    def _look_again(self, interrupts) -> None:
+        time.sleep(PATIENCE)
+        with interrupts.sending:  # no turn begins meanwhile
+            if self.suspect is not None and not interrupts.running:
+                _signal.pthread_kill(interrupts.main_thread, _signal.SIGINT)
+
+
+def _step(frame):
+    """What the loop has called: the outermost frame of the callback that is running."""
+    while frame.f_back is not None and frame.f_code is not events.Handle._run.__code__:
+        frame = frame.f_back
+    return frame
 
 
 def _in_user_code(frame) -> bool:

@@ -77,10 +77,23 @@ class Interrupts(RunnerTest):
         host.run(
             "import asyncio\nasync def tick():\n  while True: await asyncio.sleep(0.001)\ntask = asyncio.create_task(tick())"
         )
-        for _ in range(20):
+        for _ in range(200):
             host.interrupt()
             host.ask(type="ping")
         self.check("task.done()", plain("False"))
+
+    def test_a_background_task_that_lets_no_cell_begin_is_interrupted(self):
+        host = self.host
+        host.start(
+            "import asyncio\nasync def hog():\n  print('hogging', flush=True)\n  while True: pass\n"
+            "task = asyncio.create_task(hog())"
+        )
+        host.wait_for_text("hogging\n")
+        cell = host.start("task.done()")
+        host.interrupt()
+        events = brief(host.finish(cell))
+        self.assertEqual(events[-1], plain("True"))
+        self.assertIn("KeyboardInterrupt", events[-2][1])
 
     def test_frames_are_never_torn(self):
         host = self.host
