@@ -13,9 +13,11 @@ mod wire;
 use std::collections::VecDeque;
 use std::future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::thread;
+use std::time::{self, Duration};
 
 use cellwright_process::{Child, Signal};
+use tokio::task;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 pub use launch::{Examined, Launch, LaunchError, Launched, Rejected, Rejection};
@@ -38,6 +40,10 @@ const CHUNK: usize = 64 << 10;
 /// A short cell writes marks, then more marks and its frames. Being woken for each would double its
 /// time, so for this long only frames wake us; then the text pipes do too.
 const SHORT_CELL: Duration = Duration::from_millis(2);
+
+/// For this long the end of a cell is waited for by looking again and again. A processor that has gone to sleep takes
+/// longer to wake up than a short cell to run.
+const LOOKED_AT: Duration = Duration::from_micros(250);
 
 /// How long a runner that hung up may take to end before it is killed.
 const HUNG_UP: Duration = Duration::from_secs(1);
@@ -65,6 +71,8 @@ struct Runner {
     /// The extension module that runs, and until when it may.
     loading: Option<(String, Instant)>,
     modules_within: Duration,
+    /// Until when frames are looked for before anyone sleeps: set when a cell is sent.
+    looks_until: Option<time::Instant>,
     life: Life,
     trace: bool,
     chunk: Vec<u8>,
@@ -131,6 +139,18 @@ impl Runner {
             }
         }
         self.read();
+    }
+
+    /// Waits for the end of a cell that was just sent, if it is a short one. Cancel-safe.
+    async fn look(&mut self) {
+        while let Some(until) = self.looks_until {
+            if self.frames.has_more() || time::Instant::now() >= until {
+                self.looks_until = None;
+                return self.read();
+            }
+            thread::yield_now(); // the runner may need this processor
+            task::yield_now().await; // as other tasks may this thread
+        }
     }
 
     /// Has the pipes watched in a moment.
@@ -235,6 +255,7 @@ impl Transport for Runner {
             self.stdout.leave_alone();
             self.stderr.leave_alone();
             self.watch_later();
+            self.looks_until = Some(time::Instant::now() + LOOKED_AT);
         }
         if let Request::Shutdown = request {
             self.child.look_for_strayed();
@@ -246,6 +267,10 @@ impl Transport for Runner {
         loop {
             if let Some(incoming) = self.try_recv() {
                 return incoming;
+            }
+            if self.looks_until.is_some() {
+                self.look().await;
+                continue;
             }
             match &self.life {
                 Life::Ended(exit) => return Incoming::Closed(self.blamed(exit)),

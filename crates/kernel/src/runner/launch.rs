@@ -315,6 +315,7 @@ impl Launch {
             loading: None,
             modules_within: self.modules_within,
             life: Life::Alive,
+            looks_until: None,
             trace: self.trace,
             chunk: vec![0; CHUNK],
         };

@@ -64,6 +64,11 @@ impl Pipe {
         answer.unwrap_or_else(|| self.read_now(chunk))
     }
 
+    /// Whether something is there to be read now; the end is not.
+    pub(super) fn has_more(&self) -> bool {
+        rustix::io::ioctl_fionread(&self.end).is_ok_and(|bytes| bytes > 0)
+    }
+
     fn read_now(&self, chunk: &mut [u8]) -> Option<usize> {
         loop {
             match rustix::io::read(&self.end, &mut *chunk) {
