@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, BufReader};
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::SendError};
 use tokio_util::codec::{BytesCodec, FramedWrite};
 
 use super::event::Event;
@@ -24,6 +24,9 @@ const LONGEST: u64 = 1 << 30;
 
 /// A line buffer that grew beyond this is given back.
 const USUAL: usize = 1 << 20;
+
+/// Bytes of text that are put together before they are told.
+const GATHERED: usize = 16 << 10;
 
 /// Lines for the agent.
 pub(super) fn outgoing(
@@ -36,7 +39,8 @@ pub(super) fn outgoing(
 }
 
 /// Lines from the agent, for the protocol engine. Updates of sessions, which can be very many, do not pass through it: they go
-/// to `events` from here, and where `events` is full the agent waits. What is not JSON, such as a banner, goes to the log.
+/// to `events` from here, and where `events` is full the agent waits. Pieces of one text that came together go as one.
+/// What is not JSON, such as a banner, goes to the log.
 pub(super) fn incoming(
     stdout: pipe::Receiver,
     events: mpsc::Sender<Event>,
@@ -44,20 +48,42 @@ pub(super) fn incoming(
 ) -> impl Stream<Item = io::Result<String>> + Send + 'static {
     let reader = BufReader::with_capacity(64 * 1024, stdout);
     stream::unfold((reader, Vec::new(), events, log), async |(mut reader, mut line, events, log)| {
+        let mut gathered: Option<Gathered> = None;
         loop {
+            // Nobody waits for more than what is here.
+            if let Some(piece) = gathered.take_if(|piece| piece.is_long() || !has_line(reader.buffer()))
+                && tell(&events, piece.into()).await.is_err()
+            {
+                return None;
+            }
             match next_line(&mut reader, &mut line).await {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(error) => return Some((Err(error), (reader, line, events, log))),
             }
+            let text = str::from_utf8(&line).map_or_else(|_| String::from_utf8_lossy(&line), Cow::Borrowed);
+            let piece = TextPiece::of(&text);
+            if let (Some(gathered), Some(piece)) = (&mut gathered, &piece)
+                && gathered.session == piece.session
+            {
+                gathered.text.push_str(&piece.text);
+                continue;
+            }
+            if let Some(before) = std::mem::replace(&mut gathered, piece.map(Gathered::from))
+                && tell(&events, before.into()).await.is_err()
+            {
+                return None;
+            }
+            if gathered.is_some() {
+                continue;
+            }
             if !line.trim_ascii_start().starts_with(b"{") {
                 log.write(&line);
                 continue;
             }
-            let text = String::from_utf8_lossy(&line);
             if let Some(update) = update(&text) {
-                if events.send(Event::Update(Box::new(update))).await.is_err() {
-                    return None; // nobody listens to this agent any more
+                if tell(&events, update).await.is_err() {
+                    return None;
                 }
                 continue;
             }
@@ -65,6 +91,15 @@ pub(super) fn incoming(
             return Some((Ok(text), (reader, line, events, log)));
         }
     })
+}
+
+/// Fails when nobody listens to this agent any more.
+async fn tell(events: &mpsc::Sender<Event>, update: SessionNotification) -> Result<(), SendError<Event>> {
+    events.send(Event::Update(Box::new(update))).await
+}
+
+fn has_line(buffer: &[u8]) -> bool {
+    memchr::memchr(b'\n', buffer).is_some()
 }
 
 async fn next_line(reader: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> io::Result<bool> {
@@ -87,61 +122,95 @@ fn update(line: &str) -> Option<SessionNotification> {
         params: SessionNotification,
     }
     memmem::find(line.as_bytes(), b"session/update")?;
-    if let Some(text) = text_chunk(line) {
-        return Some(text);
-    }
     let message: Notification<'_> = serde_json::from_str(line).ok()?;
     (message.method == "session/update" && message.id.is_none()).then_some(message.params)
 }
 
-/// The update in a line that is a piece of the answer's text and nothing else, which most are: read in half the time, for
-/// the type of all updates has to look at each twice.
-fn text_chunk(line: &str) -> Option<SessionNotification> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Notification<'a> {
-        #[serde(borrow, rename = "jsonrpc")]
-        _version: Cow<'a, str>,
-        #[serde(borrow)]
-        method: Cow<'a, str>,
-        #[serde(borrow)]
-        params: Params<'a>,
+/// A piece of the answer's text.
+#[derive(Debug, PartialEq)]
+struct TextPiece<'a> {
+    session: Cow<'a, str>,
+    text: Cow<'a, str>,
+}
+
+impl<'a> TextPiece<'a> {
+    /// What a line holds if it is nothing else, as most are: read in half the time, for the type of all updates has to
+    /// look at each twice.
+    fn of(line: &'a str) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Notification<'a> {
+            #[serde(borrow, rename = "jsonrpc")]
+            _version: Cow<'a, str>,
+            #[serde(borrow)]
+            method: Cow<'a, str>,
+            #[serde(borrow)]
+            params: Params<'a>,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow)]
+            session_id: Cow<'a, str>,
+            #[serde(borrow)]
+            update: Update<'a>,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        struct Update<'a> {
+            #[serde(borrow)]
+            session_update: Cow<'a, str>,
+            #[serde(borrow)]
+            content: Text<'a>,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Text<'a> {
+            #[serde(borrow, rename = "type")]
+            kind: Cow<'a, str>,
+            #[serde(borrow)]
+            text: Cow<'a, str>,
+        }
+        let Notification { method, params: Params { session_id, update }, .. } =
+            serde_json::from_str(line).ok()?;
+        let plain = method == "session/update"
+            && update.session_update == "agent_message_chunk"
+            && update.content.kind == "text";
+        plain.then_some(Self { session: session_id, text: update.content.text })
     }
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields, rename_all = "camelCase")]
-    struct Params<'a> {
-        session_id: String,
-        #[serde(borrow)]
-        update: Update<'a>,
+}
+
+/// Pieces of one session's text, put together.
+struct Gathered {
+    session: String,
+    text: String,
+}
+
+impl Gathered {
+    /// Whether it is told before more is added.
+    fn is_long(&self) -> bool {
+        self.text.len() >= GATHERED
     }
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields, rename_all = "camelCase")]
-    struct Update<'a> {
-        #[serde(borrow)]
-        session_update: Cow<'a, str>,
-        #[serde(borrow)]
-        content: Text<'a>,
+}
+
+impl From<TextPiece<'_>> for Gathered {
+    fn from(TextPiece { session, text }: TextPiece<'_>) -> Self {
+        Self { session: session.into_owned(), text: text.into_owned() }
     }
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Text<'a> {
-        #[serde(borrow, rename = "type")]
-        kind: Cow<'a, str>,
-        text: String,
+}
+
+impl From<Gathered> for SessionNotification {
+    fn from(Gathered { session, text }: Gathered) -> Self {
+        let content = ContentBlock::Text(TextContent::new(text));
+        Self::new(session, SessionUpdate::AgentMessageChunk(ContentChunk::new(content)))
     }
-    let Notification { method, params: Params { session_id, update }, .. } =
-        serde_json::from_str(line).ok()?;
-    let plain = method == "session/update"
-        && update.session_update == "agent_message_chunk"
-        && update.content.kind == "text";
-    let content = ContentBlock::Text(TextContent::new(update.content.text));
-    plain.then(|| {
-        SessionNotification::new(session_id, SessionUpdate::AgentMessageChunk(ContentChunk::new(content)))
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt as _;
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     #[test]
@@ -153,15 +222,60 @@ mod tests {
         };
         let plain = line("", "session/update");
         let general: serde_json::Value = serde_json::from_str(&plain).expect("it is JSON");
-        let general = serde_json::from_value(general["params"].clone()).expect("it is an update");
-        assert_eq!(text_chunk(&plain), Some(general));
+        let general: SessionNotification =
+            serde_json::from_value(general["params"].clone()).expect("it is an update");
+        let piece = TextPiece::of(&plain).expect("it is a piece of text");
+        assert_eq!(SessionNotification::from(Gathered::from(piece)), general);
         // What says more is left to the type of all updates.
         let more = line(r#","messageId":"m""#, "session/update");
-        assert_eq!(text_chunk(&more), None);
+        assert_eq!(TextPiece::of(&more), None);
         let SessionUpdate::AgentMessageChunk(chunk) = update(&more).expect("it is an update").update else {
             panic!("it is a chunk");
         };
         assert!(chunk.message_id.is_some());
         assert_eq!(update(&line("", "session/updates")), None);
+    }
+
+    #[tokio::test]
+    async fn pieces_that_came_together_go_as_one_and_everything_stays_in_order() {
+        let piece = |session: &str, text: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#
+            )
+        };
+        let long = "x".repeat(GATHERED);
+        let said = [
+            piece("a", "1"),
+            piece("a", "2"),
+            piece("b", "3"),
+            "a banner".to_owned(),
+            piece("b", "4"),
+            piece("b", "5").replace("agent_message_chunk", "agent_thought_chunk"),
+            piece("b", &long),
+            piece("b", "6"),
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned(),
+            piece("b", "7"),
+        ];
+        let (mut sender, receiver) = pipe::pipe().expect("a pipe");
+        let bytes = said.map(|line| line + "\n").concat();
+        sender.write_all(bytes.as_bytes()).await.expect("it fits");
+        drop(sender);
+        let (events, mut heard) = mpsc::channel(64);
+        let lines: Vec<_> = incoming(receiver, events, Log::default()).collect().await;
+        assert_eq!(lines.len(), 1, "the answer");
+        let mut told = Vec::new();
+        while let Some(Event::Update(update)) = heard.recv().await {
+            let (kind, chunk) = match update.update {
+                SessionUpdate::AgentMessageChunk(chunk) => ("says", chunk),
+                SessionUpdate::AgentThoughtChunk(chunk) => ("thinks", chunk),
+                other => panic!("{other:?}"),
+            };
+            let ContentBlock::Text(text) = chunk.content else { panic!("it is text") };
+            told.push(format!("{} {kind} {}", update.session_id, text.text.replace(&long, "long")));
+        }
+        assert_eq!(
+            told,
+            ["a says 12", "b says 3", "b says 4", "b thinks 5", "b says long", "b says 6", "b says 7"]
+        );
     }
 }
