@@ -4,6 +4,8 @@ ipykernel publishes through a socket that throws messages away once 1,000 of the
 
 The history is kept in memory, as nbclient has it: what agents run does not belong among what the person typed, and the
 file, shared by all kernels of the user and synced for every cell, would take nearly half of a short cell's time.
+
+Before each reply ipykernel sleeps, so that clients that stop at the reply find the output there. We wait for idle.
 """
 
 import sys
@@ -23,4 +25,6 @@ class LosslessKernelApp(IPKernelApp):
         return super()._bind_socket(s, port)
 
 
-LosslessKernelApp.launch_instance([*sys.argv[1:], "--HistoryManager.hist_file=:memory:"])
+LosslessKernelApp.launch_instance(
+    [*sys.argv[1:], "--HistoryManager.hist_file=:memory:", "--IPythonKernel._execute_sleep=0"]
+)
