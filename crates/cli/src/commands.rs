@@ -23,7 +23,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing};
-use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector, Snapshot};
+use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector};
 
 use crate::print::{self, Format};
 
@@ -64,23 +64,27 @@ impl Change {
         if_missing: IfMissing,
         change: impl Fn(&Notebook) -> Result<Edited, E>,
     ) -> anyhow::Result<()> {
-        self.tell(&save(path, if_missing, &self.expected(), change)?)
+        // To look at every byte once more takes a moment when there are many.
+        let now = |notebook: &Notebook| self.format.json.then(|| Fingerprint::of(notebook.text().as_bytes()));
+        let made = save(path, if_missing, &self.expected(), change, now)?;
+        self.tell(&made.report, made.now)
     }
 
-    /// Tells what was done.
-    pub(crate) fn tell(&self, made: &Made) -> anyhow::Result<()> {
-        let fingerprint = self.format.json.then(|| made.now.fingerprint());
-        print::report(&made.report, fingerprint).context("the change was made, but could not be told")
+    /// Tells what was done; the fingerprint only to those who asked for JSON.
+    pub(crate) fn tell(&self, report: &Report, now: Option<Fingerprint>) -> anyhow::Result<()> {
+        let fingerprint = now.filter(|_| self.format.json);
+        print::report(report, fingerprint).context("the change was made, but could not be told")
     }
 }
 
-/// Changes the notebook at `path`.
-pub(crate) fn save<E: Into<anyhow::Error>>(
+/// Changes the notebook at `path`. `now` looks at what will be in the file.
+pub(crate) fn save<E: Into<anyhow::Error>, Now>(
     path: &Path,
     if_missing: IfMissing,
     expected: &Expected,
     change: impl Fn(&Notebook) -> Result<Edited, E>,
-) -> anyhow::Result<Made> {
+    now: impl Fn(&Notebook) -> Now,
+) -> anyhow::Result<Made<Now>> {
     let (mut made, found) = file::update_or_create(path, if_missing, expected, |notebook| {
         let named = |error: E| {
             let error = error.into();
@@ -88,7 +92,7 @@ pub(crate) fn save<E: Into<anyhow::Error>>(
             if error.is::<FileError>() { error } else { error.context(path.display().to_string()) }
         };
         let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
-        let now = Snapshot::of(changed.as_ref().unwrap_or(notebook));
+        let now = now(changed.as_ref().unwrap_or(notebook));
         anyhow::Ok((changed, Made { report, now }))
     })?;
     if found == Found::Nothing {
@@ -98,10 +102,10 @@ pub(crate) fn save<E: Into<anyhow::Error>>(
 }
 
 /// A change that was made: the file holds it.
-pub(crate) struct Made {
+pub(crate) struct Made<Now> {
     pub(crate) report: Report,
-    /// The notebook as it is in the file.
-    pub(crate) now: Snapshot,
+    /// What was asked of the notebook that is in the file now.
+    pub(crate) now: Now,
 }
 
 /// The text of a file, or of stdin for `-`.

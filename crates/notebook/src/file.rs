@@ -13,14 +13,16 @@ pub use replacement::{Durability, ReplaceError, Replacement};
 pub use save::create;
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::libc;
 
 use self::save::Stamp;
+use crate::both::{LARGE, both};
 use crate::notebook::{Notebook, ParseError};
 use crate::snapshot::{Fingerprint, Snapshot};
 
@@ -176,7 +178,7 @@ fn when_written<T>(path: &Path, attempt: impl Fn() -> Result<T, FileError>) -> R
         let is_fresh = || written().is_ok_and(|at| at.elapsed().is_ok_and(|age| age < WRITE_WAIT));
         match attempt() {
             Err(FileError::Parse { .. }) if Instant::now() < deadline && is_fresh() => {
-                std::thread::sleep(Duration::from_millis(10));
+                thread::sleep(Duration::from_millis(10));
             }
             done => return done,
         }
@@ -218,10 +220,23 @@ fn open(path: &Path, target: &Path, for_what: Access) -> Result<File, FileError>
 }
 
 fn contents(path: &Path, file: &mut File, metadata: &Metadata) -> Result<Vec<u8>, FileError> {
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
-    let read = file.read_to_end(&mut bytes);
+    let length = usize::try_from(metadata.len()).unwrap_or(0);
+    let mut bytes = if length < LARGE { Vec::with_capacity(length + 1) } else { at_once(file, length) };
+    let read = file.seek(SeekFrom::Start(bytes.len() as u64)).and_then(|_| file.read_to_end(&mut bytes));
     read.map_err(|source| FileError::Io { path: path.into(), attempt: "read it", source })?;
     Ok(bytes)
+}
+
+/// The first `length` bytes of a file, its two halves read at once: memory for a large file takes the system longer than its content.
+/// Nothing when that fails.
+fn at_once(file: &File, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let (first, second) = bytes.split_at_mut(length / 2);
+    let start = first.len() as u64;
+    match both(|| file.read_exact_at(first, 0), || file.read_exact_at(second, start)) {
+        (Ok(()), Ok(())) => bytes,
+        _ => Vec::new(),
+    }
 }
 
 fn parse(path: &Path, bytes: Vec<u8>) -> Result<Notebook, FileError> {
@@ -282,7 +297,7 @@ fn wait_for(file: &File) -> io::Result<Guard> {
         match file.try_lock() {
             Ok(()) => return Ok(Guard::Lock),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(2));
+                thread::sleep(Duration::from_millis(2));
             }
             Err(TryLockError::WouldBlock) => {
                 let held = format!("another program has held it for {} s", LOCK_WAIT.as_secs());

@@ -12,6 +12,7 @@
 //! Knows nothing of kernels or of running cells; blocks on file operations.
 
 mod action;
+mod both;
 mod cell;
 pub mod file;
 mod json;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::both::{LARGE, both};
 use crate::cell::{Cell, CellKind};
 use crate::notebook::Notebook;
 
@@ -56,8 +57,13 @@ struct CellPrint {
 impl Snapshot {
     /// Of `notebook` as it is.
     pub fn of(notebook: &Notebook) -> Self {
-        let cells = notebook.cells().map(|cell| CellPrint::of(&cell)).collect();
-        Self { fingerprint: Fingerprint::of(notebook.text().as_bytes()), cells }
+        let fingerprint = || Fingerprint::of(notebook.text().as_bytes());
+        let cells = || notebook.cells().map(|cell| CellPrint::of(&cell)).collect();
+        if notebook.text().len() < LARGE {
+            return Self { fingerprint: fingerprint(), cells: cells() };
+        }
+        let (fingerprint, cells) = both(fingerprint, cells);
+        Self { fingerprint, cells }
     }
 
     /// Of the whole file.

@@ -49,17 +49,25 @@ impl Write {
         if let Some(shown) = shown {
             reads.remember(&self.path, &made.now, shown);
         }
-        self.change.tell(&made)
+        self.change.tell(&made.report, Some(made.now.fingerprint()))
     }
 
     /// Writes, and says what is to be noted of it.
-    fn write_json(&self, text: &str, last: Option<(Snapshot, Part)>) -> anyhow::Result<(Made, Option<Part>)> {
+    fn write_json(
+        &self,
+        text: &str,
+        last: Option<(Snapshot, Part)>,
+    ) -> anyhow::Result<(Made<Snapshot>, Option<Part>)> {
         // Who never read it goes on without being asked: a program that makes the notebook anew each time.
         let noted = last.is_some().then_some(Part::Json);
         let expected = self.expected(last.map(|(read, _)| read));
-        let made = save(&self.path, IfMissing::Create, &expected, |notebook| {
-            anyhow::Ok(notebook.replaced_by(Notebook::parse(text.as_bytes().to_vec())?))
-        })?;
+        let made = save(
+            &self.path,
+            IfMissing::Create,
+            &expected,
+            |notebook| anyhow::Ok(notebook.replaced_by(Notebook::parse(text.as_bytes().to_vec())?)),
+            Snapshot::of,
+        )?;
         Ok((made, noted))
     }
 
@@ -68,30 +76,36 @@ impl Write {
         &self,
         text: &str,
         last: Option<(Snapshot, Part)>,
-    ) -> anyhow::Result<(Made, Option<Part>)> {
+    ) -> anyhow::Result<(Made<Snapshot>, Option<Part>)> {
         let cells = text::parse(text).with_context(|| named(&self.text))?;
         let if_missing = if cells.is_empty() { IfMissing::Fail } else { IfMissing::Create };
         // A text that names no cell of the file is a new notebook, whatever was read before.
         let last = last.filter(|_| cells.iter().any(|cell| cell.origin.is_some()));
         let part = last.as_ref().map_or(Part::Whole, |(_, part)| *part);
         let expected = self.expected(last.map(|(read, _)| read));
-        let made = save(&self.path, if_missing, &expected, |notebook| {
-            let edited = notebook.write(&cells, self.old_outputs.into())?;
-            let deletes = edited.report.cells.iter().any(|cell| cell.change == CellChange::Deleted);
-            match (&expected, part) {
-                (Expected::Snapshot(_), Part::Json) => {
-                    let what = "its JSON was written".to_owned();
-                    return Err(FileError::Changed { path: self.path.clone(), what }.into());
+        let made = save(
+            &self.path,
+            if_missing,
+            &expected,
+            |notebook| {
+                let edited = notebook.write(&cells, self.old_outputs.into())?;
+                let deletes = edited.report.cells.iter().any(|cell| cell.change == CellChange::Deleted);
+                match (&expected, part) {
+                    (Expected::Snapshot(_), Part::Json) => {
+                        let what = "its JSON was written".to_owned();
+                        return Err(FileError::Changed { path: self.path.clone(), what }.into());
+                    }
+                    (Expected::Snapshot(_), Part::Some) => anyhow::ensure!(
+                        !deletes,
+                        "only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force"
+                    ),
+                    (Expected::Snapshot(_), Part::Whole)
+                    | (Expected::Anything | Expected::Fingerprint(_), _) => {}
                 }
-                (Expected::Snapshot(_), Part::Some) => anyhow::ensure!(
-                    !deletes,
-                    "only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force"
-                ),
-                (Expected::Snapshot(_), Part::Whole) | (Expected::Anything | Expected::Fingerprint(_), _) => {
-                }
-            }
-            anyhow::Ok(edited)
-        })?;
+                anyhow::Ok(edited)
+            },
+            Snapshot::of,
+        )?;
         // As long as no cell has moved, the text's numbers go on being right.
         let keeps_places = |cell: &TouchedCell| match cell.change {
             CellChange::Edited | CellChange::Retyped | CellChange::Cleared | CellChange::Altered => true,

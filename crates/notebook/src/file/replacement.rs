@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 use tempfile::NamedTempFile;
 
+use crate::both::{LARGE, both};
 use crate::snapshot::Fingerprint;
 
 /// How long a saved file may take to be safe.
@@ -64,12 +65,12 @@ impl Replacement {
         // A rename needs no right to write the file, but its owner may have taken that right away for a reason.
         access(target, AccessFlags::W_OK).map_err(|error| failed("write it")(error.into()))?;
         let old = fs::metadata(target).map_err(failed("look at it"))?;
-        let mut temporary = match name {
+        let temporary = match name {
             Name::Random => beside(target, 0o600),
             Name::OfTheFile => beside_by_name(target),
         }
         .map_err(failed("make a temporary file beside it"))?;
-        let file = temporary.as_file_mut();
+        let file = temporary.as_file();
         // Before the content comes: nobody else is to read it meanwhile.
         keep_owner(file, &old).map_err(failed("keep its owner"))?;
         file.set_permissions(old.permissions()).map_err(failed("keep its permissions"))?;
@@ -79,8 +80,8 @@ impl Replacement {
 
     /// For a file that is not there yet, with these permissions as far as the umask lets them; its folder must be there.
     pub fn new_file(target: &Path, mode: u32, content: &[u8]) -> Result<Self, ReplaceError> {
-        let mut temporary = beside(target, mode).map_err(failed("create it"))?;
-        write(temporary.as_file_mut(), content, Durability::Now).map_err(failed("write it"))?;
+        let temporary = beside(target, mode).map_err(failed("create it"))?;
+        write(temporary.as_file(), content, Durability::Now).map_err(failed("write it"))?;
         Ok(Self { temporary, target: target.to_owned(), durability: Durability::Now })
     }
 
@@ -107,12 +108,19 @@ fn failed(attempt: &'static str) -> impl Fn(io::Error) -> ReplaceError {
     move |source| ReplaceError { attempt, source }
 }
 
-fn write(file: &mut File, content: &[u8], durability: Durability) -> io::Result<()> {
-    file.write_all(content)?;
+fn write(mut file: &File, content: &[u8], durability: Durability) -> io::Result<()> {
     match durability {
-        Durability::Now => file.sync_all(),
-        Durability::Soon => Ok(()),
+        Durability::Soon => return file.write_all(content),
+        Durability::Now if content.len() < LARGE => file.write_all(content)?,
+        Durability::Now => {
+            // The first half goes to the disk while the system takes the second.
+            let (first, second) = content.split_at(content.len() / 2);
+            file.write_all(first)?;
+            let (synced, written) = both(|| file.sync_data(), || (&*file).write_all(second));
+            synced.and(written)?;
+        }
     }
+    file.sync_all()
 }
 
 /// Makes the rename survive a power cut.

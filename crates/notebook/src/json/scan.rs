@@ -139,14 +139,14 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         self.at += 1;
         loop {
+            self.at += plain_blocks(&self.bytes[self.at..]);
             let rest = &self.bytes[self.at..];
             let Some(length) = memchr::memchr2(b'"', b'\\', rest) else {
                 self.at = start;
                 return self.fail("a string that never ends");
             };
-            // One branch-free sweep, so that megabytes of base64 are checked at memory speed.
-            if rest[..length].iter().fold(0, |found, byte| found | u8::from(*byte < 0x20)) != 0 {
-                self.at += rest.iter().position(|byte| *byte < 0x20).expect("the sweep found one");
+            if let Some(at) = rest[..length].iter().position(|byte| *byte < 0x20) {
+                self.at += at;
                 return self.fail("a control character inside a string must be escaped");
             }
             self.at += length + 1;
@@ -208,6 +208,19 @@ impl<'a> Scanner<'a> {
         self.at += word.len();
         Ok(())
     }
+}
+
+/// How many bytes can be skipped for there is no quote, backslash or control character in them.
+fn plain_blocks(bytes: &[u8]) -> usize {
+    /// Bytes that are looked at together.
+    const BLOCK: usize = 32;
+    // Without an early exit a block is a few vector instructions: megabytes of base64 pass at memory speed.
+    let is_plain = |block: &[u8; BLOCK]| {
+        let special = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
+        block.iter().fold(0, |found, byte| found | special(*byte)) == 0
+    };
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    BLOCK * blocks.iter().take_while(|block| is_plain(block)).count()
 }
 
 #[cfg(test)]
