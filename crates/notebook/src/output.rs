@@ -9,6 +9,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::cell::joined;
 use crate::json::{Json, Kind};
+use crate::recording::{Escape, Printed};
 use crate::text::shortened;
 
 /// One element of a cell's `outputs`.
@@ -200,37 +201,19 @@ fn on_one_line(name: &str) -> String {
 
 /// Text as a screen without colours would show it: no escape sequences, and of a line that was written over only the last state.
 fn plain(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !text.contains(['\x1b', '\r']) {
+    if !text.contains(['\x1b', '\r', '\x08']) {
         return text;
     }
-    let text = without_escapes(&text);
-    let lines = text.split('\n').map(|line| {
-        let line = line.trim_end_matches('\r');
-        line.rsplit('\r').next().unwrap_or(line)
-    });
-    lines.collect::<Vec<_>>().join("\n").into()
+    without_escapes(&Printed::of(&text).text()).into()
 }
 
-/// Drops control sequences (`ESC [ … letter`), titles and links (`ESC ] … BEL`) and two-character escapes.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, sequence)) = rest.split_once('\x1b') {
-        plain.push_str(before);
-        rest = match sequence.as_bytes().first() {
-            Some(b'[') => {
-                let body = sequence[1..].trim_start_matches(|c: char| (' '..='?').contains(&c));
-                body.strip_prefix(|c: char| ('@'..='~').contains(&c)).unwrap_or(body)
-            }
-            Some(b']') => match sequence.find(['\x07', '\x1b', '\n']) {
-                Some(end) if sequence[end..].starts_with('\n') => &sequence[end..],
-                Some(end) if sequence[end..].starts_with("\x1b\\") => &sequence[end + 2..],
-                Some(end) => &sequence[end + 1..],
-                None => "",
-            },
-            Some(_) => sequence.strip_prefix(|c: char| c.is_ascii()).unwrap_or(sequence),
-            None => "",
-        };
+    while let Some(at) = rest.find('\x1b') {
+        plain.push_str(&rest[..at]);
+        let sequence = &rest[at..];
+        rest = &sequence[Escape::of(sequence).length(sequence)..];
     }
     plain.push_str(rest);
     plain

@@ -1,23 +1,31 @@
-//! From what cells do while they run to the outputs a notebook keeps, the way Jupyter's clients record them.
+//! From what cells do while they run to the outputs they have, the way Jupyter's clients record them.
 //!
-//! - Text printed in a row to one stream is one output; carriage returns and backspaces are applied as a terminal would.
+//! - Text printed in a row to one stream is one output.
 //! - `clear_output` removes what the cell has shown, at once or when the next output comes.
 //! - A display that is updated changes wherever it was shown, in earlier cells too.
+//!
+//! So far [`Reducer`], whoever holds the outputs. A [`Recording`] holds them for a notebook:
+//!
+//! - Carriage returns and backspaces are applied as a terminal would; escape sequences stay as they were printed.
 //! - What a cell shows is bounded: of more the beginning and the end are kept, and a line between them says so.
 
 mod cell;
 mod printed;
+mod reducer;
 mod row;
 mod stored;
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use self::cell::{Beyond, CellRecord};
-use self::printed::Printed;
+pub(crate) use self::printed::Printed;
+pub use self::reducer::{Joint, Outputs, Reducer, Shown, Stability};
+pub(crate) use self::row::Escape;
 
 /// One value in several representations: MIME type to content, and hints on showing it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -82,184 +90,131 @@ pub struct Results {
 #[derive(Debug, Clone)]
 enum RunOutput {
     Stream { name: StreamName, printed: Printed },
-    Display { content: Bundle },
-    Result { content: Bundle, count: Option<u64> },
-    Error(Raised),
+    Shown(Shown),
 }
 
-/// What the cells of a run have shown so far. Cells are numbered as they are run.
+/// An output as it is kept, to be shown elsewhere too.
+#[derive(Debug, Clone)]
+pub enum KeptOutput<'a> {
+    /// Text printed in a row to one stream, as a terminal would show it, colours included.
+    Stream {
+        /// Which.
+        name: StreamName,
+        /// The text.
+        text: Cow<'a, str>,
+    },
+    /// Everything else.
+    Shown(&'a Shown),
+}
+
+impl Results {
+    /// The outputs in their order; none if there is not room for all of them in a notebook.
+    pub fn whole(&self) -> Option<impl Iterator<Item = KeptOutput<'_>>> {
+        let outputs = self.outputs.iter().map(|output| match output {
+            RunOutput::Stream { name, printed } => KeptOutput::Stream { name: *name, text: printed.text() },
+            RunOutput::Shown(shown) => KeptOutput::Shown(shown),
+        });
+        self.beyond.is_none().then_some(outputs)
+    }
+}
+
+/// What the cells of a run have shown so far, as a notebook keeps it. Cells are numbered as they are run.
+#[derive(Debug)]
 pub struct Recording {
-    cells: BTreeMap<usize, CellRecord>,
-    /// Where each display was shown: cell, how often that had been cleared, place.
-    displays: HashMap<String, Vec<(usize, u64, usize)>>,
-    /// Most bytes kept of a cell.
-    limit: usize,
+    reducer: Reducer<CellRecord>,
+}
+
+/// What is kept of a cell.
+struct Limit {
+    /// Most bytes of it.
+    bytes: usize,
     store: Option<Store>,
 }
 
 /// Keeps what there is no room for, and says where.
 pub type Store = Box<dyn Fn(&Bundle) -> Option<String> + Send>;
 
-impl fmt::Debug for Recording {
+impl fmt::Debug for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recording")
-            .field("cells", &self.cells)
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
+        f.debug_struct("Limit").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
 impl Recording {
     /// An empty one that keeps at most `limit` bytes of what each cell shows.
     pub fn new(limit: usize) -> Self {
-        Self { cells: BTreeMap::new(), displays: HashMap::new(), limit, store: None }
+        Self { reducer: Reducer::new(Limit { bytes: limit, store: None }) }
     }
 
     /// The same, with a place for what is shown and does not fit.
     #[must_use]
-    pub fn with_store(self, store: Store) -> Self {
-        Self { store: Some(store), ..self }
+    pub fn with_store(mut self, store: Store) -> Self {
+        self.reducer.settings_mut().store = Some(store);
+        self
+    }
+
+    /// What happens to the cells' outputs goes here.
+    pub fn reducer(&mut self) -> &mut Reducer<impl Outputs> {
+        &mut self.reducer
     }
 
     /// What there is of a cell. Nothing, if it showed nothing.
     pub fn results(&self, cell: usize) -> Results {
-        self.cells.get(&cell).map(|record| record.results.clone()).unwrap_or_default()
+        self.reducer.outputs(cell).map(|record| record.results.clone()).unwrap_or_default()
     }
 
     /// The cell begins: whatever an earlier run showed is gone.
     pub fn begin(&mut self, cell: usize, timing: Option<Timing>) {
-        let results = Results { timing, ..Results::default() };
-        self.cells.insert(cell, CellRecord::of(results));
+        self.reducer.begin(cell);
+        self.reducer.outputs_mut(cell).results.timing = timing;
     }
 
     /// The cell is over.
     pub fn end(&mut self, cell: usize, execution_count: Option<u64>, ended: impl FnOnce() -> String) {
-        let results = &mut self.record(cell).results;
+        let results = &mut self.reducer.outputs_mut(cell).results;
         results.execution_count = execution_count;
         if let Some(timing) = &mut results.timing {
             timing.ended = Some(ended());
         }
     }
 
-    /// The cell printed something.
-    pub fn print(&mut self, cell: usize, stream: StreamName, text: &str) {
-        let limit = self.limit;
-        self.next_output(cell).print(limit, stream, text);
-    }
-
-    /// The cell showed something, which can be updated under `display_id`.
-    /// Jupyter: showing it anew updates it where it was shown before; returns the cells of those places.
-    pub fn display(&mut self, cell: usize, content: Bundle, display_id: Option<String>) -> Vec<usize> {
-        let updated = display_id.as_ref().map(|id| self.update(id, &content)).unwrap_or_default();
-        let place = self.show(cell, content, |content| RunOutput::Display { content });
-        if let (Some(display_id), Some(place)) = (display_id, place) {
-            let cleared = self.record(cell).cleared;
-            self.displays.entry(display_id).or_default().push((cell, cleared, place));
-        }
-        updated
-    }
-
-    /// The cell's last expression had a value.
-    pub fn result(&mut self, cell: usize, content: Bundle, count: Option<u64>) {
-        self.show(cell, content, |content| RunOutput::Result { content, count });
-    }
-
-    /// The cell raised an exception.
-    pub fn error(&mut self, cell: usize, raised: Raised) {
-        let limit = self.limit;
-        let record = self.next_output(cell);
-        let raised = if record.has_room(limit, raised.weight()) { raised } else { raised.shortened() };
-        record.push(limit, RunOutput::Error(raised));
-    }
-
-    /// A display shows something else now. Returns the cells it is in.
-    pub fn update(&mut self, display_id: &str, content: &Bundle) -> Vec<usize> {
-        let mut changed = Vec::new();
-        let (limit, store) = (self.limit, self.store.as_ref());
-        for (cell, cleared, place) in self.displays.get(display_id).into_iter().flatten() {
-            if let Some(record) = self.cells.get_mut(cell)
-                && record.cleared == *cleared
-                && record.update(limit, *place, content, || note(store, limit, content))
-            {
-                changed.push(*cell);
-            }
-        }
-        changed
-    }
-
     /// The displays that can be updated: name, cell, and which of its outputs.
     pub fn displays(&self) -> impl Iterator<Item = (&str, usize, usize)> {
-        let places = self.displays.iter().flat_map(|(id, places)| places.iter().map(move |at| (id, at)));
-        places.filter_map(|(id, (cell, cleared, output))| {
-            let record = self.cells.get(cell).filter(|record| record.cleared == *cleared)?;
-            record.results.outputs.get(*output).map(|_| (id.as_str(), *cell, *output))
-        })
+        self.reducer.displays()
     }
 
     /// The content itself if a cell may hold it, else a note on what it was.
     pub fn fitting(&self, content: Bundle) -> Bundle {
-        if content.weight() <= self.limit { content } else { note(self.store.as_ref(), self.limit, &content) }
-    }
-
-    /// What the cell has shown goes: now, or when the next output comes.
-    pub fn clear(&mut self, cell: usize, wait: bool) {
-        let record = self.record(cell);
-        if wait {
-            record.clear_next = true;
-        } else {
-            record.clear();
-        }
+        let limit = self.reducer.settings();
+        if content.weight() <= limit.bytes { content } else { limit.note(&content) }
     }
 
     /// Where all that the cell printed can be read, if some of it was left out here.
     pub fn kept_whole(&mut self, cell: usize, place: &str) {
-        if let Some(beyond) = &mut self.record(cell).results.beyond {
+        if let Some(beyond) = &mut self.reducer.outputs_mut(cell).results.beyond {
             Arc::make_mut(beyond).kept_whole(place);
         }
     }
-
-    fn record(&mut self, cell: usize) -> &mut CellRecord {
-        self.cells.entry(cell).or_default()
-    }
-
-    fn next_output(&mut self, cell: usize) -> &mut CellRecord {
-        let record = self.record(cell);
-        if std::mem::take(&mut record.clear_next) {
-            record.clear();
-        }
-        record
-    }
-
-    /// Keeps the content itself while there is room, else a note on what it was. Says which output it is, unless it
-    /// came after the cell's outputs were full.
-    fn show(
-        &mut self,
-        cell: usize,
-        content: Bundle,
-        output: impl FnOnce(Bundle) -> RunOutput,
-    ) -> Option<usize> {
-        let limit = self.limit;
-        let fits = self.next_output(cell).has_room(limit, content.weight());
-        let content = if fits { content } else { note(self.store.as_ref(), limit, &content) };
-        self.record(cell).push(limit, output(content))
-    }
 }
 
-/// What stands for content that does not fit.
-fn note(store: Option<&Store>, limit: usize, content: &Bundle) -> Bundle {
-    let bytes = content.weight();
-    let types: Vec<_> = content.data.keys().map(String::as_str).collect();
-    let place = store.and_then(|store| store(content));
-    let place = place.map(|place| format!("; all of it: {place}")).unwrap_or_default();
-    let note = format!(
-        "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes{place}]",
-        types.join(", ")
-    );
-    Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), ..Bundle::default() }
+impl Limit {
+    /// What stands for content that does not fit.
+    fn note(&self, content: &Bundle) -> Bundle {
+        let (bytes, limit) = (content.weight(), self.bytes);
+        let types: Vec<_> = content.data.keys().map(String::as_str).collect();
+        let place = self.store.as_ref().and_then(|store| store(content));
+        let place = place.map(|place| format!("; all of it: {place}")).unwrap_or_default();
+        let note = format!(
+            "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes{place}]",
+            types.join(", ")
+        );
+        Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), ..Bundle::default() }
+    }
 }
 
 impl Bundle {
-    fn weight(&self) -> usize {
+    /// About how many bytes it takes.
+    pub fn weight(&self) -> usize {
         let of = |(mime, value)| self.exact.get(mime).map_or_else(|| weight(value), String::len);
         self.data.iter().map(of).chain(self.metadata.values().map(weight)).sum()
     }

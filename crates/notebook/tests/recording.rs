@@ -38,11 +38,11 @@ fn printed(name: &str, lines: &[&str]) -> Value {
 #[test]
 fn text_in_a_row_is_one_output() {
     let [outputs, nothing] = recorded(|recording| {
-        recording.print(0, Stdout, "a\nb");
-        recording.print(0, Stdout, "c\n");
-        recording.print(0, Stderr, "e\n");
-        recording.print(0, Stdout, "10%\r");
-        recording.print(0, Stdout, "20%");
+        recording.reducer().print(0, Stdout, "a\nb");
+        recording.reducer().print(0, Stdout, "c\n");
+        recording.reducer().print(0, Stderr, "e\n");
+        recording.reducer().print(0, Stdout, "10%\r");
+        recording.reducer().print(0, Stdout, "20%");
     });
     assert_eq!(
         outputs,
@@ -58,20 +58,20 @@ fn text_in_a_row_is_one_output() {
 #[test]
 fn k27_clearing_waits_for_the_next_output_when_asked() {
     let [first, second] = recorded(|recording| {
-        recording.print(0, Stdout, "old\n");
-        recording.clear(0, true);
-        recording.clear(0, true);
-        recording.print(0, Stdout, "new\n");
-        recording.print(1, Stdout, "old\n");
-        recording.clear(1, true);
+        recording.reducer().print(0, Stdout, "old\n");
+        recording.reducer().clear(0, true);
+        recording.reducer().clear(0, true);
+        recording.reducer().print(0, Stdout, "new\n");
+        recording.reducer().print(1, Stdout, "old\n");
+        recording.reducer().clear(1, true);
     });
     assert_eq!(
         (first, second),
         (json!([printed("stdout", &["new\n"])]), json!([printed("stdout", &["old\n"])]))
     );
     let [first, _] = recorded(|recording| {
-        recording.print(0, Stdout, "old\n");
-        recording.clear(0, false);
+        recording.reducer().print(0, Stdout, "old\n");
+        recording.reducer().clear(0, false);
     });
     assert_eq!(first, json!([]));
 }
@@ -80,11 +80,11 @@ fn k27_clearing_waits_for_the_next_output_when_asked() {
 fn k27_a_display_is_updated_wherever_it_was_shown() {
     let mut changed = Vec::new();
     let [first, second] = recorded(|recording| {
-        recording.display(0, text("one"), Some("d".into()));
-        recording.display(0, text("other"), None);
-        changed.push(recording.display(1, text("two"), Some("d".into())));
-        changed.push(recording.update("d", &text("three")));
-        changed.push(recording.update("unknown", &text("never")));
+        recording.reducer().display(0, text("one"), Some("d"));
+        recording.reducer().display(0, text("other"), None);
+        changed.push(recording.reducer().display(1, text("two"), Some("d")));
+        changed.push(recording.reducer().update("d", &text("three")));
+        changed.push(recording.reducer().update("unknown", &text("never")));
     });
     assert_eq!((first, second), (json!([shown("three"), shown("other")]), json!([shown("three")])));
     assert_eq!(changed, [vec![0], vec![0, 1], vec![]]);
@@ -93,10 +93,10 @@ fn k27_a_display_is_updated_wherever_it_was_shown() {
 #[test]
 fn a_display_that_was_cleared_is_not_updated() {
     let [first, _] = recorded(|recording| {
-        recording.display(0, text("one"), Some("d".into()));
-        recording.clear(0, false);
-        recording.display(0, text("two"), None);
-        assert!(recording.update("d", &text("three")).is_empty());
+        recording.reducer().display(0, text("one"), Some("d"));
+        recording.reducer().clear(0, false);
+        recording.reducer().display(0, text("two"), None);
+        assert!(recording.reducer().update("d", &text("three")).is_empty());
     });
     assert_eq!(first, json!([shown("two")]));
 }
@@ -111,9 +111,9 @@ fn values_are_stored_as_nbformat_stores_them() {
             unreachable!()
         };
         let Value::Object(metadata) = json!({"image/png": {"width": 3}}) else { unreachable!() };
-        recording.result(0, Bundle { data, metadata, ..Bundle::default() }, Some(4));
+        recording.reducer().result(0, Bundle { data, metadata, ..Bundle::default() }, Some(4));
         let raised = Raised { name: "E".into(), message: "m".into(), traceback: vec!["t\nu".into()] };
-        recording.error(0, raised);
+        recording.reducer().error(0, raised);
     });
     let expected = json!([
         {
@@ -137,7 +137,7 @@ fn json_under_a_type_that_is_not_json_is_kept_as_text() {
         }) else {
             unreachable!()
         };
-        recording.display(0, Bundle { data, ..Bundle::default() }, None);
+        recording.reducer().display(0, Bundle { data, ..Bundle::default() }, None);
     });
     let expected = json!({
         "application/json": [1], "application/vnd.example+json": {"a": 1},
@@ -156,7 +156,7 @@ fn a_number_that_is_too_big_for_us_keeps_its_digits() {
     let texts = [("application/json", exact), ("application/x.json", format!("[{big}]"))];
     let exact = texts.map(|(mime, text)| (mime.to_owned(), text)).into();
     let mut recording = Recording::new(1000);
-    recording.display(0, Bundle { data, exact, ..Bundle::default() }, None);
+    recording.reducer().display(0, Bundle { data, exact, ..Bundle::default() }, None);
     let text = "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"metadata\": {},\n   \"outputs\": [],\n   \"source\": []\n  }\n ],\n \"metadata\": {},\n \"nbformat\": 4,\n \"nbformat_minor\": 4\n}\n";
     let notebook = Notebook::parse(text.into()).unwrap();
     let saved = notebook.with_results([(0, &recording.results(0))]);
@@ -170,10 +170,10 @@ fn a_number_that_is_too_big_for_us_keeps_its_digits() {
 fn too_much_is_bounded_and_says_so() {
     let [outputs, _] = recorded(|recording| {
         for line in 0..50_000 {
-            recording.print(0, Stdout, &format!("line {line}\n"));
+            recording.reducer().print(0, Stdout, &format!("line {line}\n"));
         }
-        recording.display(0, text(&"x".repeat(20_000)), None);
-        recording.error(0, Raised { name: "E".into(), ..Raised::default() });
+        recording.reducer().display(0, text(&"x".repeat(20_000)), None);
+        recording.reducer().error(0, Raised { name: "E".into(), ..Raised::default() });
         recording.kept_whole(0, "artifact://abc");
     });
     let lines: Vec<_> =
@@ -193,10 +193,10 @@ fn what_is_shown_and_does_not_fit_is_stored_and_what_was_cleared_makes_room() {
     let large = || text(&"x".repeat(8000));
     let [outputs, _] = recorded(|recording| {
         *recording = Recording::new(LIMIT).with_store(Box::new(|_| Some("artifact://abc".into())));
-        recording.display(0, large(), None);
-        recording.clear(0, true);
-        recording.display(0, large(), None);
-        recording.display(0, large(), None);
+        recording.reducer().display(0, large(), None);
+        recording.reducer().clear(0, true);
+        recording.reducer().display(0, large(), None);
+        recording.reducer().display(0, large(), None);
     });
     let note = "[text/plain, 8000 bytes: not kept, for a cell's outputs may take 10000 bytes; all of it: artifact://abc]";
     assert_eq!(outputs, json!([shown(&"x".repeat(8000)), shown(note)]));
@@ -206,10 +206,10 @@ fn what_is_shown_and_does_not_fit_is_stored_and_what_was_cleared_makes_room() {
 fn what_was_overwritten_takes_no_room() {
     let [outputs, _] = recorded(|recording| {
         for frame in 0..9000 {
-            recording.print(0, Stdout, &format!("\r{frame:4000}"));
+            recording.reducer().print(0, Stdout, &format!("\r{frame:4000}"));
         }
-        recording.display(0, text("still shown"), None);
-        recording.print(0, Stdout, "after");
+        recording.reducer().display(0, text("still shown"), None);
+        recording.reducer().print(0, Stdout, "after");
     });
     let bar = format!("{:4000}", 8999);
     assert_eq!(
@@ -222,10 +222,10 @@ fn what_was_overwritten_takes_no_room() {
 fn a_cell_that_prints_to_both_streams_for_ever_keeps_one_beginning_and_one_end() {
     let [outputs, _] = recorded(|recording| {
         for line in 0..200_000 {
-            recording.print(0, Stdout, &format!("out {line}\n"));
-            recording.print(0, Stderr, &format!("err {line}\n"));
+            recording.reducer().print(0, Stdout, &format!("out {line}\n"));
+            recording.reducer().print(0, Stderr, &format!("err {line}\n"));
         }
-        recording.error(0, Raised { name: "E".into(), ..Raised::default() });
+        recording.reducer().error(0, Raised { name: "E".into(), ..Raised::default() });
     });
     let outputs = outputs.as_array().unwrap();
     assert!(outputs.len() < 300, "{}", outputs.len());
@@ -239,15 +239,15 @@ fn a_cell_that_prints_to_both_streams_for_ever_keeps_one_beginning_and_one_end()
 #[test]
 fn a_display_that_is_updated_to_too_much_is_bounded_too() {
     let [outputs, _] = recorded(|recording| {
-        recording.display(0, text("small"), Some("d".into()));
-        assert_eq!(recording.update("d", &text(&"z".repeat(40_000))), [0]);
+        recording.reducer().display(0, text("small"), Some("d"));
+        assert_eq!(recording.reducer().update("d", &text(&"z".repeat(40_000))), [0]);
     });
     let note = "[text/plain, 40000 bytes: not kept, for a cell's outputs may take 10000 bytes]";
     assert_eq!(outputs, json!([shown(note)]));
     let [outputs, _] = recorded(|recording| {
-        recording.display(0, text(&"z".repeat(9000)), Some("d".into()));
-        recording.update("d", &text("small"));
-        recording.display(0, text(&"y".repeat(8000)), None);
+        recording.reducer().display(0, text(&"z".repeat(9000)), Some("d"));
+        recording.reducer().update("d", &text("small"));
+        recording.reducer().display(0, text(&"y".repeat(8000)), None);
     });
     assert_eq!(outputs, json!([shown("small"), shown(&"y".repeat(8000))]));
 }
@@ -257,7 +257,7 @@ fn an_exception_with_too_much_to_say_is_shortened() {
     let [outputs, _] = recorded(|recording| {
         let traceback = (0..100_000).map(|line| format!("line {line}")).collect();
         let message = "m".repeat(1_000_000);
-        recording.error(0, Raised { name: "E".into(), message, traceback });
+        recording.reducer().error(0, Raised { name: "E".into(), message, traceback });
     });
     let error = &outputs[0];
     assert!(error.to_string().len() < 64 * 1024);
@@ -271,7 +271,7 @@ fn an_exception_with_too_much_to_say_is_shortened() {
 fn a_file_is_written_in_its_own_hand_and_nothing_else_changes() {
     let mut recording = Recording::new(1000);
     recording.begin(0, Some(Timing { started: "S".into(), ended: None }));
-    recording.print(0, Stdout, "é\n");
+    recording.reducer().print(0, Stdout, "é\n");
     recording.end(0, Some(3), || "E".into());
     let results = recording.results(0);
     for (before, after) in [

@@ -5,7 +5,7 @@ const PIECE: usize = 64 * 1024;
 
 /// A UTF-8 decoder that keeps a character split between chunks until the rest of it comes.
 /// Bytes that are no UTF-8 become U+FFFD, as many as `String::from_utf8_lossy` makes of the whole.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Decoder {
     /// The beginning of a character: at most three bytes.
     pending: Vec<u8>,

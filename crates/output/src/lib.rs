@@ -25,5 +25,5 @@ pub use display::{
 };
 pub use lines::Extent;
 pub use screen::Colours;
-pub use sink::{Captured, Clear, Limits, Sink, Stream};
+pub use sink::{Captured, Limits, Sink, Stream};
 pub use truncation::{FullText, Truncation};

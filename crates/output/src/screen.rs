@@ -44,7 +44,7 @@ pub(crate) trait Scroll {
 }
 
 /// A terminal's screen, fed with text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Screen {
     colours: Colours,
     /// Most bytes of a line that are shown.

@@ -44,15 +44,6 @@ pub enum Stream {
     Stderr,
 }
 
-/// When [`Sink::clear`] takes effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clear {
-    /// At once.
-    Now,
-    /// When something is printed next, so that an animation does not flicker.
-    BeforeNextOutput,
-}
-
 /// What a run printed, as far as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
@@ -73,7 +64,6 @@ pub struct Sink {
     screen: Screen,
     kept: Kept,
     spill: Spill,
-    clear_next: bool,
 }
 
 impl Sink {
@@ -102,7 +92,6 @@ impl Sink {
             screen: Screen::new(colours, limits.line),
             kept: Kept::new(limits.head, limits.tail),
             spill,
-            clear_next: false,
         }
     }
 
@@ -111,7 +100,6 @@ impl Sink {
         if bytes.is_empty() {
             return;
         }
-        self.begin_output();
         let (screen, kept, spill) = (&mut self.screen, &mut self.kept, &mut self.spill);
         self.decoders[stream as usize].decode(bytes, |text, raw| {
             spill.write(raw);
@@ -124,22 +112,38 @@ impl Sink {
         if text.is_empty() {
             return;
         }
-        self.begin_output();
         self.start_line();
         self.feed(text);
         self.start_line();
     }
 
+    /// What comes next stands on a line of its own.
+    pub fn start_line(&mut self) {
+        while !self.screen.at_fresh_line() {
+            self.feed("\n");
+        }
+        if self.screen.is_styled() {
+            self.feed("\x1b[0m");
+        }
+    }
+
     /// Forgets what was printed so far, also in the artifact.
-    pub fn clear(&mut self, when: Clear) {
-        match when {
-            Clear::Now => {
-                self.clear_next = false;
-                self.screen = Screen::new(self.colours, self.limits.line);
-                self.kept = Kept::new(self.limits.head, self.limits.tail);
-                self.spill.clear();
-            }
-            Clear::BeforeNextOutput => self.clear_next = true,
+    pub fn clear(&mut self) {
+        self.screen = Screen::new(self.colours, self.limits.line);
+        self.kept = Kept::new(self.limits.head, self.limits.tail);
+        self.spill.clear();
+    }
+
+    /// A copy that keeps no artifact, to see what more output would make of it.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self {
+            limits: self.limits,
+            colours: self.colours,
+            decoders: self.decoders.clone(),
+            screen: self.screen.clone(),
+            kept: self.kept.clone(),
+            spill: Spill::new(None, Kind::Log),
         }
     }
 
@@ -170,21 +174,6 @@ impl Sink {
     #[cfg(test)]
     pub(crate) fn held_bytes(&self) -> usize {
         self.screen.held_bytes() + self.kept.held_bytes() + self.spill.held_bytes()
-    }
-
-    fn begin_output(&mut self) {
-        if self.clear_next {
-            self.clear(Clear::Now);
-        }
-    }
-
-    fn start_line(&mut self) {
-        while !self.screen.at_fresh_line() {
-            self.feed("\n");
-        }
-        if self.screen.is_styled() {
-            self.feed("\x1b[0m");
-        }
     }
 
     fn feed(&mut self, text: &str) {

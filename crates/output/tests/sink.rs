@@ -1,8 +1,6 @@
 //! The sink through its public door: bytes in, text and numbers out.
 
-use cellwright_output::{
-    Artifacts, Captured, Clear, Colours, Extent, FullText, Limits, Sink, Stream, Truncation,
-};
+use cellwright_output::{Artifacts, Captured, Colours, Extent, FullText, Limits, Sink, Stream, Truncation};
 
 fn shown(text: &str) -> String {
     let mut sink = Sink::new(Limits::default(), Colours::Dropped);
@@ -145,16 +143,16 @@ fn blocks_are_not_caught_in_what_a_stream_left_unfinished() {
 }
 
 #[test]
-fn k27_clear_output_forgets_at_once_or_when_something_new_comes() {
+fn k27_what_is_cleared_is_forgotten_also_in_the_artifact() {
     let store = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(store.path());
     let mut sink = Sink::with_artifacts(Limits::default(), Colours::Dropped, &artifacts);
     sink.write(Stream::Stdout, &b"old\n".repeat(100_000));
-    sink.clear(Clear::BeforeNextOutput);
     assert!(sink.snapshot().text.starts_with("old\n"));
+    sink.clear();
     sink.write(Stream::Stdout, b"new");
     assert_eq!(sink.snapshot().text, "new");
-    sink.clear(Clear::Now);
+    sink.clear();
     assert_eq!(sink.finish(), Captured { text: String::new(), truncation: None });
     assert_eq!(artifacts.list().unwrap(), []);
 }

@@ -1,10 +1,17 @@
-//! Displays of earlier runs, which later cells may update.
+//! Displays outside the cells of a run: those of earlier runs, which later cells may update.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use cellwright_kernel::MimeBundle;
 use cellwright_notebook::Notebook;
-use cellwright_notebook::recording::Bundle;
+use cellwright_notebook::recording::{Bundle, KeptOutput, Shown};
+use cellwright_session::{Collected, OutputSettings, bundle};
 
 use crate::meanwhile::Found;
 use crate::plan::PlannedCell;
+
+/// Displays that are told of; of more, those that were updated first.
+const MOST: usize = 256;
 
 /// A display that an earlier run left in the notebook.
 #[derive(Debug, Clone)]
@@ -23,5 +30,34 @@ impl EarlierDisplay {
         let Found::Same(index) = Found::of(&self.cell, notebook) else { return None };
         let ran = notebook.cell(index).execution_count().and_then(|count| u64::try_from(count).ok());
         (ran == Some(self.count)).then(|| notebook.with_display(index, self.output, content)).flatten()
+    }
+}
+
+/// What cells of a run updated outside of it: displays of cells that were not run, and displays that are in no cell.
+#[derive(Debug, Default)]
+pub struct Elsewhere {
+    /// By their names: in which cells, and what they show now.
+    displays: BTreeMap<String, (BTreeSet<usize>, Shown)>,
+}
+
+impl Elsewhere {
+    pub(crate) fn update(&mut self, display_id: &str, cell: Option<usize>, content: &MimeBundle) {
+        if self.displays.len() < MOST || self.displays.contains_key(display_id) {
+            let shown = Shown::Display(bundle(content));
+            let mut cells = self.displays.remove(display_id).map(|(cells, _)| cells).unwrap_or_default();
+            cells.extend(cell);
+            self.displays.insert(display_id.to_owned(), (cells, shown));
+        }
+    }
+
+    /// The cells whose displays were updated, by their places in the notebook.
+    pub fn cells(&self) -> BTreeSet<usize> {
+        self.displays.values().flat_map(|(cells, _)| cells).copied().collect()
+    }
+
+    /// What all of them show now; none when nothing was updated.
+    pub fn collected(&self, settings: &OutputSettings) -> Option<Collected> {
+        let shown = self.displays.values().map(|(_, shown)| KeptOutput::Shown(shown));
+        (!self.displays.is_empty()).then(|| Collected::of(shown, settings))
     }
 }

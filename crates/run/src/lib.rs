@@ -15,7 +15,7 @@ mod parameters;
 mod plan;
 mod running;
 
-pub use displays::EarlierDisplay;
+pub use displays::{EarlierDisplay, Elsewhere};
 pub use history::History;
 pub use keeper::{Kept, SideFile};
 pub use meanwhile::Change;

@@ -1,16 +1,17 @@
 //! A notebook that runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cellwright_jupyter::timestamp;
-use cellwright_kernel::{Fate, MimeBundle, Output, StopReason, Stream};
-use cellwright_notebook::recording::{Bundle, Raised, Recording, StreamName, Timing};
+use cellwright_kernel::{Fate, MimeBundle, Output, StopReason};
+use cellwright_notebook::recording::{Bundle, Raised, Recording, Results, Timing};
 use cellwright_output::{Artifacts, Kind};
 use cellwright_session as session;
 use cellwright_session::{
-    CallEvent, CallReport, CellReport, CellStatus, JobId, OutputChange, Running, Turn, TurnRequest,
+    CallEvent, CallReport, CellReport, CellStatus, Collected, JobId, OutputChange, OutputSettings, Running,
+    Turn, TurnRequest, bundle,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -18,7 +19,7 @@ use serde_json::{Map, Value};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
-use crate::displays::EarlierDisplay;
+use crate::displays::{EarlierDisplay, Elsewhere};
 use crate::keeper::{Keeper, Kept, News};
 use crate::meanwhile::{Change, Watch};
 use crate::plan::{Plan, PlannedCell};
@@ -42,6 +43,9 @@ pub struct NotebookRun {
     latest: Option<usize>,
     /// Displays of earlier runs.
     earlier: Vec<EarlierDisplay>,
+    /// Cells of which the notebook may hold something else than they showed themselves.
+    changed: BTreeSet<usize>,
+    elsewhere: Elsewhere,
     /// When what the running cell has shown is to be saved.
     due: Option<Instant>,
 }
@@ -83,8 +87,27 @@ pub struct Finished {
     pub kept: Kept,
     /// The displays that later runs may update.
     pub displays: Vec<EarlierDisplay>,
+    /// What was updated outside the cells that ran.
+    pub elsewhere: Elsewhere,
     /// The cells that [`Next::Saved`] has not told of.
     pub saved: Vec<usize>,
+    /// What the notebook holds of cells whose displays were updated, or that printed after their end.
+    pub(crate) changed: BTreeMap<usize, Results>,
+}
+
+impl Finished {
+    /// The report, with what the notebook holds now as the outputs of its cells. They come from one reducer, so they are the same,
+    /// but for what came after a cell had said its last: updates by later cells, and what threads print. A cell that shows more
+    /// than a notebook takes is told as it came.
+    pub fn as_kept(&self, settings: &OutputSettings) -> CallReport {
+        let mut report = CallReport::clone(&self.report);
+        for (cell, results) in &self.changed {
+            if let (Some(outputs), Some(report)) = (results.whole(), report.cells.get_mut(*cell)) {
+                Arc::make_mut(report).output = Collected::of(outputs, settings);
+            }
+        }
+        report
+    }
 }
 
 impl NotebookRun {
@@ -99,6 +122,8 @@ impl NotebookRun {
             recording,
             keeper: Keeper::start(plan.file, plan.cells.clone(), plan.earlier.clone(), watch.clone()),
             earlier: plan.earlier,
+            changed: BTreeSet::new(),
+            elsewhere: Elsewhere::default(),
             watch,
             turn: None,
             changes: Vec::new(),
@@ -170,9 +195,14 @@ impl NotebookRun {
                 session::Next::Finished(report) => break report,
             }
         };
+        if self.due.take().is_some() {
+            self.save(self.latest.into_iter().collect());
+        }
         let displays = self.displays();
+        let changed = self.changed.iter().map(|cell| (*cell, self.recording.results(*cell))).collect();
         let (kept, saved) = self.keeper.finish().await;
-        Finished { cells: self.cells, changes: self.changes, report, kept, displays, saved }
+        let Self { cells, changes, elsewhere, .. } = self;
+        Finished { cells, changes, report, kept, displays, elsewhere, saved, changed }
     }
 
     fn displays(&self) -> Vec<EarlierDisplay> {
@@ -225,6 +255,7 @@ impl NotebookRun {
             }
             CallEvent::Late(change) => {
                 if let Some(cell) = self.latest {
+                    self.changed.insert(cell);
                     self.apply(cell, change);
                     self.changed_meanwhile();
                 }
@@ -241,45 +272,41 @@ impl NotebookRun {
     }
 
     fn apply(&mut self, cell: usize, change: &OutputChange) {
-        let recording = &mut self.recording;
+        let mut updated = change.apply_to(self.recording.reducer(), cell);
         match change {
-            OutputChange::Added(Output::Text { stream, text }) => {
-                let name = match stream {
-                    Stream::Stdout => StreamName::Stdout,
-                    Stream::Stderr => StreamName::Stderr,
-                };
-                recording.print(cell, name, text);
-            }
-            OutputChange::Added(Output::Display { content, display_id }) => {
-                let elsewhere = recording.display(cell, bundle(content), display_id.clone());
-                self.save(elsewhere);
-                if let Some(display_id) = display_id {
-                    self.update_earlier(display_id, content);
+            OutputChange::Updated { display_id, content } => {
+                // Its own report can only tell of an update where it came from.
+                self.changed.insert(cell);
+                let is_shown = self.update_earlier(display_id, content) || !updated.is_empty();
+                if !is_shown {
+                    self.elsewhere.update(display_id, None, content);
                 }
             }
-            OutputChange::Added(Output::Result { content, count }) => {
-                recording.result(cell, bundle(content), *count);
-            }
-            OutputChange::Added(Output::Error(exception)) => {
-                let (name, message) = (exception.name.clone(), exception.message.clone());
-                recording.error(cell, Raised { name, message, traceback: exception.traceback.clone() });
-            }
-            OutputChange::Updated { display_id, content } => {
-                let elsewhere = recording.update(display_id, &bundle(content));
-                self.save(elsewhere);
+            OutputChange::Added(Output::Display { content, display_id: Some(display_id) }) => {
                 self.update_earlier(display_id, content);
             }
-            OutputChange::Cleared { wait } => recording.clear(cell, *wait),
+            OutputChange::Added(_) | OutputChange::Cleared { .. } => {}
         }
+        self.changed.extend(&updated);
+        updated.retain(|other| *other != cell);
+        self.save(updated);
     }
 
-    fn update_earlier(&self, display_id: &str, content: &MimeBundle) {
+    /// Updates the display where earlier runs have shown it; says whether one has.
+    fn update_earlier(&mut self, display_id: &str, content: &MimeBundle) -> bool {
+        let mut is_shown = false;
         for (display, earlier) in self.earlier.iter().enumerate() {
             if earlier.display_id == display_id {
-                let content = self.recording.fitting(bundle(content));
-                self.keeper.take(News::Updated { display, content });
+                let fitting = self.recording.fitting(bundle(content));
+                self.keeper.take(News::Updated { display, content: fitting });
+                is_shown = true;
+                let index = earlier.cell.index;
+                if self.cells.iter().all(|cell| cell.index != index) {
+                    self.elsewhere.update(display_id, Some(index), content);
+                }
             }
         }
+        is_shown
     }
 
     /// The cell is over: what there is of it is saved now.
@@ -291,7 +318,7 @@ impl NotebookRun {
             self.recording.kept_whole(cell, &artifact.to_string());
         }
         if let Some(raised) = untold(&report.status) {
-            self.recording.error(cell, raised);
+            self.recording.reducer().error(cell, raised);
         }
         self.recording.end(cell, report.execution_count, || timestamp(SystemTime::now()));
         self.due = None;
@@ -378,9 +405,4 @@ fn stored(artifacts: &Artifacts, content: &Bundle) -> Option<String> {
     // What can not be stored is told as not kept.
     let id = artifacts.save(Kind::Json, &serde_json::to_vec(&whole).ok()?).ok()?;
     Some(id.to_string())
-}
-
-fn bundle(content: &MimeBundle) -> Bundle {
-    let MimeBundle { data, exact, metadata } = content.clone();
-    Bundle { data, exact, metadata }
 }

@@ -1,18 +1,25 @@
 //! From what a cell shows, change by change, to what its report holds.
+//!
+//! What is cleared, what goes on with what and which display changes where is decided by the reducer that notebooks are
+//! recorded with; here is what it makes of outputs for a report.
+
+mod held;
+mod page;
 
 use cellwright_kernel::{Exception, MimeBundle, Output, Stream};
-use cellwright_output::{
-    ArtifactId, Artifacts, Captured, Clear, Display, Image, Kind, Sink, Stream as SinkStream, json_text,
-};
+use cellwright_notebook::recording::{Bundle, KeptOutput, Outputs, Raised, Reducer, StreamName};
+use cellwright_output::{ArtifactId, Captured, Image};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::held::Held;
+use self::page::Page;
 use crate::call::OutputChange;
 use crate::settings::OutputSettings;
 use crate::wire;
 
-/// Displays whose latest text is remembered until the end; the texts of more are taken as they come.
-const UPDATED: usize = 256;
+/// A collector has one.
+const CELL: usize = 0;
 
 /// What a cell showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +56,21 @@ impl Collected {
         Self { text: Captured { text: String::new(), truncation: None }, shown: Vec::new() }
     }
 
+    /// What a report shows of outputs that are recorded already.
+    pub fn of<'a>(outputs: impl IntoIterator<Item = KeptOutput<'a>>, settings: &OutputSettings) -> Self {
+        let mut page = Page::new(settings);
+        for output in outputs {
+            match output {
+                KeptOutput::Stream { name, text } => {
+                    page.start_output();
+                    page.print(name, &text);
+                }
+                KeptOutput::Shown(shown) => page.show(settings, shown),
+            }
+        }
+        page.finish()
+    }
+
     /// How many bytes it takes, roughly: what is held back to a limit where it is made need not be exact.
     pub(crate) fn weight(&self) -> usize {
         let shown = self.shown.iter().map(|shown| match shown {
@@ -71,184 +93,67 @@ impl Collected {
 /// Takes what a cell shows and holds a bounded part of it.
 #[derive(Debug)]
 pub struct Collector {
-    settings: OutputSettings,
-    sink: Sink,
-    slots: Vec<Slot>,
-    /// Bytes of what `slots` hold.
-    weight: usize,
-    images: usize,
-    /// Displays that were updated, with their latest text.
-    updated: Vec<(String, String)>,
-    clear_next: bool,
-}
-
-#[derive(Debug, Clone)]
-struct Slot {
-    display_id: Option<String>,
-    shown: Shown,
-    weight: usize,
+    reducer: Reducer<Held>,
 }
 
 impl Collector {
     /// An empty one.
     pub fn new(settings: &OutputSettings) -> Self {
-        Self {
-            sink: sink(settings),
-            settings: settings.clone(),
-            slots: Vec::new(),
-            weight: 0,
-            images: 0,
-            updated: Vec::new(),
-            clear_next: false,
-        }
+        Self { reducer: Reducer::new(settings.clone()) }
     }
 
     /// Takes a change. Writes to the artifacts when much is shown, and waits for the disk then.
     pub fn apply(&mut self, change: &OutputChange) {
-        match change {
-            OutputChange::Added(output) => {
-                if std::mem::take(&mut self.clear_next) {
-                    self.clear();
-                }
-                self.add(output);
-            }
-            OutputChange::Updated { display_id, content } => self.update(display_id, content),
-            OutputChange::Cleared { wait: true } => self.clear_next = true,
-            OutputChange::Cleared { wait: false } => self.clear(),
+        let updated = change.apply_to(&mut self.reducer, CELL);
+        if let OutputChange::Updated { display_id, content } = change
+            && updated.is_empty()
+        {
+            // A display of an earlier cell, or one that is out of reach here: this is what it shows now.
+            self.reducer.display(CELL, bundle(content), Some(display_id));
         }
     }
 
     /// What would be held if the cell ended now.
     pub fn snapshot(&mut self) -> Collected {
-        Collected {
-            text: self.sink.snapshot(),
-            shown: self.slots.iter().map(|slot| slot.shown.clone()).collect(),
-        }
+        let settings = self.reducer.settings().clone();
+        self.reducer.outputs_mut(CELL).snapshot(&settings)
     }
 
     /// What is held at the end.
     pub fn finish(mut self) -> Collected {
-        // Text once shown stays where it was shown; what it became is said at the end.
-        for (_, text) in std::mem::take(&mut self.updated) {
-            self.sink.write_block(&text);
-        }
-        Collected { text: self.sink.finish(), shown: self.slots.into_iter().map(|slot| slot.shown).collect() }
+        let held = self.reducer.take(CELL);
+        held.finish(self.reducer.settings())
     }
+}
 
-    fn add(&mut self, output: &Output) {
-        match output {
-            Output::Text { stream, text } => {
+impl OutputChange {
+    /// Makes the change to the outputs of a cell. Returns the cells whose displays it updated, whichever they are.
+    pub fn apply_to<O: Outputs>(&self, reducer: &mut Reducer<O>, cell: usize) -> Vec<usize> {
+        match self {
+            Self::Added(Output::Text { stream, text }) => {
                 let stream = match stream {
-                    Stream::Stdout => SinkStream::Stdout,
-                    Stream::Stderr => SinkStream::Stderr,
+                    Stream::Stdout => StreamName::Stdout,
+                    Stream::Stderr => StreamName::Stderr,
                 };
-                self.sink.write(stream, text.as_bytes());
+                reducer.print(cell, stream, text);
             }
-            Output::Display { content, display_id } => self.show(content, display_id.as_deref()),
-            Output::Result { content, .. } => self.show(content, None),
-            Output::Error(exception) => self.sink.write_block(&traceback(exception)),
-        }
-    }
-
-    fn show(&mut self, content: &MimeBundle, display_id: Option<&str>) {
-        let display = Display::from_bundle(&content.data);
-        if let Some(text) = text_of(&display, self.settings.store()) {
-            self.sink.write_block(&text);
-        }
-        for shown in more_than_text(display) {
-            if let Shown::Image(image) = &shown {
-                self.images += 1;
-                self.sink.write_block(&format!("[image {}: {image}]", self.images));
+            Self::Added(Output::Display { content, display_id }) => {
+                return reducer.display(cell, bundle(content), display_id.as_deref());
             }
-            let (shown, weight) = self.within_limit(shown);
-            self.weight += weight;
-            self.slots.push(Slot { display_id: display_id.map(Into::into), shown, weight });
-        }
-    }
-
-    /// A display that is shown anew: images and values change where they are, text is said at the end.
-    fn update(&mut self, display_id: &str, content: &MimeBundle) {
-        let display = Display::from_bundle(&content.data);
-        if let Some(text) = text_of(&display, self.settings.store()) {
-            if let Some((_, latest)) = self.updated.iter_mut().find(|(id, _)| id == display_id) {
-                *latest = text;
-            } else if self.updated.len() < UPDATED {
-                self.updated.push((display_id.into(), text));
-            } else {
-                self.sink.write_block(&text);
+            Self::Added(Output::Result { content, count }) => reducer.result(cell, bundle(content), *count),
+            Self::Added(Output::Error(exception)) => {
+                let Exception { name, message, traceback, line: _ } = exception.clone();
+                reducer.error(cell, Raised { name, message, traceback });
             }
+            Self::Updated { display_id, content } => return reducer.update(display_id, &bundle(content)),
+            Self::Cleared { wait } => reducer.clear(cell, *wait),
         }
-        for shown in more_than_text(display) {
-            let same_kind = |slot: &Slot| {
-                slot.display_id.as_deref() == Some(display_id)
-                    && std::mem::discriminant(&slot.shown) == std::mem::discriminant(&shown)
-            };
-            let place = self.slots.iter().position(same_kind);
-            if let Some(place) = place {
-                self.weight -= self.slots[place].weight;
-            }
-            let (shown, weight) = self.within_limit(shown);
-            self.weight += weight;
-            let slot = Slot { display_id: Some(display_id.into()), shown, weight };
-            match place {
-                Some(place) => self.slots[place] = slot,
-                // A display of an earlier cell: here is what it shows now.
-                None => self.slots.push(slot),
-            }
-        }
-    }
-
-    /// The thing itself while there is room, else where it was stored.
-    fn within_limit(&self, shown: Shown) -> (Shown, usize) {
-        let (kind, bytes, what) = match &shown {
-            Shown::Image(image) => (image.format.kind(), image.bytes.clone(), image.to_string()),
-            Shown::Json(value) | Shown::Status(value) => {
-                let text = value.to_string();
-                let what = format!("JSON, {} bytes", text.len());
-                (Kind::Json, text.into_bytes(), what)
-            }
-            Shown::Stored { .. } => return (shown, 0),
-        };
-        if self.weight + bytes.len() <= self.settings.shown {
-            return (shown, bytes.len());
-        }
-        let artifact = match self.settings.store() {
-            Some(artifacts) => artifacts.save(kind, &bytes).map_err(|error| error.to_string()),
-            None => Err("there is nowhere to store it".into()),
-        };
-        (Shown::Stored { what, artifact }, 0)
-    }
-
-    fn clear(&mut self) {
-        self.sink.clear(Clear::Now);
-        self.slots.clear();
-        self.updated.clear();
-        self.weight = 0;
-        self.images = 0;
+        Vec::new()
     }
 }
 
-fn sink(settings: &OutputSettings) -> Sink {
-    match settings.store() {
-        Some(artifacts) => Sink::with_artifacts(settings.limits, settings.colours, artifacts),
-        None => Sink::new(settings.limits, settings.colours),
-    }
-}
-
-fn text_of(display: &Display, artifacts: Option<&Artifacts>) -> Option<String> {
-    let json = || display.json.as_ref().map(|value| json_text(value, artifacts).text);
-    display.text.clone().or_else(json)
-}
-
-fn more_than_text(display: Display) -> impl Iterator<Item = Shown> {
-    let Display { image, json, status, text: _, is_markdown: _ } = display;
-    [image.map(Shown::Image), json.map(Shown::Json), status.map(Shown::Status)].into_iter().flatten()
-}
-
-fn traceback(exception: &Exception) -> String {
-    if exception.traceback.is_empty() {
-        format!("{}: {}", exception.name, exception.message)
-    } else {
-        exception.traceback.join("\n")
-    }
+/// What a kernel shows, as notebooks keep it.
+pub fn bundle(content: &MimeBundle) -> Bundle {
+    let MimeBundle { data, exact, metadata } = content.clone();
+    Bundle { data, exact, metadata }
 }

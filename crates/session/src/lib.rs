@@ -32,7 +32,7 @@ pub use call::{
     Turn, TurnRequest, Turns,
 };
 pub use client::Client;
-pub use collect::{Collected, Collector, Shown};
+pub use collect::{Collected, Collector, Shown, bundle};
 pub use error::SessionError;
 pub use identity::{InvalidKernelChoice, InvalidSessionId, KernelChoice, SessionId, SessionKey};
 pub use jobs::{JobId, JobInfo, JobState};

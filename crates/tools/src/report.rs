@@ -114,7 +114,8 @@ pub(crate) fn reply(
     reply.with(structured(client, report, texts, naming))
 }
 
-fn show(settings: &Settings, output: &Collected, images: &mut usize, reply: &mut Reply) {
+/// Adds what an output has more than text; `images` counts those of the reply.
+pub(crate) fn show(settings: &Settings, output: &Collected, images: &mut usize, reply: &mut Reply) {
     for shown in &output.shown {
         match shown {
             Shown::Image(image) => {

@@ -88,7 +88,7 @@ impl Mcp {
         };
         let stop = stopped_by_signal()?;
         match self.http {
-            None => serve_stdio(host, stop).await.context("could not serve stdin and stdout")?,
+            None => Box::pin(serve_stdio(host, stop)).await.context("could not serve stdin and stdout")?,
             Some(address) => self.listen(&config, address).await?.serve(host, stop).await?,
         }
         toolbox.shutdown().await;

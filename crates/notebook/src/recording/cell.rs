@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Bundle, Printed, Raised, Results, RunOutput, StreamName};
+use super::{
+    Bundle, Joint, Limit, Outputs, Printed, Raised, Results, RunOutput, Shown, Stability, StreamName,
+};
 
 /// Bytes kept from the end of a cell that shows too much.
 const TAIL: usize = 64 * 1024;
@@ -11,32 +13,78 @@ const TAIL: usize = 64 * 1024;
 /// What an output costs beside its content: a cell that shows little very often is bounded too.
 const OUTPUT: usize = 512;
 
+/// The outputs of one cell, for a notebook.
 #[derive(Debug, Default)]
 pub(super) struct CellRecord {
     pub(super) results: Results,
-    pub(super) clear_next: bool,
-    /// How often.
-    pub(super) cleared: u64,
     /// What the outputs cost, those beyond the limit left out.
     weight: usize,
 }
 
-impl CellRecord {
-    pub(super) fn of(results: Results) -> Self {
-        Self { results, ..Self::default() }
+impl Outputs for CellRecord {
+    type Settings = Limit;
+
+    fn new(_: &Limit) -> Self {
+        Self::default()
     }
 
-    pub(super) fn print(&mut self, limit: usize, stream: StreamName, text: &str) {
-        let rest = if self.results.beyond.is_none() { self.print_within(limit, stream, text) } else { text };
+    fn print(&mut self, limit: &Limit, stream: StreamName, text: &str, joint: Joint) {
+        let is_full = self.results.beyond.is_some();
+        let rest = if is_full { text } else { self.print_within(limit.bytes, stream, text, joint) };
         if !rest.is_empty() {
             self.beyond().print(stream, rest);
         }
     }
 
-    /// Prints what there is room for, and returns the rest. What is overwritten makes room.
-    fn print_within<'a>(&mut self, limit: usize, stream: StreamName, text: &'a str) -> &'a str {
+    /// Keeps it while there is room, else a note on what it was.
+    fn add(&mut self, limit: &Limit, shown: Shown, _: Stability) -> Option<usize> {
+        let fits = self.has_room(limit, shown.weight());
+        let output = RunOutput::Shown(match shown {
+            Shown::Display(content) if !fits => Shown::Display(limit.note(&content)),
+            Shown::Result { content, count } if !fits => {
+                Shown::Result { content: limit.note(&content), count }
+            }
+            Shown::Error(raised) if !fits => Shown::Error(raised.shortened()),
+            Shown::Display(_) | Shown::Result { .. } | Shown::Error(_) => shown,
+        });
+        let weight = output.weight();
+        if !self.has_room(limit, weight - OUTPUT) {
+            self.beyond().push(output);
+            return None;
+        }
+        self.weight += weight;
         let outputs = Arc::make_mut(&mut self.results.outputs);
-        if !matches!(outputs.last(), Some(RunOutput::Stream { name, .. }) if *name == stream) {
+        outputs.push(output);
+        Some(outputs.len() - 1)
+    }
+
+    /// Shows something else in a display, or the note when there is no room for it.
+    fn update(&mut self, limit: &Limit, place: usize, content: &Bundle) -> bool {
+        let outputs = Arc::make_mut(&mut self.results.outputs);
+        let Some(RunOutput::Shown(Shown::Display(shown))) = outputs.get_mut(place) else { return false };
+        let others = self.weight - shown.weight();
+        let fits = others.saturating_add(content.weight()) <= limit.bytes;
+        *shown = if fits { content.clone() } else { limit.note(content) };
+        self.weight = others + shown.weight();
+        true
+    }
+
+    fn can_update(&self, place: usize) -> bool {
+        place < self.results.outputs.len()
+    }
+
+    fn clear(&mut self, _: &Limit) {
+        self.results.outputs = Arc::default();
+        self.results.beyond = None;
+        self.weight = 0;
+    }
+}
+
+impl CellRecord {
+    /// Prints what there is room for, and returns the rest. What is overwritten makes room.
+    fn print_within<'a>(&mut self, limit: usize, stream: StreamName, text: &'a str, joint: Joint) -> &'a str {
+        let outputs = Arc::make_mut(&mut self.results.outputs);
+        if joint == Joint::Begins {
             if self.weight + OUTPUT + char::MAX.len_utf8() > limit {
                 return text;
             }
@@ -44,7 +92,7 @@ impl CellRecord {
             outputs.push(RunOutput::Stream { name: stream, printed: Printed::default() });
         }
         let Some(RunOutput::Stream { printed, .. }) = outputs.last_mut() else {
-            unreachable!("it is there, or was just put there")
+            unreachable!("it is there, or was just put there: what had no room is beyond")
         };
         let mut rest = text;
         while !rest.is_empty() {
@@ -61,44 +109,9 @@ impl CellRecord {
     }
 
     /// Whether there is room for one more output of so many bytes.
-    pub(super) fn has_room(&self, limit: usize, bytes: usize) -> bool {
-        self.results.beyond.is_none() && self.weight.saturating_add(OUTPUT).saturating_add(bytes) <= limit
-    }
-
-    /// Takes an output; says which one it is if there was room.
-    pub(super) fn push(&mut self, limit: usize, output: RunOutput) -> Option<usize> {
-        let weight = output.weight();
-        if !self.has_room(limit, weight - OUTPUT) {
-            self.beyond().push(output);
-            return None;
-        }
-        self.weight += weight;
-        let outputs = Arc::make_mut(&mut self.results.outputs);
-        outputs.push(output);
-        Some(outputs.len() - 1)
-    }
-
-    /// Shows something else in a display, or the note when there is no room for it. Says whether there is such a display.
-    pub(super) fn update(
-        &mut self,
-        limit: usize,
-        place: usize,
-        content: &Bundle,
-        note: impl FnOnce() -> Bundle,
-    ) -> bool {
-        let outputs = Arc::make_mut(&mut self.results.outputs);
-        let Some(RunOutput::Display { content: shown }) = outputs.get_mut(place) else { return false };
-        let others = self.weight - shown.weight();
-        *shown = if others.saturating_add(content.weight()) <= limit { content.clone() } else { note() };
-        self.weight = others + shown.weight();
-        true
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.results.outputs = Arc::default();
-        self.results.beyond = None;
-        self.cleared += 1;
-        self.weight = 0;
+    fn has_room(&self, limit: &Limit, bytes: usize) -> bool {
+        self.results.beyond.is_none()
+            && self.weight.saturating_add(OUTPUT).saturating_add(bytes) <= limit.bytes
     }
 
     fn beyond(&mut self) -> &mut Beyond {
@@ -172,7 +185,7 @@ impl Beyond {
             return;
         }
         while self.weight > TAIL && self.last.len() > usize::from(self.is_one_error()) {
-            let at = self.last.iter().position(|output| !matches!(output, RunOutput::Error(_))).unwrap_or(0);
+            let at = self.last.iter().position(|output| !output.is_error()).unwrap_or(0);
             let excess = self.weight - TAIL;
             if let RunOutput::Stream { printed, .. } = &mut self.last[at]
                 && printed.len() > excess
@@ -188,37 +201,48 @@ impl Beyond {
             self.weight -= output.weight();
             match output {
                 RunOutput::Stream { printed, .. } => self.bytes += printed.len(),
-                RunOutput::Display { .. } | RunOutput::Result { .. } | RunOutput::Error(_) => {
-                    self.others += 1;
-                }
+                RunOutput::Shown(_) => self.others += 1,
             }
         }
     }
 
     fn is_one_error(&self) -> bool {
-        matches!(self.last.front(), Some(RunOutput::Error(_))) && self.last.len() == 1
+        self.last.len() == 1 && self.last.front().is_some_and(RunOutput::is_error)
     }
 }
 
 impl RunOutput {
+    fn is_error(&self) -> bool {
+        matches!(self, Self::Shown(Shown::Error(_)))
+    }
+
     fn weight(&self) -> usize {
         OUTPUT
             + match self {
                 Self::Stream { printed, .. } => printed.len(),
-                Self::Display { content } | Self::Result { content, .. } => content.weight(),
-                Self::Error(raised) => raised.weight(),
+                Self::Shown(shown) => shown.weight(),
             }
     }
 }
 
+impl Shown {
+    /// About how many bytes it takes.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Display(content) | Self::Result { content, .. } => content.weight(),
+            Self::Error(raised) => raised.weight(),
+        }
+    }
+}
+
 impl Raised {
-    pub(super) fn weight(&self) -> usize {
+    fn weight(&self) -> usize {
         let traceback: usize = self.traceback.iter().map(String::len).sum();
         self.name.len() + self.message.len() + traceback
     }
 
     /// With as much of what it says, and of the end of its traceback, as fits into a tail.
-    pub(super) fn shortened(mut self) -> Self {
+    fn shortened(mut self) -> Self {
         const KEPT: usize = TAIL / 4;
         for text in [&mut self.name, &mut self.message] {
             let missing = text.len().saturating_sub(KEPT);

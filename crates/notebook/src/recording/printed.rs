@@ -9,7 +9,7 @@ use super::row::{Escape, Row};
 const LONGEST_ROW: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Printed {
+pub(crate) struct Printed {
     text: String,
     last: Line,
     /// The beginning of an escape sequence whose end has not come.
@@ -29,6 +29,13 @@ enum Line {
 }
 
 impl Printed {
+    /// All of a text at once.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut printed = Self::default();
+        printed.push(text);
+        printed
+    }
+
     pub(super) fn push(&mut self, text: &str) {
         let whole;
         let mut text = text;
@@ -107,7 +114,7 @@ impl Printed {
         end
     }
 
-    pub(super) fn text(&self) -> Cow<'_, str> {
+    pub(crate) fn text(&self) -> Cow<'_, str> {
         if !matches!(self.last, Line::Drawn(_)) && self.unfinished.is_empty() {
             return Cow::Borrowed(&self.text);
         }

@@ -5,7 +5,7 @@ const LONGEST_ESCAPE: usize = 4096;
 
 /// The escape sequence that the ESC at the start of a text begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escape {
+pub(crate) enum Escape {
     /// A sequence of so many bytes.
     Ended(usize),
     /// More text is needed to tell.
@@ -15,7 +15,7 @@ pub(super) enum Escape {
 impl Escape {
     /// As the shape of the sequence says. A character that can not belong to it ends it, as the end of its line does, and
     /// so does one that takes too long: a stray ESC must not swallow what follows.
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         let last = bytes.len().min(LONGEST_ESCAPE);
         let is_intermediate = |byte: &u8| (b' '..=b'/').contains(byte);
@@ -39,7 +39,7 @@ impl Escape {
     }
 
     /// How much of the line that `text` begins belongs to the sequence.
-    fn length(self, text: &str) -> usize {
+    pub(crate) fn length(self, text: &str) -> usize {
         match self {
             Self::Ended(length) => length,
             Self::Unfinished => text.len(),

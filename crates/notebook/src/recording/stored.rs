@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Bundle, Raised, Results, RunOutput, StreamName, Timing};
+use super::{Bundle, Raised, Results, RunOutput, Shown, StreamName, Timing};
 use crate::json::Json;
 use crate::print::Node;
 
@@ -56,18 +56,18 @@ impl RunOutput {
     fn node(&self) -> Node {
         match self {
             Self::Stream { name, printed } => stream(*name, &printed.text()),
-            Self::Display { content } => object([
+            Self::Shown(Shown::Display(content)) => object([
                 ("data", data(content)),
                 ("metadata", Node::Value(content.metadata.clone().into())),
                 ("output_type", Node::Value("display_data".into())),
             ]),
-            Self::Result { content, count } => object([
+            Self::Shown(Shown::Result { content, count }) => object([
                 ("data", data(content)),
                 ("execution_count", Node::Value((*count).into())),
                 ("metadata", Node::Value(content.metadata.clone().into())),
                 ("output_type", Node::Value("execute_result".into())),
             ]),
-            Self::Error(Raised { name, message, traceback }) => Node::Value(
+            Self::Shown(Shown::Error(Raised { name, message, traceback })) => Node::Value(
                 json!({ "ename": name, "evalue": message, "output_type": "error", "traceback": traceback }),
             ),
         }

@@ -10,13 +10,13 @@
 const LONGEST_PARAMETERS: usize = 128;
 
 /// The reader of escape sequences. Holds at most [`LONGEST_PARAMETERS`] bytes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Escapes {
     state: State,
     parameters: String,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Ground,

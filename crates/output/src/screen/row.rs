@@ -15,14 +15,14 @@ const MOST_COLOUR: usize = 256;
 
 /// One line under the cursor. Text that is only appended to stays a string, and so does ASCII that is written over
 /// with ASCII, as most progress bars are: there a byte is a column. Any other change in the middle turns it into cells.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Row {
     body: Body,
     /// Bytes written past what the row keeps.
     beyond: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Body {
     Plain { text: String, is_ascii: bool },
     Cells(Vec<Cell>),

@@ -8,7 +8,7 @@ use cellwright_notebook::{CellRef, Snapshot};
 use cellwright_run::{
     Change, Errors, Finished, Home, Next, NotebookRun, Plan, PlanError, Request, Selection,
 };
-use cellwright_session::{Reset, SessionKey, Timeout};
+use cellwright_session::{OutputSettings, Reset, SessionKey, Timeout};
 use serde_json::json;
 
 use crate::attention::Attention;
@@ -215,28 +215,11 @@ async fn follow(
 
 /// Learns from a run that is over, and tells of it.
 async fn end(shared: &Arc<Shared>, context: &Context, place: &Place, finished: &Finished) -> Reply {
-    let Finished { cells, changes, report, kept, .. } = finished;
-    shared.learn(report);
+    let kept = &finished.kept;
+    shared.learn(&finished.report);
     shared.history().note(finished);
-    let mut reply = report::reply(&shared.settings, context, report, Stage::Over, &Naming::Notebook(cells));
-    for (at, change) in changes {
-        let told = match change {
-            Change::Edited(_) => "edited before its turn: what it says now was run",
-            Change::Removed => "removed before its turn, and was not run",
-        };
-        reply.note(format!("[cell {} was {told}]", cells[*at].index));
-    }
+    let mut reply = told(shared, context, finished);
     let is_saved = kept.side.is_none() && kept.failed.is_none();
-    if let Some(side) = &kept.side {
-        let path = side.path.display();
-        reply.note(format!("[{}; the notebook was left alone, the outputs are in {path}]", side.why));
-    }
-    if let Some(error) = &kept.failed {
-        reply.note(format!("[the outputs could not be saved: {}]", Failure::from(error)));
-    }
-    if is_saved && kept.merged > 0 {
-        reply.note("[others changed the notebook meanwhile; their changes and the outputs are both in it]");
-    }
     if is_saved && kept.merged == 0 {
         // What the client knows of the notebook is still right, but for what it just learnt.
         let path = place.path.clone();
@@ -250,6 +233,42 @@ async fn end(shared: &Arc<Shared>, context: &Context, place: &Place, finished: &
     if let Some(structured) = &mut reply.structured {
         structured["path"] = json!(place.named);
         structured["saved"] = is_saved.into();
+    }
+    reply
+}
+
+/// What the notebook holds now of the cells that ran, and what else is to be known.
+fn told(shared: &Shared, context: &Context, finished: &Finished) -> Reply {
+    let Finished { cells, changes, kept, elsewhere, .. } = finished;
+    let shown = OutputSettings {
+        limits: shared.settings.limits,
+        artifacts: Some(shared.settings.artifacts.clone()),
+        ..OutputSettings::default()
+    };
+    let report = finished.as_kept(&shown);
+    let mut reply = report::reply(&shared.settings, context, &report, Stage::Over, &Naming::Notebook(cells));
+    if let Some(updated) = elsewhere.collected(&shown) {
+        let cells: Vec<_> = elsewhere.cells().into_iter().map(|cell| format!("cell {cell}")).collect();
+        let place = if cells.is_empty() { "no cell of the notebook".to_owned() } else { cells.join(", ") };
+        reply.note(format!("[displays that were updated in {place}]\n{}", updated.text.text));
+        report::show(&shared.settings, &updated, &mut 0, &mut reply);
+    }
+    for (at, change) in changes {
+        let told = match change {
+            Change::Edited(_) => "edited before its turn: what it says now was run",
+            Change::Removed => "removed before its turn, and was not run",
+        };
+        reply.note(format!("[cell {} was {told}]", cells[*at].index));
+    }
+    if let Some(side) = &kept.side {
+        let path = side.path.display();
+        reply.note(format!("[{}; the notebook was left alone, the outputs are in {path}]", side.why));
+    }
+    if let Some(error) = &kept.failed {
+        reply.note(format!("[the outputs could not be saved: {}]", Failure::from(error)));
+    }
+    if kept.side.is_none() && kept.failed.is_none() && kept.merged > 0 {
+        reply.note("[others changed the notebook meanwhile; their changes and the outputs are both in it]");
     }
     reply
 }

@@ -151,6 +151,52 @@ async fn k27_a_display_of_an_earlier_call_is_updated_where_it_stands() {
     assert_eq!(texts(&fixture), ["", "", "1\n"]);
 }
 
+/// What a reply says of each cell, without the lines that say how it went.
+fn told(reply: &str) -> Vec<String> {
+    let cells = reply.split("[cell ").skip(1).map(|cell| cell.split_once("]\n").map_or("", |(_, text)| text));
+    cells.map(|text| text.split("[kernel: ").next().unwrap_or_default().trim_end().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn k27_a_reply_tells_what_the_notebook_holds() {
+    let fixture = Fixture::new();
+    let cells = [
+        "print('before')\nh = display('0%', display_id=True)\nprint('after', end='')",
+        "import sys\nprint('log', end='')\nfor i in range(3): print(f'\\r{i} of 3', end='', file=sys.stderr, flush=True)\nh.update('50%')\nprint('more')",
+        "from IPython.display import clear_output\nprint('gone')\nclear_output(wait=True)\nh.update('100%')",
+        "print('old')\nclear_output(wait=True)\nprint('new')\nclear_output(wait=True)",
+        "d = display('a', display_id='d')\nprint('between')\ndisplay('b', display_id='d')\n40 + 2",
+    ];
+    fixture.put("a.ipynb", &notebook(&cells));
+    let reply = fixture.ok("notebook", json!({ "action": "run", "path": "a.ipynb" })).await;
+    let kept = ["before\n'100%'\nafter", "log\n2 of 3\nmore", "gone", "new", "'b'\nbetween\n'b'\n42"];
+    assert_eq!(told(&reply), kept, "{reply}");
+    let read = fixture.ok("read", json!({ "path": "a.ipynb", "outputs": "text" })).await;
+    let mut is_output = false;
+    let outputs = read.lines().filter(|line| {
+        let marker = line.strip_prefix("# %% ");
+        is_output = marker.map_or(is_output, |marker| marker.starts_with("[output"));
+        is_output && marker.is_none()
+    });
+    assert_eq!(outputs.collect::<Vec<_>>().join("\n"), kept.join("\n"), "{read}");
+}
+
+#[tokio::test]
+async fn a_reply_tells_which_displays_of_other_cells_were_updated() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", &notebook(&["h = display('one', display_id='k')", "h.update('two')\nprint(1)"]));
+    let run = |cell| json!({ "action": "run", "path": "a.ipynb", "cell": cell });
+    fixture.ok("notebook", run("0")).await;
+    let reply = fixture.ok("notebook", run("1")).await;
+    assert!(
+        reply.contains("\n1\n") && reply.contains("[displays that were updated in cell 0]\n'two'"),
+        "{reply}"
+    );
+    fixture.ok("eval", json!({ "session": "a.ipynb", "code": "h = display('here', display_id='e')" })).await;
+    let reply = fixture.ok("notebook", run("1")).await;
+    assert!(reply.contains("[displays that were updated in no cell of the notebook]\n'two'"), "{reply}");
+}
+
 #[tokio::test]
 async fn stale_cells_are_those_edited_since_they_ran_and_all_after_them() {
     let fixture = Fixture::new();

@@ -1,0 +1,173 @@
+//! The outputs of a cell while it runs, for its report.
+//!
+//! What can not change any more goes to the page, where most of it is soon forgotten. A display that has a name may be updated,
+//! so it waits, and what comes after it waits behind it. When too much waits, the first of it is final after all.
+
+use std::collections::VecDeque;
+
+use cellwright_notebook::recording::{Bundle, Joint, Outputs, Shown as Output, Stability, StreamName};
+
+use super::Collected;
+use super::page::Page;
+use crate::settings::{OutputSettings, Stored};
+
+/// Bytes that may wait; one output may be larger.
+const MOST_WAITING: usize = 4 << 20;
+
+/// Displays that may wait: one that is shown again under its name is updated in all its places.
+const MOST_DISPLAYS: usize = 256;
+
+/// What an output costs beside its content.
+const OUTPUT: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Held {
+    page: Page,
+    /// What is not on the page yet. The first is a display that may change.
+    waiting: VecDeque<Waiting>,
+    /// How many have left `waiting`.
+    gone: usize,
+    /// Bytes that wait.
+    weight: usize,
+    /// How many displays wait that may change.
+    displays: usize,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Text { stream: StreamName, text: String },
+    Shown { output: Output, stability: Stability },
+}
+
+impl Outputs for Held {
+    type Settings = OutputSettings;
+
+    fn new(settings: &OutputSettings) -> Self {
+        let page = Page::new(settings);
+        Self { page, waiting: VecDeque::new(), gone: 0, weight: 0, displays: 0 }
+    }
+
+    fn print(&mut self, settings: &OutputSettings, stream: StreamName, text: &str, joint: Joint) {
+        if self.waiting.is_empty() {
+            if joint == Joint::Begins {
+                self.page.start_output();
+            }
+            return self.page.print(stream, text);
+        }
+        match (joint, self.waiting.back_mut()) {
+            (Joint::GoesOn, Some(Waiting::Text { text: before, .. })) => {
+                before.push_str(text);
+                self.weight += text.len();
+            }
+            _ => self.wait(Waiting::Text { stream, text: text.to_owned() }),
+        }
+        self.settle(settings);
+    }
+
+    fn add(&mut self, settings: &OutputSettings, output: Output, stability: Stability) -> Option<usize> {
+        if self.waiting.is_empty() && stability == Stability::Final {
+            self.page.show(settings, &output);
+            return None;
+        }
+        let place = self.gone + self.waiting.len();
+        self.wait(Waiting::Shown { output, stability });
+        self.settle(settings);
+        Some(place)
+    }
+
+    fn update(&mut self, settings: &OutputSettings, place: usize, content: &Bundle) -> bool {
+        let waiting = place.checked_sub(self.gone).and_then(|at| self.waiting.get_mut(at));
+        let Some(Waiting::Shown { output: Output::Display(shown), .. }) = waiting else { return false };
+        self.weight = self.weight - shown.weight() + content.weight();
+        shown.clone_from(content);
+        self.settle(settings);
+        true
+    }
+
+    fn can_update(&self, place: usize) -> bool {
+        place >= self.gone
+    }
+
+    fn clear(&mut self, _: &OutputSettings) {
+        self.page.clear();
+        self.gone += self.waiting.len();
+        self.waiting.clear();
+        (self.weight, self.displays) = (0, 0);
+    }
+}
+
+impl Held {
+    /// What would be shown if nothing more came.
+    pub(super) fn snapshot(&mut self, settings: &OutputSettings) -> Collected {
+        if !self.waiting.is_empty() {
+            let nowhere = OutputSettings { stored: Stored::Nothing, ..settings.clone() };
+            let mut page = self.page.copy();
+            for waiting in &self.waiting {
+                waiting.show(&mut page, &nowhere);
+            }
+            let lacks_store = page.lacks_store();
+            let collected = page.finish();
+            if collected.text.truncation.is_none() && !lacks_store {
+                return collected;
+            }
+            // What is told as left out is to be found where it is said to be, and so is final.
+            while self.show_first(settings) {}
+        }
+        self.page.snapshot()
+    }
+
+    pub(super) fn finish(mut self, settings: &OutputSettings) -> Collected {
+        while self.show_first(settings) {}
+        self.page.finish()
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        self.weight += waiting.weight();
+        self.displays += usize::from(waiting.may_change());
+        self.waiting.push_back(waiting);
+    }
+
+    /// Lets go of what need not wait, or can not.
+    fn settle(&mut self, settings: &OutputSettings) {
+        while let Some(first) = self.waiting.front() {
+            let is_too_much = self.weight > MOST_WAITING || self.displays > MOST_DISPLAYS;
+            if first.may_change() && !(is_too_much && self.waiting.len() > 1) {
+                return;
+            }
+            self.show_first(settings);
+        }
+    }
+
+    fn show_first(&mut self, settings: &OutputSettings) -> bool {
+        let Some(first) = self.waiting.pop_front() else { return false };
+        self.gone += 1;
+        self.weight -= first.weight();
+        self.displays -= usize::from(first.may_change());
+        first.show(&mut self.page, settings);
+        true
+    }
+}
+
+impl Waiting {
+    fn may_change(&self) -> bool {
+        matches!(self, Self::Shown { stability: Stability::MayChange, .. })
+    }
+
+    fn weight(&self) -> usize {
+        OUTPUT
+            + match self {
+                Self::Text { text, .. } => text.len(),
+                Self::Shown { output, .. } => output.weight(),
+            }
+    }
+
+    fn show(&self, page: &mut Page, settings: &OutputSettings) {
+        match self {
+            Self::Text { stream, text } => {
+                page.start_output();
+                page.print(*stream, text);
+            }
+            Self::Shown { output, .. } => page.show(settings, output),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Outputs as a report shows them: one text, and what is more than text.
+
+use cellwright_notebook::recording::{Bundle, Raised, Shown as Output, StreamName};
+use cellwright_output::{Artifacts, Captured, Display, Kind, Sink, Stream, json_text};
+
+use super::{Collected, Shown};
+use crate::settings::OutputSettings;
+
+/// What has been shown, for good.
+#[derive(Debug)]
+pub(super) struct Page {
+    sink: Sink,
+    shown: Vec<Shown>,
+    /// Bytes of what `shown` holds.
+    weight: usize,
+    images: usize,
+    /// Something did not fit and there was nowhere to store it.
+    lacks_store: bool,
+}
+
+impl Page {
+    pub(super) fn new(settings: &OutputSettings) -> Self {
+        let sink = match settings.store() {
+            Some(artifacts) => Sink::with_artifacts(settings.limits, settings.colours, artifacts),
+            None => Sink::new(settings.limits, settings.colours),
+        };
+        Self { sink, shown: Vec::new(), weight: 0, images: 0, lacks_store: false }
+    }
+
+    /// A copy to try out what more outputs would look like; it stores nothing.
+    pub(super) fn copy(&self) -> Self {
+        Self { sink: self.sink.copy(), shown: self.shown.clone(), ..*self }
+    }
+
+    pub(super) fn lacks_store(&self) -> bool {
+        self.lacks_store
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.sink.clear();
+        self.shown.clear();
+        (self.weight, self.images) = (0, 0);
+    }
+
+    /// What comes next is another output: one line of text is never part of two.
+    pub(super) fn start_output(&mut self) {
+        self.sink.start_line();
+    }
+
+    pub(super) fn print(&mut self, stream: StreamName, text: &str) {
+        let stream = match stream {
+            StreamName::Stdout => Stream::Stdout,
+            StreamName::Stderr => Stream::Stderr,
+        };
+        self.sink.write(stream, text.as_bytes());
+    }
+
+    pub(super) fn show(&mut self, settings: &OutputSettings, output: &Output) {
+        match output {
+            Output::Display(content) | Output::Result { content, .. } => self.display(settings, content),
+            Output::Error(raised) => self.sink.write_block(&traceback(raised)),
+        }
+    }
+
+    pub(super) fn snapshot(&mut self) -> Collected {
+        Collected { text: self.sink.snapshot(), shown: self.shown.clone() }
+    }
+
+    pub(super) fn finish(self) -> Collected {
+        Collected { text: self.sink.finish(), shown: self.shown }
+    }
+
+    fn display(&mut self, settings: &OutputSettings, content: &Bundle) {
+        let display = Display::from_bundle(&content.data);
+        if let Some(text) = self.text_of(&display, settings.store()) {
+            self.sink.write_block(&text);
+        }
+        let Display { image, json, status, text: _, is_markdown: _ } = display;
+        let more = [image.map(Shown::Image), json.map(Shown::Json), status.map(Shown::Status)];
+        for shown in more.into_iter().flatten() {
+            if let Shown::Image(image) = &shown {
+                self.images += 1;
+                self.sink.write_block(&format!("[image {}: {image}]", self.images));
+            }
+            let shown = self.within_limit(settings, shown);
+            self.shown.push(shown);
+        }
+    }
+
+    fn text_of(&mut self, display: &Display, store: Option<&Artifacts>) -> Option<String> {
+        if display.text.is_some() {
+            return display.text.clone();
+        }
+        let Captured { text, truncation } = json_text(display.json.as_ref()?, store);
+        self.lacks_store |= truncation.is_some() && store.is_none();
+        Some(text)
+    }
+
+    /// The thing itself while there is room, else where it was stored.
+    fn within_limit(&mut self, settings: &OutputSettings, shown: Shown) -> Shown {
+        let (kind, bytes, what) = match &shown {
+            Shown::Image(image) => (image.format.kind(), image.bytes.clone(), image.to_string()),
+            Shown::Json(value) | Shown::Status(value) => {
+                let text = value.to_string();
+                let what = format!("JSON, {} bytes", text.len());
+                (Kind::Json, text.into_bytes(), what)
+            }
+            Shown::Stored { .. } => return shown,
+        };
+        if self.weight + bytes.len() <= settings.shown {
+            self.weight += bytes.len();
+            return shown;
+        }
+        self.lacks_store |= settings.store().is_none();
+        let artifact = match settings.store() {
+            Some(artifacts) => artifacts.save(kind, &bytes).map_err(|error| error.to_string()),
+            None => Err("there is nowhere to store it".into()),
+        };
+        Shown::Stored { what, artifact }
+    }
+}
+
+fn traceback(Raised { name, message, traceback }: &Raised) -> String {
+    if traceback.is_empty() { format!("{name}: {message}") } else { traceback.join("\n") }
+}
