@@ -80,7 +80,15 @@ impl Display {
 
 /// A JSON value as text within [`JSON_SHOWN`] bytes; a longer one is stored whole.
 pub fn json_text(value: &Value, artifacts: Option<&Artifacts>) -> Captured {
-    let text = format!("{value:#}");
+    bounded(format!("{value:#}"), artifacts)
+}
+
+/// The same of a value that is JSON text already, since its numbers have more digits than a [`Value`] holds.
+pub fn exact_json_text(json: &str, artifacts: Option<&Artifacts>) -> Captured {
+    bounded(indented(json), artifacts)
+}
+
+fn bounded(text: String, artifacts: Option<&Artifacts>) -> Captured {
     if text.len() <= JSON_SHOWN {
         return Captured { text, truncation: None };
     }
@@ -91,6 +99,38 @@ pub fn json_text(value: &Value, artifacts: Option<&Artifacts>) -> Captured {
     };
     sink.write(Stream::Stdout, text.as_bytes());
     sink.finish()
+}
+
+/// JSON text set on lines as values are.
+fn indented(json: &str) -> String {
+    let mut text = String::with_capacity(2 * json.len());
+    let (mut depth, mut in_string, mut is_escaped, mut opened) = (0_usize, false, false, false);
+    for character in json.chars() {
+        let is_blank = matches!(character, ' ' | '\t' | '\r' | '\n');
+        if !in_string && is_blank {
+            continue;
+        }
+        let closes = !in_string && matches!(character, '}' | ']');
+        depth = depth.saturating_sub(usize::from(closes));
+        // An empty object stays on its line.
+        if opened != closes {
+            text.push('\n');
+            text.extend(std::iter::repeat_n("  ", depth));
+        }
+        opened = false;
+        text.push(character);
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if in_string => is_escaped = true,
+            '"' => in_string = !in_string,
+            _ if in_string => {}
+            '{' | '[' => (depth, opened) = (depth + 1, true),
+            ',' => opened = true,
+            ':' => text.push(' '),
+            _ => {}
+        }
+    }
+    text
 }
 
 /// The text that tells most, and whether it is Markdown.
@@ -143,5 +183,27 @@ fn string(value: &Value) -> Option<Cow<'_, str>> {
         Value::String(text) => Some(Cow::Borrowed(text)),
         Value::Array(pieces) => pieces.iter().map(Value::as_str).collect::<Option<String>>().map(Cow::Owned),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_text_is_set_as_values_are() {
+        for value in [
+            json!({"a": [1, {"b": {}}, []], "c \"\\": "x, [y]: {z}", "d": null}),
+            json!([[], [[]], {}, "\\"]),
+            json!(-1.5),
+            json!("a\nb"),
+        ] {
+            assert_eq!(indented(&value.to_string()), format!("{value:#}"));
+            assert_eq!(indented(&format!("{value:#}")), format!("{value:#}"));
+        }
+        let big = "123456789012345678901234567890";
+        assert_eq!(indented(&format!(r#"{{"n":{big}}}"#)), format!("{{\n  \"n\": {big}\n}}"));
     }
 }

@@ -21,7 +21,8 @@ pub use artifacts::{
     Window,
 };
 pub use display::{
-    Display, Image, ImageFormat, ImageLimits, JSON_SHOWN, PixelSize, Pixels, Unbounded, json_text,
+    Display, Image, ImageFormat, ImageLimits, JSON_SHOWN, PixelSize, Pixels, Unbounded, exact_json_text,
+    json_text,
 };
 pub use lines::Extent;
 pub use screen::Colours;

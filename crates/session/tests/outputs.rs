@@ -68,14 +68,17 @@ fn both(changes: &[OutputChange], settings: &OutputSettings) -> (Collected, Reco
     (collector.finish(), recording)
 }
 
-/// The text of the outputs in the file, each on lines of its own.
-fn in_file(recording: &Recording) -> String {
+fn saved(recording: &Recording) -> Notebook {
     let cell = json!({"cell_type": "code", "execution_count": null, "id": "a", "metadata": {}, "outputs": [], "source": "x"});
     let text = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
     let notebook = Notebook::parse(serde_json::to_vec(&text).unwrap()).unwrap();
-    let saved = notebook.with_results([(0, &recording.results(0))]);
+    notebook.with_results([(0, &recording.results(0))])
+}
+
+/// The text of the outputs in the file, each on lines of its own.
+fn in_file(recording: &Recording) -> String {
     let mut text = String::new();
-    for output in saved.cell(0).outputs() {
+    for output in saved(recording).cell(0).outputs() {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
@@ -170,6 +173,16 @@ fn a_value_is_told_as_the_value_it_is() {
     let (told, recording) = both(&[result(bundle(json!({ "application/json": value.clone() })))], &settings);
     assert_eq!(told.shown, [Shown::Json(value)]);
     assert_eq!(Collected::of(recording.results(0).whole().unwrap(), &settings), told);
+}
+
+#[test]
+fn a_number_that_is_too_big_for_us_keeps_its_digits_in_the_text() {
+    let mut value = bundle(json!({ "application/json": { "n": 1e30 } }));
+    let exact = r#"{"n":1000000000000000000000000000057}"#;
+    value.exact.insert("application/json".into(), exact.into());
+    let (told, recording) = both(&[result(value)], &OutputSettings::default());
+    assert_eq!(told.text.text, "{\n  \"n\": 1000000000000000000000000000057\n}\n");
+    assert!(saved(&recording).text().contains("1000000000000000000000000000057"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Outputs as a report shows them: one text, and what is more than text.
 
 use cellwright_notebook::recording::{Bundle, Raised, Shown as Output, StreamName};
-use cellwright_output::{Artifacts, Captured, Display, Kind, Sink, Stream, json_text};
+use cellwright_output::{Artifacts, Captured, Display, Kind, Sink, Stream, exact_json_text, json_text};
 
 use super::{Collected, Shown};
 use crate::settings::OutputSettings;
@@ -72,7 +72,8 @@ impl Page {
 
     fn display(&mut self, settings: &OutputSettings, content: &Bundle) {
         let display = Display::from_bundle(&content.data);
-        if let Some(text) = self.text_of(&display, settings.store()) {
+        let exact = content.exact.get("application/json").map(String::as_str);
+        if let Some(text) = self.text_of(&display, exact, settings.store()) {
             self.sink.write_block(&text);
         }
         let Display { image, json, status, text: _, is_markdown: _ } = display;
@@ -87,11 +88,19 @@ impl Page {
         }
     }
 
-    fn text_of(&mut self, display: &Display, store: Option<&Artifacts>) -> Option<String> {
+    /// Its text, or its value as text: by the exact one when there is one.
+    fn text_of(
+        &mut self,
+        display: &Display,
+        exact: Option<&str>,
+        store: Option<&Artifacts>,
+    ) -> Option<String> {
         if display.text.is_some() {
             return display.text.clone();
         }
-        let Captured { text, truncation } = json_text(display.json.as_ref()?, store);
+        let value = display.json.as_ref()?;
+        let text = exact.map_or_else(|| json_text(value, store), |exact| exact_json_text(exact, store));
+        let Captured { text, truncation } = text;
         self.lacks_store |= truncation.is_some() && store.is_none();
         Some(text)
     }
