@@ -51,6 +51,10 @@ fn a_run_that_can_not_begin_changes_no_file() {
         &["nope.ipynb", "-p", "n=7"],
         &["nope.ipynb", "-o", "before.ipynb"],
         &["nope.ipynb", "-o", "new.ipynb"],
+        &["a.ipynb", "-p", "n=7", "--python", "/nowhere/python"],
+        &["a.ipynb", "-o", "new.ipynb", "--python", "/bin/false"],
+        &["a.ipynb", "-p", "n=7", "--kernel", "existing:/nowhere/kernel.json"],
+        &["a.ipynb", "--python", "/nowhere/python"],
     ] {
         let (exit, _, stderr) = desk.run(arguments);
         assert_eq!(exit, 1, "{stderr}");

@@ -183,12 +183,6 @@ impl Launch {
         }
     }
 
-    /// Whether there is such a kernel.
-    pub async fn check(&self) -> Result<(), StartError> {
-        Places::around(&self.search).await.find(&self.name)?;
-        Ok(())
-    }
-
     /// Starts the kernel and waits until it is ready for its first cell.
     pub async fn start(&self) -> Result<Launched, StartError> {
         let deadline = Instant::now() + self.ready_within;

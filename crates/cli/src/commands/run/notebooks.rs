@@ -12,11 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{StopReason, zmq};
+use cellwright_kernel::StopReason;
 use cellwright_notebook::file::FileError;
 use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
-use cellwright_session::{CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions, Timeout};
+use cellwright_session as session;
+use cellwright_session::{
+    Call, CallEvent, CellRequest, CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions,
+    Timeout,
+};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -48,8 +51,6 @@ struct Common {
     chosen: Option<KernelChoice>,
     session: Option<SessionId>,
     variables: Option<cellwright_kernel::environment::Variables>,
-    /// Where kernels are looked for.
-    search: Search,
     style: Style,
     record: bool,
     stop: CancellationToken,
@@ -91,9 +92,7 @@ impl Notebooks {
         };
         let (chosen, session) = (self.kernel, self.session);
         let record = self.options.record;
-        let search = host::launch(&config, Path::new(".")).search;
-        let common =
-            Arc::new(Common { client, usual, chosen, session, variables, search, style, record, stop });
+        let common = Arc::new(Common { client, usual, chosen, session, variables, style, record, stop });
         let turns = Arc::new(Semaphore::new(jobs));
         let mut runs = JoinSet::new();
         for (place, request) in requests.into_iter().enumerate() {
@@ -171,16 +170,31 @@ impl Common {
         self.chosen.clone().unwrap_or_else(|| home.kernel_or(&self.usual))
     }
 
-    /// Whether there is such a kernel, as far as that can be told before it is started.
-    async fn check(&self, kernel: &KernelChoice, home: &Home) -> Result<(), zmq::StartError> {
-        match kernel {
-            KernelChoice::Jupyter { name } => {
-                let search = Search { cwd: home.cwd.clone(), ..self.search.clone() };
-                zmq::Launch::new(&**name, search, &home.cwd).check().await
+    /// Starts the kernel of a session before the notebook is changed: without one it stays as it is. Says when there was none before.
+    async fn begin(
+        &self,
+        session: &SessionId,
+        kernel: &KernelChoice,
+        home: &Home,
+    ) -> anyhow::Result<Option<CallEvent>> {
+        let nothing = CellRequest { silent: true, store_history: false, ..CellRequest::new("") };
+        let mut call = Call::new(session.clone(), &home.cwd, vec![nothing]);
+        call.kernel = kernel.clone();
+        call.variables.clone_from(&self.variables);
+        call.stop = self.stop.child_token();
+        let mut running = self.client.call(call).await?;
+        let mut started = None;
+        let report = loop {
+            match running.next().await {
+                session::Next::Event(event @ CallEvent::KernelStarted(_)) => started = Some(event),
+                session::Next::Event(_) => {}
+                session::Next::Finished(report) => break report,
             }
-            KernelChoice::Python { .. } | KernelChoice::Gateway { .. } | KernelChoice::Existing { .. } => {
-                Ok(())
-            }
+        };
+        match &report.error {
+            Some(error) => Err(error.clone().into()),
+            None if self.stop.is_cancelled() => anyhow::bail!("not run: interrupted before its turn"),
+            None => Ok(started),
         }
     }
 }
@@ -206,19 +220,23 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     let request = request.clone();
     let draft = tokio::task::spawn_blocking(move || Draft::of(request)).await?.map_err(explained)?;
     let kernel = common.kernel(draft.home());
+    let session = match &common.session {
+        Some(session) => session.clone(),
+        None => draft.home().session.parse()?,
+    };
+    let mut started = None;
     if draft.changes_files() {
-        common.check(&kernel, draft.home()).await?;
+        started = common.begin(&session, &kernel, draft.home()).await?;
     }
     let plan = tokio::task::spawn_blocking(move || draft.write()).await?.map_err(explained)?;
     show.plan(&plan)?;
+    if let Some(started) = started {
+        show.event(&started)?;
+    }
     if plan.cells().is_empty() {
         show.end(None, None)?;
         return Ok(Exit::Done);
     }
-    let session = match &common.session {
-        Some(session) => session.clone(),
-        None => plan.home().session.parse()?,
-    };
     let mut call = plan.call(session, &common.usual);
     call.kernel = kernel;
     call.variables.clone_from(&common.variables);
