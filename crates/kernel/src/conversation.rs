@@ -1,9 +1,10 @@
 //! A kernel's side of the driver's requests in Jupyter's messages, over whichever wire they travel.
 //!
 //! Messages say which request caused them. What another client caused is that client's; what no cell of ours
-//! that runs now caused is background output. Comms (widgets) have nobody to talk to here and are dropped.
+//! that runs now caused is background output. Comms (widgets) are passed on to those who want them, else dropped.
 
 mod cell;
+mod comm;
 mod setup;
 
 use std::collections::{HashMap, VecDeque};
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use setup::prepare;
 
+use crate::comm::Comms;
 use crate::event::{Answer, Event, MimeBundle, Output, Stream};
 use crate::exact::exact;
 use crate::request::{Completions, Question, Reply, Variables};
@@ -38,6 +40,7 @@ pub(crate) struct Conversation {
     ready: VecDeque<Incoming>,
     /// A text that is unescaped as it is taken: a print of 100 MB is never there twice.
     text: Option<(Option<CellId>, Stream, StreamPieces)>,
+    comms: Comms,
     gone: Option<String>,
 }
 
@@ -47,6 +50,9 @@ enum Asked {
     Inspect(QuestionId),
     Variables(QuestionId),
     Ping(QuestionId),
+    Comms(QuestionId),
+    /// A comm message, which is not answered: see [`Conversation::take_comm_idle`].
+    Said(QuestionId),
     Interrupt,
     /// Sent after a break in the connection: its answer comes after everything the cell had to say.
     Probe(CellId),
@@ -192,7 +198,9 @@ impl Conversation {
             parent.is_some_and(|parent| self.cell.as_ref().is_some_and(|cell| cell.sent == parent.msg_id()));
         match channel {
             Channel::Iopub if message.header.msg_type() == Status::TYPE => {
-                self.take_status(message.parse::<Status>()?.execution_state, of_cell);
+                let state = message.parse::<Status>()?.execution_state;
+                self.take_comm_idle(&state, message);
+                self.take_status(state, of_cell);
             }
             Channel::Iopub if ours => self.take_output(message, of_cell)?,
             // What others did in the same kernel is theirs to show.
@@ -286,10 +294,7 @@ impl Conversation {
                 Event::Output(Output::Error(cell::exception(ename, evalue, &traceback)))
             }
             ClearOutput::TYPE => Event::ClearOutput { wait: message.parse::<ClearOutput>()?.wait },
-            kind @ (CommOpen::TYPE | CommMsg::TYPE | CommClose::TYPE) => {
-                tracing::debug!(kind, "dropped: nobody here shows widgets");
-                return Ok(());
-            }
+            CommOpen::TYPE | CommMsg::TYPE | CommClose::TYPE => return self.take_comm(message, of_cell),
             kind => {
                 tracing::debug!(kind, "dropped");
                 return Ok(());
@@ -327,6 +332,8 @@ impl Conversation {
                 (id, told.map(|(listed, total)| Reply::Variables(Variables { listed, total })))
             }
             Asked::Ping(id) => (id, message.parse::<KernelInfoReply>().map(|_| Ok(Reply::Pong))?),
+            Asked::Comms(id) => (id, comm::listed(message)?),
+            Asked::Said(id) => (id, Ok(Reply::Said)), // against the protocol, and clear enough
             Asked::Interrupt => {
                 let InterruptReply { status, .. } = message.parse()?;
                 if let Err(why) = done(&status) {

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use stopping::Graces;
 
+use crate::comm::{CommRequest, Comms};
 use crate::event::{Answer, Event, InputRequest, Output, Status};
 use crate::execution::{Cell, Stdin};
 use crate::mailbox::Mailbox;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Execute { cell: Cell, mailbox: Arc<Mailbox<Finished>> },
     Interrupt { answer: oneshot::Sender<Result<(), StopFailed>> },
     Ask { question: Question, answer: oneshot::Sender<Result<Reply, AskError>> },
+    PassComms(Comms),
+    AskComms { request: CommRequest, answer: oneshot::Sender<Result<Reply, AskError>> },
     Shutdown,
 }
 
@@ -192,6 +195,14 @@ impl<T: Transport> Driver<T> {
                 self.questions.insert(id, answer);
                 self.transport.send(Request::Ask { id, question });
             }
+            Command::PassComms(comms) => self.transport.pass_comms(comms),
+            Command::AskComms { request, answer } => {
+                let id = QuestionId(self.new_id());
+                match self.transport.ask_comms(id, request) {
+                    Ok(()) => drop(self.questions.insert(id, answer)), // its id is new
+                    Err(why) => drop(answer.send(Err(AskError::Failed(why)))), // whoever asked may have gone
+                }
+            }
             Command::Shutdown => self.shut_down(),
         }
     }
@@ -336,8 +347,10 @@ impl<T: Transport> Driver<T> {
             match command {
                 Command::Execute { mailbox, .. } => mailbox.close(died.clone()),
                 Command::Interrupt { answer } => drop(answer.send(Ok(()))),
-                Command::Ask { answer, .. } => drop(answer.send(Err(AskError::Died(exit.clone())))),
-                Command::Shutdown => {}
+                Command::Ask { answer, .. } | Command::AskComms { answer, .. } => {
+                    drop(answer.send(Err(AskError::Died(exit.clone()))));
+                }
+                Command::PassComms(_) | Command::Shutdown => {}
             }
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::comm::CommMessage;
 use crate::outcome::StopReason;
 
 /// Something a cell did, in the order it did it.
@@ -30,6 +31,8 @@ pub enum Event {
     InputRequest(InputRequest),
     /// Something the user should know that is not output, such as an extension module that failed.
     Warning(String),
+    /// A message on a comm, for those who asked for them: see [`Kernel::pass_comms`](crate::Kernel::pass_comms).
+    Comm(Box<CommMessage>),
 }
 
 /// A stage in the life of a cell that is not its end.
@@ -146,6 +149,10 @@ impl Event {
                     values.chain(content.exact.values().map(String::len)).sum()
                 }
                 Self::Output(Output::Error(exception)) => exception.traceback.iter().map(String::len).sum(),
+                Self::Comm(message) => {
+                    let values = message.data.values().chain(message.metadata.values()).map(value_weight);
+                    values.chain(message.buffers.iter().map(bytes::Bytes::len)).sum()
+                }
                 Self::ClearOutput { .. } | Self::Status(_) | Self::InputRequest(_) => 0,
             }
     }

@@ -20,9 +20,10 @@ pub use launch::{Launch, Launched};
 pub use rest::{Address, GatewayError, InvalidAddress, without_secrets};
 pub use shared::{Shared, SharedError, Status};
 
+use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
-use crate::transport::{Incoming, Request, Step, StopFailed, Transport};
+use crate::transport::{Incoming, QuestionId, Request, Step, StopFailed, Transport};
 use link::{Link, News};
 use rest::Rest;
 use seen::Seen;
@@ -162,6 +163,16 @@ impl Transport for Gateway {
                 (None, Life::Alive | Life::Ending) => self.wait().await,
             }
         }
+    }
+
+    fn pass_comms(&mut self, comms: Comms) {
+        self.conversation.pass_comms(comms);
+    }
+
+    fn ask_comms(&mut self, id: QuestionId, request: CommRequest) -> Result<(), String> {
+        let message = self.conversation.say_on_comms(&self.session, id, request);
+        self.link.send(message);
+        Ok(())
     }
 
     fn arriving(&self) -> usize {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::comm::{CommMessage, CommRequest, Comms, OpenComm};
 use crate::driver::{Command, Driver, Graces};
 use crate::event::MimeBundle;
 use crate::execution::{Background, Cell, Execution};
@@ -93,6 +94,30 @@ impl Kernel {
         self.ask(Question::Ping).await.map(drop)
     }
 
+    /// What becomes of the kernel's comm messages from here on. At first they are dropped. A kernel whose comms are
+    /// forwarded is held up by a reader who does not take them, as by one who does not take its output.
+    pub async fn pass_comms(&self, comms: Comms) {
+        drop(self.commands.send(Command::PassComms(comms)).await); // a kernel that is gone says nothing
+    }
+
+    /// Says something on a comm, and returns when the kernel has dealt with it, which is not before the running cell's
+    /// end. What it answered meanwhile is background, and there by then. Set a limit: a kernel that does not tell when
+    /// it is idle never has.
+    pub async fn say(&self, message: CommMessage) -> Result<(), AskError> {
+        match self.ask_comms(CommRequest::Say(message)).await? {
+            Reply::Said => Ok(()),
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    /// The comms that are open; those of one target, if it is named.
+    pub async fn comms(&self, target: Option<String>) -> Result<Vec<OpenComm>, AskError> {
+        match self.ask_comms(CommRequest::List { target }).await? {
+            Reply::Comms(comms) => Ok(comms),
+            other => Err(mismatch(&other)),
+        }
+    }
+
     /// How the kernel ended, if it has.
     pub fn exit(&self) -> Option<Exit> {
         self.exit.borrow().clone()
@@ -122,9 +147,19 @@ impl Kernel {
     }
 
     async fn ask(&self, question: Question) -> Result<Reply, AskError> {
+        self.answer(|answer| Command::Ask { question, answer }).await
+    }
+
+    async fn ask_comms(&self, request: CommRequest) -> Result<Reply, AskError> {
+        self.answer(|answer| Command::AskComms { request, answer }).await
+    }
+
+    async fn answer(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<Reply, AskError>>) -> Command,
+    ) -> Result<Reply, AskError> {
         let (answer, reply) = oneshot::channel();
-        let sent = self.commands.send(Command::Ask { question, answer }).await;
-        match sent {
+        match self.commands.send(command(answer)).await {
             Ok(()) => reply.await.unwrap_or_else(|_| Err(AskError::Died(self.gone()))),
             Err(_) => Err(AskError::Died(self.gone())),
         }

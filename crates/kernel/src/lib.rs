@@ -7,6 +7,7 @@
 //!
 //! Which kernel a call uses, and when one is replaced, is left to the session.
 
+mod comm;
 mod conversation;
 mod driver;
 pub mod environment;
@@ -25,6 +26,7 @@ pub mod transport;
 pub mod zmq;
 
 pub use cellwright_process::Exit as ProcessExit;
+pub use comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
 pub use driver::Graces;
 pub use event::{Event, Exception, InputRequest, MimeBundle, Output, Status, Stream};
 pub use exact::rounded_number;

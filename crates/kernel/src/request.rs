@@ -1,5 +1,6 @@
 //! Questions to a kernel that are not cells.
 
+use crate::comm::OpenComm;
 use crate::event::MimeBundle;
 use crate::outcome::Exit;
 
@@ -31,7 +32,7 @@ pub enum Question {
     Ping,
 }
 
-/// What is answered, by the kind of [`Question`].
+/// What is answered, by the kind of [`Question`] or [`CommRequest`](crate::CommRequest).
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// To [`Question::Complete`].
@@ -42,6 +43,10 @@ pub enum Reply {
     Variables(Variables),
     /// To [`Question::Ping`].
     Pong,
+    /// To [`CommRequest::List`](crate::CommRequest::List).
+    Comms(Vec<OpenComm>),
+    /// To [`CommRequest::Say`](crate::CommRequest::Say): the kernel has dealt with it.
+    Said,
 }
 
 /// Ways to go on with the code at a cursor.

@@ -1,5 +1,6 @@
 //! What the driver needs of a way to talk to a kernel.
 
+use crate::comm::{CommRequest, Comms};
 use crate::event::{Answer, Event};
 use crate::outcome::Exit;
 use crate::request::{Question, Reply};
@@ -35,6 +36,14 @@ pub trait Transport: Send + 'static {
     /// Looks at a kernel that does not start a cell, and has it go on if it was stopped; what was done, in words.
     fn wake_up(&mut self) -> Option<String> {
         None
+    }
+
+    /// What becomes of comm messages from here on. At first they are dropped.
+    fn pass_comms(&mut self, _comms: Comms) {}
+
+    /// Begins a request about comms, whose answer is [`Incoming::Answered`]; why not, where there are none.
+    fn ask_comms(&mut self, _id: QuestionId, _request: CommRequest) -> Result<(), String> {
+        Err("it has no comms".to_owned())
     }
 }
 

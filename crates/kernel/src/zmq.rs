@@ -19,9 +19,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 pub use launch::{Attach, Launch, Launched, Link, StartError};
 
+use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
-use crate::transport::{Incoming, Request, Step, StopFailed, Transport};
+use crate::transport::{Incoming, QuestionId, Request, Step, StopFailed, Transport};
 
 /// How long nothing may come of the last words of a kernel that has ended. They are in the system's hands by then.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -181,6 +182,16 @@ impl Transport for Zmq {
                 Life::Over(exit) => return Incoming::Closed(exit.clone()),
             }
         }
+    }
+
+    fn pass_comms(&mut self, comms: Comms) {
+        self.conversation.pass_comms(comms);
+    }
+
+    fn ask_comms(&mut self, id: QuestionId, request: CommRequest) -> Result<(), String> {
+        let message = self.conversation.say_on_comms(self.sender.session(), id, request);
+        self.post(message);
+        Ok(())
     }
 
     fn arriving(&self) -> usize {

@@ -265,6 +265,7 @@ impl NotebookRun {
             | CallEvent::Turn { .. }
             | CallEvent::KernelStarted(_)
             | CallEvent::LateBefore(_)
+            | CallEvent::Comm { .. }
             | CallEvent::Input { .. }
             | CallEvent::Stopping { .. }
             | CallEvent::Notice(_) => {}

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{MimeBundle, Output, Stdin, StopReason};
+use cellwright_kernel::{Comms, MimeBundle, Output, Stdin, StopReason};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::ToolHost;
 use crate::collect::Collected;
+use crate::comm::Comm;
 use crate::identity::{KernelChoice, SessionId};
 use crate::jobs::JobId;
 use crate::launcher::About;
@@ -40,6 +41,9 @@ pub struct Call {
     /// Whether cells may ask for input. Then read [`Running::next`]: nothing goes on until they are answered.
     #[serde(with = "wire::StdinDef")]
     pub stdin: Stdin,
+    /// Whether comm messages of the kernel come as [`CallEvent::Comm`] while it runs. The report does not have them.
+    #[serde(with = "wire::CommsDef")]
+    pub comms: Comms,
     /// The environment that a kernel started for it inherits, as far as the rules let it; none for this process's.
     #[serde(with = "wire::variables")]
     pub variables: Option<Variables>,
@@ -66,6 +70,7 @@ impl Call {
             mode: Mode::Session,
             cells,
             stdin: Stdin::Refused,
+            comms: Comms::Dropped,
             variables: None,
             turns: Turns::AsCalled,
             abandoned: Abandoned::Stop,
@@ -197,6 +202,13 @@ pub enum CallEvent {
         cell: usize,
         /// What.
         change: OutputChange,
+    },
+    /// A message on a comm, in calls that want them.
+    Comm {
+        /// Which cell caused it; none for one of an earlier cell, or of a thread.
+        cell: Option<usize>,
+        /// What it says.
+        comm: Box<Comm>,
     },
     /// The cell waits for a line.
     #[serde(skip)] // answered over the wire in its own way

@@ -12,6 +12,7 @@ pub mod bridge;
 mod call;
 mod client;
 mod collect;
+mod comm;
 pub mod daemon;
 mod error;
 mod identity;
@@ -33,6 +34,7 @@ pub use call::{
 };
 pub use client::Client;
 pub use collect::{Collected, Collector, Shown, bundle};
+pub use comm::{Comm, CommBuffer};
 pub use error::SessionError;
 pub use identity::{InvalidKernelChoice, InvalidSessionId, KernelChoice, SessionId, SessionKey};
 pub use jobs::{JobId, JobInfo, JobState};

@@ -57,6 +57,7 @@ impl Local {
                 client: self.id,
                 cells: call.cells,
                 stdin: call.stdin,
+                comms: call.comms,
                 variables: call.variables,
                 turns: call.turns,
                 tools: call.tools,

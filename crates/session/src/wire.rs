@@ -4,8 +4,8 @@
 //! structs would be the same names twice, with nothing to keep apart. What is not ours is described here.
 
 use cellwright_kernel::{
-    Death, Exception, Exit, Fate, MimeBundle, Output, ProcessExit, Stdin, StopReason, Stream, Variable,
-    Variables,
+    CommKind, Comms, Death, Exception, Exit, Fate, MimeBundle, Output, ProcessExit, Stdin, StopReason,
+    Stream, Variable, Variables,
 };
 use cellwright_output::{ArtifactId, Captured, Extent, FullText, Truncation};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,21 @@ use std::time::Duration;
 pub(crate) enum StdinDef {
     Refused,
     Forwarded,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Comms")]
+pub(crate) enum CommsDef {
+    Dropped,
+    Forwarded,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CommKind")]
+pub(crate) enum CommKindDef {
+    Open { target: String },
+    Message,
+    Close,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{Event, Exit, Output, Stdin, Variables as KernelVariables};
+use cellwright_kernel::{Comms, Event, Exit, Output, Stdin, Variables as KernelVariables};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -49,6 +49,7 @@ pub(crate) struct Queued {
     pub(crate) client: ClientId,
     pub(crate) cells: Vec<CellRequest>,
     pub(crate) stdin: Stdin,
+    pub(crate) comms: Comms,
     pub(crate) variables: Option<Variables>,
     pub(crate) turns: Turns,
     pub(crate) tools: Option<Arc<dyn ToolHost>>,
@@ -283,6 +284,14 @@ impl Worker {
             Ok(Event::UpdateDisplay { display_id, content }) => OutputChange::Updated { display_id, content },
             Ok(Event::ClearOutput { wait }) => OutputChange::Cleared { wait },
             Ok(Event::Warning(text)) => return self.untold.push(Notice::Warning(text)),
+            Ok(Event::Comm(message)) => {
+                // Between two calls, or of a call that did not want them: nobody could answer any more.
+                let wanted = self.live.as_ref().is_some_and(|live| live.comms == Comms::Forwarded);
+                if let Some(permit) = permit.filter(|_| wanted) {
+                    permit.send(CallEvent::Comm { cell: None, comm: Box::new((*message).into()) });
+                }
+                return;
+            }
             // No cell, so nothing that could start or ask.
             Ok(Event::Status(_) | Event::InputRequest(_)) => return,
             Err(exit) => return self.bury(exit, Replacement::DiedIdle),

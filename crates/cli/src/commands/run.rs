@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_kernel::{Stdin, StopReason};
+use cellwright_kernel::{Comms, Stdin, StopReason};
 use cellwright_session::{
     Call, CallEvent, CallReport, CellStatus, KernelChoice, Mode, Next, Reset, Running, SessionId, Sessions,
     Stored, Timeout,
@@ -216,6 +216,9 @@ impl Run {
         let code_is_stdin = self.files.first().is_some_and(|file| file == Path::new("-"));
         if io::stdin().is_terminal() && !code_is_stdin && !self.json {
             call.stdin = Stdin::Forwarded;
+        }
+        if self.json {
+            call.comms = Comms::Forwarded;
         }
         Ok(call)
     }

@@ -1,7 +1,7 @@
 //! For programs: one JSON object a line, each with `event`.
 
-use cellwright_kernel::{Death, Exception, Fate, MimeBundle, Output, StopReason, Stream};
-use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, OutputChange};
+use cellwright_kernel::{CommKind, Death, Exception, Fate, MimeBundle, Output, StopReason, Stream};
+use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, Comm, CommBuffer, OutputChange};
 use serde_json::{Value, json};
 
 use super::Render;
@@ -40,6 +40,7 @@ pub(crate) fn event(event: &CallEvent) -> Value {
         CallEvent::Turn { cell, .. } => json!({"event": "turn", "cell": cell}),
         CallEvent::CellStarted { cell } => json!({"event": "cell_started", "cell": cell}),
         CallEvent::Output { cell, change } => with("output", Some(*cell), output(change)),
+        CallEvent::Comm { cell, comm } => with("comm", *cell, self::comm(comm)),
         CallEvent::Input { cell, request } => {
             json!({"event": "input", "cell": cell, "prompt": request.prompt, "password": request.password})
         }
@@ -84,6 +85,25 @@ fn output(change: &OutputChange) -> Value {
         }
         OutputChange::Cleared { wait } => json!({"type": "clear", "wait": wait}),
     }
+}
+
+fn comm(message: &Comm) -> Value {
+    let Comm { comm, kind, data, metadata, buffers } = message;
+    let buffers =
+        buffers.iter().map(|CommBuffer { bytes, base64 }| json!({"bytes": bytes, "base64": base64}));
+    let mut line = json!({
+        "comm_id": comm, "data": data, "metadata": metadata, "buffers": buffers.collect::<Vec<_>>(),
+    });
+    line["type"] = match kind {
+        CommKind::Open { target } => {
+            line["target_name"] = target.as_str().into();
+            "open"
+        }
+        CommKind::Message => "msg",
+        CommKind::Close => "close",
+    }
+    .into();
+    line
 }
 
 fn bundle(kind: &str, content: &MimeBundle, mut line: Value) -> Value {

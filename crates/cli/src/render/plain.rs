@@ -49,6 +49,7 @@ impl Render for Plain {
             CallEvent::CellStarted { .. }
             | CallEvent::KernelStarted(_)
             | CallEvent::Input { .. }
+            | CallEvent::Comm { .. }
             | CallEvent::Turn { .. }
             | CallEvent::Stopping { .. }
             | CallEvent::CellFinished(_) => Ok(()),

@@ -47,7 +47,7 @@ pub(super) enum News {
 
 impl Link {
     pub(super) fn new(rest: Arc<Rest>, kernel: String, socket: Socket) -> Self {
-        // Bounded by what the driver asks for: one cell and its answers at a time.
+        // Bounded by what the driver asks for: one cell, its answers, and what callers wait for at a time.
         let (outgoing, orders) = mpsc::unbounded_channel();
         let (teller, news) = mpsc::channel(ROOM);
         let arriving = Arc::clone(&socket.way.arriving);

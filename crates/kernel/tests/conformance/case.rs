@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cellwright_kernel::{
-    Cell, Event, Execution, Exit, Fate, Finished, MimeBundle, Next, Outcome, Output, Stdin, StopReason,
-    Stream,
+    AskError, Cell, CommKind, CommMessage, Comms, Event, Execution, Exit, Fate, Finished, MimeBundle, Next,
+    Outcome, Output, Stdin, StopReason, Stream,
 };
 
 use crate::kernels::{Fixture, Kind};
@@ -50,9 +50,13 @@ pub(crate) enum Run {
     Silent(&'static str),
     /// Afterwards, this much is waited for that belongs to no cell.
     Then(&'static str, &'static str),
+    /// Comms are passed on. Afterwards a comm is opened to its target `echo`, and this is said on it.
+    Echoed(&'static str, &'static str),
 }
 
-pub(crate) use Run::{Answered, Cancelled, Cell as Plain, Interrupted, Refused, Silent, Then, Within};
+pub(crate) use Run::{
+    Answered, Cancelled, Cell as Plain, Echoed, Interrupted, Refused, Silent, Then, Within,
+};
 
 impl Case {
     /// Runs the case and compares; what is wrong, if anything.
@@ -88,12 +92,14 @@ impl Run {
         | Answered(code, _)
         | Refused(code)
         | Silent(code)
-        | Then(code, _)) = self;
+        | Then(code, _)
+        | Echoed(code, _)) = self;
         let mut cell = Cell::new(*code);
         match self {
             Within(_, limit) => cell.timeout = Some(*limit),
             Answered(..) | Refused(_) => cell.stdin = Stdin::Forwarded,
             Silent(_) => (cell.silent, cell.store_history) = (true, false),
+            Echoed(..) => fixture.kernel.pass_comms(Comms::Forwarded).await,
             Plain(_) | Interrupted(_) | Cancelled(_) | Then(..) => {}
         }
         let execution = fixture.kernel.execute(cell).await;
@@ -101,6 +107,12 @@ impl Run {
         if let Then(_, text) = self {
             fixture.late_until(|late| late.ends_with(text)).await;
             transcript.add("late", text);
+        }
+        if let Echoed(_, text) = self {
+            if let Err(error) = converse(fixture, text, transcript).await {
+                transcript.add("not said", &error.to_string());
+            }
+            fixture.kernel.pass_comms(Comms::Dropped).await;
         }
     }
 
@@ -135,6 +147,30 @@ impl Run {
     }
 }
 
+/// Opens a comm, says something on it, and takes down what comes of it.
+async fn converse(
+    fixture: &mut Fixture,
+    text: &'static str,
+    transcript: &mut Transcript,
+) -> Result<(), AskError> {
+    let Fixture { kernel, background, .. } = fixture;
+    let message = |kind| {
+        let data = [("text".to_owned(), text.into())].into_iter().collect();
+        CommMessage { buffers: vec![text.as_bytes().into()], ..CommMessage::new("ours", kind, data) }
+    };
+    kernel.say(message(CommKind::Open { target: "echo".to_owned() })).await?;
+    for open in kernel.comms(Some("echo".to_owned())).await? {
+        transcript.add("open", &format!("{} to {}", open.comm, open.target));
+    }
+    kernel.say(message(CommKind::Message)).await?;
+    while let Some(event) = background.try_next() {
+        if let Event::Comm(_) = event {
+            transcript.event(&event);
+        }
+    }
+    Ok(())
+}
+
 /// What was seen: its kind and its text. Texts of one stream that follow each other are one thing.
 struct Transcript(Vec<(&'static str, String)>);
 
@@ -163,6 +199,10 @@ impl Transcript {
             // What a kernel logged is its own affair; a message that could not be read must not pass unseen.
             Event::Warning(warning) if warning.starts_with("the kernel's last words: ") => {}
             Event::Warning(warning) => self.add("warning", warning),
+            Event::Comm(message) => {
+                let CommMessage { comm: _, kind, data, metadata: _, buffers } = &**message;
+                self.add("comm", &format!("{kind:?} {} {buffers:?}", serde_json::to_string(data).unwrap()));
+            }
             Event::Status(_) | Event::InputRequest(_) => {}
         }
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::case::{
-    Answered, Cancelled, Case, Difference, Interrupted, Plain, Refused, Run, Seen, Silent, Then, Within,
+    Answered, Cancelled, Case, Difference, Echoed, Interrupted, Plain, Refused, Run, Seen, Silent, Then,
+    Within,
 };
 use crate::kernels::Kind::{self, Ipc, JupyterServer, KernelGateway, Tcp};
 
@@ -223,6 +224,26 @@ pub(crate) const CASES: &[Case] = &[
         &[Plain("import sys\nsys.exit(3)"), Plain("x")],
         "error SystemExit: 3\n= raised SystemExit\nresult 2\n= completed",
         &[],
+    ),
+    case(
+        "a comm (a widget's, say) has nobody on its other side; what a widget displays is its text",
+        &[Echoed(
+            "from comm import create_comm, get_comm_manager
+def echo(comm, opened):
+    def answer(message):
+        comm.send(message['content']['data'], buffers=message['buffers'])
+        comm.close()
+    comm.on_msg(answer)
+get_comm_manager().register_target('echo', echo)
+create_comm('greeting', data={'hello': 1}, buffers=[b'\\0\\xff']);",
+            "hi",
+        )],
+        "= completed\nnot said the kernel could not answer: it has no comms",
+        &[differs(
+            IPYKERNEL,
+            "comm Open { target: \"greeting\" } {\"hello\":1} [b\"\\\\0\\\\xff\"]\n= completed\nopen ours to echo\ncomm Message {\"text\":\"hi\"} [b\"hi\"]\ncomm Close {} []",
+            "comm messages are passed on to callers that ask for them, who can answer",
+        )],
     ),
     case(
         "a kernel that dies is told of, with how it died",

@@ -36,6 +36,7 @@ fn lines(events: &[Event]) -> Vec<String> {
             Event::Output(Output::Display { .. } | Output::Result { .. })
             | Event::UpdateDisplay { .. }
             | Event::ClearOutput { .. }
+            | Event::Comm(_)
             | Event::InputRequest(_) => "<other>\n".into(),
         })
         .collect();

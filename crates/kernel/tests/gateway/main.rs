@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use cellwright_kernel::gateway::{Address, GatewayError, Launch, Launched};
-use cellwright_kernel::{Cell, Event, Exit, Next, Outcome, Output};
+use cellwright_kernel::{Cell, Comms, Event, Exit, Next, Outcome, Output};
 use servers::{Server, TOKEN, free_port};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -171,6 +171,13 @@ async fn a_server_that_knows_only_the_old_framing_is_spoken_to_in_it() {
     // A comm carries its buffers beside the JSON.
     let comm = "from comm import create_comm\ncreate_comm('none', buffers=[b'\\0\\xff'])\nprint('after')";
     assert_eq!(run(&launched, comm).await.text, "after\n");
+    launched.kernel.pass_comms(Comms::Forwarded).await;
+    let (events, _) = launched.kernel.execute(Cell::new(comm)).await.collect().await;
+    let buffers = events.iter().find_map(|event| match event {
+        Event::Comm(message) => Some(&message.buffers),
+        _ => None,
+    });
+    assert_eq!(buffers.unwrap(), &[&b"\0\xff"[..]]);
     assert!(proxy.as_text.load(Ordering::Relaxed), "the server has spoken in the new framing");
 }
 

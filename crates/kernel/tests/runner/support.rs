@@ -136,7 +136,7 @@ impl Ran {
                 Event::Output(Output::Error(exception)) => ("error ", exception.name.as_str()),
                 Event::UpdateDisplay { .. } => ("update ", ""),
                 Event::ClearOutput { .. } => ("clear ", ""),
-                Event::Status(_) | Event::InputRequest(_) | Event::Warning(_) => continue,
+                Event::Status(_) | Event::InputRequest(_) | Event::Warning(_) | Event::Comm(_) => continue,
             };
             match sequence.last_mut() {
                 // Pipes cut text anywhere.

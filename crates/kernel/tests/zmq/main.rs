@@ -1,5 +1,7 @@
 //! Jupyter kernels over ZeroMQ where the suite does not reach: starts that fail, kernels of others, other languages.
 
+mod comms;
+
 use std::collections::HashMap;
 use std::env;
 use std::path::{Path, PathBuf};

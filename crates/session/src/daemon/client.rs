@@ -336,6 +336,7 @@ impl Unfinished {
             | CallEvent::LateBefore(_)
             | CallEvent::Late(_)
             | CallEvent::Output { .. }
+            | CallEvent::Comm { .. }
             | CallEvent::Input { .. }
             | CallEvent::Turn { .. }
             | CallEvent::Stopping { .. }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cellwright_kernel::Stdin;
 use cellwright_kernel::environment::Variables;
+use cellwright_kernel::{Comms, Stdin};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ pub(super) struct Current {
     pub(super) job: JobId,
     pub(super) client: ClientId,
     pub(super) stdin: Stdin,
+    pub(super) comms: Comms,
     pub(super) variables: Option<Variables>,
     pub(super) turns: Turns,
     pub(super) stop: CancellationToken,
@@ -61,6 +62,7 @@ impl Current {
             job: queued.job,
             client: queued.client,
             stdin: queued.stdin,
+            comms: queued.comms,
             variables: queued.variables.clone(),
             turns: queued.turns,
             stop: queued.stop.clone(),

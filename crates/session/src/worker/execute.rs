@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::{
-    Cell, Event, Exit, Fate, Finished, InputRequest as KernelInput, Next, Outcome, Status, Stdin,
+    Cell, Comms, Event, Exit, Fate, Finished, InputRequest as KernelInput, Next, Outcome, Status, Stdin,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,6 +61,9 @@ impl Worker {
                     break;
                 }
             }
+        }
+        if let Some(live) = self.live.as_mut().filter(|_| !current.alone) {
+            live.pass_comms(Comms::Dropped).await; // nobody reads them between two calls
         }
         self.measure(&mut current).await;
         if self.end.token.is_cancelled() && current.error.is_none() {
@@ -194,8 +197,9 @@ impl Worker {
             title: cell.title.clone(),
             stop: current.stop.clone(),
         };
-        let kernel = &self.live.as_ref().expect("a kernel was made ready").kernel;
-        let mut execution = kernel.execute(request).await;
+        let ready = self.live.as_mut().expect("a kernel was made ready");
+        ready.pass_comms(current.comms).await;
+        let mut execution = ready.kernel.execute(request).await;
         let mut input: Option<(KernelInput, oneshot::Receiver<Result<String, String>>)> = None;
         let (mut ending, mut silent) = (false, false);
         let events = current.events.clone();
@@ -267,6 +271,10 @@ impl Worker {
                 return send(permit, CallEvent::Stopping { cell, reason });
             }
             Event::Warning(text) => return self.note(current, Notice::Warning(text), permit),
+            Event::Comm(message) => {
+                let comm = Box::new((*message).into());
+                return send(permit, CallEvent::Comm { cell: Some(cell), comm });
+            }
             Event::InputRequest(_) => unreachable!("taken before"),
         };
         current.collector().apply(&change);

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::{Background, Exit, Kernel};
+use cellwright_kernel::{Background, Comms, Exit, Kernel};
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
@@ -33,7 +33,18 @@ pub(super) struct Live {
     pub(super) kernel: Arc<Kernel>,
     pub(super) background: Background,
     pub(super) about: About,
+    /// What becomes of its comm messages.
+    pub(super) comms: Comms,
     since: Instant,
+}
+
+impl Live {
+    /// What becomes of the kernel's comm messages from here on.
+    pub(super) async fn pass_comms(&mut self, comms: Comms) {
+        if std::mem::replace(&mut self.comms, comms) != comms {
+            self.kernel.pass_comms(comms).await;
+        }
+    }
 }
 
 /// Why a call goes no further.
@@ -78,6 +89,7 @@ impl Worker {
             kernel: Arc::new(started.kernel),
             background: started.background,
             about: started.about.clone(),
+            comms: Comms::Dropped,
             since,
         });
         self.tell(current, CallEvent::KernelStarted(started.about)).await;

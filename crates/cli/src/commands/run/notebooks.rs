@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_kernel::StopReason;
+use cellwright_kernel::{Comms, StopReason};
 use cellwright_notebook::file::FileError;
 use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
 use cellwright_session as session;
@@ -241,6 +241,9 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     call.kernel = kernel;
     call.variables.clone_from(&common.variables);
     call.stop = common.stop.child_token();
+    if common.style.told == Told::Json {
+        call.comms = Comms::Forwarded;
+    }
     let mut run = plan.start(&common.client, call).await?;
     // A person who waits sees that time passes.
     let mut clock = tokio::time::interval(Duration::from_secs(1));
