@@ -2,6 +2,7 @@
 //!
 //! A kernel we start is ours to end; one we attach to is left as we found it.
 
+mod last_words;
 mod launch;
 
 use std::collections::VecDeque;
@@ -23,6 +24,7 @@ use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
 use crate::transport::{Incoming, QuestionId, Request, Step, StopFailed, Transport};
+use last_words::last_words;
 
 /// How long nothing may come of the last words of a kernel that has ended. They are in the system's hands by then.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -142,9 +144,9 @@ impl Zmq {
         if let Life::Ended { exit, .. } = &self.life {
             let exit = exit.clone();
             if let Process::Ours(owned) = &self.process {
-                let said = owned.child.stderr_tail();
-                if !owned.ending && !said.trim().is_empty() {
-                    self.conversation.warn(format!("the kernel's last words: {}", said.trim()));
+                let said = last_words(&owned.child);
+                if !owned.ending && !said.is_empty() {
+                    self.conversation.warn(format!("the kernel's last words: {said}"));
                 }
             }
             self.conversation.bury();

@@ -13,6 +13,7 @@ use cellwright_jupyter::{
 use cellwright_process::{Child, Command, SpawnError, Stderr};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::last_words::last_words;
 use super::{Owned, Process, Zmq};
 use crate::conversation::prepare;
 use crate::driver::Graces;
@@ -197,7 +198,7 @@ impl Launch {
             biased; // a kernel that answered and died is told of as one that was ready
             ready = timeout_at(deadline, client.ready()) => ready,
             exit = owned.child.wait() => {
-                let stderr = owned.child.stderr_tail();
+                let stderr = last_words(&owned.child);
                 return Err(StartError::Ended { name: spec.name, exit: Exit::Process(exit), stderr });
             }
         };
@@ -205,7 +206,7 @@ impl Launch {
             name: spec.name.clone(),
             limit: self.ready_within,
             trouble,
-            stderr: child.stderr_tail(),
+            stderr: last_words(child),
         };
         let info = match ready {
             Ok(Ok(info)) => info,
@@ -223,7 +224,7 @@ impl Launch {
                     return Err(StartError::Ended {
                         name: spec.name,
                         exit,
-                        stderr: owned.child.stderr_tail(),
+                        stderr: last_words(&owned.child),
                     });
                 }
                 Err(_) => return Err(not_ready(Some("its setup does not end".to_owned()), &owned.child)),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::zmq::{Attach, Launch, Launched};
+use cellwright_kernel::zmq::{Attach, Launch, Launched, Link};
 use cellwright_kernel::{Cell, Event, Exit, Fate, Graces, Next, Outcome, Output, StopReason};
 use cellwright_testkit::python;
 use rustix::process::{Pid, Signal, kill_process};
@@ -98,6 +98,24 @@ async fn a_kernel_that_dies_at_its_start_is_told_of_with_its_last_words() {
     );
     assert!(error.ends_with("jupyter/kernels/broken"), "{error}");
     assert_eq!(place.left(), Vec::<PathBuf>::new(), "connection files stay behind");
+}
+
+#[tokio::test]
+async fn what_ipykernel_warns_of_at_every_start_are_not_its_last_words() {
+    let place = Place::new();
+    for (said, told) in [("", &[][..]), ("out of luck", &["the kernel's last words: out of luck"][..])] {
+        let launched = Launch { link: Link::Tcp, ..place.launch("python3") }.start().await.unwrap();
+        // ipykernel shows what is written to the standard error that it has put in the place of this one.
+        let code =
+            format!("import os, sys\nos.write(sys.stderr._original_stdstream_copy, b'{said}')\nos._exit(3)");
+        let (events, finished) = launched.kernel.execute(Cell::new(code)).await.collect().await;
+        assert!(matches!(finished.outcome, Outcome::Died(_)), "{finished:?}");
+        let warnings = events.iter().filter_map(|event| match event {
+            Event::Warning(warning) => Some(warning.as_str()),
+            _ => None,
+        });
+        assert_eq!(warnings.collect::<Vec<_>>(), told);
+    }
 }
 
 #[tokio::test]
