@@ -8,7 +8,7 @@ use cellwright_kernel::{Exit, Fate, StopReason};
 use cellwright_output::{Captured, Image};
 use cellwright_run::PlannedCell;
 use cellwright_session::{
-    After, CallReport, CellReport, CellStatus, Collected, KernelUse, NotRun, Replacement, Shown,
+    After, CallReport, CellReport, CellStatus, Collected, KernelChoice, KernelUse, NotRun, Replacement, Shown,
 };
 use serde_json::{Map, Value, json};
 
@@ -195,8 +195,21 @@ fn notes(client: &Client, report: &CallReport) -> Vec<String> {
         let is_new = about.pid.is_none_or(|pid| client.introduce(pid));
         match &report.kernel.usage {
             KernelUse::Replaced(Replacement::Reset) => notes.push(format!("[fresh kernel: {about}]")),
-            KernelUse::Replaced(Replacement::DiedEarlier(Exit::Left(_) | Exit::OutOfReach(_))) => {
-                notes.push(format!("[connected anew, for the kernel was out of reach: {about}]"));
+            KernelUse::Replaced(
+                Replacement::DiedEarlier(Exit::Left(_) | Exit::OutOfReach(_))
+                | Replacement::DiedIdle(Exit::OutOfReach(_)),
+            ) => {
+                notes.push(match report.key.kernel {
+                    KernelChoice::Existing { .. } => {
+                        format!("[connected anew, for the kernel was out of reach: {about}]")
+                    }
+                    // Of a server's kernel nobody knows whether it is there.
+                    KernelChoice::Python { .. }
+                    | KernelChoice::Jupyter { .. }
+                    | KernelChoice::Gateway { .. } => {
+                        format!("[fresh kernel, for the one before was out of reach: {about}]")
+                    }
+                });
             }
             KernelUse::Replaced(Replacement::DiedEarlier(_)) => {
                 notes.push(format!("[fresh kernel, for the one before had died: {about}]"));

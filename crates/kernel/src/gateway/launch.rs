@@ -41,6 +41,8 @@ pub struct Launch {
     pub setup: Setup,
     /// How long it may take until the first cell can run.
     pub ready_within: Duration,
+    /// How long the server may be out of reach before the kernel counts as such too.
+    pub away: Duration,
     /// How long each step of stopping may take.
     pub graces: Graces,
 }
@@ -70,6 +72,7 @@ impl Launch {
             variables,
             setup: Setup::default(),
             ready_within: Duration::from_mins(2),
+            away: Duration::from_secs(30),
             graces: Graces {
                 shutdown: Duration::from_secs(10),
                 terminate: Duration::from_secs(10),
@@ -93,7 +96,7 @@ impl Launch {
                 return Err(error);
             }
         };
-        let link = Link::new(Arc::clone(&rest), id.clone(), socket);
+        let link = Link::new(Arc::clone(&rest), id.clone(), socket, self.away);
         // From here on its drop ends the kernel.
         let mut gateway = Gateway::new(rest, id.clone(), session, link);
         let late = || GatewayError::Timeout { address: self.address.to_string(), limit: self.ready_within };

@@ -15,8 +15,6 @@ use super::socket::{Arrival, Socket, Way};
 /// Messages wait here for a reader that is slow; when it is full nothing more is read from the server.
 const ROOM: usize = 64;
 
-/// How long a server may be out of reach before its kernel counts as such too.
-const AWAY: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -46,12 +44,13 @@ pub(super) enum News {
 }
 
 impl Link {
-    pub(super) fn new(rest: Arc<Rest>, kernel: String, socket: Socket) -> Self {
+    /// A server may be out of reach for `away` before its kernel counts as such too.
+    pub(super) fn new(rest: Arc<Rest>, kernel: String, socket: Socket, away: Duration) -> Self {
         // Bounded by what the driver asks for: one cell, its answers, and what callers wait for at a time.
         let (outgoing, orders) = mpsc::unbounded_channel();
         let (teller, news) = mpsc::channel(ROOM);
         let arriving = Arc::clone(&socket.way.arriving);
-        let keeper = Keeper { rest, kernel, way: socket.way.clone(), orders, news: teller };
+        let keeper = Keeper { rest, kernel, way: socket.way.clone(), away, orders, news: teller };
         Self { outgoing, news, arriving, _task: AbortOnDropHandle::new(tokio::spawn(keeper.keep(socket))) }
     }
 
@@ -75,6 +74,7 @@ struct Keeper {
     rest: Arc<Rest>,
     kernel: String,
     way: Way,
+    away: Duration,
     orders: mpsc::UnboundedReceiver<(Channel, Message)>,
     news: mpsc::Sender<News>,
 }
@@ -137,7 +137,7 @@ impl Keeper {
 
     /// The connection made again, or what is to be told instead.
     async fn open_again(&self, broken: &str) -> Result<Socket, News> {
-        let deadline = Instant::now() + AWAY;
+        let deadline = Instant::now() + self.away;
         let mut pause = FIRST_PAUSE;
         loop {
             match Socket::again(&self.rest.address, &self.kernel, self.way.clone()).await {

@@ -1,5 +1,7 @@
 //! Kernels behind servers when things go wrong: connections cut, servers killed, doors shut.
 
+#[path = "../support/proxy.rs"]
+mod proxy;
 #[path = "../support/servers.rs"]
 mod servers;
 
@@ -8,16 +10,15 @@ use std::env;
 use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cellwright_kernel::gateway::{Address, GatewayError, Launch, Launched};
 use cellwright_kernel::{Cell, Comms, Event, Exit, Next, Outcome, Output};
+use proxy::Proxy;
 use servers::{Server, TOKEN, free_port};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::net::TcpStream;
 
 fn launch(address: Address, folder: &Path) -> Launch {
     let variables: HashMap<_, _> = [
@@ -50,67 +51,6 @@ async fn run(launched: &Launched, code: &str) -> Seen {
         }
     }
     seen
-}
-
-/// Passes bytes on, and cuts every connection each time it is told to.
-struct Proxy {
-    port: u16,
-    cut: Arc<Notify>,
-    passed: Arc<AtomicU64>,
-    /// Messages have come as text, the way of old servers.
-    as_text: Arc<AtomicBool>,
-}
-
-impl Proxy {
-    async fn before(server: u16) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (cut, passed, as_text) = (Arc::default(), Arc::default(), Arc::default());
-        let proxy =
-            Self { port, cut: Arc::clone(&cut), passed: Arc::clone(&passed), as_text: Arc::clone(&as_text) };
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let (cut, passed, as_text) = (Arc::clone(&cut), Arc::clone(&passed), Arc::clone(&as_text));
-                tokio::spawn(async move {
-                    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server)).await.unwrap();
-                    tokio::select! {
-                        () = pass_on(client, server, &passed, &as_text) => {}
-                        () = cut.notified() => {}
-                    }
-                });
-            }
-        });
-        proxy
-    }
-
-    /// Cuts the connections that are open once so many bytes more have come from the server.
-    async fn cut_after(&self, bytes: u64) {
-        let until = self.passed.load(Ordering::Relaxed) + bytes;
-        while self.passed.load(Ordering::Relaxed) < until {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        self.cut.notify_waiters();
-    }
-}
-
-async fn pass_on(client: TcpStream, server: TcpStream, passed: &AtomicU64, as_text: &AtomicBool) {
-    let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
-        (client.into_split(), server.into_split());
-    let up = async { drop(tokio::io::copy(&mut from_client, &mut to_server).await) };
-    let down = async {
-        let mut chunk = vec![0; 16 << 10];
-        while let Ok(read @ 1..) = from_server.read(&mut chunk).await {
-            passed.fetch_add(read as u64, Ordering::Relaxed);
-            as_text.fetch_or(
-                memchr::memmem::find(&chunk[..read], br#""channel": "iopub""#).is_some(),
-                Ordering::Relaxed,
-            );
-            if to_client.write_all(&chunk[..read]).await.is_err() {
-                break;
-            }
-        }
-    };
-    tokio::select! { () = up => {}, () = down => {} }
 }
 
 #[tokio::test]
@@ -216,6 +156,34 @@ async fn a_kernel_whose_server_lets_us_in_no_more_is_out_of_reach_and_not_said_t
     let (_, finished) = execution.collect().await;
     let Outcome::Died(death) = finished.outcome else { panic!("{finished:?}") };
     assert!(matches!(&death.exit, Exit::OutOfReach(why) if why.contains("refuses us")), "{death}");
+}
+
+#[tokio::test]
+async fn a_link_that_stays_cut_is_given_up_and_another_kernel_is_as_good() {
+    let server = Server::kernel_gateway().await;
+    let proxy = Proxy::before(server.port).await;
+    let launch =
+        Launch { away: Duration::from_millis(300), ..launch(server.address_at(proxy.port), Path::new("/")) };
+    let launched = launch.start().await.unwrap();
+    let mut execution = launched
+        .kernel
+        .execute(Cell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
+        .await;
+    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    proxy.shut();
+    let (_, finished) = execution.collect().await;
+    let Outcome::Died(death) = finished.outcome else { panic!("{finished:?}") };
+    assert!(death.started);
+    assert!(
+        matches!(&death.exit, Exit::OutOfReach(why) if why.starts_with("the connection broke (")),
+        "{death}"
+    );
+    // Whoever asks later is told the same, at once.
+    assert!(
+        matches!(run(&launched, "1").await.outcome, Outcome::Died(later) if later.exit == death.exit && !later.started)
+    );
+    proxy.open();
+    assert_eq!(run(&launch.start().await.unwrap(), "print(1)").await.text, "1\n");
 }
 
 #[tokio::test]
