@@ -111,6 +111,38 @@ class Faults(unittest.TestCase):
             self.assertNotIn("did not stop", outcome.text)
             self.works(client)
 
+    def heard(self, client, msg_id: str, said: str) -> None:
+        """Waits until a cell says something."""
+        while True:
+            message = client.get_iopub_msg(timeout=TIMEOUT)
+            if message["parent_header"].get("msg_id") == msg_id and said in str(message["content"]):
+                return
+
+    def interrupt_now(self, client) -> None:
+        """As soon as possible: `interrupt_kernel` takes its time."""
+        client.control_channel.send(client.session.msg("interrupt_request", {}))
+        client.get_control_msg(timeout=TIMEOUT)
+
+    def test_an_interrupt_right_at_the_beginning(self):
+        with running() as (_, client):
+            self.works(client)
+            for _ in range(50):
+                msg_id = client.execute("wait", allow_stdin=False)
+                self.heard(client, msg_id, "busy")
+                self.interrupt_now(client)
+                self.assertEqual(collect_reply(client, msg_id)["ename"], "Interrupted")
+            self.works(client)
+
+    def test_a_turn_that_was_just_left_in_the_background_is_interrupted(self):
+        with running() as (_, client):
+            self.works(client)
+            for _ in range(50):
+                msg_id = client.execute("%%agent --background\nwait", allow_stdin=False)
+                collect_reply(client, msg_id)
+                self.interrupt_now(client)
+                self.heard(client, msg_id, "interrupted")
+            self.works(client)
+
     def behind(self, client, code: str) -> str:
         """Begins a turn in the background, and waits until it is at work."""
         msg_id = client.execute(code, allow_stdin=False)

@@ -26,11 +26,18 @@ pub(super) struct Kernel {
     count: AtomicU32,
 }
 
-/// How a cell ended, for those behind it.
-pub(super) enum Ended {
-    Well,
+/// A cell that has ended and is not answered yet.
+pub(super) struct Ended {
+    pub(super) request: Request,
+    pub(super) reply: ExecuteReply,
+    pub(super) rest: Rest,
+}
+
+/// What becomes of the cells that wait behind one that ended.
+pub(super) enum Rest {
+    Runs,
     /// It failed, and its client does not want what follows to run.
-    AbortRest,
+    Aborted,
 }
 
 impl Kernel {
@@ -51,7 +58,7 @@ impl Kernel {
     }
 }
 
-/// Runs a cell to its reply.
+/// Runs a cell up to its reply.
 pub(super) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
     let execute = match request.message().parse::<ExecuteRequest>() {
         Ok(execute) => execute,
@@ -61,10 +68,13 @@ pub(super) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
                 std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
             let failure = Failure::new("BadRequest", format!("{error}{reason}"));
             let (status, exception) = (ReplyStatus::Error, Some(failure.exception()));
-            request.reply(&ExecuteReply { status, exception, ..ExecuteReply::default() });
-            return Ended::Well;
+            let reply = ExecuteReply { status, exception, ..ExecuteReply::default() };
+            return Ended { request, reply, rest: Rest::Runs };
         }
     };
+    // Before anyone can know that it runs: an interrupt that comes then is for it.
+    let stop = Stop::default();
+    let registered = kernel.shared.begin(Place::Foreground, &stop);
     request.begin();
     let count = kernel.number(&execute);
     if !execute.silent {
@@ -82,8 +92,7 @@ pub(super) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
         execute.allow_stdin,
         execute.silent,
     ));
-    let work = Work { kernel, cell: Arc::clone(&cell), client, stop: Stop::default(), count };
-    let registered = kernel.shared.begin(Place::Foreground, &work.stop);
+    let work = Work { kernel, cell: Arc::clone(&cell), client, stop, count };
     // A cell that is given up, as those of a subshell that is deleted, takes with it what it began.
     let given_up = work.stop.ask_on_drop();
     let result = work.all(&execute.code).await;
@@ -91,15 +100,13 @@ pub(super) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
     drop(registered);
     let reply = ExecuteReply { execution_count: Some(count.into()), ..ExecuteReply::default() };
     match result {
-        Ok(payload) => {
-            request.reply(&ExecuteReply { payload, ..reply });
-            Ended::Well
-        }
+        Ok(payload) => Ended { request, reply: ExecuteReply { payload, ..reply }, rest: Rest::Runs },
         Err(failure) => {
             cell.publish(&failure.output(), &work.stop).await;
             let exception = Some(failure.exception());
-            request.reply(&ExecuteReply { status: ReplyStatus::Error, exception, ..reply });
-            if execute.stop_on_error { Ended::AbortRest } else { Ended::Well }
+            let reply = ExecuteReply { status: ReplyStatus::Error, exception, ..reply };
+            let rest = if execute.stop_on_error { Rest::Aborted } else { Rest::Runs };
+            Ended { request, reply, rest }
         }
     }
 }
@@ -146,12 +153,17 @@ impl Work<'_> {
     }
 
     pub(super) fn turn(&self, place: Place) -> Turn {
-        let stop = match place {
-            Place::Foreground => self.stop.clone(),
-            Place::Background => Stop::default(),
+        let (stop, registered) = match place {
+            Place::Foreground => (self.stop.clone(), None),
+            // It can be interrupted from here on, also while it waits behind others.
+            Place::Background => {
+                let stop = Stop::default();
+                let registered = self.kernel.shared.begin(place, &stop);
+                (stop, Some(registered))
+            }
         };
         let style = lock(&self.kernel.style).unwrap_or(self.client);
-        Turn::new(Arc::clone(&self.cell), stop, style, place)
+        Turn { registered, ..Turn::new(Arc::clone(&self.cell), stop, style, place) }
     }
 
     /// Talks to the agent of a session, or of the current one.
@@ -160,9 +172,16 @@ impl Work<'_> {
             Some(name) => self.kernel.sessions.get(name)?,
             None => self.kernel.sessions.current().1,
         };
-        let placed = handle.prompt(self.turn(place), self.mentioning(text)).await;
+        let turn = self.turn(place);
+        let stop = turn.stop.clone();
+        let placed = handle.prompt(turn, self.mentioning(text)).await;
         match place {
             Place::Foreground => placed.done().await.map(drop),
+            // The cell was interrupted, and with it what it was about to leave behind.
+            Place::Background if self.stop.is_asked() => {
+                stop.ask();
+                placed.done().await.map(drop)
+            }
             Place::Background => {
                 self.result("the turn goes on in the background; its output follows here".to_owned(), false)
                     .await;

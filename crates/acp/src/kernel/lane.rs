@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::cell::{self, Ended, Kernel};
+use super::cell::{self, Ended, Kernel, Rest};
 
 /// Cells that wait; one more is refused, which its client is told.
 const MOST: usize = 10_000;
@@ -46,14 +46,16 @@ impl Lane {
 
 async fn run(kernel: Arc<Kernel>, mut queue: mpsc::Receiver<Request>) {
     while let Some(request) = queue.recv().await {
-        match cell::run(&kernel, request).await {
-            Ended::Well => {}
-            // What was sent along with a cell that failed is not run.
-            Ended::AbortRest => {
-                while let Ok(request) = queue.try_recv() {
-                    request.reply(&ExecuteReply { status: ReplyStatus::Aborted, ..ExecuteReply::default() });
-                }
-            }
+        let Ended { request, reply, rest } = cell::run(&kernel, request).await;
+        // What was sent along with a cell that failed is not run. What its client sends when it knows of that is: so look
+        // before it can.
+        let aborted: Vec<Request> = match rest {
+            Rest::Aborted => std::iter::from_fn(|| queue.try_recv().ok()).collect(),
+            Rest::Runs => Vec::new(),
+        };
+        request.reply(&reply);
+        for request in aborted {
+            request.reply(&ExecuteReply { status: ReplyStatus::Aborted, ..ExecuteReply::default() });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What all cells of a kernel share.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema::McpServer;
@@ -48,9 +48,9 @@ struct Running {
     ending: bool,
 }
 
-/// A cell at work, as long as this lives.
-pub(super) struct Registered<'a> {
-    shared: &'a Shared,
+/// A cell, or a turn in the background, that can be interrupted as long as this lives.
+pub(super) struct Registered {
+    shared: Arc<Shared>,
     number: u64,
 }
 
@@ -70,15 +70,15 @@ impl Shared {
         }
     }
 
-    /// Registers a cell for interrupts.
-    pub(super) fn begin(&self, place: Place, stop: &Stop) -> Registered<'_> {
+    /// Registers a cell, or a turn in the background, for interrupts.
+    pub(super) fn begin(self: &Arc<Self>, place: Place, stop: &Stop) -> Registered {
         let mut running = lock(&self.running);
         let number = running.cells.last().map_or(0, |(number, ..)| number + 1);
         running.cells.push((number, place, stop.clone()));
         if running.ending {
             stop.interrupt();
         }
-        Registered { shared: self, number }
+        Registered { shared: Arc::clone(self), number }
     }
 
     /// Stops the cells that a user waits for; where nobody waits for any, those in the background.
@@ -108,7 +108,7 @@ impl Shared {
     }
 }
 
-impl Drop for Registered<'_> {
+impl Drop for Registered {
     fn drop(&mut self) {
         lock(&self.shared.running).cells.retain(|(number, ..)| *number != self.number);
     }

@@ -8,6 +8,7 @@ use cellwright_jupyter::{Header, Message, ServerSender};
 use cellwright_process::Exit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::shared::Registered;
 use crate::agent::News;
 use crate::view::{self, Bundle, Ending, Show, Style, View};
 
@@ -18,6 +19,8 @@ pub(super) struct Turn {
     pub(super) cell: Arc<Cell>,
     pub(super) style: Style,
     pub(super) place: Place,
+    /// One in the background can be interrupted until its end; one in the foreground is registered with its cell.
+    pub(super) registered: Option<Registered>,
 }
 
 /// Whether the cell waits for the turn.
@@ -144,7 +147,7 @@ impl Cell {
 impl Turn {
     pub(super) fn new(cell: Arc<Cell>, stop: Stop, style: Style, place: Place) -> Self {
         let view = View::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
-        Self { view, stop, cell, style, place }
+        Self { view, stop, cell, style, place, registered: None }
     }
 
     /// Waits until something is due to be published. Cancel-safe.

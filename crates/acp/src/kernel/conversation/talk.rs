@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::asking::{self, Granted, Waiting};
 use super::super::prompt::Blocks;
-use super::super::turn::{Place, Shown};
+use super::super::turn::Shown;
 use super::super::updates;
 use super::{Conversation, Failure, Prompt, Stragglers, Turn, lock};
 use crate::agent::{CallError, Event};
@@ -36,8 +36,7 @@ impl Conversation {
     /// Runs a turn to its end. All it shows is published when this returns.
     pub(super) async fn talk(&mut self, turn: &mut Turn, prompt: &Prompt) -> Result<(), Failure> {
         let shared = std::sync::Arc::clone(&self.shared);
-        // One in the foreground is registered with its cell.
-        let _registered = (turn.place == Place::Background).then(|| shared.begin(turn.place, &turn.stop));
+        let _registered = turn.registered.take(); // until the end of this
         let result = self.converse(turn, prompt).await;
         if turn.stop.is_asked() {
             shared.stdin.interrupted();
