@@ -80,14 +80,19 @@ fn what_was_too_long_for_a_reply_is_read_whole_and_in_part() {
 #[test]
 fn background_work_that_would_end_with_the_call_is_refused() {
     let folder = Folder::new();
+    let cell = json!({"cell_type": "code", "execution_count": null, "id": "a", "metadata": {}, "outputs": [], "source": "open('ran', 'w')"});
+    let notebook = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).to_string();
+    fs::write(folder.0.path().join("a.ipynb"), &notebook).unwrap();
     for (tool, arguments) in [
         ("eval", r#"{"code": "open('ran', 'w')", "background": true}"#),
         ("bash", r#"{"command": "touch ran", "background": true}"#),
+        ("notebook", r#"{"action": "run", "path": "a.ipynb", "background": true}"#),
     ] {
         let (code, told, _) = folder.tool(&[tool, arguments]);
         assert!(code == 1 && told.starts_with("`background` has no effect here: "), "{told}");
         assert!(!folder.0.path().join("ran").exists());
     }
+    assert_eq!(fs::read_to_string(folder.0.path().join("a.ipynb")).unwrap(), notebook);
     let (code, said, told) = folder.tool(&["bash", r#"{"command": "sleep 300 & echo started"}"#]);
     assert_eq!((code, said.as_str()), (0, "started\n"));
     assert!(told.contains("[it left processes running, which are ended with this call]"), "{told}");
