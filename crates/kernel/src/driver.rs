@@ -7,12 +7,13 @@
 //! - A timeout or a stop interrupts, then terminates, then kills, and the outcome says what became of
 //!   the kernel. An interrupt is sent only once the cell has started, because a kernel between cells
 //!   ignores it.
-//! - Death is noticed at once, also between cells.
+//! - Death is noticed at once, also between cells; that a kernel does not answer, when its next cell does not start.
 //! - Output of no running cell belongs to the session and is kept as background output.
 //! - A reader that stopped reading holds up the cell, loses nothing and delays no stop.
 
 mod delivery;
 mod running;
+mod starting;
 mod stopping;
 
 use std::collections::{HashMap, VecDeque};
@@ -235,7 +236,7 @@ impl<T: Transport> Driver<T> {
             Incoming::Started(id) => {
                 if let Some(running) = self.running.as_mut().filter(|running| running.id == id) {
                     running.started = true;
-                    running.starts_by = None;
+                    running.awaited = None;
                     let interrupt = running.interrupt_at_start;
                     self.deliver(Event::Status(Status::Started));
                     if interrupt {
@@ -243,6 +244,7 @@ impl<T: Transport> Driver<T> {
                     }
                 }
             }
+            Incoming::Busy { at } => self.take_busy(at.as_deref()),
             Incoming::Event { cell, event } => match &mut self.running {
                 Some(running) if Some(running.id) == cell => {
                     if let Event::Output(Output::Error(exception)) = &event {

@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::thread;
 use std::time::{self, Duration};
 
-use cellwright_process::{Child, Signal};
+use cellwright_process::{Child, Signal, State};
 use tokio::task;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -25,7 +25,7 @@ pub use wire::{Limits, Module, Prelude, Ready, Setup};
 
 use crate::event::{Event, Stream};
 use crate::outcome::Exit;
-use crate::transport::{CellId, Incoming, Request, Step, StopFailed, Transport};
+use crate::transport::{CellId, Incoming, Pulse, Request, Step, StopFailed, Transport};
 use lines::{Line, Lines};
 use order::{Order, Said};
 use pipe::{Outbox, Pipe};
@@ -44,6 +44,9 @@ const SHORT_CELL: Duration = Duration::from_millis(2);
 /// For this long the end of a cell is waited for by looking again and again. A processor that has gone to sleep takes
 /// longer to wake up than a short cell to run.
 const LOOKED_AT: Duration = Duration::from_micros(250);
+
+/// A kernel computes that spends more than one part in so many of its time with it.
+const WORK: u32 = 10;
 
 /// How long a runner that hung up may take to end before it is killed.
 const HUNG_UP: Duration = Duration::from_secs(1);
@@ -73,6 +76,10 @@ struct Runner {
     modules_within: Duration,
     /// Until when frames are looked for before anyone sleeps: set when a cell is sent.
     looks_until: Option<time::Instant>,
+    /// The setup is done: from here on it answers.
+    configured: bool,
+    /// When it was last looked at, and the processor time it had taken by then.
+    computed: Option<(Instant, Duration)>,
     life: Life,
     trace: bool,
     chunk: Vec<u8>,
@@ -234,8 +241,10 @@ impl Runner {
                     self.loading = Some((module, Instant::now() + self.modules_within));
                     return;
                 }
+                Message::Busy { at } => Incoming::Busy { at },
                 Message::Configured { warnings } => {
                     self.loading = None;
+                    self.configured = true;
                     let warnings = warnings.into_iter().map(Event::Warning);
                     self.ready.extend(warnings.map(|event| Incoming::Event { cell: None, event }));
                     return;
@@ -297,14 +306,36 @@ impl Transport for Runner {
         self.child.signal(signal).map_err(|error| StopFailed { step, why: error.to_string() })
     }
 
-    fn wake_up(&mut self) -> Option<String> {
-        // One that is only slow, or busy with a background task, is waited for.
-        self.child.is_stopped().then(|| match self.child.signal(Signal::SIGCONT) {
-            Ok(()) => "the kernel's process had been stopped (SIGSTOP); it was told to go on".to_owned(),
-            Err(error) => {
-                format!("the kernel's process is stopped (SIGSTOP) and can not be told to go on: {error}")
-            }
-        })
+    fn pulse(&mut self) -> Pulse {
+        let computed = self.child.processor_time().map(|time| (Instant::now(), time));
+        let before = std::mem::replace(&mut self.computed, computed);
+        match self.child.state() {
+            Some(State::Stopped) => match self.child.signal(Signal::SIGCONT) {
+                Ok(()) => {
+                    let told = "the kernel's process had been stopped (SIGSTOP); it was told to go on";
+                    Pulse::Continued(told.into())
+                }
+                Err(error) => Pulse::Continued(format!(
+                    "the kernel's process is stopped (SIGSTOP) and can not be told to go on: {error}"
+                )),
+            },
+            // Its setup may take long, and who debugs it has it wait.
+            Some(State::Other) if self.configured => Pulse::Silent {
+                // Threads that wait for the interpreter look for it all the time, which takes a little.
+                computes: before.zip(computed).is_some_and(|((before, taken), (now, more))| {
+                    now - before < WORK * more.saturating_sub(taken)
+                }),
+            },
+            Some(State::Traced | State::Other) | None => Pulse::Unknown,
+        }
+    }
+
+    fn make_way(&mut self) {
+        if let Some(CellId(id)) = self.sent.front() {
+            self.write(&ToRunner::Withdraw { id: *id });
+        }
+        // Between cells it ends only the step of a background task that lets no cell begin.
+        drop(self.child.signal(Signal::SIGINT)); // fails only when it has just ended
     }
 }
 

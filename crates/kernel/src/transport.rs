@@ -33,9 +33,9 @@ pub trait Transport: Send + 'static {
     /// Begins one step of stopping. That it worked shows in what [`Transport::recv`] brings.
     fn stop(&mut self, step: Step) -> Result<(), StopFailed>;
 
-    /// Looks at a kernel that does not start a cell, and has it go on if it was stopped; what was done, in words.
-    fn wake_up(&mut self) -> Option<String> {
-        None
+    /// Looks at a kernel that has not started the cell it was sent, and has it go on if it was stopped.
+    fn pulse(&mut self) -> Pulse {
+        Pulse::Unknown
     }
 
     /// What becomes of comm messages from here on. At first they are dropped.
@@ -45,6 +45,23 @@ pub trait Transport: Send + 'static {
     fn ask_comms(&mut self, _id: QuestionId, _request: CommRequest) -> Result<(), String> {
         Err("it has no comms".to_owned())
     }
+
+    /// Has what keeps the cell from starting make way, where there is a way to do so.
+    fn make_way(&mut self) {}
+}
+
+/// What a look at a kernel that does not start a cell has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// It can not be told.
+    Unknown,
+    /// It had been stopped; what was done about it.
+    Continued(String),
+    /// It could go on, and would have said [`Incoming::Busy`] by now if its interpreter did.
+    Silent {
+        /// It has been computing since the last look.
+        computes: bool,
+    },
 }
 
 /// One step of stopping a kernel, from polite to firm.
@@ -117,6 +134,11 @@ pub enum Request {
 pub enum Incoming {
     /// The cell's code is about to run.
     Started(CellId),
+    /// The kernel lives, and what runs in it keeps the cell that was sent from starting.
+    Busy {
+        /// What runs, if it said.
+        at: Option<String>,
+    },
     /// Something to show; of no cell when it came from a thread or a child after the cell's end.
     Event {
         /// Whose it is.

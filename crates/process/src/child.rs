@@ -48,6 +48,17 @@ pub struct Child {
     strayed: Mutex<Vec<Relative>>,
 }
 
+/// What the system does with a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It was stopped (SIGSTOP, SIGTSTP) and not continued.
+    Stopped,
+    /// A debugger holds it.
+    Traced,
+    /// It runs, or sleeps of its own will.
+    Other,
+}
+
 /// How long each step of [`Child::stop`] may take; a step without time is left out.
 #[derive(Clone, Copy, Debug)]
 pub struct Graces {
@@ -106,9 +117,18 @@ impl Child {
         *self.strayed.lock().unwrap_or_else(PoisonError::into_inner) = strayed(self.process.id());
     }
 
-    /// Whether it was stopped (SIGSTOP, SIGTSTP) and not continued, as far as `/proc` tells.
-    pub fn is_stopped(&self) -> bool {
-        family::state(self.process.id()) == Some('T')
+    /// What the system does with it, as far as `/proc` tells.
+    pub fn state(&self) -> Option<State> {
+        Some(match family::state(self.process.id())? {
+            'T' => State::Stopped,
+            't' => State::Traced,
+            _ => State::Other,
+        })
+    }
+
+    /// The processor time it has taken, in the system's coarse units and as far as `/proc` tells.
+    pub fn processor_time(&self) -> Option<Duration> {
+        family::processor_time(self.process.id())
     }
 
     /// Signals every process of the group. Does nothing once the child has ended.

@@ -14,7 +14,7 @@ mod family;
 mod guard;
 mod memory;
 
-pub use child::{Child, Graces};
+pub use child::{Child, Graces, State};
 pub use command::{Command, SpawnError, Stderr, Stdin, Stdout};
 pub use exit::Exit;
 pub use memory::group_memory;

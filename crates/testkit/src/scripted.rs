@@ -20,13 +20,15 @@
 //! | `reply` | tells that the cell went well, before what follows |
 //! | `idle first`, `no idle`, `no reply` | how the end of the cell is told |
 //! | `not started` | the cell waits before it starts: must be the first line |
+//! | `hang`, `compute` | for ever, and answers nothing; a look at the kernel shows which |
+//! | `busy AT` | says what keeps the kernel busy |
 
 use std::collections::VecDeque;
 use std::future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cellwright_kernel::transport::{CellId, Incoming, Request, Step, StopFailed, Transport, Verdict};
+use cellwright_kernel::transport::{CellId, Incoming, Pulse, Request, Step, StopFailed, Transport, Verdict};
 use cellwright_kernel::{Event, Exception, Exit, MimeBundle, Output, Question, Reply, Stream};
 use cellwright_process::Exit as ProcessExit;
 use tokio::time::{Instant, sleep_until};
@@ -58,6 +60,7 @@ pub struct ScriptedKernel {
     /// Background text and when it is due.
     later: Vec<(Instant, String)>,
     manners: Manners,
+    pulse: Option<Pulse>,
     count: u64,
 }
 
@@ -148,6 +151,11 @@ impl ScriptedKernel {
                 let (time, text) = text.split_once(' ').expect("seconds and text");
                 self.later.push((now + seconds(time), format!("{text}\n")));
             }
+            ("hang" | "compute", _) => {
+                running.asking = true;
+                self.pulse = Some(Pulse::Silent { computes: word == "compute" });
+            }
+            ("busy", at) => self.saying.push_back(Incoming::Busy { at: Some(at.into()) }),
             ("tough", _) => self.manners = Manners::Tough,
             ("deaf", _) => self.manners = Manners::Deaf,
             ("broken", _) => self.manners = Manners::Broken,
@@ -279,6 +287,14 @@ impl Transport for ScriptedKernel {
             (Step::Kill, _) => self.saying.push_back(signal(9)),
         }
         Ok(())
+    }
+
+    fn pulse(&mut self) -> Pulse {
+        self.pulse.clone().unwrap_or(Pulse::Unknown)
+    }
+
+    fn make_way(&mut self) {
+        self.log.note("make way");
     }
 }
 

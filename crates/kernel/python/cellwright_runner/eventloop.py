@@ -92,7 +92,7 @@ class EventLoop:
             return
         loop.add_reader(wire.fd, readable)
         try:
-            while not ready:
+            while not (ready or wire.inbox):  # a turn that ended badly looks ahead
                 self._turn()
         finally:
             loop.remove_reader(wire.fd)
@@ -124,6 +124,8 @@ class EventLoop:
         except BaseException as error:  # `sys.exit()` in a task, or an interrupt
             lines = part("errors").lines_of(error, running().cells.history.sources)
             print("In a background task:", *lines, sep="\n", file=sys.stderr)
+            if running().wire.foresees("withdraw"):
+                running().interrupts.hold_for_next()
 
     # Interrupts: called by the signal handler with the frame it interrupted.
 

@@ -92,6 +92,10 @@ class Interrupts:
         if self.held_for == self.turn and self.running and _thread.get_ident() == self.main_thread:
             self._interrupt(sys._getframe(1))
 
+    def hold_for_next(self) -> None:
+        """The next user code is interrupted before it begins."""
+        self.held_for = self.turn + 1
+
     def _interrupt(self, frame) -> None:
         self.held_for = 0
         if self.loop is None or not self.loop.interrupt(frame):

@@ -20,6 +20,8 @@ from .wire import MAX_MESSAGE, Closed, Wire, encode, quote
 PROTOCOL = 1
 # How long a host that hung up may leave us with `shutdown` and its `atexit` functions.
 LEAVING = 1.0
+# How often the watcher looks whether messages are let wait, in milliseconds: twice before the host begins to wonder.
+LOOKS_EVERY = 2000
 
 
 class Kernel:
@@ -83,17 +85,36 @@ class Kernel:
         os._exit(1)
 
     def _watch(self, fd: int) -> None:
-        """A thread that waits for the host to hang up, which the main thread cannot while a cell runs."""
+        """A thread that waits for the host to hang up, which the main thread cannot while a cell runs, and speaks for a
+        main thread that lets a message wait."""
         time.sleep(LEAVING / 20)  # the start is for the first cell
         import select
 
-        poll = select.poll()
-        poll.register(fd, select.POLLHUP)  # not POLLIN: messages are the main thread's
-        poll.poll()
+        ends, comes = select.poll(), select.poll()
+        ends.register(fd, select.POLLHUP)  # not POLLIN: messages are the main thread's
+        comes.register(fd, select.POLLIN)
+        kept = None
+        while not ends.poll(LOOKS_EVERY):
+            before, kept = kept, None
+            if self.cells.current is None and (self.wire.inbox or self.wire.waiting or comes.poll(0)):
+                kept = self.interrupts.turn
+                if kept == before:
+                    self.wire.send('{"type":"busy","at":%s' % encode(self._whereabouts()))
         if self.wire.fd == fd:
             if self.cells.current is None:
                 time.sleep(LEAVING)  # the main thread may have a `shutdown` to read
             self.host_gone()
+
+    def _whereabouts(self) -> "str | None":
+        """What the main thread is at: the line of a cell, or of whatever else is not ours."""
+        frame, found = sys._current_frames().get(self.interrupts.main_thread), None
+        while frame is not None:
+            file = frame.f_code.co_filename
+            is_cell = file in self.cells.history.sources
+            if is_cell or (found is None and not file.startswith(os.path.dirname(__file__))):
+                found = "%s, line %s, in %s" % (file, frame.f_lineno, frame.f_code.co_name)
+            frame = None if is_cell else frame.f_back
+        return found
 
     # Forks: the child keeps fd 1 and 2 and loses everything by which it could be taken for the kernel.
 
@@ -132,6 +153,9 @@ class Kernel:
 
     def on_input_reply(self, message: dict) -> None:
         pass  # the cell that asked was interrupted meanwhile
+
+    def on_withdraw(self, message: dict) -> None:
+        pass  # the cell has begun meanwhile, or is over
 
     def on_complete(self, message: dict) -> None:
         self._reply(message, "completion", "complete")

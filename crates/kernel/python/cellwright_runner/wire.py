@@ -59,6 +59,17 @@ class Wire:
             raise Closed
         self.inbox += chunk
 
+    def foresees(self, kind: str) -> bool:
+        """Whether a message of this type has come and waits. What looks like one in a string is written otherwise."""
+        import select
+
+        try:
+            while select.select([self.fd], [], [], 0)[0]:
+                self.fill()
+        except Closed:
+            pass  # `receive` will tell
+        return b'"type":"%s"' % kind.encode("ascii") in self.inbox
+
     @uninterruptible
     def buffered(self) -> "dict | None":
         """The next message among the bytes already read. A line that is none is reported and skipped."""

@@ -95,6 +95,34 @@ class Interrupts(RunnerTest):
         self.assertEqual(events[-1], plain("True"))
         self.assertIn("KeyboardInterrupt", events[-2][1])
 
+    def test_a_cell_that_was_withdrawn_meanwhile_does_not_begin(self):
+        host = self.host
+        host.start(
+            "import asyncio\nx = 1\nasync def hog():\n  print('hogging', flush=True)\n  while True: pass\n"
+            "task = asyncio.create_task(hog())"
+        )
+        host.wait_for_text("hogging\n")
+        cell = host.start("x = 2")
+        host.send_bytes(b'{"type":"withdraw","id":%d}\n' % cell)
+        host.interrupt()
+        self.assertEqual(brief(host.finish(cell))[-1], ("interrupted",))
+        self.check("x, task.done()", plain("(1, True)"))
+        host.send_bytes(b'{"type":"withdraw","id":7}\n')
+        self.check("x", plain("1"))
+
+    def test_a_main_thread_that_lets_a_message_wait_is_told_of(self):
+        host = self.host
+        host.run(
+            "import asyncio, time\nasync def hog():\n  print('hogging', flush=True)\n  time.sleep(600)\n"
+            "task = asyncio.create_task(hog())"
+        )
+        host.wait_for_text("hogging\n")
+        cell = host.start("1")
+        told = host.wait_for(lambda event: is_message(event, "busy"))
+        self.assertEqual(told["at"], "<cell 1>, line 4, in hog")
+        host.interrupt()
+        host.finish(cell)
+
     def test_frames_are_never_torn(self):
         host = self.host
         cell = host.start(

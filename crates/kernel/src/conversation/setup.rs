@@ -67,6 +67,7 @@ pub(crate) async fn prepare(
             | Incoming::Replied { .. }
             | Incoming::Idle(_)
             | Incoming::Answered { .. }
+            | Incoming::Busy { .. }
             | Incoming::StopFailed(_) => {}
         }
     }

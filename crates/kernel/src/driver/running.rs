@@ -19,8 +19,8 @@ pub(super) struct Running {
     pub(super) stop: CancellationToken,
     pub(super) timeout: Option<Duration>,
     pub(super) started: bool,
-    /// Until it has started: when the kernel is looked at.
-    pub(super) starts_by: Option<Instant>,
+    /// Until it has started.
+    pub(super) awaited: Option<Awaited>,
     /// An interrupt was asked for before the cell had started.
     pub(super) interrupt_at_start: bool,
     pub(super) phase: Phase,
@@ -32,6 +32,17 @@ pub(super) struct Running {
     /// How much had come of an unfinished message when that was looked at last.
     pub(super) arriving: usize,
     pub(super) input: Option<oneshot::Receiver<Answer>>,
+}
+
+/// How the start of a cell is waited for.
+#[derive(Clone, Copy)]
+pub(super) struct Awaited {
+    /// When the kernel is looked at.
+    pub(super) look_at: Instant,
+    /// Since when nothing has shown that the kernel lives.
+    pub(super) silent_since: Instant,
+    /// That it takes its time, and why, has been told.
+    pub(super) told: bool,
 }
 
 /// How far the stopping of a cell has come.
@@ -60,15 +71,20 @@ impl Running {
         start: Duration,
     ) -> Self {
         let timeout = timeout.filter(|timeout| !timeout.is_zero());
+        let now = Instant::now();
         // A deadline past the end of time is none.
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         Self {
             id,
             mailbox,
             stop,
             timeout,
             started: false,
-            starts_by: Instant::now().checked_add(start),
+            awaited: now.checked_add(start).map(|look_at| Awaited {
+                look_at,
+                silent_since: now,
+                told: false,
+            }),
             interrupt_at_start: false,
             phase: Phase::Running { deadline },
             exception: None,

@@ -15,8 +15,11 @@ use crate::transport::{Request, Step, StopFailed, Transport};
 pub struct Graces {
     /// For a cell to end after an interrupt.
     pub interrupt: Duration,
-    /// For a cell to start, before the kernel is looked at.
+    /// For a cell to start, before the kernel is looked at; and between two looks.
     pub start: Duration,
+    /// For a kernel that does not start a cell to show that it lives, before it is given up. One that computes
+    /// has four times as long.
+    pub answer: Duration,
     /// For a kernel to leave after it was asked to.
     pub shutdown: Duration,
     /// For a kernel to end after it was told to.
@@ -32,6 +35,7 @@ impl Default for Graces {
         Self {
             interrupt: Duration::from_secs(5),
             start: Duration::from_secs(5),
+            answer: Duration::from_secs(15),
             shutdown: Duration::from_secs(2),
             terminate: Duration::from_secs(1),
             kill: Duration::from_secs(5),
@@ -105,6 +109,9 @@ impl<T: Transport> Driver<T> {
     fn end_kernel(&mut self, reason: StopReason) {
         if let Some(running) = &mut self.running {
             running.phase = Phase::Ending { reason };
+            if !running.started {
+                self.deliver(Event::Warning("the cell had not begun".into()));
+            }
         }
         self.escalate(Then::Terminate);
     }
@@ -150,7 +157,7 @@ impl<T: Transport> Driver<T> {
                 Phase::Interrupting { again, until, .. } => again.or(Some(until)),
                 Phase::Ending { .. } => None,
             };
-            [phase, running.starts_by].into_iter().flatten().min()
+            [phase, running.awaited.map(|awaited| awaited.look_at)].into_iter().flatten().min()
         });
         [running, self.ending.map(|ending| ending.until)].into_iter().flatten().min()
     }
@@ -158,13 +165,8 @@ impl<T: Transport> Driver<T> {
     /// Does what is due. `Some` when the kernel is given up.
     pub(super) fn pass_deadlines(&mut self) -> Option<Exit> {
         let now = Instant::now();
-        if let Some(running) =
-            self.running.as_mut().filter(|running| running.starts_by.is_some_and(|by| by <= now))
-        {
-            running.starts_by = now.checked_add(self.graces.start);
-            if let Some(told) = self.transport.wake_up() {
-                self.deliver(Event::Warning(told));
-            }
+        if let Some(exit) = self.look_after(now) {
+            return Some(exit);
         }
         if let Some(running) = &mut self.running {
             let timeout = running.timeout;
@@ -176,7 +178,11 @@ impl<T: Transport> Driver<T> {
                 Phase::Interrupting { reason, until, .. } if until <= now => self.end_kernel(reason),
                 Phase::Interrupting { reason, again: Some(again), until } if again <= now => {
                     running.phase = Phase::Interrupting { reason, again: None, until };
-                    self.interrupt_if_started();
+                    if running.started {
+                        self.interrupt_if_started();
+                    } else {
+                        self.transport.make_way();
+                    }
                 }
                 Phase::Running { .. } | Phase::Interrupting { .. } | Phase::Ending { .. } => {}
             }

@@ -314,6 +314,8 @@ impl Launch {
             ready: VecDeque::new(),
             loading: None,
             modules_within: self.modules_within,
+            configured: false,
+            computed: None,
             life: Life::Alive,
             looks_until: None,
             trace: self.trace,

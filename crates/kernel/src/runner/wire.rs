@@ -37,6 +37,9 @@ pub(super) enum ToRunner {
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
+    Withdraw {
+        id: u64,
+    },
     InputReply {
         id: u64,
         #[serde(flatten)]
@@ -211,6 +214,10 @@ pub(super) enum Message {
     Configured {
         warnings: Vec<String>,
     },
+    /// The main thread lets a message wait.
+    Busy {
+        at: Option<String>,
+    },
     Event {
         id: Option<CellId>,
         event: Event,
@@ -282,6 +289,7 @@ struct Fields {
     #[serde(default)]
     warnings: Vec<String>,
     module: Option<String>,
+    at: Option<String>,
     message: Option<String>,
     error: Option<String>,
     matches: Option<Vec<String>>,
@@ -330,6 +338,7 @@ impl Fields {
                 }),
             },
             "loading" => Message::Loading { module: self.module? },
+            "busy" => Message::Busy { at: self.at },
             "configured" => Message::Configured { warnings: self.warnings },
             "display" => {
                 let event = match (self.update, self.display_id) {
@@ -428,6 +437,7 @@ mod tests {
             ("Ready(", 1),
             ("Unfit(", 1),
             ("Configured", 1),
+            ("Busy", 1),
             ("Event", 5),
             ("Input", 1),
             ("Done", 3),

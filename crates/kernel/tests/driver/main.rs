@@ -1,5 +1,7 @@
 //! The driver's promises, on a scripted kernel and a paused clock.
 
+mod starting;
+
 use std::time::Duration;
 
 use cellwright_kernel::{
@@ -239,7 +241,7 @@ async fn a_stop_before_the_start_waits_for_it_because_kernels_ignore_interrupts_
     execution.stop();
     let (_, finished) = execution.collect().await;
     assert_eq!(finished.outcome, stopped(StopReason::Cancelled, Fate::Killed));
-    assert_eq!(log.entries()[1..], ["terminate"]);
+    assert_eq!(log.entries()[1..], ["make way", "terminate"]);
 }
 
 #[tokio::test(start_paused = true)]

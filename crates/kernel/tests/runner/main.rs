@@ -7,3 +7,4 @@ mod output;
 mod start;
 mod stop;
 mod support;
+mod waiting;

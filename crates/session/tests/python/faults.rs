@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use cellwright_kernel::{Fate, StopReason};
-use cellwright_session::{CellRequest, CellStatus, KernelUse, Replacement, Timeout};
+use cellwright_session::{CellRequest, CellStatus, KernelUse, Replacement, SessionError, Timeout};
 use nix::sys::signal::Signal;
 
 use crate::support::{Fixture, alive, eventually, facts, host, notices, signal, until_printed};
@@ -82,6 +82,36 @@ async fn a_kernel_that_is_stopped_is_killed_after_the_timeout_and_replaced() {
     assert_eq!(report.cells[0].status, CellStatus::Stopped { reason, kernel: Fate::Killed });
     eventually("its end", || !alive(pid)).await;
     assert_eq!(fixture.text("2").await, "2\n");
+}
+
+#[tokio::test]
+async fn a_kernel_that_does_not_answer_is_replaced_and_told() {
+    let fixture = Fixture::launched(
+        |launch| {
+            launch.graces.start = Duration::from_millis(100);
+            launch.graces.answer = Duration::from_millis(200);
+        },
+        |settings, _| settings.limits.crashes = 2,
+    );
+    let hang = "import re, threading\nx = 1\n\
+        thread = threading.Timer(0.2, lambda: re.match(r'(a+)+$', 'a' * 60 + 'b'))\nthread.daemon = True\nthread.start()";
+    fixture.run(&[hang]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await; // nothing tells when the interpreter is held
+    let report = fixture.run(&["'x' in globals()"]).await;
+    assert_eq!(report.cells[0].output.text.text, "False\n", "{report:#?}");
+    assert!(matches!(report.kernel.usage, KernelUse::Replaced(Replacement::Died(_))), "{report:#?}");
+    let told = notices(&report);
+    let last = told.last().unwrap();
+    assert!(last.starts_with("the kernel did not answer for "), "{told:?}");
+    assert!(
+        last.ends_with("and was ended before cell 1 began; it ran on a fresh one, the variables are gone"),
+        "{told:?}"
+    );
+    // It counts as a crash.
+    fixture.run(&[hang]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let report = fixture.run(&["1"]).await;
+    assert!(matches!(report.error, Some(SessionError::CrashBudget { crashes: 2, .. })), "{report:#?}");
 }
 
 #[tokio::test]

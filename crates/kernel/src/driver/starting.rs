@@ -1,0 +1,102 @@
+//! A cell that was sent and does not start: what the kernel is at, and when it is given up.
+//!
+//! That a cell starts is the heartbeat of a kernel: asking for one before every cell would double the time of a short one.
+//! Only when the start stays out is the kernel looked at. One that is busy says so itself, and is waited for.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Driver;
+use super::running::{Phase, Running};
+use crate::event::Event;
+use crate::outcome::Exit;
+use crate::transport::{Pulse, Transport};
+
+/// How many times [`Graces::answer`](super::Graces::answer) a kernel has that computes: what lets its interpreter not
+/// answer may be work, and come to an end.
+const PATIENCE: u32 = 4;
+
+impl<T: Transport> Driver<T> {
+    /// Looks at a kernel that has not started its cell in time. `Some` when it is given up.
+    pub(super) fn look_after(&mut self, now: Instant) -> Option<Exit> {
+        let graces = self.graces;
+        let Some(Running { awaited: Some(awaited), phase, .. }) = &mut self.running else { return None };
+        if now < awaited.look_at {
+            return None;
+        }
+        awaited.look_at = now + graces.start;
+        let computes = match self.transport.pulse() {
+            Pulse::Silent { computes } => computes,
+            Pulse::Unknown => {
+                awaited.silent_since = now;
+                return None;
+            }
+            Pulse::Continued(told) => {
+                awaited.silent_since = now;
+                self.deliver(Event::Warning(told));
+                return None;
+            }
+        };
+        let silence = now - awaited.silent_since;
+        let patience = if computes { graces.answer * PATIENCE } else { graces.answer };
+        match phase {
+            Phase::Running { .. } if silence >= patience => {
+                return Some(Exit::Lost(format!(
+                    "the kernel did not answer for {} and was ended",
+                    Seconds(silence)
+                )));
+            }
+            // Whoever stops a cell has decided how long the kernel has.
+            Phase::Running { .. } | Phase::Interrupting { .. } | Phase::Ending { .. } => {}
+        }
+        // Not at the first look, which can not tell whether it computes.
+        if silence >= 2 * graces.start {
+            let what = if computes {
+                "computes and does not answer: C code in one of its threads may let nothing else run"
+            } else {
+                "does not answer"
+            };
+            self.tell_to_wait(format!(
+                "the cell has not begun: for {} the kernel {what}; after {} it is replaced",
+                Seconds(silence),
+                Seconds(patience)
+            ));
+        }
+        None
+    }
+
+    /// The kernel lives and does something else.
+    pub(super) fn take_busy(&mut self, at: Option<&str>) {
+        let Some(Running { awaited: Some(awaited), .. }) = &mut self.running else { return };
+        awaited.silent_since = Instant::now();
+        let what = at.map(|at| format!(" ({at})")).unwrap_or_default();
+        self.tell_to_wait(format!(
+            "the cell has not begun: what runs in the background keeps the kernel busy{what}"
+        ));
+    }
+
+    /// Tells it once.
+    fn tell_to_wait(&mut self, told: String) {
+        if let Some(Running { awaited: Some(awaited), .. }) = &mut self.running
+            && !std::mem::replace(&mut awaited.told, true)
+        {
+            self.deliver(Event::Warning(told));
+        }
+    }
+}
+
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Tenths: looks are late by as much as the system is busy.
+        let tenths = self.0.as_millis() / 100;
+        match (tenths / 10, tenths % 10) {
+            (1, 0) => f.write_str("a second"),
+            (whole, 0) => write!(f, "{whole} seconds"),
+            (whole, tenth) => write!(f, "{whole}.{tenth} seconds"),
+        }
+    }
+}
