@@ -317,3 +317,54 @@ fn a_named_session_keeps_its_variables_between_calls() {
         (1, "error: there is no session `a`; `cellwright session list` shows those there are\n")
     );
 }
+
+#[test]
+fn with_json_all_that_threads_showed_between_calls_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("config/cellwright/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(settings, "[session]\nlinger = 2\n").unwrap();
+    let run = |code: &str| {
+        let mut command = cellwright(&["run", "--session", "a", "--json", "-c", code]);
+        command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
+        command.env("XDG_STATE_HOME", folder.path().join("state"));
+        let (code, stdout, stderr) = told(command.current_dir(folder.path()).output().unwrap());
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        let lines = stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.filter(|line| line["event"] == "late").collect::<Vec<_>>()
+    };
+    let later = |code: &str| {
+        let done = folder.path().join("done");
+        let thread = format!(
+            "import sys, threading\ndef work():\n{code}\n    sys.stdout.flush()\n    open({done:?}, 'w').close()\n"
+        );
+        assert_eq!(
+            run(&format!("{thread}thread = threading.Timer(0.2, work); thread.start()")),
+            [] as [serde_json::Value; 0]
+        );
+        while !done.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        std::fs::remove_file(done).unwrap();
+        run("thread.join()")
+    };
+    let late = later(
+        "    print('a'); display({'application/json': {'b': [1]}}, raw=True); print('c', file=sys.stderr)",
+    );
+    let brief: Vec<_> = late
+        .iter()
+        .map(|line| match line["type"].as_str().unwrap() {
+            "stream" => format!("{}: {}", line["name"], line["text"]),
+            "display" => line["data"]["application/json"].to_string(),
+            other => other.to_owned(),
+        })
+        .collect();
+    assert_eq!(brief, [r#""stdout": "a\n""#, r#"{"b":[1]}"#, r#""stderr": "c\n""#]);
+
+    let late = later(
+        "    print('x' * 999 + '\\n', end='')\n    for _ in range(1999): print('x' * 999)\n    display({'application/json': 2}, raw=True)",
+    );
+    let text: String = late.iter().filter_map(|line| line["text"].as_str()).collect();
+    assert!(text.starts_with(&("x".repeat(999) + "\n").repeat(2000)), "{} bytes", text.len());
+    assert_eq!(late.last().unwrap()["data"]["application/json"], 2, "{:?}", late.last());
+}

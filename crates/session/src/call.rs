@@ -180,7 +180,7 @@ pub enum CallEvent {
     /// A kernel was started for it.
     KernelStarted(About),
     /// What came from earlier cells since the last call: threads and children print when they like.
-    LateBefore(Arc<Collected>),
+    LateBefore(Arc<LateOutput>),
     /// The same, coming in while this call runs.
     Late(OutputChange),
     /// The cell's turn has come, and the kernel is ready for it. Only in calls that ask: see [`Turns`].
@@ -230,6 +230,15 @@ pub enum CallEvent {
     CellFinished(Arc<CellReport>),
     /// Something to know; it is in the report too.
     Notice(Notice),
+}
+
+/// What came from earlier cells since the last call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LateOutput {
+    /// What a report holds of it.
+    pub collected: Collected,
+    /// All of it, in order, unless that is more than a megabyte.
+    pub changes: Option<Vec<OutputChange>>,
 }
 
 /// A change to what a cell shows.

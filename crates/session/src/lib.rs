@@ -29,8 +29,8 @@ mod wire;
 mod worker;
 
 pub use call::{
-    Abandoned, Call, CallEvent, CellRequest, InputRequest, Mode, Next, OutputChange, Reset, Running, Timeout,
-    Turn, TurnRequest, Turns,
+    Abandoned, Call, CallEvent, CellRequest, InputRequest, LateOutput, Mode, Next, OutputChange, Reset,
+    Running, Timeout, Turn, TurnRequest, Turns,
 };
 pub use client::Client;
 pub use collect::{Collected, Collector, Shown, bundle};

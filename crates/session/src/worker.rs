@@ -10,6 +10,7 @@
 mod current;
 mod execute;
 mod kernel;
+mod late;
 
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
@@ -18,14 +19,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{Comms, Event, Exit, Output, Stdin, Variables as KernelVariables};
+use cellwright_kernel::{Comms, Event, Exit, Stdin, Variables as KernelVariables};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::{Access, Caller, ToolHost};
 use crate::call::{CallEvent, CellRequest, OutputChange, Turns};
-use crate::collect::Collector;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
@@ -35,10 +35,7 @@ use crate::registry::{ClientId, End, Shared, Ticket};
 use crate::report::{CallReport, NotRun, Replacement};
 use current::Current;
 use kernel::{Crashes, Live};
-
-/// How much of what threads print between two calls is taken in. A kernel that prints more is held up until the next
-/// call, as by a full pipe: nobody would notice it filling the disk.
-const LATE_ROOM: usize = 64 << 20;
+use late::Late;
 
 /// How long a kernel between two cells may take to list its variables.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
@@ -113,9 +110,7 @@ pub(crate) struct Worker {
     /// Who waits for a restart.
     restarting: Vec<oneshot::Sender<Result<(), SessionError>>>,
     /// What cells showed after their end.
-    late: Option<Collector>,
-    /// How much text that was.
-    late_bytes: usize,
+    late: Option<Late>,
     /// What the next report has to tell.
     untold: Vec<Notice>,
     access: Option<Access>,
@@ -147,7 +142,6 @@ impl Worker {
             reset: None,
             restarting: Vec::new(),
             late: None,
-            late_bytes: 0,
             untold: departed.map(Notice::Departed).into_iter().collect(),
             access: None,
             caller: Caller::default(),
@@ -171,7 +165,7 @@ impl Worker {
                     Some(queued) => self.waiting.push_back(queued),
                     None => break,
                 },
-                heard = hear(self.live.as_mut()), if self.late_bytes < LATE_ROOM => self.take_late(heard, None),
+                heard = hear(self.live.as_mut()), if self.late.as_ref().is_none_or(Late::has_room) => self.take_late(heard, None),
             }
         }
         self.calls.close();
@@ -275,12 +269,7 @@ impl Worker {
     /// Takes what the kernel says outside its cells.
     fn take_late(&mut self, heard: Result<Event, Exit>, permit: Option<mpsc::Permit<'_, CallEvent>>) {
         let change = match heard {
-            Ok(Event::Output(output)) => {
-                if let Output::Text { text, .. } = &output {
-                    self.late_bytes += text.len();
-                }
-                OutputChange::Added(output)
-            }
+            Ok(Event::Output(output)) => OutputChange::Added(output),
             Ok(Event::UpdateDisplay { display_id, content }) => OutputChange::Updated { display_id, content },
             Ok(Event::ClearOutput { wait }) => OutputChange::Cleared { wait },
             Ok(Event::Warning(text)) => return self.untold.push(Notice::Warning(text)),
@@ -297,7 +286,7 @@ impl Worker {
             Err(exit) => return self.bury(exit, Replacement::DiedIdle),
         };
         let settings = &self.shared.settings.output;
-        self.late.get_or_insert_with(|| Collector::new(settings)).apply(&change);
+        self.late.get_or_insert_with(|| Late::new(settings)).take(&change);
         if let Some(permit) = permit {
             permit.send(CallEvent::Late(change));
         }

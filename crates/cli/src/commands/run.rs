@@ -164,7 +164,7 @@ impl Run {
         };
         let running = client.call(call).await?;
         let report = if self.json {
-            follow(running, &mut Json).await
+            follow(running, &mut Json { artifacts: host::artifacts(&config) }).await
         } else {
             follow(running, &mut Plain::new(titles, kernel)).await
         };

@@ -1,20 +1,33 @@
 //! For programs: one JSON object a line, each with `event`.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use cellwright_kernel::{CommKind, Death, Exception, Fate, MimeBundle, Output, StopReason, Stream};
-use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, Comm, CommBuffer, OutputChange};
+use cellwright_output::{ArtifactId, Artifacts, Captured, FullText};
+use cellwright_session::{
+    CallEvent, CallReport, CellReport, CellStatus, Collected, Comm, CommBuffer, LateOutput, OutputChange, Shown,
+};
 use serde_json::{Value, json};
 
 use super::Render;
 use crate::exit::one_line;
 use crate::print;
 
-/// Writes events to stdout as they come, nothing shortened but what threads printed before the call: that is the text a report
-/// would hold, with a notice that names the whole.
-pub(crate) struct Json;
+/// How much of a stored text is told at once.
+const CHUNK: usize = 64 << 10;
+
+/// Writes events to stdout as they come, nothing shortened.
+pub(crate) struct Json {
+    /// Where what was too long for a report is stored.
+    pub(crate) artifacts: Artifacts,
+}
 
 impl Render for Json {
     fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
-        print::json(&self::event(event))
+        match event {
+            CallEvent::LateBefore(late) => self.late(late),
+            _ => print::json(&self::event(event)),
+        }
     }
 
     fn end(&mut self, report: &CallReport) -> anyhow::Result<()> {
@@ -28,14 +41,62 @@ impl Render for Json {
     }
 }
 
+impl Json {
+    /// What threads showed before the call: as they showed it, or, of much, the text and what is more than text.
+    fn late(&self, late: &LateOutput) -> anyhow::Result<()> {
+        if let Some(changes) = &late.changes {
+            return changes.iter().try_for_each(|change| print::json(&with("late", None, output(change))));
+        }
+        let Collected { text: Captured { text, truncation }, shown } = &late.collected;
+        match truncation.as_ref().map(|truncation| &truncation.full) {
+            Some(FullText::Artifact(id)) => self.stored_text(id)?,
+            // The text says what is missing, and why.
+            Some(FullText::Partial { .. } | FullText::Lost { .. } | FullText::NotKept) | None => {
+                print::json(&late_text(text))?;
+            }
+        }
+        shown.iter().try_for_each(|shown| print::json(&with("late", None, more_than_text(shown))))
+    }
+
+    fn stored_text(&self, id: &ArtifactId) -> anyhow::Result<()> {
+        let artifact = self.artifacts.open(id)?;
+        let mut from = 0;
+        // What comes from here on is told by itself.
+        while from < artifact.bytes {
+            let window = artifact.window(from, CHUNK)?;
+            from = window.bytes.end;
+            print::json(&late_text(&window.text))?;
+        }
+        Ok(())
+    }
+}
+
+fn late_text(text: &str) -> Value {
+    json!({"event": "late", "type": "text", "text": text})
+}
+
+fn more_than_text(shown: &Shown) -> Value {
+    let (mime, value) = match shown {
+        Shown::Image(image) => (image.format.mime(), BASE64_STANDARD.encode(&image.bytes).into()),
+        Shown::Json(value) => ("application/json", value.clone()),
+        Shown::Status(value) => ("application/x-cellwright-status", value.clone()),
+        Shown::Stored { what, artifact } => {
+            let (artifact, error) = match artifact {
+                Ok(id) => (Some(id.to_string()), None),
+                Err(why) => (None, Some(why)),
+            };
+            return json!({"type": "stored", "what": what, "artifact": artifact, "error": error});
+        }
+    };
+    json!({"type": "display", "data": {mime: value}, "metadata": {}, "display_id": null})
+}
+
 /// An event as a line; `cell` counts the cells of the call.
 pub(crate) fn event(event: &CallEvent) -> Value {
     match event {
         CallEvent::Queued { behind } => json!({"event": "queued", "behind": behind}),
         CallEvent::KernelStarted(about) => json!({"event": "kernel_started", "kernel": about.to_string()}),
-        CallEvent::LateBefore(collected) => {
-            json!({"event": "late", "type": "text", "text": collected.text.text})
-        }
+        CallEvent::LateBefore(late) => late_text(&late.collected.text.text),
         CallEvent::Late(change) => with("late", None, output(change)),
         CallEvent::Turn { cell, .. } => json!({"event": "turn", "cell": cell}),
         CallEvent::CellStarted { cell } => json!({"event": "cell_started", "cell": cell}),

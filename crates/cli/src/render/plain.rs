@@ -41,7 +41,7 @@ impl Render for Plain {
                 told(&format!("── cell {} of {} {title}", cell + 1, self.titles.len()))
             }
             CallEvent::Output { change, .. } | CallEvent::Late(change) => shown(change),
-            CallEvent::LateBefore(collected) => on_stdout(&collected.text.text),
+            CallEvent::LateBefore(late) => on_stdout(&late.collected.text.text),
             CallEvent::Queued { behind } => {
                 told(&format!("waiting for {behind} other calls in this session"))
             }

@@ -1,6 +1,5 @@
 //! Running the cells of a call.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::{
@@ -38,7 +37,7 @@ impl Worker {
             self.gone = Some(Replacement::DiedEarlier(exit));
         }
         if let Some(late) = &mut self.late {
-            let before = Arc::new(late.snapshot());
+            let before = late.before();
             self.tell(&mut current, CallEvent::LateBefore(before)).await;
         }
         self.tell_untold(&mut current).await;
@@ -74,7 +73,6 @@ impl Worker {
         }
         // What the kernel warned of while it ran; `tell` would wait for a reader who may wait for the report.
         current.notices.append(&mut self.untold);
-        self.late_bytes = 0;
         if let Some(late) = self.late.take() {
             current.take_late(late.finish());
         }

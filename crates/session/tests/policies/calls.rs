@@ -233,7 +233,7 @@ async fn output_after_a_cell_is_shown_with_the_next_reply() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     let mut running = fixture.client.call(fixture.call("a", &["print now"])).await.unwrap();
     let Next::Event(CallEvent::LateBefore(late)) = running.next().await else { panic!("no late output") };
-    assert_eq!(late.text.text, "from a thread\n");
+    assert_eq!(late.collected.text.text, "from a thread\n");
     let report = running.report().await;
     assert_eq!(report.late.as_ref().unwrap().text.text, "from a thread\n");
     assert_eq!(text(&report), ["now\n"]);

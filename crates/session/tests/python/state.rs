@@ -83,7 +83,7 @@ async fn what_threads_print_after_the_cell_is_shown_with_the_next_reply() {
     let mut late = String::new();
     let report = loop {
         match running.next().await {
-            Next::Event(CallEvent::LateBefore(collected)) => late.push_str(&collected.text.text),
+            Next::Event(CallEvent::LateBefore(before)) => late.push_str(&before.collected.text.text),
             Next::Event(_) => {}
             Next::Finished(report) => break report,
         }

@@ -1,0 +1,73 @@
+//! What cells show after their end, until a call takes it along.
+
+use std::sync::Arc;
+
+use cellwright_kernel::{MimeBundle, Output};
+
+use crate::call::{LateOutput, OutputChange};
+use crate::collect::{Collected, Collector};
+use crate::settings::OutputSettings;
+
+/// How much of what threads print between two calls is taken in. A kernel that prints more is held up until the next
+/// call, as by a full pipe: nobody would notice it filling the disk.
+const ROOM: usize = 64 << 20;
+
+/// Up to how much of it is kept change by change, for programs. Of more there is what a report holds.
+const EXACT: usize = 1 << 20;
+
+/// What came since the last call.
+pub(super) struct Late {
+    collector: Collector,
+    /// All of it, while that is not much.
+    changes: Option<Vec<OutputChange>>,
+    weight: usize,
+}
+
+impl Late {
+    pub(super) fn new(settings: &OutputSettings) -> Self {
+        Self { collector: Collector::new(settings), changes: Some(Vec::new()), weight: 0 }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.weight < ROOM
+    }
+
+    pub(super) fn take(&mut self, change: &OutputChange) {
+        self.collector.apply(change);
+        self.weight += weight(change);
+        if self.weight > EXACT {
+            self.changes = None;
+        } else if let Some(changes) = &mut self.changes {
+            match (changes.last_mut(), change) {
+                (
+                    Some(OutputChange::Added(Output::Text { stream: last, text })),
+                    OutputChange::Added(Output::Text { stream, text: more }),
+                ) if last == stream => text.push_str(more),
+                _ => changes.push(change.clone()),
+            }
+        }
+    }
+
+    /// What there is when a call begins. What comes from here on is told as it comes.
+    pub(super) fn before(&mut self) -> Arc<LateOutput> {
+        Arc::new(LateOutput { collected: self.collector.snapshot(), changes: self.changes.take() })
+    }
+
+    pub(super) fn finish(self) -> Collected {
+        self.collector.finish()
+    }
+}
+
+fn weight(change: &OutputChange) -> usize {
+    match change {
+        OutputChange::Added(Output::Text { text, .. }) => text.len(),
+        OutputChange::Added(Output::Display { content, .. } | Output::Result { content, .. })
+        | OutputChange::Updated { content, .. } => bundle_weight(content),
+        OutputChange::Added(Output::Error(exception)) => exception.traceback.iter().map(String::len).sum(),
+        OutputChange::Cleared { .. } => 0,
+    }
+}
+
+fn bundle_weight(content: &MimeBundle) -> usize {
+    content.data.values().map(|value| value.as_str().map_or_else(|| value.to_string().len(), str::len)).sum()
+}
