@@ -8,7 +8,7 @@ mod managed;
 mod pyenv;
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -219,12 +219,12 @@ impl Candidate {
         let bin = self.python.parent().filter(|bin| !bin.as_os_str().is_empty());
         let own_tools = match self.origin {
             Origin::Conda | Origin::Pyenv => true,
-            Origin::Explicit
-            | Origin::Active
-            | Origin::Project
-            | Origin::Uv
-            | Origin::Managed
-            | Origin::Path => false,
+            // One of another folder, conda's or pyenv's perhaps: `pip` is to be its own. The order of those on `PATH` stays.
+            Origin::Explicit => {
+                let path = variables.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
+                bin.is_some_and(|bin| !env::split_paths(path).any(|folder| folder == bin))
+            }
+            Origin::Active | Origin::Project | Origin::Uv | Origin::Managed | Origin::Path => false,
         };
         match self.venv() {
             Some(venv) => drop(variables.insert("VIRTUAL_ENV".into(), venv.into())),
