@@ -29,7 +29,10 @@ impl Lines {
     pub(super) fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(Line<'_>)) {
         while let Some(end) = memchr(b'\n', bytes) {
             if !std::mem::take(&mut self.skipping) {
-                if self.begun.is_empty() {
+                if self.begun.len() + end > self.limit {
+                    self.begun = Vec::new();
+                    line(Line::TooLong);
+                } else if self.begun.is_empty() {
                     line(Line::Whole(&bytes[..end]));
                 } else {
                     self.begun.extend_from_slice(&bytes[..end]);
@@ -68,12 +71,26 @@ mod tests {
                     });
                 });
             }
-            // One that comes in one piece is there already and need not be skipped.
-            found
-                .iter_mut()
-                .filter(|line| *line == "0123456789")
-                .for_each(|line| *line = "<too long>".into());
             assert_eq!(found, ["one", "", "two", "<too long>", "three"], "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_limit_is_whole_and_one_byte_more_is_too_much() {
+        let limit = 1000;
+        for (length, expected) in [(limit - 1, Some(limit - 1)), (limit, Some(limit)), (limit + 1, None)] {
+            let mut stream = vec![b'x'; length];
+            stream.extend_from_slice(b"\nnext\n");
+            let (mut lines, mut found) = (Lines::new(limit), Vec::new());
+            for chunk in stream.chunks(64) {
+                lines.take(chunk, |line| {
+                    found.push(match line {
+                        Line::Whole(line) => Some(line.len()),
+                        Line::TooLong => None,
+                    });
+                });
+            }
+            assert_eq!(found, [expected, Some(4)], "{length}");
         }
     }
 }

@@ -77,6 +77,28 @@ async fn k17_the_projects_environment_is_found_from_below_and_beats_conda_but_no
 }
 
 #[tokio::test]
+async fn tools_of_a_named_python_come_first_unless_its_folder_has_a_place_on_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    make_venv(&root.join("venv"));
+    fs::create_dir_all(root.join("other/bin")).unwrap();
+    symlink(real_python(), root.join("other/bin/python")).unwrap();
+    let path = "import os; os.environ.get('VIRTUAL_ENV'), os.environ['PATH']";
+    let root = root.display();
+    for (named, before, expected) in [
+        ("venv/bin/python", "/bin", format!("('{root}/venv', '{root}/venv/bin:/bin')")),
+        ("venv", "/bin", format!("('{root}/venv', '{root}/venv/bin:/bin')")),
+        ("other/bin/python", "/bin", format!("(None, '{root}/other/bin:/bin')")),
+        ("other/bin/python", "/bin:{root}/other/bin", format!("(None, '/bin:{root}/other/bin')")),
+    ] {
+        let mut launch = Launch::new(search(folder.path()), cache());
+        launch.search.explicit = Some(named.into());
+        launch.search.variables.insert("PATH".into(), before.replace("{root}", &root.to_string()).into());
+        assert_eq!(result(&launched(&launch).await, path).await, expected, "{named}");
+    }
+}
+
+#[tokio::test]
 async fn a_python_that_two_names_of_a_folder_lead_to_is_tried_once() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
@@ -183,6 +205,7 @@ async fn every_supported_python_runs_cells() {
         let ran = Ran::of(launched.kernel.execute(hung).await).await;
         assert!(matches!(ran.finished.outcome, Outcome::Stopped { .. }), "{}", python.display());
         assert!(launched.kernel.exit().is_none(), "{}", python.display());
+        println!("ran cells: {} {}", launched.python.version, python.display());
     }
 }
 

@@ -60,6 +60,14 @@ async fn k6_an_interrupt_reaches_the_children_of_a_cell() {
 }
 
 #[tokio::test]
+async fn numpy_at_work_can_be_stopped() {
+    let work = "import numpy as np\na = np.random.rand(300, 300)\nprint('go', flush=True)";
+    stops_and_survives(&format!("{work}\nwhile True: a = np.linalg.inv(a @ a.T + np.eye(300))")).await;
+    // An interrupt is heeded when C code has come to its end.
+    stops_and_survives(&format!("{work}\nfor _ in range(100): np.sort(np.random.rand(10_000_000))")).await;
+}
+
+#[tokio::test]
 async fn k6_a_shell_command_can_be_stopped() {
     stops_and_survives("print('go', flush=True)\n!sleep 600").await;
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use cellwright_kernel::Stdin;
 use cellwright_session::daemon::{self, DaemonError, Place, Spawn};
 use cellwright_session::{
-    Abandoned, CallEvent, CallReport, CellStatus, Client, Force, JobState, Next, Notice, SessionError, Turn,
-    Turns,
+    Abandoned, CallEvent, CallReport, CellStatus, Client, Force, JobState, Next, Notice, Reset, SessionError,
+    Turn, Turns,
 };
 use cellwright_testkit::python;
 use nix::sys::signal::Signal;
@@ -240,4 +240,26 @@ async fn a_daemon_that_dies_under_a_call_is_told_and_replaced() {
     assert_eq!(report.cells[0].output.text.text, "False\n");
     assert_eq!(report.notices, [Notice::DaemonReplaced]);
     assert_eq!(run(&client, &folder, "1").await.notices, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k20_a_client_that_has_left_keeps_nobody_from_a_reset_and_one_that_has_not_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let stays = connect(&folder).await;
+    let reset = || {
+        let mut call = call(folder.path(), &["'x' in globals()"]);
+        call.cells[0].reset = Reset::Yes;
+        call
+    };
+    for round in 0..30 {
+        let leaves = connect(&folder).await;
+        assert_eq!(text(&leaves, &folder, "x = 1").await, "");
+        let report = stays.call(reset()).await.unwrap().report().await;
+        assert!(matches!(report.error, Some(SessionError::Held { others: 1 })), "{round} {report:#?}");
+        let refused = stays.restart(&report.key, Force::No).await.unwrap_err();
+        assert!(matches!(refused, SessionError::Held { others: 1 }), "{round} {refused:?}");
+        drop(leaves);
+        let report = stays.call(reset()).await.unwrap().report().await;
+        assert!(report.succeeded(), "{round} {report:#?}");
+    }
 }
