@@ -5,7 +5,8 @@ use base64::prelude::BASE64_STANDARD;
 use cellwright_kernel::{CommKind, Death, Exception, Fate, MimeBundle, Output, StopReason, Stream};
 use cellwright_output::{ArtifactId, Artifacts, Captured, FullText};
 use cellwright_session::{
-    CallEvent, CallReport, CellReport, CellStatus, Collected, Comm, CommBuffer, LateOutput, OutputChange, Shown,
+    CallEvent, CallReport, CellReport, CellStatus, Collected, Comm, CommBuffer, LateOutput, OutputChange,
+    Shown,
 };
 use serde_json::{Value, json};
 
