@@ -80,7 +80,7 @@ impl Client {
     /// Ends a session; calls that wait are not run.
     pub async fn end(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
         match &self.place {
-            Place::Here(local) => local.end(key, force),
+            Place::Here(local) => local.end(key, force).await,
             Place::Daemon(daemon) => daemon.ask(Request::End { key: key.clone(), force }).await,
         }
     }

@@ -129,12 +129,12 @@ impl Local {
     }
 
     pub(crate) async fn restart(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
-        self.refuse_if_held(key, force)?;
+        self.refuse_if_held(key, force).await?;
         self.ask(key, |reply| Control::Restart { reply }).await?
     }
 
-    pub(crate) fn end(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
-        self.refuse_if_held(key, force)?;
+    pub(crate) async fn end(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
+        self.refuse_if_held(key, force).await?;
         if self.host.shared.end(key, Departure::ShutDown) {
             Ok(())
         } else {
@@ -186,10 +186,13 @@ impl Local {
         self.host.shared.lock().jobs.named(id).cloned().ok_or(SessionError::NoJob(id))
     }
 
-    fn refuse_if_held(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
-        match (force, self.host.shared.others(key, self.id)) {
-            (Force::Yes, _) | (Force::No, 0) => Ok(()),
-            (Force::No, others) => Err(SessionError::Held { others }),
+    async fn refuse_if_held(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
+        if force == Force::Yes {
+            return Ok(());
+        }
+        match self.host.shared.others(key, self.id).await {
+            0 => Ok(()),
+            others => Err(SessionError::Held { others }),
         }
     }
 

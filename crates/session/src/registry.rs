@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -231,10 +232,21 @@ impl Shared {
         control
     }
 
-    /// How many others hold a session.
-    pub(crate) fn others(&self, key: &SessionKey, client: ClientId) -> usize {
-        let registry = self.lock();
-        registry.sessions.get(key).map_or(0, |entry| entry.holders.iter().filter(|&&id| id != client).count())
+    /// How many others hold a session. Asked again for a moment: that someone has left may not have been noticed yet.
+    pub(crate) async fn others(&self, key: &SessionKey, client: ClientId) -> usize {
+        const PAUSES: [u64; 4] = [5, 20, 50, 100];
+        let now = || {
+            let registry = self.lock();
+            let holders = registry.sessions.get(key).map(|entry| entry.holders.iter());
+            holders.map_or(0, |holders| holders.filter(|&&id| id != client).count())
+        };
+        for pause in PAUSES {
+            if now() == 0 {
+                return 0;
+            }
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+        now()
     }
 
     /// Ends a session. Calls that wait are not run, and none revives it.
@@ -297,7 +309,7 @@ impl Registry {
     }
 
     /// Ends sessions that nobody holds or used for `idle`; when the next one may be due.
-    fn end_unused(&mut self, idle: std::time::Duration) -> Option<Instant> {
+    fn end_unused(&mut self, idle: Duration) -> Option<Instant> {
         let now = Instant::now();
         let unused = self.idle().filter(|(_, entry)| entry.holders.is_empty());
         // A deadline past the end of time is none.

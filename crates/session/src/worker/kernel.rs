@@ -159,7 +159,7 @@ impl Worker {
     ) -> Result<(), SessionError> {
         match reset {
             Reset::No => return Ok(()),
-            Reset::Yes => match self.shared.others(&self.key, current.client) {
+            Reset::Yes => match self.shared.others(&self.key, current.client).await {
                 0 => {}
                 others => return Err(SessionError::Held { others }),
             },

@@ -251,7 +251,7 @@ async fn k20_a_client_that_has_left_keeps_nobody_from_a_reset_and_one_that_has_n
         call.cells[0].reset = Reset::Yes;
         call
     };
-    for round in 0..30 {
+    for round in 0..10 {
         let leaves = connect(&folder).await;
         assert_eq!(text(&leaves, &folder, "x = 1").await, "");
         let report = stays.call(reset()).await.unwrap().report().await;
