@@ -241,7 +241,12 @@ impl Runner {
                     self.loading = Some((module, Instant::now() + self.modules_within));
                     return;
                 }
-                Message::Busy { at } => Incoming::Busy { at },
+                Message::Busy { at } => match &self.loading {
+                    Some((module, _)) => {
+                        Incoming::Busy { at: Some(format!("it loads the module `{module}`")) }
+                    }
+                    None => Incoming::Busy { at },
+                },
                 Message::Configured { warnings } => {
                     self.loading = None;
                     self.configured = true;
@@ -319,14 +324,14 @@ impl Transport for Runner {
                     "the kernel's process is stopped (SIGSTOP) and can not be told to go on: {error}"
                 )),
             },
-            // Its setup may take long, and who debugs it has it wait.
+            // Its setup may take long, and who debugs it has it wait, as a slow disk does.
             Some(State::Other) if self.configured => Pulse::Silent {
                 // Threads that wait for the interpreter look for it all the time, which takes a little.
                 computes: before.zip(computed).is_some_and(|((before, taken), (now, more))| {
                     now - before < WORK * more.saturating_sub(taken)
                 }),
             },
-            Some(State::Traced | State::Other) | None => Pulse::Unknown,
+            Some(State::Traced | State::Waits | State::Other) | None => Pulse::Unknown,
         }
     }
 

@@ -55,6 +55,8 @@ pub enum State {
     Stopped,
     /// A debugger holds it.
     Traced,
+    /// It waits for a disk or a file system, and can do nothing else.
+    Waits,
     /// It runs, or sleeps of its own will.
     Other,
 }
@@ -122,6 +124,7 @@ impl Child {
         Some(match family::state(self.process.id())? {
             'T' => State::Stopped,
             't' => State::Traced,
+            'D' => State::Waits,
             _ => State::Other,
         })
     }

@@ -50,7 +50,12 @@ impl Json {
         }
         let Collected { text: Captured { text, truncation }, shown } = &late.collected;
         match truncation.as_ref().map(|truncation| &truncation.full) {
-            Some(FullText::Artifact(id)) => self.stored_text(id)?,
+            Some(FullText::Artifact(id)) => {
+                if !self.stored_text(id)? {
+                    // Its beginning, its end, and what is between.
+                    print::json(&late_text(text))?;
+                }
+            }
             // The text says what is missing, and why.
             Some(FullText::Partial { .. } | FullText::Lost { .. } | FullText::NotKept) | None => {
                 print::json(&late_text(text))?;
@@ -59,16 +64,17 @@ impl Json {
         shown.iter().try_for_each(|shown| print::json(&with("late", None, more_than_text(shown))))
     }
 
-    fn stored_text(&self, id: &ArtifactId) -> anyhow::Result<()> {
-        let artifact = self.artifacts.open(id)?;
+    /// Whether it could be read to its end; who stored it may have another folder, or cleared it meanwhile.
+    fn stored_text(&self, id: &ArtifactId) -> anyhow::Result<bool> {
+        let Ok(artifact) = self.artifacts.open(id) else { return Ok(false) };
         let mut from = 0;
         // What comes from here on is told by itself.
         while from < artifact.bytes {
-            let window = artifact.window(from, CHUNK)?;
+            let Ok(window) = artifact.window(from, CHUNK) else { return Ok(false) };
             from = window.bytes.end;
             print::json(&late_text(&window.text))?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 

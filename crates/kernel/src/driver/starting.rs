@@ -26,7 +26,13 @@ impl<T: Transport> Driver<T> {
         if now < awaited.look_at {
             return None;
         }
+        let is_late = now >= awaited.look_at + graces.start;
         awaited.look_at = now + graces.start;
+        if is_late {
+            // We did not run ourselves: what the kernel said meanwhile is still to be read.
+            awaited.silent_since = now;
+            return None;
+        }
         let computes = match self.transport.pulse() {
             Pulse::Silent { computes } => computes,
             Pulse::Unknown => {
@@ -72,9 +78,7 @@ impl<T: Transport> Driver<T> {
         let Some(Running { awaited: Some(awaited), .. }) = &mut self.running else { return };
         awaited.silent_since = Instant::now();
         let what = at.map(|at| format!(" ({at})")).unwrap_or_default();
-        self.tell_to_wait(format!(
-            "the cell has not begun: what runs in the background keeps the kernel busy{what}"
-        ));
+        self.tell_to_wait(format!("the cell has not begun: something else keeps the kernel busy{what}"));
     }
 
     /// Tells it once.

@@ -40,7 +40,7 @@ async fn a_kernel_that_says_that_it_is_busy_is_waited_for() {
     let code = format!("not started\n{}print a", "busy <cell 1>, line 2, in f\nsleep 12\n".repeat(20));
     let before = Instant::now();
     let (said, finished) = run(&kernel, Cell::new(code)).await;
-    let told = "<the cell has not begun: what runs in the background keeps the kernel busy (<cell 1>, line 2, in f)>";
+    let told = "<the cell has not begun: something else keeps the kernel busy (<cell 1>, line 2, in f)>";
     assert_eq!((said, finished), (vec![told.into(), "a".into()], completed(1)));
     assert_eq!(before.elapsed(), 240 * SECOND);
 }
@@ -72,4 +72,18 @@ async fn a_stop_of_a_cell_that_never_started_ends_within_its_grace_and_says_so()
     assert_eq!(before.elapsed(), interrupt);
     assert_eq!(lines(&events).last().unwrap(), "<the cell had not begun>");
     assert_eq!(finished.outcome, stopped(StopReason::Cancelled, Fate::Killed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_did_not_run_itself_blames_no_kernel_for_it() {
+    let Graces { answer, .. } = Graces::default();
+    let (kernel, _background, _) = start();
+    let execution = kernel.execute(Cell::new("not started\nhang")).await;
+    tokio::time::sleep(12 * SECOND).await;
+    // As when it was stopped, or the machine slept.
+    tokio::time::advance(60 * SECOND).await;
+    let before = Instant::now();
+    let (_, finished) = execution.collect().await;
+    assert_eq!(before.elapsed(), answer, "the silence counts from here on");
+    assert!(matches!(finished.outcome, Outcome::Died(Death { started: false, .. })), "{finished:?}");
 }

@@ -65,7 +65,7 @@ async fn a_kernel_whose_loop_is_held_says_by_what_and_is_waited_for() {
     let reason = StopReason::TimedOut(13 * SECOND);
     // The stop ended the task, not the kernel.
     assert_eq!(ran.finished.outcome, Outcome::Stopped { reason, kernel: Fate::Survived });
-    let told = "what runs in the background keeps the kernel busy (<cell 1>, line 6, in hold)";
+    let told = "something else keeps the kernel busy (<cell 1>, line 6, in hold)";
     assert!(format!("{ran:?}").contains(told), "{ran:?}");
     assert_eq!(fixture.run("x, task.done()").await.result(), Some("(1, True)"));
 }

@@ -15,17 +15,22 @@ const ROOM: usize = 64 << 20;
 /// Up to how much of it is kept change by change, for programs. Of more there is what a report holds.
 const EXACT: usize = 1 << 20;
 
+/// What a change takes beside its content: one that clears has none, and comes as often as any.
+const CHANGE: usize = 256;
+
 /// What came since the last call.
 pub(super) struct Late {
     collector: Collector,
     /// All of it, while that is not much.
     changes: Option<Vec<OutputChange>>,
+    /// What `changes` take.
+    kept: usize,
     weight: usize,
 }
 
 impl Late {
     pub(super) fn new(settings: &OutputSettings) -> Self {
-        Self { collector: Collector::new(settings), changes: Some(Vec::new()), weight: 0 }
+        Self { collector: Collector::new(settings), changes: Some(Vec::new()), kept: 0, weight: 0 }
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -34,17 +39,22 @@ impl Late {
 
     pub(super) fn take(&mut self, change: &OutputChange) {
         self.collector.apply(change);
-        self.weight += weight(change);
-        if self.weight > EXACT {
-            self.changes = None;
-        } else if let Some(changes) = &mut self.changes {
-            match (changes.last_mut(), change) {
-                (
-                    Some(OutputChange::Added(Output::Text { stream: last, text })),
-                    OutputChange::Added(Output::Text { stream, text: more }),
-                ) if last == stream => text.push_str(more),
-                _ => changes.push(change.clone()),
+        let weight = weight(change);
+        self.weight += weight;
+        let Some(changes) = &mut self.changes else { return };
+        self.kept += weight;
+        match (changes.last_mut(), change) {
+            (
+                Some(OutputChange::Added(Output::Text { stream: last, text })),
+                OutputChange::Added(Output::Text { stream, text: more }),
+            ) if last == stream => text.push_str(more),
+            _ => {
+                self.kept += CHANGE;
+                changes.push(change.clone());
             }
+        }
+        if self.kept > EXACT {
+            self.changes = None;
         }
     }
 
@@ -69,5 +79,7 @@ fn weight(change: &OutputChange) -> usize {
 }
 
 fn bundle_weight(content: &MimeBundle) -> usize {
-    content.data.values().map(|value| value.as_str().map_or_else(|| value.to_string().len(), str::len)).sum()
+    let of = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
+    let exact = content.exact.values().map(String::len);
+    content.data.values().chain(content.metadata.values()).map(of).chain(exact).sum()
 }

@@ -170,31 +170,47 @@ impl Common {
         self.chosen.clone().unwrap_or_else(|| home.kernel_or(&self.usual))
     }
 
-    /// Starts the kernel of a session before the notebook is changed: without one it stays as it is. Says when there was none before.
+    /// Makes the kernel of a session ready before the notebook is changed: without one it stays as it is. What is told of the
+    /// kernel meanwhile, for the run; nothing when it was interrupted.
     async fn begin(
         &self,
         session: &SessionId,
         kernel: &KernelChoice,
         home: &Home,
-    ) -> anyhow::Result<Option<CallEvent>> {
-        let nothing = CellRequest { silent: true, store_history: false, ..CellRequest::new("") };
+        reset: Reset,
+        show: &mut Show,
+    ) -> anyhow::Result<Option<Vec<CallEvent>>> {
+        let nothing = CellRequest {
+            silent: true,
+            store_history: false,
+            timeout: Timeout::Never,
+            reset,
+            ..CellRequest::new("")
+        };
         let mut call = Call::new(session.clone(), &home.cwd, vec![nothing]);
         call.kernel = kernel.clone();
         call.variables.clone_from(&self.variables);
         call.stop = self.stop.child_token();
         let mut running = self.client.call(call).await?;
-        let mut started = None;
+        let mut told = Vec::new();
         let report = loop {
             match running.next().await {
-                session::Next::Event(event @ CallEvent::KernelStarted(_)) => started = Some(event),
+                session::Next::Event(event @ CallEvent::Queued { .. }) => show.event(&event)?,
+                session::Next::Event(
+                    event @ (CallEvent::KernelStarted(_)
+                    | CallEvent::LateBefore(_)
+                    | CallEvent::Late(_)
+                    | CallEvent::Notice(_)),
+                ) => told.push(event),
+                // The cell's own, which says nothing.
                 session::Next::Event(_) => {}
                 session::Next::Finished(report) => break report,
             }
         };
         match &report.error {
+            _ if self.stop.is_cancelled() => Ok(None),
             Some(error) => Err(error.clone().into()),
-            None if self.stop.is_cancelled() => anyhow::bail!("not run: interrupted before its turn"),
-            None => Ok(started),
+            None => Ok(Some(told)),
         }
     }
 }
@@ -212,11 +228,16 @@ async fn run_one(common: &Common, request: &Request, is_last: bool) -> (Exit, sh
     (exit, show.into_suite())
 }
 
+fn not_run(show: &mut Show) -> Exit {
+    show.failed("not run: interrupted before its turn");
+    Exit::Interrupted
+}
+
 async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Show) -> anyhow::Result<Exit> {
     if common.stop.is_cancelled() {
-        anyhow::bail!("not run: interrupted before its turn");
+        return Ok(not_run(show));
     }
-    let parameters = request.parameters.clone();
+    let (parameters, reset) = (request.parameters.clone(), request.reset);
     let request = request.clone();
     let draft = tokio::task::spawn_blocking(move || Draft::of(request)).await?.map_err(explained)?;
     let kernel = common.kernel(draft.home());
@@ -224,20 +245,24 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         Some(session) => session.clone(),
         None => draft.home().session.parse()?,
     };
-    let mut started = None;
+    let mut begun = None;
     if draft.changes_files() {
-        started = common.begin(&session, &kernel, draft.home()).await?;
+        let Some(told) = common.begin(&session, &kernel, draft.home(), reset, show).await? else {
+            return Ok(not_run(show));
+        };
+        begun = Some(told);
     }
     let plan = tokio::task::spawn_blocking(move || draft.write()).await?.map_err(explained)?;
     show.plan(&plan)?;
-    if let Some(started) = started {
-        show.event(&started)?;
-    }
+    begun.iter().flatten().try_for_each(|told| show.event(told))?;
     if plan.cells().is_empty() {
         show.end(None, None)?;
         return Ok(Exit::Done);
     }
     let mut call = plan.call(session, &common.usual);
+    if begun.is_some() {
+        call.cells.iter_mut().for_each(|cell| cell.reset = Reset::No); // it was done
+    }
     call.kernel = kernel;
     call.variables.clone_from(&common.variables);
     call.stop = common.stop.child_token();
