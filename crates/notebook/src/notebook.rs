@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::both::{LARGE, both};
 use crate::cell::{Cell, CellKind, CellRef, CellSpans};
 use crate::json::{Json, Scanner, Span, SyntaxError};
 
@@ -269,16 +270,77 @@ fn cells(text: &str, scanner: &mut Scanner<'_>) -> Result<(Span, Vec<CellSpans>)
     }
     scanner.at += 1;
     scanner.space();
+    if scanner.take(b']') {
+        return Ok((start..scanner.at, Vec::new()));
+    }
+    let is_large = text.len() - scanner.at >= LARGE;
+    let middle = if is_large { probable_middle(text, scanner.at) } else { None };
+    let cells = all_cells(text, scanner, middle)?;
+    Ok((start..scanner.at, cells))
+}
+
+/// Steps over the cells of the array and its end. Those from `middle` on are looked at meanwhile, in case a cell starts there.
+fn all_cells(
+    text: &str,
+    scanner: &mut Scanner<'_>,
+    middle: Option<usize>,
+) -> Result<Vec<CellSpans>, SyntaxError> {
     let mut cells = Vec::new();
-    if !scanner.take(b']') {
-        loop {
-            cells.push(cell(text, scanner, cells.len())?);
-            if scanner.delimiter(b']')? {
-                break;
-            }
+    let Some(middle) = middle else {
+        cells_up_to(usize::MAX, text, scanner, &mut cells)?;
+        return Ok(cells);
+    };
+    let ahead = || {
+        let (mut scanner, mut cells) = (Scanner::new(text, middle), Vec::new());
+        cells_up_to(usize::MAX, text, &mut scanner, &mut cells).map(|_| (cells, scanner.at))
+    };
+    let (ahead, stands_at) = both(ahead, || cells_up_to(middle, text, scanner, &mut cells));
+    match (stands_at?, ahead) {
+        (Stands::AtTheEnd, _) => {} // no cell starts there
+        (Stands::There, Ok((rest, end))) => {
+            cells.extend(rest);
+            scanner.at = end;
+        }
+        // Once more, for the number of the cell that is wrong.
+        (Stands::There, Err(_)) => {
+            cells_up_to(usize::MAX, text, scanner, &mut cells)?;
         }
     }
-    Ok((start..scanner.at, cells))
+    Ok(cells)
+}
+
+/// Where a scanner of cells has come to.
+enum Stands {
+    /// At the place asked for, where a cell is to start.
+    There,
+    /// After the array.
+    AtTheEnd,
+}
+
+fn cells_up_to(
+    place: usize,
+    text: &str,
+    scanner: &mut Scanner<'_>,
+    cells: &mut Vec<CellSpans>,
+) -> Result<Stands, SyntaxError> {
+    loop {
+        if scanner.at == place {
+            return Ok(Stands::There);
+        }
+        cells.push(cell(text, scanner, cells.len())?);
+        if scanner.delimiter(b']')? {
+            return Ok(Stands::AtTheEnd);
+        }
+    }
+}
+
+/// Where, past the middle of the text, something starts the way the cell at `first` does.
+fn probable_middle(text: &str, first: usize) -> Option<usize> {
+    let mut scanner = Scanner::new(text, first + 1);
+    scanner.space();
+    scanner.key().ok()?;
+    let (start, middle) = (&text.as_bytes()[first..scanner.at], first + (text.len() - first) / 2);
+    memchr::memmem::find(&text.as_bytes()[middle..], start).map(|at| middle + at)
 }
 
 impl CellSpans {
@@ -362,4 +424,30 @@ fn cells_there(total: usize) -> String {
 
 pub(crate) fn list(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wherever_the_middle_is_taken_to_be_the_cells_are_the_same() {
+        let cell = |source: &str| format!(r#"{{"cell_type":"raw","source":"{source}"}}"#);
+        let fake = cell("x").replace('"', "\\\"");
+        let whole = format!("[{}, {}, {},\n{} ]", cell("é"), cell(&fake), cell("b"), cell(""));
+        let broken = whole.replace(r#""b""#, "7");
+        for text in [whole, broken, "[{}]".to_owned(), "[1".to_owned()] {
+            let read = |middle| {
+                let mut scanner = Scanner::new(&text, 1);
+                let cells = all_cells(&text, &mut scanner, middle);
+                (cells.map(|cells| cells.into_iter().map(|cell| cell.whole).collect::<Vec<_>>()), scanner.at)
+            };
+            let (expected, end) = read(None);
+            for middle in 0..text.len() {
+                let (found, at) = read(Some(middle));
+                assert_eq!(found, expected, "{middle} of {text}");
+                assert!(found.is_err() || at == end, "{middle} of {text}");
+            }
+        }
+    }
 }

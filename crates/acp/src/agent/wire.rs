@@ -26,7 +26,7 @@ const LONGEST: u64 = 1 << 30;
 const USUAL: usize = 1 << 20;
 
 /// Bytes of text that are put together before they are told.
-const GATHERED: usize = 16 << 10;
+const GATHERED: usize = 4 << 10;
 
 /// Lines for the agent.
 pub(super) fn outgoing(
