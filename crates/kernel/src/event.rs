@@ -144,10 +144,7 @@ impl Event {
             + match self {
                 Self::Output(Output::Text { text, .. }) | Self::Warning(text) => text.len(),
                 Self::Output(Output::Display { content, .. } | Output::Result { content, .. })
-                | Self::UpdateDisplay { content, .. } => {
-                    let values = content.data.values().chain(content.metadata.values()).map(value_weight);
-                    values.chain(content.exact.values().map(String::len)).sum()
-                }
+                | Self::UpdateDisplay { content, .. } => content.weight(),
                 Self::Output(Output::Error(exception)) => exception.traceback.iter().map(String::len).sum(),
                 Self::Comm(message) => {
                     let values = message.data.values().chain(message.metadata.values()).map(value_weight);
@@ -155,6 +152,14 @@ impl Event {
                 }
                 Self::ClearOutput { .. } | Self::Status(_) | Self::InputRequest(_) => 0,
             }
+    }
+}
+
+impl MimeBundle {
+    /// How much memory it takes, roughly.
+    pub fn weight(&self) -> usize {
+        let values = self.data.values().chain(self.metadata.values()).map(value_weight);
+        values.chain(self.exact.values().map(String::len)).sum()
     }
 }
 

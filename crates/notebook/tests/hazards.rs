@@ -441,6 +441,31 @@ fn n20_each_kind_of_wrong_file_gets_its_own_answer() {
     insta::assert_snapshot!(latin1, @"line 2, column 2: not UTF-8 from here on; notebooks are UTF-8 files");
 }
 
+#[test]
+fn a_large_file_is_read_and_replaced_byte_for_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.ipynb");
+    // Every line is its own, so that no part of it can stand in another's place; the size splits characters.
+    let cell = |number: usize| {
+        let line = |at: usize| format!("{:?}", format!("{number}.{at} größe ☕\n"));
+        let lines: Vec<_> = (0..1000).map(line).collect();
+        format!("  {{\n   \"cell_type\": \"raw\",\n   \"source\": [{}]\n  }}", lines.join(", "))
+    };
+    let cells: Vec<_> = (0..400).map(cell).collect();
+    let text = format!("{{\n \"cells\": [\n{}\n ],\n \"nbformat\": 4\n}}\n", cells.join(",\n"));
+    assert!(text.len() > 9 << 20, "{}", text.len());
+    fs::write(&path, &text).unwrap();
+    let read = file::read(&path).unwrap();
+    assert!(read.text() == text && read.len() == 400);
+    assert!(read.cells().enumerate().all(|(at, cell)| cell.source().starts_with(&format!("{at}.0 "))));
+    let (old, new) = ("\"399.999 größe ☕\\n\"", "\"399.999 changed\\n\"");
+    let expected = text.replace(old, new);
+    assert_ne!(expected, text);
+    update_with(&path, &Expected::Anything, |_| Some(Notebook::parse(expected.clone().into()).unwrap()))
+        .unwrap();
+    assert!(fs::read_to_string(&path).unwrap() == expected);
+}
+
 fn update_with(
     path: &Path,
     expected: &Expected,

@@ -64,6 +64,19 @@ fn a_run_that_can_not_begin_changes_no_file() {
 }
 
 #[test]
+fn what_is_told_of_the_kernel_is_told_whether_it_starts_before_the_notebook_is_changed_or_after() {
+    let desk = three();
+    fs::create_dir_all(desk.path().join(".cellwright/modules")).unwrap();
+    fs::write(desk.path().join(".cellwright/modules/bad.py"), "1 / 0\n").unwrap();
+    for arguments in [&["a.ipynb", "--json"][..], &["a.ipynb", "--json", "-o", "b.ipynb"]] {
+        let (exit, stdout, stderr) = desk.run(arguments);
+        assert_eq!(exit, 0, "{stderr}");
+        assert_eq!(stdout.matches("module `bad` was not loaded").count(), 1, "{arguments:?}: {stdout}");
+        assert_eq!(stdout.matches("kernel_started").count(), 1, "{arguments:?}: {stdout}");
+    }
+}
+
+#[test]
 fn a_notebook_that_is_given_twice_is_refused() {
     let desk = Desk::with(&[code("a", "1")]);
     std::os::unix::fs::symlink("a.ipynb", desk.path().join("link.ipynb")).unwrap();

@@ -112,7 +112,8 @@ async fn a_real_kernel_runs_cells_over_ipc_and_tcp() {
         assert_eq!(kernel.info.language_info.name, "python");
         assert_eq!(kernel.client.trouble(), None);
 
-        let came = kernel.run("print('né')\nimport sys\nprint('bad', file=sys.stderr)\n6 * 7").await;
+        let came =
+            kernel.run("print('né', flush=True)\nimport sys\nprint('bad', file=sys.stderr)\n6 * 7").await;
         assert_eq!(text(&came), "né\nbad\n");
         let result = &all::<ExecuteResult>(&came)[0];
         assert_eq!((result.execution_count, &result.data["text/plain"]), (Some(1), &"42".into()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellwright_kernel::{MimeBundle, Output};
+use cellwright_kernel::Output;
 
 use crate::call::{LateOutput, OutputChange};
 use crate::collect::{Collected, Collector};
@@ -72,14 +72,22 @@ fn weight(change: &OutputChange) -> usize {
     match change {
         OutputChange::Added(Output::Text { text, .. }) => text.len(),
         OutputChange::Added(Output::Display { content, .. } | Output::Result { content, .. })
-        | OutputChange::Updated { content, .. } => bundle_weight(content),
+        | OutputChange::Updated { content, .. } => content.weight(),
         OutputChange::Added(Output::Error(exception)) => exception.traceback.iter().map(String::len).sum(),
         OutputChange::Cleared { .. } => 0,
     }
 }
 
-fn bundle_weight(content: &MimeBundle) -> usize {
-    let of = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
-    let exact = content.exact.values().map(String::len);
-    content.data.values().chain(content.metadata.values()).map(of).chain(exact).sum()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_weighs_nothing_is_not_kept_for_ever() {
+        let mut late = Late::new(&OutputSettings::default());
+        for _ in 0..=EXACT / CHANGE {
+            late.take(&OutputChange::Cleared { wait: true });
+        }
+        assert!(late.changes.is_none() && late.has_room());
+    }
 }
