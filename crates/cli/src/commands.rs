@@ -65,7 +65,7 @@ impl Change {
         change: impl Fn(&Notebook) -> Result<Edited, E>,
     ) -> anyhow::Result<()> {
         // To look at every byte once more takes a moment when there are many.
-        let now = |notebook: &Notebook| self.format.json.then(|| Fingerprint::of(notebook.text().as_bytes()));
+        let now = |notebook: &Notebook| self.format.json.then(|| Fingerprint::of_file(notebook));
         let made = save(path, if_missing, &self.expected(), change, now)?;
         self.tell(&made.report, made.now)
     }

@@ -315,7 +315,7 @@ fn has_no_locks(error: &io::Error) -> bool {
 }
 
 fn check_expected(path: &Path, expected: &Expected, notebook: &Notebook) -> Result<(), FileError> {
-    let now = || Fingerprint::of(notebook.text().as_bytes());
+    let now = || Fingerprint::of_file(notebook);
     let what = match expected {
         Expected::Anything => return Ok(()),
         Expected::Fingerprint(fingerprint) if *fingerprint == now() => return Ok(()),

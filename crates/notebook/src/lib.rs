@@ -19,6 +19,7 @@ mod json;
 mod marker;
 mod notebook;
 mod output;
+mod pieces;
 mod plan;
 mod print;
 pub mod recording;

@@ -1,20 +1,31 @@
 //! A parsed notebook: the file's text, and where its cells are.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::both::{LARGE, both};
 use crate::cell::{Cell, CellKind, CellRef, CellSpans};
 use crate::json::{Json, Scanner, Span, SyntaxError};
+use crate::pieces::Pieces;
 
 /// A notebook of nbformat 4, byte for byte as it was read.
 #[derive(Clone)]
 pub struct Notebook {
-    pub(crate) text: String,
+    pub(crate) pieces: Pieces,
     pub(crate) root: Span,
     pub(crate) cells_array: Span,
-    pub(crate) cells: Vec<CellSpans>,
+    pub(crate) cells: Vec<Placed>,
     pub(crate) minor: i64,
+}
+
+/// A cell, where in the notebook's text it is, and the text that its own spans speak of.
+#[derive(Clone)]
+pub(crate) struct Placed {
+    pub(crate) at: usize,
+    pub(crate) text: Arc<String>,
+    pub(crate) spans: CellSpans,
 }
 
 /// Why a file is not a notebook we can edit.
@@ -101,7 +112,17 @@ impl Notebook {
 
     /// The file's text.
     pub fn text(&self) -> &str {
-        &self.text
+        self.pieces.whole()
+    }
+
+    /// The file's text, bit by bit. Cheaper than [`Notebook::text`] after an edit.
+    pub fn pieces(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter()
+    }
+
+    /// How many bytes the file has.
+    pub fn size(&self) -> usize {
+        self.pieces.len()
     }
 
     /// How many cells it has.
@@ -116,12 +137,13 @@ impl Notebook {
 
     /// Its cells in order.
     pub fn cells(&self) -> impl ExactSizeIterator<Item = Cell<'_>> {
-        self.cells.iter().enumerate().map(|(index, spans)| Cell { text: &self.text, spans, index })
+        (0..self.len()).map(|index| self.cell(index))
     }
 
     /// The cell at `index`, which must exist.
     pub fn cell(&self, index: usize) -> Cell<'_> {
-        Cell { text: &self.text, spans: &self.cells[index], index }
+        let Placed { at: _, text, spans } = &self.cells[index];
+        Cell { text, spans, index }
     }
 
     /// The index `cell` points at.
@@ -153,7 +175,7 @@ impl Notebook {
     pub fn language(&self) -> Option<String> {
         let metadata = self.root().get("metadata")?;
         let name = |object: &str, key: &str| {
-            metadata.get(object)?.get(key)?.string().map(std::borrow::Cow::into_owned)
+            metadata.get(object)?.get(key)?.string().map(Cow::into_owned)
         };
         name("kernelspec", "language").or_else(|| name("language_info", "name"))
     }
@@ -164,13 +186,34 @@ impl Notebook {
     }
 
     pub(crate) fn root(&self) -> Json<'_> {
-        Json { text: &self.text, span: self.root.clone() }
+        Json { text: self.text(), span: self.root.clone() }
+    }
+
+    /// The notebook in one piece, with all its cells there.
+    pub(crate) fn flat(&self) -> Cow<'_, Self> {
+        if self.pieces.is_one() {
+            return Cow::Borrowed(self);
+        }
+        let text = self.pieces.whole();
+        let cells = self.cells.iter().map(|Placed { at, text: _, spans }| Placed {
+            at: *at,
+            text: Arc::clone(text),
+            spans: spans.moved_to(*at),
+        });
+        let cells = cells.collect();
+        Cow::Owned(Self {
+            pieces: Pieces::one(Arc::clone(text)),
+            root: self.root.clone(),
+            cells_array: self.cells_array.clone(),
+            cells,
+            minor: self.minor,
+        })
     }
 }
 
 impl fmt::Debug for Notebook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Notebook({} cells, {} bytes)", self.len(), self.text.len())
+        write!(f, "Notebook({} cells, {} bytes)", self.len(), self.size())
     }
 }
 
@@ -196,7 +239,12 @@ impl Index {
         let Some((cells_array, cells)) = self.cells else {
             return Err(at_start("it has no `cells`"));
         };
-        Ok(Notebook { root: self.root, cells_array, cells, minor: self.minor.unwrap_or(0), text })
+        let text = Arc::new(text);
+        let cells =
+            cells.into_iter().map(|spans| Placed { at: spans.whole.start, text: Arc::clone(&text), spans });
+        let cells = cells.collect();
+        let minor = self.minor.unwrap_or(0);
+        Ok(Notebook { pieces: Pieces::one(text), root: self.root, cells_array, cells, minor })
     }
 }
 

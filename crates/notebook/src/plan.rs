@@ -1,16 +1,18 @@
 //! What becomes of each cell: every edit of a notebook is a list of [`Slot`]s, and one function writes it.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::cell::{Cell, CellKind, CellSpans, NewCell};
 use crate::json::{Kind, Sequence, Span, string::Escapes};
-use crate::notebook::Notebook;
+use crate::notebook::{Notebook, Placed};
+use crate::pieces::Splice;
 use crate::print::Node;
 use crate::recording::{Bundle, Results};
 use crate::source::SourceForm;
-use crate::splice::{Item, Layout, rebuild, with_members, with_value, without_member};
+use crate::splice::{Item, Layout, Part, Spacing, parts, rebuild, with_members, with_value, without_member};
 
 /// A cell of the notebook to be.
 #[derive(Debug)]
@@ -36,6 +38,10 @@ impl Notebook {
         if slots.len() == self.len() && slots.iter().enumerate().all(in_place) {
             return None;
         }
+        Some(self.flat().rebuilt_flat(slots))
+    }
+
+    fn rebuilt_flat(&self, slots: &[Slot<'_>]) -> Notebook {
         let mut ids = NewIds::beside(self);
         let mut last_old = None;
         let items = slots
@@ -56,33 +62,35 @@ impl Notebook {
                 }
             })
             .collect();
-        Some(self.assembled(items))
+        self.assembled(items)
     }
 
     /// The notebook with what a run left of some of its cells, which must be code.
     #[must_use]
     pub fn with_results<'a>(&self, results: impl IntoIterator<Item = (usize, &'a Results)>) -> Self {
-        let mut items: Vec<_> = (0..self.len()).map(Item::Kept).collect();
+        let flat = self.flat();
+        let mut items: Vec<_> = (0..flat.len()).map(Item::Kept).collect();
         for (index, results) in results {
-            let cell = self.cell(index);
+            let cell = flat.cell(index);
             assert_eq!(cell.kind(), CellKind::Code, "only code cells have results");
-            items[index] = Item::Changed(index, self.recorded(&cell, results));
+            items[index] = Item::Changed(index, flat.recorded(&cell, results));
         }
-        self.assembled(items)
+        flat.assembled(items)
     }
 
     /// The notebook with other content in one of a cell's outputs; none when that is no display.
     #[must_use]
     pub fn with_display(&self, cell: usize, output: usize, content: &Bundle) -> Option<Self> {
-        let cell = self.cell(cell);
+        let flat = self.flat();
+        let cell = flat.cell(cell);
         let outputs = cell.json().get("outputs")?.elements();
         let output = outputs.get(output)?;
         output.get("output_type")?.string().filter(|kind| kind == "display_data")?;
         let layout = Layout::of(output);
-        let data = self.escaped(&layout, &cell, &content.stored());
-        let metadata = self.escaped(&layout, &cell, &Node::Value(content.metadata.clone().into()));
+        let data = flat.escaped(&layout, &cell, &content.stored());
+        let metadata = flat.escaped(&layout, &cell, &Node::Value(content.metadata.clone().into()));
         let changed = with_members(output, &layout, vec![("data", data), ("metadata", metadata)]);
-        let mut text = self.text.clone();
+        let mut text = flat.text().to_owned();
         text.replace_range(output.span.clone(), &changed);
         Some(Self::parse(text.into_bytes()).expect("a spliced notebook is a notebook"))
     }
@@ -108,45 +116,45 @@ impl Notebook {
         let layout = Layout::of(&root).of_value(&metadata);
         let value = layout.printer(Escapes::Needed).value(value);
         let changed = with_members(&metadata, &layout, vec![(key, value)]);
-        let mut text = self.text.clone();
+        let mut text = self.text().to_owned();
         text.replace_range(metadata.span.clone(), &changed);
         Self::parse(text.into_bytes()).expect("a spliced notebook is a notebook")
     }
 
-    /// The notebook whose cells are these: those that were kept are moved to their new place, the others are read.
+    /// The notebook, which is in one piece, with these cells: those that were kept stay where they are, the others are read.
     fn assembled(&self, items: Vec<Item>) -> Notebook {
+        let old = self.pieces.whole();
         let sequence = Sequence {
             open: self.cells_array.start + 1,
             close: self.cells_array.end - 1,
-            items: self.cells.iter().map(|cell| cell.whole.clone()).collect(),
+            items: self.cells.iter().map(|cell| cell.spans.whole.clone()).collect(),
         };
-        let kept: Vec<_> = items
-            .iter()
-            .map(|item| match item {
-                Item::Kept(old) => Some(*old),
-                Item::Changed(..) | Item::New(_) => None,
-            })
-            .collect();
-        let mut text = String::with_capacity(self.text.len() + 4096);
-        text.push_str(&self.text[..sequence.open]);
-        let otherwise = || Layout::of(&self.root()).nested();
-        let placed = rebuild(&mut text, &self.text, &sequence, items, otherwise);
-        text.push_str(&self.text[sequence.close..]);
-        let cells = kept.into_iter().zip(&placed).enumerate();
-        let cells = cells.map(|(index, (kept, place))| match kept {
-            Some(old) => self.cells[old].moved_to(place.start),
-            None => CellSpans::read(&text, place.start, index).expect("a spliced cell is a cell"),
-        });
-        let cells = cells.collect();
-        // Everything after the cells moved by as much as the text grew or shrank.
-        let end = |span: &Span| span.start..text.len() - (self.text.len() - span.end);
-        Notebook {
-            root: end(&self.root),
-            cells_array: end(&self.cells_array),
-            cells,
-            minor: self.minor,
-            text,
+        let spacing = Spacing::of(old, &sequence, || Layout::of(&self.root()).nested());
+        let mut made = Splice::of(old);
+        let mut cells = Vec::with_capacity(items.len());
+        made.keep(0..sequence.open);
+        for part in parts(old, &sequence, items, &spacing) {
+            let at = made.len();
+            match part {
+                Part::Between(text) => made.push(text),
+                Part::Item(Item::Kept(kept)) => {
+                    made.keep(sequence.items[kept].clone());
+                    cells.push(Placed { at, ..self.cells[kept].clone() });
+                }
+                Part::Item(Item::Changed(_, body) | Item::New(body)) => {
+                    let spans = CellSpans::read(&body, 0, cells.len()).expect("a spliced cell is a cell");
+                    let text = Arc::new(body);
+                    made.add(Arc::clone(&text));
+                    cells.push(Placed { at, text, spans });
+                }
+            }
         }
+        made.keep(sequence.close..old.len());
+        let pieces = made.done();
+        // Everything after the cells moved by as much as the text grew or shrank.
+        let end = |span: &Span| span.start..pieces.len() - (old.len() - span.end);
+        let (root, cells_array) = (end(&self.root), end(&self.cells_array));
+        Notebook { pieces, root, cells_array, cells, minor: self.minor }
     }
 
     /// The JSON of `cell` after a run.
@@ -209,7 +217,7 @@ impl Notebook {
         }
         items.extend(missing.into_iter().map(|(key, value)| Item::New(layout.member(key, value))));
         let mut out = "{".to_owned();
-        rebuild(&mut out, &self.text, &json.sequence(), items, || layout.nested());
+        rebuild(&mut out, json.text, &json.sequence(), items, || layout.nested());
         out.push('}');
         out
     }
@@ -248,7 +256,7 @@ impl Notebook {
         }
         let of_cell =
             model.and_then(|cell| Escapes::of(cell.source_json().raw()).or_else(|| Escapes::of(cell.raw())));
-        of_cell.or_else(|| Escapes::of(&self.text)).unwrap_or(Escapes::Needed)
+        of_cell.or_else(|| Escapes::of(self.text())).unwrap_or(Escapes::Needed)
     }
 }
 

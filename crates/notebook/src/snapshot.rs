@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use crate::both::{LARGE, both};
 use crate::cell::{Cell, CellKind};
@@ -18,6 +18,13 @@ impl Fingerprint {
     /// Of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(xxh3_128(bytes))
+    }
+
+    /// Of the file `notebook` is.
+    pub fn of_file(notebook: &Notebook) -> Self {
+        let mut hash = Xxh3Default::new();
+        notebook.pieces().for_each(|piece| hash.update(piece.as_bytes()));
+        Self(hash.digest128())
     }
 }
 
@@ -57,9 +64,9 @@ struct CellPrint {
 impl Snapshot {
     /// Of `notebook` as it is.
     pub fn of(notebook: &Notebook) -> Self {
-        let fingerprint = || Fingerprint::of(notebook.text().as_bytes());
+        let fingerprint = || Fingerprint::of_file(notebook);
         let cells = || notebook.cells().map(|cell| CellPrint::of(&cell)).collect();
-        if notebook.text().len() < LARGE {
+        if notebook.size() < LARGE {
             return Self { fingerprint: fingerprint(), cells: cells() };
         }
         let (fingerprint, cells) = both(fingerprint, cells);

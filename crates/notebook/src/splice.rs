@@ -1,7 +1,7 @@
 //! Rebuilding one array or object of a file: kept items are copied with the white space around them,
 //! new ones are set the way their neighbours are.
 
-use crate::json::{Json, Member, Sequence, Span, string::Escapes};
+use crate::json::{Json, Member, Sequence, string::Escapes};
 use crate::print::Printer;
 
 /// An item of the sequence to be.
@@ -119,7 +119,49 @@ fn line_start(space: &str) -> Option<(&str, &str)> {
     Some((&space[start..=newline], &space[newline + 1..]))
 }
 
-/// Appends what stands between the brackets of `sequence` once its items are `items`; returns where each item is in `out`.
+/// A part of what stands between the brackets of a sequence.
+pub(crate) enum Part<'a> {
+    /// White space, or a comma.
+    Between(&'a str),
+    Item(Item),
+}
+
+/// What stands between the brackets of `sequence` once its items are `items`, set as `spacing` where it is new.
+pub(crate) fn parts<'a>(
+    text: &'a str,
+    sequence: &Sequence,
+    items: Vec<Item>,
+    spacing: &'a Spacing,
+) -> Vec<Part<'a>> {
+    let Some(end) = items.len().checked_sub(1) else {
+        return Vec::new();
+    };
+    let mut parts = Vec::with_capacity(4 * items.len());
+    let old_end = sequence.items.len().wrapping_sub(1);
+    for (place, item) in items.into_iter().enumerate() {
+        let old = match &item {
+            Item::Kept(old) | Item::Changed(old, _) => Some(*old),
+            Item::New(_) => None,
+        };
+        parts.push(Part::Between(match old {
+            _ if place == 0 => &spacing.first,
+            Some(old @ 1..) => sequence.lead(text, old),
+            Some(0) | None => &spacing.next,
+        }));
+        parts.push(Part::Item(item));
+        match old {
+            _ if place == end => parts.push(Part::Between(&spacing.last)),
+            Some(old) if old != old_end => parts.push(Part::Between(sequence.trail(text, old))),
+            Some(_) | None => {}
+        }
+        if place != end {
+            parts.push(Part::Between(","));
+        }
+    }
+    parts
+}
+
+/// Appends what stands between the brackets of `sequence` once its items are `items`.
 /// `otherwise` is how to set it when it has too few items to show how it is set.
 pub(crate) fn rebuild(
     out: &mut String,
@@ -127,40 +169,14 @@ pub(crate) fn rebuild(
     sequence: &Sequence,
     items: Vec<Item>,
     otherwise: impl FnOnce() -> Spacing,
-) -> Vec<Span> {
-    if items.is_empty() {
-        return Vec::new();
-    }
-    let mut placed = Vec::with_capacity(items.len());
-    let spacing = Spacing::of(text, sequence, otherwise);
-    let old_end = sequence.items.len().wrapping_sub(1);
-    let end = items.len() - 1;
-    for (place, item) in items.into_iter().enumerate() {
-        let old = match &item {
-            Item::Kept(old) | Item::Changed(old, _) => Some(*old),
-            Item::New(_) => None,
-        };
-        out.push_str(match old {
-            _ if place == 0 => &spacing.first,
-            Some(old @ 1..) => sequence.lead(text, old),
-            Some(0) | None => &spacing.next,
+) {
+    for part in parts(text, sequence, items, &Spacing::of(text, sequence, otherwise)) {
+        out.push_str(match &part {
+            Part::Between(text) => text,
+            Part::Item(Item::Kept(old)) => &text[sequence.items[*old].clone()],
+            Part::Item(Item::Changed(_, body) | Item::New(body)) => body,
         });
-        let start = out.len();
-        match item {
-            Item::Kept(old) => out.push_str(&text[sequence.items[old].clone()]),
-            Item::Changed(_, body) | Item::New(body) => out.push_str(&body),
-        }
-        placed.push(start..out.len());
-        match old {
-            _ if place == end => out.push_str(&spacing.last),
-            Some(old) if old != old_end => out.push_str(sequence.trail(text, old)),
-            Some(_) | None => {}
-        }
-        if place != end {
-            out.push(',');
-        }
     }
-    placed
 }
 
 /// A copy of `member` with another value.

@@ -144,7 +144,7 @@ impl Read {
         if self.format.json {
             let excerpts =
                 excerpts.iter().map(|e| ExcerptJson { start: e.start, end: e.end, text: e.text }).collect();
-            let fingerprint = Fingerprint::of(notebook.text().as_bytes()).to_string();
+            let fingerprint = Fingerprint::of_file(&notebook).to_string();
             let path = &*path.to_string_lossy();
             return print::json(&ReadJson { path, cells: notebook.len(), fingerprint, excerpts });
         }

@@ -174,7 +174,7 @@ impl Again {
         let failed = |source| FileError::Io { path: self.path.clone(), attempt: "read it again", source };
         let seen = look(&replaced.metadata().map_err(failed)?);
         replaced.seek(SeekFrom::Start(0)).map_err(failed)?;
-        if save::holds(&mut replaced, held.text().as_bytes()).map_err(failed)? {
+        if save::holds(&mut replaced, held).map_err(failed)? {
             return Ok((None, Some((replaced, seen))));
         }
         Ok((self.notebook_in(replaced)?, None))

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
@@ -53,12 +53,12 @@ pub struct Replacement {
 impl Replacement {
     /// For the file at `target`, of which owner, group and permissions stay. A link would be replaced: resolve it before.
     pub fn of(target: &Path, content: &[u8]) -> Result<Self, ReplaceError> {
-        Self::made(target, content, Name::Random, Durability::Now)
+        Self::made(target, &[content], Name::Random, Durability::Now)
     }
 
     pub(super) fn made(
         target: &Path,
-        content: &[u8],
+        content: &[&[u8]],
         name: Name,
         durability: Durability,
     ) -> Result<Self, ReplaceError> {
@@ -81,7 +81,7 @@ impl Replacement {
     /// For a file that is not there yet, with these permissions as far as the umask lets them; its folder must be there.
     pub fn new_file(target: &Path, mode: u32, content: &[u8]) -> Result<Self, ReplaceError> {
         let temporary = beside(target, mode).map_err(failed("create it"))?;
-        write(temporary.as_file(), content, Durability::Now).map_err(failed("write it"))?;
+        write(temporary.as_file(), &[content], Durability::Now).map_err(failed("write it"))?;
         Ok(Self { temporary, target: target.to_owned(), durability: Durability::Now })
     }
 
@@ -108,19 +108,40 @@ fn failed(attempt: &'static str) -> impl Fn(io::Error) -> ReplaceError {
     move |source| ReplaceError { attempt, source }
 }
 
-fn write(mut file: &File, content: &[u8], durability: Durability) -> io::Result<()> {
+fn write(file: &File, content: &[&[u8]], durability: Durability) -> io::Result<()> {
     match durability {
-        Durability::Soon => return file.write_all(content),
-        Durability::Now if content.len() < LARGE => file.write_all(content)?,
+        Durability::Soon => return write_all(file, content),
+        Durability::Now if length(content) < LARGE => write_all(file, content)?,
         Durability::Now => {
             // The first half goes to the disk while the system takes the second.
-            let (first, second) = content.split_at(content.len() / 2);
-            file.write_all(first)?;
-            let (synced, written) = both(|| file.sync_data(), || (&*file).write_all(second));
+            let (first, second) = halves(content);
+            write_all(file, &first)?;
+            let (synced, written) = both(|| file.sync_data(), || write_all(file, &second));
             synced.and(written)?;
         }
     }
     file.sync_all()
+}
+
+fn write_all(file: &File, pieces: &[&[u8]]) -> io::Result<()> {
+    // Small pieces together; large ones pass by the buffer.
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    pieces.iter().try_for_each(|piece| out.write_all(piece))?;
+    out.flush()
+}
+
+fn length(pieces: &[&[u8]]) -> usize {
+    pieces.iter().map(|piece| piece.len()).sum()
+}
+
+fn halves<'a>(pieces: &[&'a [u8]]) -> (Vec<&'a [u8]>, Vec<&'a [u8]>) {
+    let mut left = length(pieces) / 2;
+    let halves = pieces.iter().map(|piece| {
+        let (first, second) = piece.split_at(left.min(piece.len()));
+        left -= first.len();
+        (first, second)
+    });
+    halves.unzip()
 }
 
 /// Makes the rename survive a power cut.
@@ -215,6 +236,14 @@ mod tests {
             (b"new".to_vec(), vec!["a".into()])
         );
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn pieces_are_halved_by_their_length() {
+        let pieces: [&[u8]; 4] = [b"abc", b"", b"defgh", b"i"];
+        let (first, second) = halves(&pieces);
+        assert_eq!((first.concat(), second.concat()), (b"abcd".to_vec(), b"efghi".to_vec()));
+        assert_eq!(halves(&[]), (vec![], vec![]));
     }
 
     #[test]

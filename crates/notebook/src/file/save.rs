@@ -26,9 +26,9 @@ pub(super) fn replace(
         // The name of the file could be that of another writer's new content.
         Guard::Nothing => Name::Random,
     };
-    let new = Replacement::made(target, changed.text().as_bytes(), name, durability);
+    let new = Replacement::made(target, &bytes(changed), name, durability);
     let new = new.map_err(failed)?;
-    let holds = still_holds(target, stamp, original.text().as_bytes());
+    let holds = still_holds(target, stamp, original);
     if !holds.map_err(|source| FileError::Io { path: path.into(), attempt: "read it again", source })? {
         let what = match read(target) {
             Ok(now) => Snapshot::of(original).changes_to(&now),
@@ -81,26 +81,33 @@ impl Stamp {
     }
 }
 
-/// Whether the file's bytes are these. Read only when its stamp cannot tell, and then without holding them twice.
-fn still_holds(target: &Path, stamp: &Stamp, bytes: &[u8]) -> io::Result<bool> {
+fn bytes(notebook: &Notebook) -> Vec<&[u8]> {
+    notebook.pieces().map(str::as_bytes).collect()
+}
+
+/// Whether the file holds this notebook. Read only when its stamp cannot tell, and then without holding it twice.
+fn still_holds(target: &Path, stamp: &Stamp, notebook: &Notebook) -> io::Result<bool> {
     let mut file = File::open(target)?;
     if stamp.settled && Stamp::of(&file.metadata()?).looks_like(stamp) {
         return Ok(true);
     }
-    holds(&mut file, bytes)
+    holds(&mut file, notebook)
 }
 
-/// Whether the rest of the file is these bytes.
-pub(super) fn holds(file: &mut File, bytes: &[u8]) -> io::Result<bool> {
-    let mut rest = bytes;
+/// Whether the rest of the file is this notebook.
+pub(super) fn holds(file: &mut File, notebook: &Notebook) -> io::Result<bool> {
     let mut chunk = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut chunk)? {
-            0 => return Ok(rest.is_empty()),
-            length => match rest.strip_prefix(&chunk[..length]) {
-                Some(after) => rest = after,
-                None => return Ok(false),
-            },
+    for mut piece in bytes(notebook) {
+        while !piece.is_empty() {
+            let wanted = piece.len().min(chunk.len());
+            match file.read(&mut chunk[..wanted])? {
+                0 => return Ok(false),
+                length => match piece.strip_prefix(&chunk[..length]) {
+                    Some(after) => piece = after,
+                    None => return Ok(false),
+                },
+            }
         }
     }
+    Ok(file.read(&mut chunk[..1])? == 0)
 }

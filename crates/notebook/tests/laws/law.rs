@@ -1,7 +1,7 @@
 //! What must hold for every notebook and every text. Called by the property tests, the corpus test and the fuzz target.
 
 use cellwright_notebook::replace::{Matches, Replacement, TextKind, replace};
-use cellwright_notebook::{Action, CellKind, CellRef, Change, NewCell, Notebook, Outputs, text};
+use cellwright_notebook::{Action, CellKind, CellRef, Change, Fingerprint, NewCell, Notebook, Outputs, text};
 
 /// A source with everything that could go wrong on the way through JSON and through markers.
 const AWKWARD: &str = "# %% [code]\n\"é\\\u{1}\r\n\u{2028}#%%\n";
@@ -160,6 +160,18 @@ fn act(notebook: &Notebook, action: &Action) -> Option<Notebook> {
             .collect::<Vec<_>>()
     };
     assert_eq!(index(&edited), index(&read));
+    assert_eq!(edited.pieces().collect::<String>(), edited.text());
+    assert_eq!((edited.size(), edited.language()), (read.size(), read.language()));
+    assert_eq!(Fingerprint::of_file(&edited), Fingerprint::of(read.text().as_bytes()));
+    // And it can be edited as the file could.
+    let last = CellRef::Index(read.len().saturating_sub(1));
+    for action in [Action::Clear { cells: None }, Action::Move { cell: last, to: 0 }] {
+        let again = |notebook: &Notebook| {
+            let edited = notebook.act(&action, Outputs::Clear).ok()?.notebook?;
+            Some(edited.text().to_owned())
+        };
+        assert_eq!(again(&edited), again(&read));
+    }
     Some(edited)
 }
 
@@ -168,12 +180,14 @@ fn contents(notebook: &Notebook) -> Vec<NewCell> {
 }
 
 /// The file's text before and after some cells.
-fn around(notebook: &Notebook, cells: std::ops::Range<usize>) -> (&str, &str) {
+fn around(notebook: &Notebook, cells: std::ops::Range<usize>) -> (String, String) {
+    // Read from one text: after an edit, cells are in several.
+    let notebook = Notebook::parse(notebook.text().into()).expect("it is a notebook");
     let base = notebook.text().as_ptr() as usize;
     let start = notebook.cell(cells.start).raw().as_ptr() as usize - base;
     let last = notebook.cell(cells.end - 1).raw();
     let end = last.as_ptr() as usize - base + last.len();
-    (&notebook.text()[..start], &notebook.text()[end..])
+    (notebook.text()[..start].to_owned(), notebook.text()[end..].to_owned())
 }
 
 /// The JSON of every cell but some.

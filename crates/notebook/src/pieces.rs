@@ -1,0 +1,127 @@
+//! A text in pieces, so that an edit of a large file copies what is new and shares the rest.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::json::Span;
+
+/// A text made of parts of others, which it shares. What was read is one piece.
+#[derive(Clone)]
+pub(crate) struct Pieces {
+    pieces: Vec<Piece>,
+    length: usize,
+    /// All of it in one, once somebody needed that.
+    whole: OnceLock<Arc<String>>,
+}
+
+#[derive(Clone)]
+struct Piece {
+    of: Arc<String>,
+    span: Span,
+}
+
+impl Pieces {
+    pub(crate) fn one(text: Arc<String>) -> Self {
+        let piece = Piece { of: Arc::clone(&text), span: 0..text.len() };
+        Self { pieces: vec![piece], length: text.len(), whole: OnceLock::from(text) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().map(|Piece { of, span }| &of[span.clone()])
+    }
+
+    /// All of it in one: a copy if it is in several pieces, made once.
+    pub(crate) fn whole(&self) -> &Arc<String> {
+        self.whole.get_or_init(|| {
+            let mut text = String::with_capacity(self.length);
+            self.iter().for_each(|piece| text.push_str(piece));
+            Arc::new(text)
+        })
+    }
+
+    pub(crate) fn is_one(&self) -> bool {
+        self.pieces.len() == 1 && self.length == self.pieces[0].of.len()
+    }
+}
+
+/// A text on its way from an old one to a new one.
+pub(crate) struct Splice<'a> {
+    old: &'a Arc<String>,
+    made: Vec<Piece>,
+    length: usize,
+}
+
+impl<'a> Splice<'a> {
+    pub(crate) fn of(old: &'a Arc<String>) -> Self {
+        Self { old, made: Vec::new(), length: 0 }
+    }
+
+    /// How long it is so far.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Goes on with a part of the old text.
+    pub(crate) fn keep(&mut self, span: Span) {
+        self.length += span.len();
+        match self.last_kept() {
+            Some(last) if last.end == span.start => last.end = span.end,
+            _ => self.made.push(Piece { of: Arc::clone(self.old), span }),
+        }
+    }
+
+    /// Goes on with a few bytes, which may well stand in the old text where it was kept last.
+    pub(crate) fn push(&mut self, text: &str) {
+        let old = self.old;
+        match self.last_kept() {
+            Some(last) if old.as_bytes()[last.end..].starts_with(text.as_bytes()) => {
+                last.end += text.len();
+                self.length += text.len();
+            }
+            _ if text.is_empty() => {}
+            _ => self.add(Arc::new(text.to_owned())),
+        }
+    }
+
+    /// Goes on with another text.
+    pub(crate) fn add(&mut self, text: Arc<String>) {
+        self.length += text.len();
+        self.made.push(Piece { span: 0..text.len(), of: text });
+    }
+
+    pub(crate) fn done(self) -> Pieces {
+        Pieces { pieces: self.made, length: self.length, whole: OnceLock::new() }
+    }
+
+    /// The last piece, if it is of the old text.
+    fn last_kept(&mut self) -> Option<&mut Span> {
+        let Piece { of, span } = self.made.last_mut()?;
+        Arc::ptr_eq(of, self.old).then_some(span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_is_shared_and_what_is_new_comes_between() {
+        let old = Arc::new("a, bé, c".to_owned());
+        let mut splice = Splice::of(&old);
+        splice.keep(0..1);
+        splice.push(",");
+        splice.keep(2..6);
+        splice.add(Arc::new("new".to_owned()));
+        splice.push("");
+        assert_eq!(splice.len(), 9);
+        splice.push(", ");
+        splice.keep(8..9);
+        let made = splice.done();
+        assert_eq!(made.iter().collect::<Vec<_>>(), ["a, bé", "new", ", ", "c"]);
+        assert_eq!((made.whole().as_str(), made.len(), made.is_one()), ("a, bénew, c", 12, false));
+        assert!(Pieces::one(old).is_one());
+    }
+}
