@@ -130,6 +130,7 @@ pub(crate) struct CellSpans {
     pub(crate) kind: CellKind,
     pub(crate) id: Option<Span>,
     pub(crate) source: Span,
+    pub(crate) outputs: Option<Span>,
 }
 
 /// A cell of a parsed notebook.

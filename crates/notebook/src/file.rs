@@ -7,6 +7,7 @@
 mod again;
 mod replacement;
 mod save;
+mod sources;
 
 pub use again::{Again, Mark, Since};
 pub use replacement::{Durability, ReplaceError, Replacement};
@@ -104,6 +105,18 @@ pub fn read(path: &Path) -> Result<Notebook, FileError> {
         let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
         parse(path, contents(path, &mut file, &metadata)?)
     })
+}
+
+/// Reads a notebook for its sources, and what is in the file: of a large one the notebook is without outputs, and much faster read.
+pub fn read_sources(path: &Path) -> Result<(Notebook, Snapshot), FileError> {
+    let file = open(path, path, Access::Read)?;
+    let is_large = file.metadata().is_ok_and(|metadata| metadata.len() >= LARGE as u64);
+    if is_large && let Some(seen) = sources::skim(&file, sources::CHUNK) {
+        return Ok(seen);
+    }
+    let notebook = read(path)?;
+    let snapshot = Snapshot::of(&notebook);
+    Ok((notebook, snapshot))
 }
 
 /// Whether there was a file to update.

@@ -174,9 +174,7 @@ impl Notebook {
     /// The language its metadata names.
     pub fn language(&self) -> Option<String> {
         let metadata = self.root().get("metadata")?;
-        let name = |object: &str, key: &str| {
-            metadata.get(object)?.get(key)?.string().map(Cow::into_owned)
-        };
+        let name = |object: &str, key: &str| metadata.get(object)?.get(key)?.string().map(Cow::into_owned);
         name("kernelspec", "language").or_else(|| name("language_info", "name"))
     }
 
@@ -394,7 +392,12 @@ fn probable_middle(text: &str, first: usize) -> Option<usize> {
 impl CellSpans {
     /// Reads the cell that starts at `at`.
     pub(crate) fn read(text: &str, at: usize, number: usize) -> Result<Self, SyntaxError> {
-        cell(text, &mut Scanner::new(text, at), number)
+        Self::scan(text, &mut Scanner::new(text, at), number)
+    }
+
+    /// Steps over a cell.
+    pub(crate) fn scan(text: &str, scanner: &mut Scanner<'_>, number: usize) -> Result<Self, SyntaxError> {
+        cell(text, scanner, number)
     }
 
     /// The same cell, starting elsewhere.
@@ -405,6 +408,7 @@ impl CellSpans {
             kind: self.kind,
             id: self.id.as_ref().map(moved),
             source: moved(&self.source),
+            outputs: self.outputs.as_ref().map(moved),
         }
     }
 }
@@ -415,13 +419,14 @@ fn cell(text: &str, scanner: &mut Scanner<'_>, number: usize) -> Result<CellSpan
     if scanner.peek() != Some(b'{') {
         return fail(start, "a cell must be an object");
     }
-    let (mut kind, mut id, mut source) = (None, None, None);
+    let (mut kind, mut id, mut source, mut outputs) = (None, None, None, None);
     object(text, scanner, |key, scanner| {
         let span = scanner.value()?;
         match key {
             "cell_type" => kind = Some(span),
             "id" => id = Some(span),
             "source" => source = Some(span),
+            "outputs" => outputs = Some(span),
             _ => {}
         }
         Ok(())
@@ -440,7 +445,7 @@ fn cell(text: &str, scanner: &mut Scanner<'_>, number: usize) -> Result<CellSpan
     if !is_multiline_string(&Json { text, span: source.clone() }) {
         return fail(source.start, "`source` must be a string or an array of strings");
     }
-    Ok(CellSpans { whole: start..scanner.at, kind, id, source })
+    Ok(CellSpans { whole: start..scanner.at, kind, id, source, outputs })
 }
 
 fn is_multiline_string(value: &Json<'_>) -> bool {

@@ -22,9 +22,23 @@ impl Fingerprint {
 
     /// Of the file `notebook` is.
     pub fn of_file(notebook: &Notebook) -> Self {
-        let mut hash = Xxh3Default::new();
-        notebook.pieces().for_each(|piece| hash.update(piece.as_bytes()));
-        Self(hash.digest128())
+        let mut hashing = Hashing::default();
+        notebook.pieces().for_each(|piece| hashing.add(piece.as_bytes()));
+        hashing.done()
+    }
+}
+
+/// A fingerprint of bytes that come one after the other.
+#[derive(Default)]
+pub(crate) struct Hashing(Xxh3Default);
+
+impl Hashing {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn done(&self) -> Fingerprint {
+        Fingerprint(self.0.digest128())
     }
 }
 
@@ -54,7 +68,7 @@ pub struct Snapshot {
 }
 
 #[derive(Debug, Clone)]
-struct CellPrint {
+pub(crate) struct CellPrint {
     kind: CellKind,
     id: Option<String>,
     source: u128,
@@ -70,6 +84,10 @@ impl Snapshot {
             return Self { fingerprint: fingerprint(), cells: cells() };
         }
         let (fingerprint, cells) = both(fingerprint, cells);
+        Self { fingerprint, cells }
+    }
+
+    pub(crate) fn made_of(fingerprint: Fingerprint, cells: Vec<CellPrint>) -> Self {
         Self { fingerprint, cells }
     }
 
@@ -162,7 +180,7 @@ impl FromStr for Snapshot {
 }
 
 impl CellPrint {
-    fn of(cell: &Cell<'_>) -> Self {
+    pub(crate) fn of(cell: &Cell<'_>) -> Self {
         Self {
             kind: cell.kind(),
             id: cell.id().map(std::borrow::Cow::into_owned),

@@ -91,12 +91,20 @@ fn notebook(
     arguments: &ReadArguments,
     reader: Reader,
 ) -> Result<Reply, Failure> {
-    let notebook = file::read(&place.path).map_err(|error| client.in_callers_words(place, error))?;
     let outputs = match arguments.outputs {
         None | Some(Outputs::None) => OutputView::None,
         Some(Outputs::Summary) => OutputView::Summary,
         Some(Outputs::Text) => OutputView::Text { budget: reader.budget() },
     };
+    let read = if outputs == OutputView::None && !selector.raw {
+        file::read_sources(&place.path)
+    } else {
+        file::read(&place.path).map(|notebook| {
+            let snapshot = Snapshot::of(&notebook);
+            (notebook, snapshot)
+        })
+    };
+    let (notebook, snapshot) = read.map_err(|error| client.in_callers_words(place, error))?;
     let text = if selector.raw {
         notebook.text().to_owned()
     } else {
@@ -116,7 +124,6 @@ fn notebook(
     {
         show_images(settings, &notebook, selector, &mut reply)?;
     }
-    let snapshot = Snapshot::of(&notebook);
     let language = notebook.language();
     let structured = json!({
         "path": place.named, "cells": notebook.len(), "language": language,

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use cellwright_notebook::file;
 use cellwright_notebook::select::{Excerpt, excerpts};
-use cellwright_notebook::{CellRef, Fingerprint, Notebook, OutputView, Snapshot};
+use cellwright_notebook::{CellRef, Notebook, OutputView, Snapshot};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -117,16 +117,24 @@ impl Read {
             return artifact::show(address);
         }
         let (path, selector) = split_target(&self.target);
-        let notebook = file::read(path).map_err(|error| explain(error, &self.target))?;
         let named = || path.display().to_string();
+        let read = || file::read(path).map_err(|error| explain(error, &self.target));
         if let (Some(place), Some(to)) = (&self.image, &self.to) {
-            return write_image(&notebook, place, to).with_context(named);
+            return write_image(&read()?, place, to).with_context(named);
         }
+        let outputs = self.output_view();
+        let (notebook, snapshot) = if outputs == OutputView::None && !selector.raw {
+            file::read_sources(path).map_err(|error| explain(error, &self.target))?
+        } else {
+            let notebook = read()?;
+            let snapshot = Snapshot::of(&notebook);
+            (notebook, snapshot)
+        };
         let whole = selector.cells.is_none() && selector.lines.is_empty();
         let text: Cow<'_, str> = match (selector.raw, &selector.cells) {
             (true, None) => {
                 if whole {
-                    remember(path, &notebook, Part::Whole)?;
+                    remember(path, &snapshot, Part::Whole)?;
                 }
                 notebook.text().into()
             }
@@ -135,8 +143,8 @@ impl Read {
                 chosen.map(|index| notebook.cell(index).raw().to_owned() + "\n").collect::<String>().into()
             }
             (false, cells) => {
-                let view = notebook.view(cells.as_ref(), self.output_view()).with_context(named)?;
-                remember(path, &notebook, if whole { Part::Whole } else { Part::Some })?;
+                let view = notebook.view(cells.as_ref(), outputs).with_context(named)?;
+                remember(path, &snapshot, if whole { Part::Whole } else { Part::Some })?;
                 view.into()
             }
         };
@@ -144,7 +152,7 @@ impl Read {
         if self.format.json {
             let excerpts =
                 excerpts.iter().map(|e| ExcerptJson { start: e.start, end: e.end, text: e.text }).collect();
-            let fingerprint = Fingerprint::of_file(&notebook).to_string();
+            let fingerprint = snapshot.fingerprint().to_string();
             let path = &*path.to_string_lossy();
             return print::json(&ReadJson { path, cells: notebook.len(), fingerprint, excerpts });
         }
@@ -184,9 +192,9 @@ impl Read {
 }
 
 /// Lets a later `write` know which notebook its text speaks of.
-fn remember(path: &Path, notebook: &Notebook, part: Part) -> anyhow::Result<()> {
+fn remember(path: &Path, notebook: &Snapshot, part: Part) -> anyhow::Result<()> {
     let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
-    Reads::in_state(&places.state).remember(path, &Snapshot::of(notebook), part);
+    Reads::in_state(&places.state).remember(path, notebook, part);
     Ok(())
 }
 

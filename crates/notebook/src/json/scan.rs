@@ -139,21 +139,22 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         self.at += 1;
         loop {
-            self.at += plain_blocks(&self.bytes[self.at..]);
-            let rest = &self.bytes[self.at..];
-            let Some(length) = memchr::memchr2(b'"', b'\\', rest) else {
-                self.at = start;
-                return self.fail("a string that never ends");
-            };
-            if let Some(at) = rest[..length].iter().position(|byte| *byte < 0x20) {
-                self.at += at;
-                return self.fail("a control character inside a string must be escaped");
+            self.at += plain(&self.bytes[self.at..]);
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(start..self.at);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    self.escape()?;
+                }
+                Some(_) => return self.fail("a control character inside a string must be escaped"),
+                None => {
+                    self.at = start;
+                    return self.fail("a string that never ends");
+                }
             }
-            self.at += length + 1;
-            if rest[length] == b'"' {
-                return Ok(start..self.at);
-            }
-            self.escape()?;
         }
     }
 
@@ -210,16 +211,42 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes can be skipped for there is no quote, backslash or control character in them.
+/// How many bytes come before the first quote, backslash or control character.
+fn plain(bytes: &[u8]) -> usize {
+    let blocks = plain_blocks(bytes);
+    let (words, rest) = bytes[blocks..].as_chunks();
+    for (at, word) in words.iter().enumerate() {
+        let special = special_bytes(*word);
+        if special != 0 {
+            return blocks + 8 * at + special.trailing_zeros() as usize / 8;
+        }
+    }
+    let rest_plain = rest.iter().take_while(|byte| !is_special(**byte)).count();
+    blocks + 8 * words.len() + rest_plain
+}
+
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// A number whose lowest set bit is in the first special byte of the word; 0 if it has none. Bits above that tell nothing.
+fn special_bytes(word: [u8; 8]) -> u64 {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    let word = u64::from_le_bytes(word);
+    // Taking a number from every byte of the word borrows, into the high bit, first where the byte is less than that.
+    let less_than = |word: u64, number: u8| word.wrapping_sub(EACH * u64::from(number)) & !word & (EACH << 7);
+    let equal = |byte: u8| less_than(word ^ (EACH * u64::from(byte)), 1);
+    less_than(word, 0x20) | equal(b'"') | equal(b'\\')
+}
+
+/// How many bytes can be skipped at once for none of them is special.
 fn plain_blocks(bytes: &[u8]) -> usize {
     /// Bytes that are looked at together.
     const BLOCK: usize = 32;
     // Without an early exit a block is a few vector instructions: megabytes of base64 pass at memory speed.
-    let is_plain = |block: &[u8; BLOCK]| {
-        let special = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
-        block.iter().fold(0, |found, byte| found | special(*byte)) == 0
-    };
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let is_plain =
+        |block: &[u8; BLOCK]| block.iter().fold(0, |found, byte| found | u8::from(is_special(*byte))) == 0;
+    let (blocks, _) = bytes.as_chunks();
     BLOCK * blocks.iter().take_while(|block| is_plain(block)).count()
 }
 
@@ -255,6 +282,21 @@ mod tests {
         check("1.", Err((2, "expected a digit")));
         check("[tru]", Err((1, "expected a value")));
         check("[1", Err((2, "the file ends before the closing `]`")));
+    }
+
+    #[test]
+    fn the_first_special_byte_is_found_wherever_it_is() {
+        for length in 0..100 {
+            for special in [0, 0x1f, b'"', b'\\'] {
+                for harmless in [0x20, b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+                    let mut bytes = vec![harmless; length];
+                    assert_eq!(plain(&bytes), length);
+                    bytes.push(special);
+                    bytes.extend([harmless, special, b'"']);
+                    assert_eq!(plain(&bytes), length, "{special} after {harmless}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,254 @@
+//! Reading a large notebook for its sources: its outputs pass by and are never held.
+
+use std::io::{self, Read};
+
+use crate::cell::{Cell, CellSpans};
+use crate::json::{Scanner, Span, SyntaxError};
+use crate::notebook::Notebook;
+use crate::snapshot::{CellPrint, Hashing, Snapshot};
+
+/// Bytes that are read at once: few enough that they are in the processor's cache until they have been looked at.
+pub(super) const CHUNK: usize = 512 << 10;
+
+/// A notebook without the outputs of its cells, and what it is with them. Nothing when it is not a notebook, or one that must be seen whole.
+pub(super) fn skim(file: impl Read, chunk: usize) -> Option<(Notebook, Snapshot)> {
+    let mut window = Window::onto(file, chunk);
+    let cells = window.notebook()?;
+    let notebook = Notebook::parse(window.kept.into_bytes()).ok()?;
+    // Of two lists of cells the last counts; here we have seen both.
+    (notebook.len() == cells.len())
+        .then(|| (notebook, Snapshot::made_of(window.chunks.hashing.done(), cells)))
+}
+
+/// The longest start of a character that is not all of it.
+const CARRIED: usize = 3;
+
+/// A file that is read on and on.
+struct Chunks<R> {
+    file: R,
+    bytes: Vec<u8>,
+    /// How many bytes at the start of `bytes` wait for the rest of their character.
+    carried: usize,
+    hashing: Hashing,
+}
+
+/// Whether there is more.
+#[derive(PartialEq, Eq)]
+enum More {
+    Maybe,
+    No,
+}
+
+impl<R: Read> Chunks<R> {
+    /// Appends the next chunk. Nothing when it can not be read or is not UTF-8.
+    fn append_to(&mut self, text: &mut String) -> Option<More> {
+        let length = loop {
+            match self.file.read(&mut self.bytes[self.carried..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => break done.ok()?,
+            }
+        };
+        let end = self.carried + length;
+        self.hashing.add(&self.bytes[self.carried..end]);
+        let complete = match str::from_utf8(&self.bytes[..end]) {
+            Ok(complete) => complete,
+            Err(error) if error.error_len().is_some() || length == 0 => return None,
+            Err(error) => str::from_utf8(&self.bytes[..error.valid_up_to()]).expect("it was checked"),
+        };
+        text.push_str(complete);
+        let complete = complete.len();
+        self.bytes.copy_within(complete..end, 0);
+        self.carried = end - complete;
+        Some(if length > 0 { More::Maybe } else { More::No })
+    }
+}
+
+/// The part of a text that is being looked at, and what was kept of those before it.
+struct Window<R> {
+    text: String,
+    at: usize,
+    chunks: Chunks<R>,
+    more: More,
+    kept: String,
+}
+
+impl<R: Read> Window<R> {
+    fn onto(file: R, chunk: usize) -> Self {
+        let chunks =
+            Chunks { file, bytes: vec![0; CARRIED + chunk], carried: 0, hashing: Hashing::default() };
+        Self { text: String::new(), at: 0, chunks, more: More::Maybe, kept: String::new() }
+    }
+
+    /// Keeps the notebook's text without outputs; returns what its cells are with them.
+    fn notebook(&mut self) -> Option<Vec<CellPrint>> {
+        let mut cells = Vec::new();
+        self.keep(|text, scanner| {
+            if text[scanner.at..].starts_with('\u{feff}') {
+                scanner.at += '\u{feff}'.len_utf8();
+            }
+            scanner.space();
+            open(scanner, b'{')
+        })?;
+        loop {
+            let is_cells = self.keep(|text, scanner| scanner.key().map(|key| &text[key] == "\"cells\""))?;
+            if is_cells {
+                self.cells(&mut cells)?;
+            } else {
+                self.keep(|_, scanner| scanner.value().map(drop))?;
+            }
+            if self.keep(|_, scanner| scanner.delimiter(b'}'))? {
+                break;
+            }
+        }
+        while self.more == More::Maybe {
+            self.read_on()?;
+        }
+        self.kept.push_str(&self.text[self.at..]);
+        Some(cells)
+    }
+
+    fn cells(&mut self, seen: &mut Vec<CellPrint>) -> Option<()> {
+        self.keep(|_, scanner| open(scanner, b'['))?;
+        loop {
+            let index = seen.len();
+            let ((spans, is_last), span) = self.step(|text, scanner| {
+                let cell = CellSpans::scan(text, scanner, index)?;
+                Ok((cell, scanner.delimiter(b']')?))
+            })?;
+            let cell = Cell { text: &self.text, spans: &spans, index };
+            seen.push(CellPrint::of(&cell));
+            match spans.outputs {
+                Some(outputs) => {
+                    self.kept.extend([
+                        &self.text[span.start..outputs.start],
+                        "[]",
+                        &self.text[outputs.end..span.end],
+                    ]);
+                }
+                None => self.kept.push_str(&self.text[span]),
+            }
+            if is_last {
+                return Some(());
+            }
+        }
+    }
+
+    /// Steps over something and keeps it.
+    fn keep<T>(&mut self, look: impl Fn(&str, &mut Scanner<'_>) -> Result<T, SyntaxError>) -> Option<T> {
+        let (found, span) = self.step(look)?;
+        self.kept.push_str(&self.text[span]);
+        Some(found)
+    }
+
+    /// Steps over something, which is at the returned place until the next step. Nothing if it is not what it should be.
+    fn step<T>(
+        &mut self,
+        look: impl Fn(&str, &mut Scanner<'_>) -> Result<T, SyntaxError>,
+    ) -> Option<(T, Span)> {
+        loop {
+            let mut scanner = Scanner::new(&self.text, self.at);
+            match look(&self.text, &mut scanner) {
+                // What reaches the end of the window may go on after it.
+                Ok(found) if self.more == More::No || scanner.at < self.text.len() => {
+                    let span = self.at..scanner.at;
+                    self.at = span.end;
+                    return Some((found, span));
+                }
+                Ok(_) | Err(_) if self.more == More::Maybe => self.read_on()?,
+                Ok(_) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// Leaves behind what was stepped over, and reads at least as much as is left: a long cell is not looked at again for each chunk of it.
+    fn read_on(&mut self) -> Option<()> {
+        self.text.drain(..self.at);
+        self.at = 0;
+        let enough = 2 * self.text.len();
+        while self.more == More::Maybe && self.text.len() <= enough {
+            self.more = self.chunks.append_to(&mut self.text)?;
+        }
+        Some(())
+    }
+}
+
+/// Steps over an opening bracket, up to the first item.
+fn open(scanner: &mut Scanner<'_>, bracket: u8) -> Result<(), SyntaxError> {
+    if !scanner.take(bracket) {
+        return scanner.fail("another bracket was expected");
+    }
+    scanner.space();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Whether what is skimmed is what reading it whole gives, whatever the chunks are.
+    #[track_caller]
+    fn check(bytes: &[u8], chunks: &[usize]) -> bool {
+        let whole = Notebook::parse(bytes.to_vec());
+        let whole =
+            whole.map(|whole| (whole.to_marked_text(), whole.language(), Snapshot::of(&whole).to_string()));
+        let skimmed = chunks.iter().filter(|chunk| {
+            let skimmed = skim(bytes, **chunk);
+            let skimmed = skimmed
+                .map(|(notebook, seen)| (notebook.to_marked_text(), notebook.language(), seen.to_string()));
+            skimmed.is_some_and(|skimmed| {
+                assert_eq!(Ok(&skimmed), whole.as_ref());
+                true
+            })
+        });
+        let skimmed = skimmed.count();
+        assert!([0, chunks.len()].contains(&skimmed), "{}", String::from_utf8_lossy(bytes));
+        skimmed > 0
+    }
+
+    #[test]
+    fn a_notebook_that_is_skimmed_has_its_cells_and_its_fingerprint() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+        let (mut skimmed, mut total) = (0, 0);
+        for entry in fs::read_dir(corpus).unwrap() {
+            let bytes = fs::read(entry.unwrap().path()).unwrap();
+            skimmed += usize::from(check(&bytes, &[200, 1 << 20]));
+            total += 1;
+            // Cut short, it is what it is then: nothing, as a rule.
+            for end in (0..bytes.len()).step_by(bytes.len() / 8 + 1) {
+                check(&bytes[..end], &[1000]);
+            }
+        }
+        assert!(total > 40 && skimmed > total / 2, "{skimmed} of {total}");
+    }
+
+    #[test]
+    fn what_is_not_a_plain_notebook_is_left_to_others() {
+        const CHUNKS: [usize; 5] = [1, 2, 3, 16, 1000];
+        let cell = r#"{"cell_type":"code","source":"é","outputs":[{"a":["☕", 1e5]}]}"#;
+        let good = format!("\u{feff}{{\"cells\": [{cell} , {cell}], \"nbformat\" : 4}} \n");
+        assert!(check(good.as_bytes(), &CHUNKS));
+        let (without_outputs, _) = skim(good.as_bytes(), 16).unwrap();
+        assert_eq!(without_outputs.text(), good.replace(r#"[{"a":["☕", 1e5]}]"#, "[]"));
+        for bad in [
+            format!("{good}x"),
+            good.replace("nbformat", "nb"),
+            good.replace('4', "3"),
+            good.replace("]}]", "]}"),
+            good.replace("code", "other"),
+            format!(r#"{{"cells":[{cell}],"nbformat":4,"cells":[{cell}]}}"#),
+            r#"{"cells":[],"nbformat":4}"#.to_owned(),
+            "[]".to_owned(),
+            String::new(),
+        ] {
+            assert!(!check(bad.as_bytes(), &CHUNKS), "{bad}");
+        }
+        for not_text in [&b"\xff"[..], b"\xe2\x98", b"a\xe2\x98b"] {
+            let cut = good.as_bytes().len() / 2;
+            assert!(!check(&[&good.as_bytes()[..cut], not_text].concat(), &CHUNKS));
+            assert!(!check(&[good.as_bytes(), not_text].concat(), &CHUNKS));
+        }
+    }
+}
