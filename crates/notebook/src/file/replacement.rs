@@ -5,6 +5,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::unistd::{AccessFlags, access};
 use tempfile::NamedTempFile;
@@ -109,15 +110,26 @@ fn failed(attempt: &'static str) -> impl Fn(io::Error) -> ReplaceError {
 }
 
 fn write(file: &File, content: &[&[u8]], durability: Durability) -> io::Result<()> {
+    let length: usize = content.iter().map(|piece| piece.len()).sum();
     match durability {
         Durability::Soon => return write_all(file, content),
-        Durability::Now if length(content) < LARGE => write_all(file, content)?,
+        Durability::Now if length < LARGE => write_all(file, content)?,
         Durability::Now => {
-            // The first half goes to the disk while the system takes the second.
-            let (first, second) = halves(content);
-            write_all(file, &first)?;
-            let (synced, written) = both(|| file.sync_data(), || write_all(file, &second));
-            synced.and(written)?;
+            // What the system has taken goes to the disk while it takes more.
+            let is_written = AtomicBool::new(false);
+            let write = || {
+                let written = write_all(file, content);
+                is_written.store(true, Ordering::Release);
+                written
+            };
+            let sync = || {
+                while !is_written.load(Ordering::Acquire) {
+                    file.sync_data()?;
+                }
+                Ok(())
+            };
+            let (written, synced) = both(write, sync);
+            written.and(synced)?;
         }
     }
     file.sync_all()
@@ -128,20 +140,6 @@ fn write_all(file: &File, pieces: &[&[u8]]) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, file);
     pieces.iter().try_for_each(|piece| out.write_all(piece))?;
     out.flush()
-}
-
-fn length(pieces: &[&[u8]]) -> usize {
-    pieces.iter().map(|piece| piece.len()).sum()
-}
-
-fn halves<'a>(pieces: &[&'a [u8]]) -> (Vec<&'a [u8]>, Vec<&'a [u8]>) {
-    let mut left = length(pieces) / 2;
-    let halves = pieces.iter().map(|piece| {
-        let (first, second) = piece.split_at(left.min(piece.len()));
-        left -= first.len();
-        (first, second)
-    });
-    halves.unzip()
 }
 
 /// Makes the rename survive a power cut.
@@ -236,14 +234,6 @@ mod tests {
             (b"new".to_vec(), vec!["a".into()])
         );
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
-    }
-
-    #[test]
-    fn pieces_are_halved_by_their_length() {
-        let pieces: [&[u8]; 4] = [b"abc", b"", b"defgh", b"i"];
-        let (first, second) = halves(&pieces);
-        assert_eq!((first.concat(), second.concat()), (b"abcd".to_vec(), b"efghi".to_vec()));
-        assert_eq!(halves(&[]), (vec![], vec![]));
     }
 
     #[test]
