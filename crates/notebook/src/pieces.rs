@@ -7,7 +7,7 @@ use crate::json::Span;
 /// A text made of parts of others, which it shares. What was read is one piece.
 #[derive(Clone)]
 pub(crate) struct Pieces {
-    pieces: Vec<Piece>,
+    parts: Vec<Piece>,
     length: usize,
     /// All of it in one, once somebody needed that.
     whole: OnceLock<Arc<String>>,
@@ -22,7 +22,7 @@ struct Piece {
 impl Pieces {
     pub(crate) fn one(text: Arc<String>) -> Self {
         let piece = Piece { of: Arc::clone(&text), span: 0..text.len() };
-        Self { pieces: vec![piece], length: text.len(), whole: OnceLock::from(text) }
+        Self { parts: vec![piece], length: text.len(), whole: OnceLock::from(text) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -30,7 +30,7 @@ impl Pieces {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.pieces.iter().map(|Piece { of, span }| &of[span.clone()])
+        self.parts.iter().map(|Piece { of, span }| &of[span.clone()])
     }
 
     /// All of it in one: a copy if it is in several pieces, made once.
@@ -43,7 +43,7 @@ impl Pieces {
     }
 
     pub(crate) fn is_one(&self) -> bool {
-        self.pieces.len() == 1 && self.length == self.pieces[0].of.len()
+        self.parts.len() == 1 && self.length == self.parts[0].of.len()
     }
 }
 
@@ -93,7 +93,7 @@ impl<'a> Splice<'a> {
     }
 
     pub(crate) fn done(self) -> Pieces {
-        Pieces { pieces: self.made, length: self.length, whole: OnceLock::new() }
+        Pieces { parts: self.made, length: self.length, whole: OnceLock::new() }
     }
 
     /// The last piece, if it is of the old text.

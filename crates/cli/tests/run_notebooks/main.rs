@@ -453,6 +453,19 @@ fn a_kernelspec_that_the_notebook_names_runs_it_whatever_its_language() {
 }
 
 #[test]
+fn notebooks_run_in_the_order_they_are_given() {
+    let desk = Desk::with(&[code("a", "open('order', 'a').write('a')")]);
+    let names = ["c", "a", "d", "b", "e"];
+    for name in names {
+        desk.put(&format!("{name}.ipynb"), &[code("a", &format!("open('order', 'a').write('{name}')"))]);
+    }
+    let (exit, _, stderr) =
+        desk.run(&names.map(|name| format!("{name}.ipynb")).each_ref().map(String::as_str));
+    assert_eq!(exit, 0, "{stderr}");
+    assert_eq!(fs::read_to_string(desk.path().join("order")).unwrap(), names.concat());
+}
+
+#[test]
 fn an_interrupt_ends_the_run_and_leaves_what_was_done() {
     let wait = "print('on', flush=True)\nopen('begun', 'w').close()\nwhile True: pass";
     let desk = Desk::with(&[code("a", "print('a')"), code("b", wait), code("c", "print('c')")]);

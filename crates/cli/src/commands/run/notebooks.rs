@@ -96,12 +96,15 @@ impl Notebooks {
         let turns = Arc::new(Semaphore::new(jobs));
         let mut runs = JoinSet::new();
         for (place, request) in requests.into_iter().enumerate() {
-            let (common, turns) = (Arc::clone(&common), Arc::clone(&turns));
+            let common = Arc::clone(&common);
             // The last kernel ends with us, and nobody has to wait for it.
             let is_last = !several;
+            // Taken here, so that they start in the order they were given: one may need what another leaves.
+            let turn = Arc::clone(&turns).acquire_owned().await.expect("it is never closed");
             runs.spawn(async move {
-                let _turn = turns.acquire().await.expect("it is never closed");
-                (place, run_one(&common, &request, is_last).await)
+                let ran = run_one(&common, &request, is_last).await;
+                drop(turn);
+                (place, ran)
             });
         }
         let mut suites = Vec::new();
