@@ -12,6 +12,7 @@ mod sources;
 pub use again::{Again, Mark, Since};
 pub use replacement::{Durability, ReplaceError, Replacement};
 pub use save::create;
+pub use sources::skim;
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -111,7 +112,7 @@ pub fn read(path: &Path) -> Result<Notebook, FileError> {
 pub fn read_sources(path: &Path) -> Result<(Notebook, Snapshot), FileError> {
     let file = open(path, path, Access::Read)?;
     let is_large = file.metadata().is_ok_and(|metadata| metadata.len() >= LARGE as u64);
-    if is_large && let Some(seen) = sources::skim(&file, sources::CHUNK) {
+    if is_large && let Some(seen) = skim(&file, sources::CHUNK) {
         return Ok(seen);
     }
     let notebook = read(path)?;

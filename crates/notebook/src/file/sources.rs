@@ -10,8 +10,9 @@ use crate::snapshot::{CellPrint, Hashing, Snapshot};
 /// Bytes that are read at once: few enough that they are in the processor's cache until they have been looked at.
 pub(super) const CHUNK: usize = 512 << 10;
 
-/// A notebook without the outputs of its cells, and what it is with them. Nothing when it is not a notebook, or one that must be seen whole.
-pub(super) fn skim(file: impl Read, chunk: usize) -> Option<(Notebook, Snapshot)> {
+/// A notebook without the outputs of its cells, and what it is with them; read `chunk` bytes at a time, and held only as far as it is needed.
+/// Nothing when it is not a notebook, or one that must be seen whole.
+pub fn skim(file: impl Read, chunk: usize) -> Option<(Notebook, Snapshot)> {
     let mut window = Window::onto(file, chunk);
     let cells = window.notebook()?;
     let notebook = Notebook::parse(window.kept.into_bytes()).ok()?;

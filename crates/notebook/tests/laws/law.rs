@@ -1,15 +1,18 @@
 //! What must hold for every notebook and every text. Called by the property tests, the corpus test and the fuzz target.
 
 use cellwright_notebook::replace::{Matches, Replacement, TextKind, replace};
-use cellwright_notebook::{Action, CellKind, CellRef, Change, Fingerprint, NewCell, Notebook, Outputs, text};
+use cellwright_notebook::{
+    Action, CellKind, CellRef, Change, Fingerprint, NewCell, Notebook, Outputs, Snapshot, file, text,
+};
 
 /// A source with everything that could go wrong on the way through JSON and through markers.
 const AWKWARD: &str = "# %% [code]\n\"é\\\u{1}\r\n\u{2028}#%%\n";
 
 /// Any bytes at all, as a file and as marked text.
 pub(crate) fn hold_for_bytes(bytes: &[u8]) {
-    if let Ok(notebook) = Notebook::parse(bytes.to_vec()) {
-        hold_for(&notebook);
+    match Notebook::parse(bytes.to_vec()) {
+        Ok(notebook) => hold_for(&notebook),
+        Err(error) => assert!(file::skim(bytes, 64).is_none(), "skimmed, but {error}"),
     }
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(cells) = text::parse(text)
@@ -24,6 +27,7 @@ pub(crate) fn hold_for_bytes(bytes: &[u8]) {
 /// Every law, with edits that touch the places where splicing could go wrong: ends, middles, awkward sources.
 pub(crate) fn hold_for(notebook: &Notebook) {
     printing_and_parsing_changes_nothing(notebook);
+    skimming_finds_what_reading_finds(notebook);
     for index in [0, notebook.len() / 2, notebook.len().saturating_sub(1)] {
         inserting_adds_just_that(notebook, index.min(notebook.len()), AWKWARD);
         if index < notebook.len() {
@@ -38,6 +42,17 @@ pub(crate) fn hold_for(notebook: &Notebook) {
     }
     inserting_adds_just_that(notebook, notebook.len(), "");
     replacing_around_a_marker_keeps_every_cell(notebook);
+}
+
+fn skimming_finds_what_reading_finds(notebook: &Notebook) {
+    for chunk in [1 + notebook.size() / 7, 1 << 20] {
+        // It may leave an odd one to the reader of all.
+        if let Some((sources, seen)) = file::skim(notebook.text().as_bytes(), chunk) {
+            assert_eq!(seen.to_string(), Snapshot::of(notebook).to_string());
+            assert_eq!(sources.to_marked_text(), notebook.to_marked_text());
+            assert_eq!(sources.language(), notebook.language());
+        }
+    }
 }
 
 pub(crate) fn printing_and_parsing_changes_nothing(notebook: &Notebook) {
