@@ -7,8 +7,10 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::libc;
 use nix::unistd::{AccessFlags, access};
 use tempfile::NamedTempFile;
+use xattr::FileExt as _;
 
 use crate::both::{LARGE, both};
 use crate::snapshot::Fingerprint;
@@ -75,6 +77,7 @@ impl Replacement {
         // Before the content comes: nobody else is to read it meanwhile.
         keep_owner(file, &old).map_err(failed("keep its owner"))?;
         file.set_permissions(old.permissions()).map_err(failed("keep its permissions"))?;
+        keep_attributes(file, target).map_err(failed("keep its access list and attributes"))?;
         write(file, content, durability).map_err(failed("write its new content"))?;
         Ok(Self { temporary, target: target.to_owned(), durability })
     }
@@ -202,6 +205,36 @@ fn keep_owner(file: &File, old: &Metadata) -> io::Result<()> {
     }
 }
 
+/// Keeps what the system knows of a file beside its permissions: its access list, labels, notes of users. What the folder gives to new files is taken away.
+fn keep_attributes(file: &File, target: &Path) -> io::Result<()> {
+    /// Who may do what, in more detail than permissions tell.
+    const ACCESS: &str = "system.posix_acl_access";
+    let kept = match xattr::list(target) {
+        Ok(names) => names.collect::<Vec<_>>(),
+        Err(error) if is_unsupported(&error) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !kept.iter().any(|name| name == ACCESS) && file.get_xattr(ACCESS).is_ok_and(|access| access.is_some())
+    {
+        file.remove_xattr(ACCESS)?;
+    }
+    for name in kept {
+        let Some(value) = xattr::get(target, &name)? else { continue };
+        match file.set_xattr(&name, &value) {
+            // Those are the system's own: it lets few write them, and gives new files theirs.
+            Err(_) if ["security.", "trusted."].iter().any(|own| name.to_string_lossy().starts_with(own)) => {
+            }
+            Err(error) if is_unsupported(&error) => {}
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTSUP | libc::ENOSYS))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -234,6 +267,37 @@ mod tests {
             (b"new".to_vec(), vec!["a".into()])
         );
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn access_lists_and_attributes_stay_and_those_of_the_folder_do_not_come() {
+        /// As the kernel has them: a version, then tag, permissions and id of each entry.
+        fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+            let entries = entries.iter().flat_map(|(tag, may, id)| {
+                [&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat()
+            });
+            2u32.to_le_bytes().into_iter().chain(entries).collect()
+        }
+        const NOBODY: u32 = u32::MAX;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        fs::write(&path, "old").expect("written");
+        let replaced = || {
+            Replacement::of(&path, b"new").expect("made").commit().expect("replaced");
+            let mode = fs::metadata(&path).expect("there").permissions().mode() & 0o777;
+            (xattr::get(&path, "system.posix_acl_access").expect("asked"), mode)
+        };
+        // The owner and user 65534 may write, the group may read; what `ls` shows as the group's is the most any of them may.
+        let access = list(&[(1, 6, NOBODY), (2, 6, 65534), (4, 4, NOBODY), (16, 6, NOBODY), (32, 0, NOBODY)]);
+        xattr::set(&path, "system.posix_acl_access", &access).expect("set");
+        xattr::set(&path, "user.note", b"mine").expect("set");
+        assert_eq!(replaced(), (Some(access.clone()), 0o660));
+        assert_eq!(xattr::get(&path, "user.note").expect("asked"), Some(b"mine".to_vec()));
+
+        xattr::remove(&path, "system.posix_acl_access").expect("removed");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("set");
+        xattr::set(folder.path(), "system.posix_acl_default", &access).expect("set");
+        assert_eq!(replaced(), (None, 0o640));
     }
 
     #[test]
