@@ -23,9 +23,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing};
-use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector};
+use cellwright_notebook::{CellRef, Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector};
 
 use crate::print::{self, Format};
+use crate::reads::{Cells, Reads};
 
 /// What every command that changes a notebook takes.
 #[derive(Debug, clap::Args)]
@@ -57,6 +58,29 @@ impl Change {
         self.expect.map_or(Expected::Anything, Expected::Fingerprint)
     }
 
+    /// Refuses cells named by their place when that is another cell's since the notebook was shown; who gives a fingerprint knows what is there.
+    pub(crate) fn check_places<'a>(
+        &self,
+        path: &Path,
+        notebook: &Notebook,
+        named: impl IntoIterator<Item = &'a CellRef>,
+    ) -> Result<(), FileError> {
+        let shown = || Reads::here().ok()?.places(path);
+        let Some(shown) = self.expect.is_none().then(shown).flatten() else {
+            return Ok(());
+        };
+        let now = Cells::of(notebook);
+        for cell in named {
+            if let CellRef::Index(index) = cell
+                && shown.moved_in(&now, *index)
+            {
+                let what = format!("cell {index} may be another one now");
+                return Err(FileError::Changed { path: path.into(), what });
+            }
+        }
+        Ok(())
+    }
+
     /// Changes the notebook at `path` and tells what was done.
     pub(crate) fn make<E: Into<anyhow::Error>>(
         &self,
@@ -85,16 +109,22 @@ pub(crate) fn save<E: Into<anyhow::Error>, Now>(
     change: impl Fn(&Notebook) -> Result<Edited, E>,
     now: impl Fn(&Notebook) -> Now,
 ) -> anyhow::Result<Made<Now>> {
-    let (mut made, found) = file::update_or_create(path, if_missing, expected, |notebook| {
+    let (made, found) = file::update_or_create(path, if_missing, expected, |notebook| {
         let named = |error: E| {
             let error = error.into();
             // An error of the file names it already.
             if error.is::<FileError>() { error } else { error.context(path.display().to_string()) }
         };
         let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
-        let now = now(changed.as_ref().unwrap_or(notebook));
-        anyhow::Ok((changed, Made { report, now }))
+        let (after, is_changed) = (changed.as_ref().unwrap_or(notebook), changed.is_some());
+        let (now, cells) = (now(after), is_changed.then(|| Cells::of(after)));
+        anyhow::Ok((changed, (Made { report, now }, cells)))
     })?;
+    let (mut made, cells) = made;
+    if let Some(cells) = cells {
+        // If it can not be noted, a place is refused that was right.
+        drop(Reads::here().and_then(|reads| reads.update_places(path, &cells)));
+    }
     if found == Found::Nothing {
         made.report.notes.push(Note::Created);
     }

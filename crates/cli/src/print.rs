@@ -1,4 +1,4 @@
-//! What the commands print on stdout.
+//! What the commands print.
 
 use std::io::{self, Write as _};
 
@@ -18,6 +18,12 @@ pub(crate) fn plain(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
+}
+
+/// Tells something on stderr that is not part of the answer.
+pub(crate) fn note(text: &str) {
+    // Who can not be told goes on without it.
+    let _ = writeln!(io::stderr().lock(), "note: {text}");
 }
 
 /// Writes a value as one line of JSON.

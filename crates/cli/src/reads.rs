@@ -3,9 +3,14 @@
 //! A marked text names cells by their place. Written over a notebook whose cells have moved meanwhile, it would put
 //! metadata and outputs under the wrong sources; whole JSON would undo what others did.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use cellwright_notebook::{Fingerprint, Snapshot};
+use cellwright_notebook::{Fingerprint, Notebook, Snapshot};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Places;
 
 /// What was shown of a notebook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,30 +37,78 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
+    /// Those of whoever runs this process.
+    pub(crate) fn here() -> io::Result<Self> {
+        let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
+        Ok(Self::in_state(&places.state))
+    }
+
     /// Kept below the user's state folder.
-    pub(crate) fn in_state(state: &Path) -> Self {
+    fn in_state(state: &Path) -> Self {
         Self { folder: state.join("reads") }
     }
 
-    /// Notes what was shown. Failing to is no reason not to show it.
-    pub(crate) fn remember(&self, path: &Path, notebook: &Snapshot, part: Part) {
-        let Some(note) = self.note(path) else {
-            return;
-        };
-        let text = format!("{}\n{notebook}", part.word());
-        drop(std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(note, text)));
+    /// Notes what was shown. A part does not vouch for the rest: what was noted of the whole stays.
+    pub(crate) fn remember(&self, path: &Path, notebook: &Snapshot, part: Part) -> io::Result<()> {
+        let note = self.note(path)?;
+        if part == Part::Some && note.exists() {
+            return Ok(());
+        }
+        self.keep(&note, &format!("{}\n{notebook}", part.word()))
     }
 
     /// What was last shown of the notebook, if anything was.
     pub(crate) fn last(&self, path: &Path) -> Option<(Snapshot, Part)> {
-        let text = std::fs::read_to_string(self.note(path)?).ok()?;
+        let text = fs::read_to_string(self.note(path).ok()?).ok()?;
         let (word, notebook) = text.split_once('\n')?;
         let part = [Part::Whole, Part::Some, Part::Json].into_iter().find(|part| part.word() == word)?;
         Some((notebook.parse().ok()?, part))
     }
 
-    fn note(&self, path: &Path) -> Option<PathBuf> {
-        let real = path.canonicalize().ok()?;
-        Some(self.folder.join(Fingerprint::of(real.as_os_str().as_encoded_bytes()).to_string()))
+    /// Notes which cells are where, for those who name them by their place.
+    pub(crate) fn remember_places(&self, path: &Path, cells: &Cells) -> io::Result<()> {
+        self.keep(&self.note(path)?.with_extension(PLACES), &serde_json::to_string(cells)?)
+    }
+
+    /// Notes which cells are where after a change of our own, if that was noted before: who made the change knows of it.
+    pub(crate) fn update_places(&self, path: &Path, cells: &Cells) -> io::Result<()> {
+        if self.places(path).is_none() { Ok(()) } else { self.remember_places(path, cells) }
+    }
+
+    /// Which cells were where when a command last showed or changed the notebook.
+    pub(crate) fn places(&self, path: &Path) -> Option<Cells> {
+        let text = fs::read_to_string(self.note(path).ok()?.with_extension(PLACES)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    fn note(&self, path: &Path) -> io::Result<PathBuf> {
+        let real = path.canonicalize()?;
+        Ok(self.folder.join(Fingerprint::of(real.as_os_str().as_encoded_bytes()).to_string()))
+    }
+
+    fn keep(&self, note: &Path, text: &str) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        fs::write(note, text)
+    }
+}
+
+/// How the notes of places end.
+const PLACES: &str = "places";
+
+/// The cells of a notebook in order, by what tells them apart.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cells(Vec<Option<String>>);
+
+impl Cells {
+    pub(crate) fn of(notebook: &Notebook) -> Self {
+        Self(notebook.cells().map(|cell| cell.id().map(Cow::into_owned)).collect())
+    }
+
+    /// Whether the cell at `index` may be another one in `now`. Cells without ids are told apart by how many there are.
+    pub(crate) fn moved_in(&self, now: &Self, index: usize) -> bool {
+        match (self.0.get(index), now.0.get(index)) {
+            (Some(Some(before)), Some(Some(now))) => before != now,
+            _ => self.0.len() != now.0.len(),
+        }
     }
 }

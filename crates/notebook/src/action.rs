@@ -94,6 +94,19 @@ pub struct Edited {
     pub report: Report,
 }
 
+impl Action {
+    /// The cells it is about.
+    pub fn named_cells(&self) -> &[CellRef] {
+        match self {
+            Self::Edit { cell, .. } | Self::Move { cell, .. } | Self::Retype { cell, .. } => {
+                std::slice::from_ref(cell)
+            }
+            Self::Delete { cells } | Self::Clear { cells: Some(cells) } => cells,
+            Self::Insert { .. } | Self::Clear { cells: None } => &[],
+        }
+    }
+}
+
 impl Notebook {
     /// Does `action`.
     pub fn act(&self, action: &Action, outputs: Outputs) -> Result<Edited, EditError> {

@@ -108,16 +108,38 @@ pub fn read(path: &Path) -> Result<Notebook, FileError> {
     })
 }
 
-/// Reads a notebook for its sources, and what is in the file: of a large one the notebook is without outputs, and much faster read.
-pub fn read_sources(path: &Path) -> Result<(Notebook, Snapshot), FileError> {
-    let file = open(path, path, Access::Read)?;
-    let is_large = file.metadata().is_ok_and(|metadata| metadata.len() >= LARGE as u64);
-    if is_large && let Some(seen) = skim(&file, sources::CHUNK) {
+/// What a notebook is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Its sources. The outputs of a large one are not held, which makes it much faster: then the notebook is without them.
+    Sources,
+    /// All of it.
+    All,
+}
+
+/// Reads a notebook, and what the file is.
+pub fn read_for(path: &Path, need: Need) -> Result<(Notebook, Snapshot), FileError> {
+    if need == Need::Sources
+        && let Some(seen) = large_sources(path, |file| skim(file, sources::CHUNK))?
+    {
         return Ok(seen);
     }
     let notebook = read(path)?;
     let snapshot = Snapshot::of(&notebook);
     Ok((notebook, snapshot))
+}
+
+/// Nothing for a file that is better read whole, or was written meanwhile: half of it would be old.
+fn large_sources<T>(path: &Path, skim: impl FnOnce(&File) -> Option<T>) -> Result<Option<T>, FileError> {
+    let file = open(path, path, Access::Read)?;
+    let stamp =
+        || file.metadata().map(|metadata| Stamp::of(&metadata)).map_err(|error| unreadable(path, error));
+    let before = stamp()?;
+    if before.length() < LARGE as u64 {
+        return Ok(None);
+    }
+    let seen = skim(&file);
+    Ok(seen.filter(|_| stamp().is_ok_and(|after| after.looks_like(&before))))
 }
 
 /// Whether there was a file to update.
@@ -340,4 +362,25 @@ fn check_expected(path: &Path, expected: &Expected, notebook: &Notebook) -> Resu
         },
     };
     Err(FileError::Changed { path: path.into(), what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_that_is_written_while_it_is_skimmed_is_read_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        let write = |length: usize| fs::write(&path, "a".repeat(length)).expect("written");
+        write(LARGE);
+        assert_eq!(large_sources(&path, |_| Some(1)).expect("there"), Some(1));
+        let torn = large_sources(&path, |_| {
+            write(LARGE + 1);
+            Some(1)
+        });
+        assert_eq!(torn.expect("there"), None);
+        write(1);
+        assert_eq!(large_sources(&path, |_| Some(1)).expect("there"), None);
+    }
 }

@@ -111,12 +111,12 @@ impl Notebook {
         Self::parse(text.into()).expect("this is a notebook")
     }
 
-    /// The file's text.
+    /// The file's text. After an edit it is put together when first asked for, and kept.
     pub fn text(&self) -> &str {
         self.pieces.whole()
     }
 
-    /// The file's text, bit by bit. Cheaper than [`Notebook::text`] after an edit.
+    /// The file's text, bit by bit.
     pub fn pieces(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter()
     }

@@ -69,7 +69,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The best text in it, without colours: a stream's, a traceback, or markdown before plain text.
+    /// The best text in it, without colours: a stream's, a traceback, or markdown before plain text before JSON.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         match self.kind() {
             OutputKind::Stream(_) => self.json.get("text").map(|text| plain(joined(&text))),
@@ -83,6 +83,7 @@ impl<'a> Output<'a> {
                     .iter()
                     .find_map(|mime| self.data(mime))
                     .map(plain)
+                    .or_else(|| self.json_data())
             }
         }
     }
@@ -157,6 +158,13 @@ impl<'a> Output<'a> {
 
     fn field(&self, key: &str) -> Option<Cow<'a, str>> {
         self.json.get(key)?.string()
+    }
+
+    /// The first JSON in it, as it stands in the file.
+    fn json_data(&self) -> Option<Cow<'a, str>> {
+        let members = self.json.get("data")?.members();
+        let is_json = |mime: &str| mime == "application/json" || mime.ends_with("+json");
+        members.into_iter().find(|member| is_json(&member.key)).map(|member| member.value.raw().into())
     }
 
     fn data(&self, mime: &str) -> Option<Cow<'a, str>> {

@@ -42,8 +42,9 @@ impl Pieces {
         })
     }
 
+    /// Whether it is a text of its own.
     pub(crate) fn is_one(&self) -> bool {
-        self.parts.len() == 1 && self.length == self.parts[0].of.len()
+        matches!(&self.parts[..], [Piece { of, span }] if span.len() == of.len())
     }
 }
 
@@ -93,7 +94,8 @@ impl<'a> Splice<'a> {
     }
 
     pub(crate) fn done(self) -> Pieces {
-        Pieces { parts: self.made, length: self.length, whole: OnceLock::new() }
+        let made = Pieces { parts: self.made, length: self.length, whole: OnceLock::new() };
+        if made.is_one() { Pieces::one(Arc::clone(&made.parts[0].of)) } else { made }
     }
 
     /// The last piece, if it is of the old text.
@@ -122,6 +124,10 @@ mod tests {
         let made = splice.done();
         assert_eq!(made.iter().collect::<Vec<_>>(), ["a, bé", "new", ", ", "c"]);
         assert_eq!((made.whole().as_str(), made.len(), made.is_one()), ("a, bénew, c", 12, false));
-        assert!(Pieces::one(old).is_one());
+        let mut all = Splice::of(&old);
+        all.keep(0..4);
+        all.keep(4..old.len());
+        let all = all.done();
+        assert!(all.is_one() && Arc::ptr_eq(all.whole(), &old));
     }
 }

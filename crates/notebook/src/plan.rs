@@ -123,6 +123,7 @@ impl Notebook {
 
     /// The notebook, which is in one piece, with these cells: those that were kept stay where they are, the others are read.
     fn assembled(&self, items: Vec<Item>) -> Notebook {
+        assert!(self.pieces.is_one(), "its cells speak of one text");
         let old = self.pieces.whole();
         let sequence = Sequence {
             open: self.cells_array.start + 1,

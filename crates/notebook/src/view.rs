@@ -76,7 +76,7 @@ fn show(shown: &mut String, cell: &Cell<'_>, number: usize, output: &Output<'_>,
         let (hidden, total) = (text.len() - fitting.len(), text.len());
         writeln!(
             shown,
-            "[{hidden} of {total} bytes not shown; read cell #{index} alone or with a larger budget]"
+            "[{hidden} of {total} bytes not shown; give a larger budget, or read cell #{index} alone]"
         )
         .expect("a String takes everything");
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
-use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing};
+use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing, Need};
 use cellwright_notebook::{
     Action, CellKind, CellRef, Change, Edited, NewCell, Notebook, OutputView, Outputs, ParseError, Snapshot,
     text,
@@ -346,10 +346,19 @@ fn n17_outputs_are_seen_without_raw_json() {
     # %% [output 1] display, image/png 3x3, 33 bytes, text/plain, 1 line, 8 bytes
     [image 0.1.0: image/png 3x3, 33 bytes]
     <Fig
-    [4 of 8 bytes not shown; read cell #0 alone or with a larger budget]
+    [4 of 8 bytes not shown; give a larger budget, or read cell #0 alone]
     # %% [output 2] error ValueError, 1 line, 18 bytes
-    [18 of 18 bytes not shown; read cell #0 alone or with a larger budget]
+    [18 of 18 bytes not shown; give a larger budget, or read cell #0 alone]
     ");
+    let plotly = r#"{"output_type":"display_data","metadata":{},"data":{"application/vnd.plotly.v1+json":{"data":[1, 2]}}}"#;
+    let plotly = CODE.replace(r#"{"output_type":"stream","name":"stdout","text":"1\n"}"#, plotly);
+    let plotly = Notebook::parse(with_cells(&plotly, 4).into_bytes()).unwrap();
+    insta::assert_snapshot!(plotly.view(None, OutputView::Text { budget: 99 }).unwrap(), @r#"
+    # %% [code] cell:0
+    x
+    # %% [output 0] display, application/vnd.plotly.v1+json, 1 line, 15 bytes
+    {"data":[1, 2]}
+    "#);
     let hostile = CODE.replace("\"stdout\"", r#""a\n# %% [code] cell:1""#).replace(r"1\n", r"# %% [code]\n");
     let hostile = Notebook::parse(with_cells(&hostile, 4).into_bytes()).unwrap();
     insta::assert_snapshot!(hostile.view(None, OutputView::Text { budget: 99 }).unwrap(), @r"
@@ -463,7 +472,7 @@ fn a_large_file_is_read_and_replaced_byte_for_byte() {
     assert!(read.text() == text && read.len() == 400);
     assert!(read.cells().enumerate().all(|(at, cell)| cell.source() == format!("größe\n{at}")));
     // Its sources alone are the same, and so is what is known of the file.
-    let (sources, snapshot) = file::read_sources(&path).unwrap();
+    let (sources, snapshot) = file::read_for(&path, Need::Sources).unwrap();
     assert_eq!(sources.to_marked_text(), read.to_marked_text());
     assert_eq!(snapshot.to_string(), Snapshot::of(&read).to_string());
     assert!(sources.size() < text.len() / 10, "{}", sources.size());
@@ -480,7 +489,7 @@ fn a_large_file_is_read_and_replaced_byte_for_byte() {
     assert!(fs::read_to_string(&path).unwrap() == expected);
     // What is wrong with it is said as of a small one.
     fs::write(&path, &expected[..expected.len() - 4]).unwrap();
-    let (cut, whole) = (file::read_sources(&path).unwrap_err(), file::read(&path).unwrap_err());
+    let (cut, whole) = (file::read_for(&path, Need::Sources).unwrap_err(), file::read(&path).unwrap_err());
     assert_eq!(format!("{cut:?}"), format!("{whole:?}"));
 }
 

@@ -290,3 +290,30 @@ fn a_file_is_written_in_its_own_hand_and_nothing_else_changes() {
         assert_eq!(notebook.with_results([(0, &results)]).text(), after);
     }
 }
+
+#[test]
+fn what_was_just_recorded_can_be_recorded_over() {
+    let cell =
+        |id: &str| json!({"cell_type": "code", "id": id, "metadata": {}, "outputs": [], "source": "x"});
+    let file = json!({"cells": [cell("a"), cell("b"), cell("c")], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    let mut notebook = Notebook::parse(serde_json::to_vec_pretty(&file).unwrap()).unwrap();
+    for cells in [&[1][..], &[0, 2], &[], &[1], &[0, 1, 2]] {
+        let mut recording = Recording::new(LIMIT);
+        for cell in cells {
+            recording.begin(*cell, None);
+            recording.reducer().print(*cell, Stdout, &format!("{cell} of {cells:?}\n"));
+            recording.reducer().display(*cell, text("shown"), None);
+            recording.end(*cell, Some(3), String::new);
+        }
+        let results: Vec<_> = cells.iter().map(|cell| (*cell, recording.results(*cell))).collect();
+        let saved = notebook.with_results(results.iter().map(|(cell, results)| (*cell, results)));
+        let read = Notebook::parse(notebook.text().into()).unwrap();
+        let expected = read.with_results(results.iter().map(|(cell, results)| (*cell, results)));
+        assert_eq!(saved.text(), expected.text());
+        let shown = |notebook: &Notebook| {
+            notebook.with_display(1, 1, &text("anew")).map(|notebook| notebook.text().to_owned())
+        };
+        assert_eq!(shown(&saved), shown(&expected));
+        notebook = saved;
+    }
+}

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use cellwright_notebook::Snapshot;
 use cellwright_notebook::file::{Expected, FileError};
 use cellwright_session::{Force, SessionError, SessionId, SessionKey};
 use futures_util::future::BoxFuture;
@@ -177,8 +178,21 @@ impl Client {
 
     /// What the client believes is in a notebook.
     pub(crate) fn expected(&self, place: &Place) -> Expected {
+        self.expected_of(place, |now, _| now)
+    }
+
+    /// What a file must be that a text of all of it speaks of: as it was when the client last saw all of it, if ever.
+    pub(crate) fn expected_whole(&self, place: &Place) -> Expected {
+        self.expected_of(place, |now, whole| whole.unwrap_or(now))
+    }
+
+    fn expected_of(
+        &self,
+        place: &Place,
+        choose: impl FnOnce(Box<Snapshot>, Option<Box<Snapshot>>) -> Box<Snapshot>,
+    ) -> Expected {
         match self.seen().memory(&place.path) {
-            Some(Memory::Notebook(snapshot)) => Expected::Snapshot(snapshot),
+            Some(Memory::Notebook { now, whole }) => Expected::Snapshot(choose(now, whole)),
             Some(Memory::Text(_)) | None => Expected::Anything,
         }
     }

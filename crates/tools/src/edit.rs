@@ -1,6 +1,6 @@
 //! `edit` and `write`: changing files by text.
 
-use cellwright_notebook::file::{self, IfMissing};
+use cellwright_notebook::file::{self, Expected, IfMissing};
 use cellwright_notebook::replace::{Matches, Replaced, Replacement, TextKind, replace};
 use cellwright_notebook::text::{self, TextCell};
 use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, Report, Snapshot};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::reply::{Failure, Reply};
-use crate::seen::Memory;
+use crate::seen::{Memory, Sight};
 use crate::text_file;
 use crate::workspace::Place;
 
@@ -54,7 +54,9 @@ pub(crate) fn edit(client: &Client, arguments: EditArguments) -> Result<Reply, F
         let changed = change_notebook(client, &place, IfMissing::Fail, |notebook| {
             let text = notebook.to_marked_text();
             let replaced = replace(&text, TextKind::Marked, std::slice::from_ref(&replacement))?;
-            Ok(notebook.write(&text::parse(&replaced.text)?, outputs(keep_outputs))?)
+            let mut edited = notebook.write(&text::parse(&replaced.text)?, outputs(keep_outputs))?;
+            edited.report.action = "edit";
+            Ok(edited)
         });
         return changed.map(|(reply, _)| reply);
     }
@@ -92,15 +94,19 @@ pub(crate) fn write(client: &Client, arguments: WriteArguments) -> Result<Reply,
         {
             std::fs::create_dir_all(folder).map_err(|error| Failure::from(error).about(&path))?;
         }
-        let changed = change_notebook(client, &place, IfMissing::Create, |notebook| match &content {
-            Content::Json(json) => Ok(notebook.replaced_by(json.clone())),
-            Content::Marked(cells) => Ok(notebook.write(cells, outputs(keep_outputs))?),
-        });
+        let expected = client.expected_whole(&place);
+        let changed =
+            change_as_expected(client, &place, IfMissing::Create, &expected, Sight::All, |notebook| {
+                match &content {
+                    Content::Json(json) => Ok(notebook.replaced_by(json.clone())),
+                    Content::Marked(cells) => Ok(notebook.write(cells, outputs(keep_outputs))?),
+                }
+            });
         return changed.map(|(reply, _)| reply);
     }
     let seen = match client.seen().memory(&place.path) {
         Some(Memory::Text(seen)) => Some(seen),
-        Some(Memory::Notebook(_)) | None => None,
+        Some(Memory::Notebook { .. }) | None => None,
     };
     text_file::replace(&place, seen.filter(|_| place.exists), content.as_bytes())?;
     remember_text(client, &place, &content);
@@ -138,8 +144,18 @@ pub(crate) fn change_notebook(
     if_missing: IfMissing,
     change: impl Fn(&Notebook) -> Result<Edited, Failure>,
 ) -> Result<(Reply, Report), Failure> {
-    let expected = client.expected(place);
-    let changed = file::update(&place.path, if_missing, &expected, |notebook| {
+    change_as_expected(client, place, if_missing, &client.expected(place), Sight::OwnChange, change)
+}
+
+fn change_as_expected(
+    client: &Client,
+    place: &Place,
+    if_missing: IfMissing,
+    expected: &Expected,
+    sight: Sight,
+    change: impl Fn(&Notebook) -> Result<Edited, Failure>,
+) -> Result<(Reply, Report), Failure> {
+    let changed = file::update(&place.path, if_missing, expected, |notebook| {
         let Edited { notebook: changed, report } =
             change(notebook).map_err(|failure| ChangeError::Failed(failure.about(&place.named)))?;
         let snapshot = Snapshot::of(changed.as_ref().unwrap_or(notebook));
@@ -150,7 +166,7 @@ pub(crate) fn change_notebook(
         ChangeError::File(error) => client.in_callers_words(place, error),
     })?;
     let structured = report_json(place, &report, &snapshot);
-    client.seen().remember(&place.path, Memory::Notebook(Box::new(snapshot)));
+    client.seen().remember_notebook(&place.path, snapshot, sight);
     Ok((Reply::text(in_words(&report)).with(structured), report))
 }
 

@@ -1,7 +1,8 @@
 //! `read`: notebooks as marked text, text files, images, stored outputs.
 
+use cellwright_notebook::file::{self, Need};
 use cellwright_notebook::select::LineRange;
-use cellwright_notebook::{Fingerprint, Notebook, OutputView, Selector, Snapshot, file};
+use cellwright_notebook::{Fingerprint, Notebook, OutputView, Selector};
 use cellwright_output::{Artifact, ArtifactId, Image, Limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use serde_json::json;
 use crate::client::Client;
 use crate::page;
 use crate::reply::{Content, Failure, Reply};
-use crate::seen::Memory;
+use crate::seen::{Memory, Sight};
 use crate::text_file;
 use crate::toolbox::{Reader, Settings};
 use crate::workspace::{Place, Workspace};
@@ -96,14 +97,8 @@ fn notebook(
         Some(Outputs::Summary) => OutputView::Summary,
         Some(Outputs::Text) => OutputView::Text { budget: reader.budget() },
     };
-    let read = if outputs == OutputView::None && !selector.raw {
-        file::read_sources(&place.path)
-    } else {
-        file::read(&place.path).map(|notebook| {
-            let snapshot = Snapshot::of(&notebook);
-            (notebook, snapshot)
-        })
-    };
+    let need = if outputs == OutputView::None && !selector.raw { Need::Sources } else { Need::All };
+    let read = file::read_for(&place.path, need);
     let (notebook, snapshot) = read.map_err(|error| client.in_callers_words(place, error))?;
     let text = if selector.raw {
         notebook.text().to_owned()
@@ -129,7 +124,10 @@ fn notebook(
         "path": place.named, "cells": notebook.len(), "language": language,
         "fingerprint": snapshot.fingerprint().to_string(),
     });
-    client.seen().remember(&place.path, Memory::Notebook(Box::new(snapshot)));
+    // Without a selector it is all of it; what does not fit on a page says how to go on.
+    let is_whole = selector.cells.is_none() && selector.lines.is_empty() && arguments.search.is_none();
+    let sight = if is_whole { Sight::All } else { Sight::Some };
+    client.seen().remember_notebook(&place.path, snapshot, sight);
     Ok(reply.with(structured))
 }
 

@@ -17,8 +17,22 @@ pub(crate) struct Seen {
 /// What a file was.
 #[derive(Debug, Clone)]
 pub(crate) enum Memory {
-    Notebook(Box<Snapshot>),
+    Notebook {
+        /// When the client last saw some of it.
+        now: Box<Snapshot>,
+        /// When it last saw all of it: a text of all its cells speaks of that.
+        whole: Option<Box<Snapshot>>,
+    },
     Text(Fingerprint),
+}
+
+/// How much of a notebook a client saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    All,
+    Some,
+    /// What it changed itself: it knows the rest as well as before.
+    OwnChange,
 }
 
 impl Seen {
@@ -28,6 +42,22 @@ impl Seen {
             self.files.remove(0);
         }
         self.files.push((path.to_owned(), memory));
+    }
+
+    pub(crate) fn remember_notebook(&mut self, path: &Path, snapshot: Snapshot, sight: Sight) {
+        let (before, known) = match self.memory(path) {
+            Some(Memory::Notebook { now, whole }) => (Some(now.fingerprint()), whole),
+            Some(Memory::Text(_)) | None => (None, None),
+        };
+        let now = Box::new(snapshot);
+        let whole = match sight {
+            Sight::All => Some(now.clone()),
+            Sight::OwnChange if known.as_ref().map(|known| known.fingerprint()) == before => {
+                before.map(|_| now.clone())
+            }
+            Sight::Some | Sight::OwnChange => known,
+        };
+        self.remember(path, Memory::Notebook { now, whole });
     }
 
     pub(crate) fn forget(&mut self, path: &Path) {

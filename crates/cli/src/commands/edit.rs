@@ -55,7 +55,9 @@ impl Edit {
         let replacements = self.replacements()?;
         self.change.make(&self.path, IfMissing::Fail, |notebook| {
             let replaced = replace(&notebook.to_marked_text(), TextKind::Marked, &replacements)?;
-            anyhow::Ok(notebook.write(&text::parse(&replaced.text)?, self.old_outputs.into())?)
+            let mut edited = notebook.write(&text::parse(&replaced.text)?, self.old_outputs.into())?;
+            edited.report.action = "edit";
+            anyhow::Ok(edited)
         })
     }
 

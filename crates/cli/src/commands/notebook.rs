@@ -144,7 +144,10 @@ impl NotebookCommand {
                 (path, Action::Clear { cells: (!cells.is_empty()).then(|| cells.concat()) }, change)
             }
         };
-        change.make(&path, if_missing, |notebook| notebook.act(&action, outputs))
+        change.make(&path, if_missing, |notebook| {
+            change.check_places(&path, notebook, action.named_cells())?;
+            anyhow::Ok(notebook.act(&action, outputs)?)
+        })
     }
 }
 

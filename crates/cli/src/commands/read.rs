@@ -10,16 +10,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context as _;
-use cellwright_notebook::file;
+use cellwright_notebook::file::{self, Need};
 use cellwright_notebook::select::{Excerpt, excerpts};
 use cellwright_notebook::{CellRef, Notebook, OutputView, Snapshot};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{explain, split_target};
-use crate::config::Places;
 use crate::print::{self, Format};
-use crate::reads::{Part, Reads};
+use crate::reads::{Cells, Part, Reads};
 
 /// Show a notebook as cell-marked text
 ///
@@ -118,37 +117,35 @@ impl Read {
         }
         let (path, selector) = split_target(&self.target);
         let named = || path.display().to_string();
-        let read = || file::read(path).map_err(|error| explain(error, &self.target));
-        if let (Some(place), Some(to)) = (&self.image, &self.to) {
-            return write_image(&read()?, place, to).with_context(named);
-        }
         let outputs = self.output_view();
-        let (notebook, snapshot) = if outputs == OutputView::None && !selector.raw {
-            file::read_sources(path).map_err(|error| explain(error, &self.target))?
-        } else {
-            let notebook = read()?;
-            let snapshot = Snapshot::of(&notebook);
-            (notebook, snapshot)
+        let need = match outputs {
+            OutputView::None if !selector.raw && self.image.is_none() => Need::Sources,
+            _ => Need::All,
         };
-        let whole = selector.cells.is_none() && selector.lines.is_empty();
+        let (notebook, snapshot) =
+            file::read_for(path, need).map_err(|error| explain(error, &self.target))?;
+        if let (Some(place), Some(to)) = (&self.image, &self.to) {
+            return write_image(&notebook, place, to).with_context(named);
+        }
         let text: Cow<'_, str> = match (selector.raw, &selector.cells) {
-            (true, None) => {
-                if whole {
-                    remember(path, &snapshot, Part::Whole)?;
-                }
-                notebook.text().into()
-            }
+            (true, None) => notebook.text().into(),
             (true, Some(cells)) => {
                 let chosen = cells.resolve(&notebook).with_context(named)?;
                 chosen.map(|index| notebook.cell(index).raw().to_owned() + "\n").collect::<String>().into()
             }
-            (false, cells) => {
-                let view = notebook.view(cells.as_ref(), outputs).with_context(named)?;
-                remember(path, &snapshot, if whole { Part::Whole } else { Part::Some })?;
-                view.into()
-            }
+            (false, cells) => notebook.view(cells.as_ref(), outputs).with_context(named)?.into(),
         };
         let excerpts = excerpts(&text, &selector.lines).with_context(named)?;
+        let is_whole = selector.cells.is_none() && selector.lines.is_empty();
+        if let Err(error) =
+            remember(path, &notebook, &snapshot, if is_whole { Part::Whole } else { Part::Some })
+            && is_whole
+            && !self.format.json
+        {
+            print::note(&format!(
+                "what was read could not be noted ({error}): `write` will ask for --expect or --force"
+            ));
+        }
         if self.format.json {
             let excerpts =
                 excerpts.iter().map(|e| ExcerptJson { start: e.start, end: e.end, text: e.text }).collect();
@@ -191,11 +188,11 @@ impl Read {
     }
 }
 
-/// Lets a later `write` know which notebook its text speaks of.
-fn remember(path: &Path, notebook: &Snapshot, part: Part) -> anyhow::Result<()> {
-    let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
-    Reads::in_state(&places.state).remember(path, notebook, part);
-    Ok(())
+/// Lets later commands know which notebook a text, or a place in it, speaks of.
+fn remember(path: &Path, notebook: &Notebook, snapshot: &Snapshot, part: Part) -> std::io::Result<()> {
+    let reads = Reads::here()?;
+    reads.remember_places(path, &Cells::of(notebook))?;
+    reads.remember(path, snapshot, part)
 }
 
 fn write_image(notebook: &Notebook, place: &ImagePlace, to: &Path) -> anyhow::Result<()> {

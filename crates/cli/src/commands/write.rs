@@ -7,7 +7,6 @@ use cellwright_notebook::file::{Expected, FileError, IfMissing};
 use cellwright_notebook::{Change as CellChange, Notebook, Snapshot, TouchedCell, text};
 
 use super::{Change, Made, OldOutputs, input, named, save};
-use crate::config::Places;
 use crate::reads::{Part, Reads};
 
 /// Replace a notebook's cells by a cell-marked text
@@ -39,15 +38,15 @@ pub(crate) struct Write {
 impl Write {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let text = input(&self.text)?;
-        let places = Places::from(&std::env::vars_os().collect(), &std::env::current_dir()?);
-        let reads = Reads::in_state(&places.state);
+        let reads = Reads::here()?;
         let last = reads.last(&self.path);
         // A marked text starts with a marker, so this can only be meant as the notebook's own JSON.
         let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
         let (made, shown) =
-            if is_json { self.write_json(&text, last)? } else { self.write_marked(&text, last)? };
+            if is_json { self.write_json(text, last)? } else { self.write_marked(&text, last)? };
         if let Some(shown) = shown {
-            reads.remember(&self.path, &made.now, shown);
+            // If it can not be noted, a later write is refused.
+            drop(reads.remember(&self.path, &made.now, shown));
         }
         self.change.tell(&made.report, Some(made.now.fingerprint()))
     }
@@ -55,9 +54,10 @@ impl Write {
     /// Writes, and says what is to be noted of it.
     fn write_json(
         &self,
-        text: &str,
+        text: String,
         last: Option<(Snapshot, Part)>,
     ) -> anyhow::Result<(Made<Snapshot>, Option<Part>)> {
+        let new = Notebook::parse(text.into_bytes()).with_context(|| self.path.display().to_string())?;
         // Who never read it goes on without being asked: a program that makes the notebook anew each time.
         let noted = last.is_some().then_some(Part::Json);
         let expected = self.expected(last.map(|(read, _)| read));
@@ -65,7 +65,7 @@ impl Write {
             &self.path,
             IfMissing::Create,
             &expected,
-            |notebook| anyhow::Ok(notebook.replaced_by(Notebook::parse(text.as_bytes().to_vec())?)),
+            |notebook| anyhow::Ok(notebook.replaced_by(new.clone())),
             Snapshot::of,
         )?;
         Ok((made, noted))
@@ -80,9 +80,10 @@ impl Write {
         let cells = text::parse(text).with_context(|| named(&self.text))?;
         let if_missing = if cells.is_empty() { IfMissing::Fail } else { IfMissing::Create };
         // A text that names no cell of the file is a new notebook, whatever was read before.
-        let last = last.filter(|_| cells.iter().any(|cell| cell.origin.is_some()));
-        let part = last.as_ref().map_or(Part::Whole, |(_, part)| *part);
-        let expected = self.expected(last.map(|(read, _)| read));
+        let names_cells = cells.iter().any(|cell| cell.origin.is_some());
+        let part = last.as_ref().map(|(_, part)| *part);
+        let expected = self.expected(last.map(|(read, _)| read).filter(|_| names_cells));
+        let is_sure = self.force || matches!(expected, Expected::Fingerprint(_));
         let made = save(
             &self.path,
             if_missing,
@@ -90,17 +91,22 @@ impl Write {
             |notebook| {
                 let edited = notebook.write(&cells, self.old_outputs.into())?;
                 let deletes = edited.report.cells.iter().any(|cell| cell.change == CellChange::Deleted);
-                match (&expected, part) {
-                    (Expected::Snapshot(_), Part::Json) => {
+                match part {
+                    _ if is_sure => {}
+                    None => anyhow::ensure!(
+                        !names_cells || notebook.is_empty(),
+                        "this text names cells by their place, and nothing tells which state of the notebook it speaks of; \
+                         read it first, or use --expect or --force"
+                    ),
+                    Some(Part::Json) if names_cells => {
                         let what = "its JSON was written".to_owned();
                         return Err(FileError::Changed { path: self.path.clone(), what }.into());
                     }
-                    (Expected::Snapshot(_), Part::Some) => anyhow::ensure!(
+                    Some(Part::Some) => anyhow::ensure!(
                         !deletes,
                         "only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force"
                     ),
-                    (Expected::Snapshot(_), Part::Whole)
-                    | (Expected::Anything | Expected::Fingerprint(_), _) => {}
+                    Some(Part::Whole | Part::Json) => {}
                 }
                 anyhow::Ok(edited)
             },

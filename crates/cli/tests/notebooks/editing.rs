@@ -209,12 +209,84 @@ fn n15_json_written_over_what_others_did_since_it_was_read_is_refused() {
 }
 
 #[test]
+fn n15_what_was_read_of_a_part_does_not_vouch_for_the_rest() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let text = folder.run(&["read", "nb.ipynb"], "").stdout;
+    let theirs = NOTEBOOK.replace("n = 10", "n = 11");
+    assert_ne!(theirs, NOTEBOOK);
+    fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
+    for (part, code) in [("nb.ipynb#0", 0), ("nb.ipynb:1-2", 0), ("nb.ipynb:100000", 1), ("nb.ipynb#99", 1)] {
+        assert_eq!(folder.run(&["read", part], "").code, code);
+        assert_eq!(folder.run(&["write", "nb.ipynb"], &text).code, 3, "after {part}");
+    }
+    assert_eq!(folder.read("nb.ipynb"), theirs);
+    folder.run(&["read", "nb.ipynb"], "");
+    assert_eq!(folder.run(&["write", "nb.ipynb"], &text).code, 0);
+}
+
+#[test]
+fn n15_a_text_that_names_cells_of_a_notebook_nobody_read_is_refused() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let text = "# %% [code] cell:0\nx\n";
+    let refused = folder.run(&["write", "nb.ipynb"], text);
+    let told = "error: nb.ipynb: this text names cells by their place, and nothing tells which state of the notebook it speaks of; \
+                read it first, or use --expect or --force\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (1, told));
+    assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+    let json: serde_json::Value =
+        serde_json::from_str(&folder.run(&["read", "nb.ipynb", "--json"], "").stdout).unwrap();
+    let expect = json["fingerprint"].as_str().unwrap();
+    // Where nothing can be noted, `read` says so and `write` asks.
+    let nowhere = [("XDG_STATE_HOME", "/proc/none")];
+    let read = folder.run_with(&["read", "nb.ipynb"], "", &nowhere);
+    assert!(
+        read.code == 0 && read.stderr.starts_with("note: what was read could not be noted ("),
+        "{}",
+        read.stderr
+    );
+    assert_eq!(folder.run_with(&["write", "nb.ipynb"], text, &nowhere).code, 1);
+    assert_eq!(folder.run_with(&["write", "nb.ipynb", "--expect", expect], text, &nowhere).code, 0);
+    assert_eq!(folder.run_with(&["write", "nb.ipynb", "--force"], text, &nowhere).code, 0);
+}
+
+#[test]
+fn n15_a_cell_named_by_its_place_is_left_alone_when_it_is_another_one_now() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    folder.run(&["read", "nb.ipynb#0"], "");
+    // What we change ourselves, we know.
+    assert_eq!(folder.run(&["notebook", "insert", "nb.ipynb", "--at", "0", "--source", "mine"], "").code, 0);
+    assert_eq!(folder.run(&["notebook", "edit", "nb.ipynb", "0", "--source", "mine too"], "").code, 0);
+    let first = "  {\"cell_type\": \"raw\", \"id\": \"c\", \"metadata\": {}, \"source\": []},\n  {\n";
+    let theirs = folder.read("nb.ipynb").replacen("  {\n", first, 1);
+    fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
+    let told = "error: nb.ipynb: changed since it was read, so nothing was written (cell 1 may be another one now); read it again\n";
+    for action in [
+        &["delete", "nb.ipynb", "1"][..],
+        &["edit", "nb.ipynb", "1", "--source", "x"],
+        &["move", "nb.ipynb", "1", "0"],
+        &["retype", "nb.ipynb", "1", "raw"],
+        &["clear", "nb.ipynb", "1"],
+    ] {
+        let refused = folder.run(&[&["notebook"], action].concat(), "");
+        assert_eq!((refused.code, refused.stderr.as_str()), (3, told), "{action:?}");
+    }
+    assert_eq!(folder.read("nb.ipynb"), theirs);
+    // An id is an id, and who has looked again may.
+    assert_eq!(folder.run(&["notebook", "delete", "nb.ipynb", "id:c"], "").code, 0);
+    fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
+    folder.run(&["read", "nb.ipynb"], "");
+    assert_eq!(folder.run(&["notebook", "delete", "nb.ipynb", "1"], "").code, 0);
+}
+
+#[test]
 fn n12_a_part_of_a_notebook_written_back_does_not_delete_the_rest() {
     let folder = Folder::with("nb.ipynb", NOTEBOOK);
     let part = folder.run(&["read", "nb.ipynb#1"], "").stdout;
     let refused = folder.run(&["write", "nb.ipynb"], &part);
     let told = "error: nb.ipynb: only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (1, told));
+    assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+    assert_eq!(folder.run(&["write", "nb.ipynb"], "# %% [code]\nnew\n").code, 1);
     assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
     assert_eq!(folder.run(&["write", "nb.ipynb", "--force"], &part).code, 0);
 }

@@ -57,9 +57,14 @@ impl Folder {
 
     /// Runs `cellwright` in the folder.
     fn run(&self, arguments: &[&str], stdin: &str) -> Ran {
+        self.run_with(arguments, stdin, &[])
+    }
+
+    fn run_with(&self, arguments: &[&str], stdin: &str, variables: &[(&str, &str)]) -> Ran {
         let mut child = Command::new(BINARY)
             .args(arguments)
             .env("XDG_STATE_HOME", self.0.path().join("state"))
+            .envs(variables.iter().copied())
             .current_dir(self.0.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -5,7 +5,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 
 use nix::libc;
 use nix::unistd::{AccessFlags, access};
@@ -119,14 +119,11 @@ fn write(file: &File, content: &[&[u8]], durability: Durability) -> io::Result<(
         Durability::Now if length < LARGE => write_all(file, content)?,
         Durability::Now => {
             // What the system has taken goes to the disk while it takes more.
-            let is_written = AtomicBool::new(false);
-            let write = || {
-                let written = write_all(file, content);
-                is_written.store(true, Ordering::Release);
-                written
-            };
+            let (taken, more) = mpsc::channel();
+            let write = move || write_telling(file, content, &taken);
             let sync = || {
-                while !is_written.load(Ordering::Acquire) {
+                while more.recv().is_ok() {
+                    while more.try_recv().is_ok() {}
                     file.sync_data()?;
                 }
                 Ok(())
@@ -139,9 +136,23 @@ fn write(file: &File, content: &[&[u8]], durability: Durability) -> io::Result<(
 }
 
 fn write_all(file: &File, pieces: &[&[u8]]) -> io::Result<()> {
+    let (nobody, _) = mpsc::channel();
+    write_telling(file, pieces, &nobody)
+}
+
+/// Writes, and tells of every few megabytes.
+fn write_telling(file: &File, pieces: &[&[u8]], taken: &Sender<()>) -> io::Result<()> {
     // Small pieces together; large ones pass by the buffer.
     let mut out = BufWriter::with_capacity(1 << 16, file);
-    pieces.iter().try_for_each(|piece| out.write_all(piece))?;
+    let mut untold = 0;
+    for part in pieces.iter().flat_map(|piece| piece.chunks(LARGE)) {
+        out.write_all(part)?;
+        untold += part.len();
+        if untold >= LARGE {
+            untold = 0;
+            let _ = taken.send(()); // nobody may listen
+        }
+    }
     out.flush()
 }
 

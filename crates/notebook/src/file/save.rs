@@ -65,6 +65,10 @@ impl Stamp {
         (identity, length, written, changed) == (&now.identity, &now.length, &now.written, &now.changed)
     }
 
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Must be taken before the content is read.
     pub(super) fn of(metadata: &Metadata) -> Self {
         /// Coarser than any clock a file system keeps.
@@ -110,4 +114,37 @@ pub(super) fn holds(file: &mut File, notebook: &Notebook) -> io::Result<bool> {
         }
     }
     Ok(file.read(&mut chunk[..1])? == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{Action, CellRef, Outputs};
+
+    #[test]
+    fn a_file_holds_a_notebook_to_the_last_byte_and_no_more() {
+        let cell = r#"{"cell_type":"raw","source":"x"}"#;
+        let text = format!(r#"{{"cells":[{cell},{cell},{cell}],"nbformat":4}}"#);
+        let edit = Action::Edit { cell: CellRef::Index(1), source: "yy".to_owned() };
+        let edited = Notebook::parse(text.into()).expect("a notebook").act(&edit, Outputs::Clear);
+        let edited = edited.expect("there is a cell 1").notebook.expect("it changed");
+        assert!(edited.pieces().count() > 2);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        let held = |content: &str| {
+            fs::write(&path, content).expect("written");
+            holds(&mut File::open(&path).expect("there"), &edited).expect("read")
+        };
+        let text = edited.text();
+        assert!(held(text));
+        for other in [&format!("{text} "), &text.replace("yy", "yz"), &text.replace('4', "5"), &text[1..], ""]
+        {
+            assert!(!held(other), "{other}");
+        }
+        for end in 0..text.len() {
+            assert!(!held(&text[..end]), "{end}");
+        }
+    }
 }

@@ -2,23 +2,27 @@
 
 use std::io::{self, Read};
 
+use crate::both::LARGE;
 use crate::cell::{Cell, CellSpans};
-use crate::json::{Scanner, Span, SyntaxError};
+use crate::json::{Scanner, Span, SyntaxError, string::decode};
 use crate::notebook::Notebook;
 use crate::snapshot::{CellPrint, Hashing, Snapshot};
 
 /// Bytes that are read at once: few enough that they are in the processor's cache until they have been looked at.
 pub(super) const CHUNK: usize = 512 << 10;
 
+/// What is longer than this and not outputs is better read at once.
+const LONGEST: usize = LARGE;
+
 /// A notebook without the outputs of its cells, and what it is with them; read `chunk` bytes at a time, and held only as far as it is needed.
 /// Nothing when it is not a notebook, or one that must be seen whole.
 pub fn skim(file: impl Read, chunk: usize) -> Option<(Notebook, Snapshot)> {
     let mut window = Window::onto(file, chunk);
     let cells = window.notebook()?;
-    let notebook = Notebook::parse(window.kept.into_bytes()).ok()?;
+    let Window { kept, chunks, .. } = window;
+    let notebook = Notebook::parse(kept.into_bytes()).ok()?;
     // Of two lists of cells the last counts; here we have seen both.
-    (notebook.len() == cells.len())
-        .then(|| (notebook, Snapshot::made_of(window.chunks.hashing.done(), cells)))
+    (notebook.len() == cells.len()).then(|| (notebook, Snapshot::made_of(chunks.hashing.done(), cells)))
 }
 
 /// The longest start of a character that is not all of it.
@@ -91,7 +95,9 @@ impl<R: Read> Window<R> {
             open(scanner, b'{')
         })?;
         loop {
-            let is_cells = self.keep(|text, scanner| scanner.key().map(|key| &text[key] == "\"cells\""))?;
+            let is_cells = self.keep(|text, scanner| {
+                scanner.key().map(|key| decode(&text[key.start + 1..key.end - 1]) == "cells")
+            })?;
             if is_cells {
                 self.cells(&mut cells)?;
             } else {
@@ -128,8 +134,8 @@ impl<R: Read> Window<R> {
                 }
                 None => self.kept.push_str(&self.text[span]),
             }
-            if is_last {
-                return Some(());
+            if is_last || self.kept.len() > LONGEST {
+                return is_last.then_some(());
             }
         }
     }
@@ -138,7 +144,7 @@ impl<R: Read> Window<R> {
     fn keep<T>(&mut self, look: impl Fn(&str, &mut Scanner<'_>) -> Result<T, SyntaxError>) -> Option<T> {
         let (found, span) = self.step(look)?;
         self.kept.push_str(&self.text[span]);
-        Some(found)
+        (self.kept.len() <= LONGEST).then_some(found)
     }
 
     /// Steps over something, which is at the returned place until the next step. Nothing if it is not what it should be.
@@ -163,6 +169,9 @@ impl<R: Read> Window<R> {
 
     /// Leaves behind what was stepped over, and reads at least as much as is left: a long cell is not looked at again for each chunk of it.
     fn read_on(&mut self) -> Option<()> {
+        if self.text.len() - self.at > LONGEST {
+            return None;
+        }
         self.text.drain(..self.at);
         self.at = 0;
         let enough = 2 * self.text.len();
@@ -195,16 +204,14 @@ mod tests {
         let whole = Notebook::parse(bytes.to_vec());
         let whole =
             whole.map(|whole| (whole.to_marked_text(), whole.language(), Snapshot::of(&whole).to_string()));
-        let skimmed = chunks.iter().filter(|chunk| {
-            let skimmed = skim(bytes, **chunk);
-            let skimmed = skimmed
-                .map(|(notebook, seen)| (notebook.to_marked_text(), notebook.language(), seen.to_string()));
-            skimmed.is_some_and(|skimmed| {
-                assert_eq!(Ok(&skimmed), whole.as_ref());
-                true
-            })
-        });
-        let skimmed = skimmed.count();
+        let mut skimmed = 0;
+        for chunk in chunks {
+            if let Some((notebook, seen)) = skim(bytes, *chunk) {
+                let found = (notebook.to_marked_text(), notebook.language(), seen.to_string());
+                assert_eq!(Ok(&found), whole.as_ref());
+                skimmed += 1;
+            }
+        }
         assert!([0, chunks.len()].contains(&skimmed), "{}", String::from_utf8_lossy(bytes));
         skimmed > 0
     }
@@ -226,6 +233,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_long_and_not_outputs_is_left_to_others() {
+        let long = "x".repeat(LONGEST);
+        let cells = |source: &str, output: &str| {
+            let cell = format!(r#"{{"cell_type":"code","source":"{source}","outputs":["{output}"]}}"#);
+            format!(r#"{{"cells":[{cell},{cell}],"nbformat":4,"metadata":{{}}}}"#)
+        };
+        assert!(check(cells("", &long[..LONGEST / 2]).as_bytes(), &[CHUNK]));
+        assert!(!check(cells(&long, "").as_bytes(), &[CHUNK]));
+        assert!(!check(cells("", "").replace("{}}", &format!("\"{long}\"}}")).as_bytes(), &[CHUNK]));
+    }
+
+    #[test]
     fn what_is_not_a_plain_notebook_is_left_to_others() {
         const CHUNKS: [usize; 5] = [1, 2, 3, 16, 1000];
         let cell = r#"{"cell_type":"code","source":"é","outputs":[{"a":["☕", 1e5]}]}"#;
@@ -240,6 +259,7 @@ mod tests {
             good.replace("]}]", "]}"),
             good.replace("code", "other"),
             format!(r#"{{"cells":[{cell}],"nbformat":4,"cells":[{cell}]}}"#),
+            format!(r#"{{"cells":[{cell}],"nbformat":4,"c\u0065lls":[{cell}]}}"#),
             r#"{"cells":[],"nbformat":4}"#.to_owned(),
             "[]".to_owned(),
             String::new(),

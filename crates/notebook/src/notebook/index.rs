@@ -166,7 +166,7 @@ fn cells_up_to(
         if scanner.at == place {
             return Ok(Stands::There);
         }
-        cells.push(cell(text, scanner, cells.len())?);
+        cells.push(CellSpans::scan(text, scanner, cells.len())?);
         if scanner.delimiter(b']')? {
             return Ok(Stands::AtTheEnd);
         }
@@ -190,7 +190,40 @@ impl CellSpans {
 
     /// Steps over a cell.
     pub(crate) fn scan(text: &str, scanner: &mut Scanner<'_>, number: usize) -> Result<Self, SyntaxError> {
-        cell(text, scanner, number)
+        let start = scanner.at;
+        let fail =
+            |at: usize, reason: &str| Err(SyntaxError { at, reason: format!("cell {number}: {reason}") });
+        if scanner.peek() != Some(b'{') {
+            return fail(start, "a cell must be an object");
+        }
+        let (mut kind, mut id, mut source, mut outputs) = (None, None, None, None);
+        object(text, scanner, |key, scanner| {
+            let span = scanner.value()?;
+            match key {
+                "cell_type" => kind = Some(span),
+                "id" => id = Some(span),
+                "source" => source = Some(span),
+                "outputs" => outputs = Some(span),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let Some(kind_span) = kind else {
+            return fail(start, "it has no `cell_type`");
+        };
+        let kind =
+            match (Json { text, span: kind_span.clone() }).string().map(|name| name.parse::<CellKind>()) {
+                Some(Ok(kind)) => kind,
+                Some(Err(reason)) => return fail(kind_span.start, &reason),
+                None => return fail(kind_span.start, "`cell_type` must be a string"),
+            };
+        let Some(source) = source else {
+            return fail(start, "it has no `source`");
+        };
+        if !is_multiline_string(&Json { text, span: source.clone() }) {
+            return fail(source.start, "`source` must be a string or an array of strings");
+        }
+        Ok(Self { whole: start..scanner.at, kind, id, source, outputs })
     }
 
     /// The same cell, starting elsewhere.
@@ -204,41 +237,6 @@ impl CellSpans {
             outputs: self.outputs.as_ref().map(moved),
         }
     }
-}
-
-fn cell(text: &str, scanner: &mut Scanner<'_>, number: usize) -> Result<CellSpans, SyntaxError> {
-    let start = scanner.at;
-    let fail = |at: usize, reason: &str| Err(SyntaxError { at, reason: format!("cell {number}: {reason}") });
-    if scanner.peek() != Some(b'{') {
-        return fail(start, "a cell must be an object");
-    }
-    let (mut kind, mut id, mut source, mut outputs) = (None, None, None, None);
-    object(text, scanner, |key, scanner| {
-        let span = scanner.value()?;
-        match key {
-            "cell_type" => kind = Some(span),
-            "id" => id = Some(span),
-            "source" => source = Some(span),
-            "outputs" => outputs = Some(span),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let Some(kind_span) = kind else {
-        return fail(start, "it has no `cell_type`");
-    };
-    let kind = match (Json { text, span: kind_span.clone() }).string().map(|name| name.parse::<CellKind>()) {
-        Some(Ok(kind)) => kind,
-        Some(Err(reason)) => return fail(kind_span.start, &reason),
-        None => return fail(kind_span.start, "`cell_type` must be a string"),
-    };
-    let Some(source) = source else {
-        return fail(start, "it has no `source`");
-    };
-    if !is_multiline_string(&Json { text, span: source.clone() }) {
-        return fail(source.start, "`source` must be a string or an array of strings");
-    }
-    Ok(CellSpans { whole: start..scanner.at, kind, id, source, outputs })
 }
 
 fn is_multiline_string(value: &Json<'_>) -> bool {

@@ -180,7 +180,11 @@ fn act(notebook: &Notebook, action: &Action) -> Option<Notebook> {
     assert_eq!(Fingerprint::of_file(&edited), Fingerprint::of(read.text().as_bytes()));
     // And it can be edited as the file could.
     let last = CellRef::Index(read.len().saturating_sub(1));
-    for action in [Action::Clear { cells: None }, Action::Move { cell: last, to: 0 }] {
+    for action in [
+        Action::Clear { cells: None },
+        Action::Move { cell: last.clone(), to: 0 },
+        Action::Edit { cell: last, source: AWKWARD.to_owned() },
+    ] {
         let again = |notebook: &Notebook| {
             let edited = notebook.act(&action, Outputs::Clear).ok()?.notebook?;
             Some(edited.text().to_owned())

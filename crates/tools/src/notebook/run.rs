@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_notebook::file;
-use cellwright_notebook::{CellRef, Snapshot};
+use cellwright_notebook::CellRef;
+use cellwright_notebook::file::{self, Need};
 use cellwright_run::{
     Change, Errors, Finished, Home, Next, NotebookRun, Plan, PlanError, Request, Selection,
 };
@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::eval::{background, tell};
 use crate::reply::{Failure, Reply};
 use crate::report::{self, Naming, Stage};
-use crate::seen::Memory;
+use crate::seen::{Memory, Sight};
 use crate::toolbox::{Background, Context, Shared, blocking};
 use crate::workspace::Place;
 
@@ -118,7 +118,7 @@ pub(super) async fn run(
 
 /// Refuses when the notebook's cells are not those that the client knows.
 fn ensure_seen(client: &Client, at: &Place) -> Result<(), Failure> {
-    let Some(Memory::Notebook(seen)) = client.seen().memory(&at.path) else { return Ok(()) };
+    let Some(Memory::Notebook { now: seen, .. }) = client.seen().memory(&at.path) else { return Ok(()) };
     let now = file::read(&at.path).map_err(|error| client.in_callers_words(at, error))?;
     if seen.has_cells_of(&now) {
         return Ok(());
@@ -223,10 +223,9 @@ async fn end(shared: &Arc<Shared>, context: &Context, place: &Place, finished: &
     if is_saved && kept.merged == 0 {
         // What the client knows of the notebook is still right, but for what it just learnt.
         let path = place.path.clone();
-        let read =
-            tokio::task::spawn_blocking(move || file::read(&path).map(|notebook| Snapshot::of(&notebook)));
-        if let Ok(Ok(snapshot)) = read.await {
-            context.client.seen().remember(&place.path, Memory::Notebook(Box::new(snapshot)));
+        let read = tokio::task::spawn_blocking(move || file::read_for(&path, Need::Sources));
+        if let Ok(Ok((_, snapshot))) = read.await {
+            context.client.seen().remember_notebook(&place.path, snapshot, Sight::OwnChange);
         }
     }
     reply.is_error |= !is_saved;

@@ -234,6 +234,27 @@ async fn a_failing_cell_ends_the_run_and_what_was_done_is_kept() {
 }
 
 #[tokio::test]
+async fn n15_a_text_of_all_cells_is_refused_when_only_a_part_was_read_since_the_file_changed() {
+    let fixture = Fixture::new();
+    let write = |text: &str| json!({ "path": "a.ipynb", "content": text });
+    let text = "# %% [code] cell:0\na\n# %% [code] cell:1\nb\n";
+    fixture.put("a.ipynb", &notebook(&["a", "b"]));
+    fixture.ok("read", json!({ "path": "a.ipynb" })).await;
+    fixture.put("a.ipynb", &notebook(&["a", "theirs"]));
+    fixture.ok("read", json!({ "path": "a.ipynb#0" })).await;
+    let refused = fixture.error("write", write(text)).await;
+    assert!(refused.contains("(cell 1 was edited); read it again"), "{refused}");
+    // The part that was read can be changed; of the rest the client knows no more than before.
+    fixture.ok("edit", json!({ "path": "a.ipynb", "old": "a", "new": "mine" })).await;
+    fixture.error("write", write(text)).await;
+    assert!(fixture.get("a.ipynb").contains("theirs") && fixture.get("a.ipynb").contains("mine"));
+    fixture.ok("read", json!({ "path": "a.ipynb" })).await;
+    fixture.ok("edit", json!({ "path": "a.ipynb", "old": "mine", "new": "a" })).await;
+    fixture.ok("write", write(text)).await;
+    fixture.ok("write", write(&text.replace('b', "c"))).await;
+}
+
+#[tokio::test]
 async fn n15_a_cell_named_by_its_place_is_not_run_when_the_file_has_changed() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", &notebook(&["print('a')", "print('b')"]));
