@@ -46,7 +46,7 @@ pub enum ParseError {
     #[error(
         "it has nbformat {major}; convert it first: \
          jupyter nbconvert --to notebook --nbformat 4 --inplace {}",
-        file.as_ref().map_or("FILE".into(), |file| format!("{:?}", file.to_string_lossy()))
+        file.as_ref().map_or("FILE".into(), |file| shell_words::quote(&file.to_string_lossy()).into_owned())
     )]
     OldFormat {
         /// The file's major version.

@@ -8,7 +8,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::cell::joined;
-use crate::json::{Json, Kind};
+use crate::json::{Json, Kind, Member};
 use crate::recording::{Escape, Printed};
 use crate::text::shortened;
 
@@ -16,6 +16,8 @@ use crate::text::shortened;
 #[derive(Debug, Clone)]
 pub struct Output<'a> {
     json: Json<'a>,
+    /// Found once: an output may be large.
+    members: Vec<Member<'a>>,
 }
 
 /// What an output is.
@@ -50,7 +52,7 @@ pub struct NotBase64 {
 
 impl<'a> Output<'a> {
     pub(crate) fn new(json: Json<'a>) -> Self {
-        Self { json }
+        Self { members: json.members(), json }
     }
 
     /// Its JSON as it stands in the file.
@@ -72,9 +74,9 @@ impl<'a> Output<'a> {
     /// The best text in it, without colours: a stream's, a traceback, or markdown before plain text before JSON.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         match self.kind() {
-            OutputKind::Stream(_) => self.json.get("text").map(|text| plain(joined(&text))),
+            OutputKind::Stream(_) => self.get("text").map(|text| plain(joined(&text))),
             OutputKind::Error => {
-                let lines = self.json.get("traceback").map(|lines| lines.elements()).unwrap_or_default();
+                let lines = self.get("traceback").map(|lines| lines.elements()).unwrap_or_default();
                 let lines: Vec<_> = lines.iter().filter_map(Json::string).map(plain).collect();
                 Some(if lines.is_empty() { self.error_line() } else { lines.join("\n") }.into())
             }
@@ -90,18 +92,12 @@ impl<'a> Output<'a> {
 
     /// The MIME types it offers.
     pub fn mime_types(&self) -> Vec<String> {
-        let data = self.json.get("data");
-        data.map(|data| data.members())
-            .unwrap_or_default()
-            .into_iter()
-            .map(|member| member.key.into_owned())
-            .collect()
+        self.data_members().into_iter().map(|member| member.key.into_owned()).collect()
     }
 
     /// Its images.
     pub fn images(&self) -> Vec<Image<'a>> {
-        let members = self.json.get("data").map(|data| data.members()).unwrap_or_default();
-        members
+        self.data_members()
             .into_iter()
             .filter(|member| member.key.starts_with("image/"))
             .map(|member| Image { mime: member.key.into_owned(), data: joined(&member.value) })
@@ -119,18 +115,26 @@ impl<'a> Output<'a> {
 
     /// One line that tells what it is, how large, and how it starts.
     pub fn summary(&self) -> String {
+        let text = self.text();
         let start = match self.kind() {
-            OutputKind::Error => self.error_line().split_once(": ").map(|(_, value)| value.to_owned()),
-            _ => self.text().map(Cow::into_owned),
+            OutputKind::Error => Some(
+                self.error_line().split_once(": ").map_or_else(String::new, |(_, value)| value.to_owned()),
+            ),
+            _ => None,
         };
-        match start.as_deref().map(first_line) {
-            None | Some("") => self.describe(),
-            Some(line) => format!("{}: {}", self.describe(), shortened(line)),
+        let what = self.described(text.as_deref());
+        match first_line(start.as_deref().or(text.as_deref()).unwrap_or_default()) {
+            "" => what,
+            line => format!("{what}: {}", shortened(line)),
         }
     }
 
     /// What it is and how large.
     pub fn describe(&self) -> String {
+        self.described(self.text().as_deref())
+    }
+
+    fn described(&self, text: Option<&str>) -> String {
         let mut line = match self.kind() {
             OutputKind::Stream(name) => format!("stream {}", on_one_line(&name)),
             OutputKind::Result => "result".to_owned(),
@@ -148,7 +152,7 @@ impl<'a> Output<'a> {
         if !others.is_empty() {
             write(format_args!(", {}", on_one_line(&others.join(", "))));
         }
-        if let Some(text) = self.text() {
+        if let Some(text) = text {
             let lines = text.lines().count();
             let noun = if lines == 1 { "line" } else { "lines" };
             write(format_args!(", {lines} {noun}, {} bytes", text.len()));
@@ -157,18 +161,27 @@ impl<'a> Output<'a> {
     }
 
     fn field(&self, key: &str) -> Option<Cow<'a, str>> {
-        self.json.get(key)?.string()
+        self.get(key)?.string()
+    }
+
+    /// Of equal keys the last counts.
+    fn get(&self, key: &str) -> Option<&Json<'a>> {
+        self.members.iter().rfind(|member| member.key == key).map(|member| &member.value)
+    }
+
+    fn data_members(&self) -> Vec<Member<'a>> {
+        self.get("data").map(Json::members).unwrap_or_default()
     }
 
     /// The first JSON in it, as it stands in the file.
     fn json_data(&self) -> Option<Cow<'a, str>> {
-        let members = self.json.get("data")?.members();
         let is_json = |mime: &str| mime == "application/json" || mime.ends_with("+json");
-        members.into_iter().find(|member| is_json(&member.key)).map(|member| member.value.raw().into())
+        let mut members = self.data_members().into_iter();
+        members.find(|member| is_json(&member.key)).map(|member| member.value.raw().into())
     }
 
     fn data(&self, mime: &str) -> Option<Cow<'a, str>> {
-        let value = self.json.get("data")?.get(mime)?;
+        let value = self.get("data")?.get(mime)?;
         matches!(value.kind(), Kind::String | Kind::Array).then(|| joined(&value))
     }
 }

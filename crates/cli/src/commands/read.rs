@@ -17,6 +17,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{explain, split_target};
+use crate::exit::WrongArguments;
 use crate::print::{self, Format};
 use crate::reads::{Cells, Part, Reads};
 
@@ -115,6 +116,7 @@ impl Read {
             anyhow::ensure!(is_plain, "an artifact is shown as it is");
             return artifact::show(address);
         }
+        anyhow::ensure!(!self.target.is_empty(), WrongArguments("the path of the notebook is empty"));
         let (path, selector) = split_target(&self.target);
         let named = || path.display().to_string();
         let outputs = self.output_view();

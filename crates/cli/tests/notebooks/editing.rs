@@ -292,6 +292,21 @@ fn n12_a_part_of_a_notebook_written_back_does_not_delete_the_rest() {
 }
 
 #[test]
+fn an_image_of_an_output_becomes_a_file() {
+    // "image" in base64, broken into lines as Python does.
+    let output = r#"{"data": {"image/png": "aW1h\nZ2U=\n"}, "metadata": {}, "output_type": "display_data"}"#;
+    let cell = format!(r#"{{"cell_type": "code", "source": "", "outputs": [{output}]}}"#);
+    let folder = Folder::with("nb.ipynb", &format!(r#"{{"cells": [{cell}], "nbformat": 4}}"#));
+    assert_eq!(folder.run(&["read", "nb.ipynb", "--image", "0.0", "--to", "plot.png"], "").code, 0);
+    assert_eq!(folder.read("plot.png"), "image");
+    assert_eq!(folder.run(&["read", "nb.ipynb", "--image", "0.0.0", "--to", "-"], "").stdout, "image");
+    let none = folder.run(&["read", "nb.ipynb", "--image", "0.1", "--to", "other.png"], "");
+    assert_eq!(none.code, 1);
+    assert!(none.stderr.contains("cell 0 has no image 1.0"), "{}", none.stderr);
+    assert!(!folder.path("other.png").exists());
+}
+
+#[test]
 fn what_is_created_or_changed_outside_cells_is_told() {
     let folder = Folder::with("nb.ipynb", NOTEBOOK);
     let created = folder.run(&["write", "new.ipynb"], "# %% [code]\nx\n");

@@ -52,22 +52,46 @@ fn n20_whatever_the_file_is_the_answer_is_one_line_and_the_file_is_untouched() {
     let folder = Folder::with("old one.ipynb", "{\"nbformat\": 3, \"worksheets\": []}");
     assert_eq!(
         folder.run(&["read", "old one.ipynb"], "").stderr,
-        "error: old one.ipynb is not a usable notebook: it has nbformat 3; convert it first: jupyter nbconvert --to notebook --nbformat 4 --inplace \"old one.ipynb\"\n"
+        "error: old one.ipynb is not a usable notebook: it has nbformat 3; convert it first: jupyter nbconvert --to notebook --nbformat 4 --inplace 'old one.ipynb'\n"
     );
     fs::create_dir(folder.path("folder.ipynb")).unwrap();
     nix::unistd::mkfifo(&folder.path("pipe.ipynb"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    assert_eq!(
-        folder.run(&["read", "folder.ipynb"], "").stderr,
-        "error: folder.ipynb: a directory, not a notebook file\n"
-    );
-    assert_eq!(
-        folder.run(&["read", "pipe.ipynb"], "").stderr,
-        "error: pipe.ipynb: a named pipe, not a notebook file\n"
-    );
-    assert_eq!(
-        folder.run(&["read", "/dev/zero"], "").stderr,
-        "error: /dev/zero: a device, not a notebook file\n"
-    );
+    for (path, what) in
+        [("folder.ipynb", "a directory"), ("pipe.ipynb", "a named pipe"), ("/dev/zero", "a device")]
+    {
+        for (arguments, stdin) in [
+            (&["read", path][..], ""),
+            (&["read", path, "--outputs", "text"], ""),
+            (&["edit", path, "--old", "a", "--new", "b"], ""),
+            (&["notebook", "insert", path, "--source", "x"], ""),
+            (&["notebook", "clear", path], ""),
+            (&["write", path], "# %% [code]\nx\n"),
+            (&["write", path], NOTEBOOK),
+        ] {
+            let ran = folder.run(arguments, stdin);
+            let told = format!("error: {path}: {what}, not a notebook file\n");
+            assert_eq!((ran.code, ran.stderr), (1, told), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn n20_a_large_file_that_is_cut_short_is_refused_as_a_small_one_is() {
+    let long = NOTEBOOK.replace("# Title", &"# Title ".repeat(1_500_000));
+    let folder = Folder::with("nb.ipynb", "");
+    for part in 1..8 {
+        let cut = &long[..long.len() * part / 8];
+        fs::write(folder.path("nb.ipynb"), cut).unwrap();
+        let file = fs::File::options().write(true).open(folder.path("nb.ipynb")).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        for arguments in [&["read", "nb.ipynb"][..], &["edit", "nb.ipynb", "--old", "a", "--new", "b"]] {
+            let ran = folder.run(arguments, "");
+            let told =
+                "error: nb.ipynb is not a usable notebook: line 19, column 5: a string that never ends\n";
+            assert_eq!((ran.code, ran.stderr.as_str()), (1, told), "{part} of {arguments:?}");
+        }
+        assert!(folder.read("nb.ipynb") == cut);
+    }
 }
 
 /// Runs the binary as a user whom permissions bind: root passes them all.

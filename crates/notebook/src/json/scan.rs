@@ -103,8 +103,10 @@ impl<'a> Scanner<'a> {
 
     /// Steps over a key and its colon, up to the value; returns the key, quotes included.
     pub(crate) fn key(&mut self) -> Result<Span, SyntaxError> {
-        if self.peek() != Some(b'"') {
-            return self.fail("expected a key in double quotes");
+        match self.peek() {
+            Some(b'"') => {}
+            Some(_) => return self.fail("expected a key in double quotes"),
+            None => return self.fail("the file ends where a key should be"),
         }
         let key = self.string()?;
         self.space();
@@ -273,6 +275,7 @@ mod tests {
         check("[1,]", Err((3, "a comma before `]`")));
         check("[1 2]", Err((3, "expected `,` or `]`")));
         check("{1:2}", Err((1, "expected a key in double quotes")));
+        check("{\"a\":1, ", Err((8, "the file ends where a key should be")));
         check(r#"{"a" 2}"#, Err((5, "expected `:` after the key")));
         check("\"a\nb\"", Err((2, "a control character inside a string must be escaped")));
         check(r#""\x""#, Err((2, "not an escape that JSON has")));
