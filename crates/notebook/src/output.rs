@@ -74,9 +74,9 @@ impl<'a> Output<'a> {
     /// The best text in it, without colours: a stream's, a traceback, or markdown before plain text before JSON.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         match self.kind() {
-            OutputKind::Stream(_) => self.get("text").map(|text| plain(joined(&text))),
+            OutputKind::Stream(_) => self.get("text").map(|text| plain(joined(text))),
             OutputKind::Error => {
-                let lines = self.get("traceback").map(|lines| lines.elements()).unwrap_or_default();
+                let lines = self.get("traceback").map(Json::elements).unwrap_or_default();
                 let lines: Vec<_> = lines.iter().filter_map(Json::string).map(plain).collect();
                 Some(if lines.is_empty() { self.error_line() } else { lines.join("\n") }.into())
             }

@@ -296,7 +296,7 @@ fn an_image_of_an_output_becomes_a_file() {
     // "image" in base64, broken into lines as Python does.
     let output = r#"{"data": {"image/png": "aW1h\nZ2U=\n"}, "metadata": {}, "output_type": "display_data"}"#;
     let cell = format!(r#"{{"cell_type": "code", "source": "", "outputs": [{output}]}}"#);
-    let folder = Folder::with("nb.ipynb", &format!(r#"{{"cells": [{cell}], "nbformat": 4}}"#));
+    let folder = Folder::with("nb.ipynb", format!(r#"{{"cells": [{cell}], "nbformat": 4}}"#));
     assert_eq!(folder.run(&["read", "nb.ipynb", "--image", "0.0", "--to", "plot.png"], "").code, 0);
     assert_eq!(folder.read("plot.png"), "image");
     assert_eq!(folder.run(&["read", "nb.ipynb", "--image", "0.0.0", "--to", "-"], "").stdout, "image");
