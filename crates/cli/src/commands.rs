@@ -26,7 +26,7 @@ use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing};
 use cellwright_notebook::{CellRef, Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector};
 
 use crate::print::{self, Format};
-use crate::reads::{Cells, Reads};
+use crate::reads::{Cells, Reads, Shown};
 
 /// What every command that changes a notebook takes.
 #[derive(Debug, clap::Args)]
@@ -56,6 +56,10 @@ impl Change {
     /// What the caller said the file is.
     pub(crate) fn expected(&self) -> Expected {
         self.expect.map_or(Expected::Anything, Expected::Fingerprint)
+    }
+
+    pub(crate) fn is_expected(&self) -> bool {
+        self.expect.is_some()
     }
 
     /// Refuses cells named by their place when that is another cell's since the notebook was shown; who gives a fingerprint knows what is there.
@@ -116,14 +120,17 @@ pub(crate) fn save<E: Into<anyhow::Error>, Now>(
             if error.is::<FileError>() { error } else { error.context(path.display().to_string()) }
         };
         let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
-        let (after, is_changed) = (changed.as_ref().unwrap_or(notebook), changed.is_some());
-        let (now, cells) = (now(after), is_changed.then(|| Cells::of(after)));
-        anyhow::Ok((changed, (Made { report, now }, cells)))
+        let now = now(changed.as_ref().unwrap_or(notebook));
+        let places = changed.as_ref().map(|changed| (Cells::of(notebook), Cells::of(changed)));
+        anyhow::Ok((changed, (Made { report, now }, places)))
     })?;
-    let (mut made, cells) = made;
-    if let Some(cells) = cells {
+    let (mut made, places) = made;
+    if let Some((before, after)) = places {
         // If it can not be noted, a place is refused that was right.
-        drop(Reads::here().and_then(|reads| reads.update_places(path, &cells)));
+        drop(Reads::here().and_then(|reads| match found {
+            Found::File => reads.update_places(path, &before, after),
+            Found::Nothing => reads.remember_places(path, after, &Shown::All),
+        }));
     }
     if found == Found::Nothing {
         made.report.notes.push(Note::Created);

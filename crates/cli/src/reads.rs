@@ -3,11 +3,11 @@
 //! A marked text names cells by their place. Written over a notebook whose cells have moved meanwhile, it would put
 //! metadata and outputs under the wrong sources; whole JSON would undo what others did.
 
-use std::borrow::Cow;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use cellwright_notebook::{Fingerprint, Notebook, Snapshot};
+use cellwright_notebook::{Cell, Fingerprint, Notebook, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Places;
@@ -50,11 +50,16 @@ impl Reads {
 
     /// Notes what was shown. A part does not vouch for the rest: what was noted of the whole stays.
     pub(crate) fn remember(&self, path: &Path, notebook: &Snapshot, part: Part) -> io::Result<()> {
-        let note = self.note(path)?;
-        if part == Part::Some && note.exists() {
+        let is_known = || matches!(self.last(path), Some((_, Part::Whole | Part::Json)));
+        if part == Part::Some && is_known() {
             return Ok(());
         }
-        self.keep(&note, &format!("{}\n{notebook}", part.word()))
+        self.keep(&self.note(path)?, &format!("{}\n{notebook}", part.word()))
+    }
+
+    /// Forgets what was shown: the notebook is another one.
+    pub(crate) fn forget(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(self.note(path)?)
     }
 
     /// What was last shown of the notebook, if anything was.
@@ -65,14 +70,23 @@ impl Reads {
         Some((notebook.parse().ok()?, part))
     }
 
-    /// Notes which cells are where, for those who name them by their place.
-    pub(crate) fn remember_places(&self, path: &Path, cells: &Cells) -> io::Result<()> {
-        self.keep(&self.note(path)?.with_extension(PLACES), &serde_json::to_string(cells)?)
+    /// Notes where cells are that were shown, for those who name them by their place.
+    pub(crate) fn remember_places(&self, path: &Path, now: Cells, shown: &Shown) -> io::Result<()> {
+        let cells = match (self.places(path), shown) {
+            (None, _) | (_, Shown::All) => now,
+            (Some(before), Shown::Cells(range)) => before.seen_again(&now, range.clone()),
+            (Some(_), Shown::Lines) => return Ok(()),
+        };
+        self.keep(&self.note(path)?.with_extension(PLACES), &serde_json::to_string(&cells)?)
     }
 
-    /// Notes which cells are where after a change of our own, if that was noted before: who made the change knows of it.
-    pub(crate) fn update_places(&self, path: &Path, cells: &Cells) -> io::Result<()> {
-        if self.places(path).is_none() { Ok(()) } else { self.remember_places(path, cells) }
+    /// Notes where cells are after a change of our own, if they were noted and were there before it: who made the change knows of it, but not of the
+    /// changes of others.
+    pub(crate) fn update_places(&self, path: &Path, before: &Cells, now: Cells) -> io::Result<()> {
+        if self.places(path).as_ref() == Some(before) {
+            self.remember_places(path, now, &Shown::All)?;
+        }
+        Ok(())
     }
 
     /// Which cells were where when a command last showed or changed the notebook.
@@ -95,20 +109,35 @@ impl Reads {
 /// How the notes of places end.
 const PLACES: &str = "places";
 
-/// The cells of a notebook in order, by what tells them apart.
+/// How much of a notebook was shown.
+pub(crate) enum Shown {
+    All,
+    Cells(Range<usize>),
+    /// Some lines, of whichever cells.
+    Lines,
+}
+
+/// The cells of a notebook in order, by what tells them apart: ids, else what they say. Nothing for one that was never shown.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cells(Vec<Option<String>>);
 
 impl Cells {
     pub(crate) fn of(notebook: &Notebook) -> Self {
-        Self(notebook.cells().map(|cell| cell.id().map(Cow::into_owned)).collect())
+        let told_by = |cell: Cell<'_>| match cell.id() {
+            Some(id) => format!("id {id}"),
+            None => format!("{} {}", cell.kind(), Fingerprint::of(cell.source().as_bytes())),
+        };
+        Self(notebook.cells().map(|cell| Some(told_by(cell))).collect())
     }
 
-    /// Whether the cell at `index` may be another one in `now`. Cells without ids are told apart by how many there are.
+    /// Whether the cell at `index` may be another one in `now`.
     pub(crate) fn moved_in(&self, now: &Self, index: usize) -> bool {
-        match (self.0.get(index), now.0.get(index)) {
-            (Some(Some(before)), Some(Some(now))) => before != now,
-            _ => self.0.len() != now.0.len(),
-        }
+        index < now.0.len() && self.0.get(index) != now.0.get(index)
+    }
+
+    fn seen_again(mut self, now: &Self, range: Range<usize>) -> Self {
+        self.0.resize(self.0.len().max(range.end), None);
+        self.0[range.clone()].clone_from_slice(&now.0[range]);
+        self
     }
 }

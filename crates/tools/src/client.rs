@@ -186,6 +186,11 @@ impl Client {
         self.expected_of(place, |now, whole| whole.unwrap_or(now))
     }
 
+    /// Whether the client has seen some of a notebook, but never all of it.
+    pub(crate) fn saw_only_a_part(&self, place: &Place) -> bool {
+        matches!(self.seen().memory(&place.path), Some(Memory::Notebook { whole: None, .. }))
+    }
+
     fn expected_of(
         &self,
         place: &Place,

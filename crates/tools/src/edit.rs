@@ -3,7 +3,7 @@
 use cellwright_notebook::file::{self, Expected, IfMissing};
 use cellwright_notebook::replace::{Matches, Replaced, Replacement, TextKind, replace};
 use cellwright_notebook::text::{self, TextCell};
-use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, Report, Snapshot};
+use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, Report, Snapshot, TouchedCell};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -94,14 +94,28 @@ pub(crate) fn write(client: &Client, arguments: WriteArguments) -> Result<Reply,
         {
             std::fs::create_dir_all(folder).map_err(|error| Failure::from(error).about(&path))?;
         }
-        let expected = client.expected_whole(&place);
-        let changed =
-            change_as_expected(client, &place, IfMissing::Create, &expected, Sight::All, |notebook| {
-                match &content {
-                    Content::Json(json) => Ok(notebook.replaced_by(json.clone())),
-                    Content::Marked(cells) => Ok(notebook.write(cells, outputs(keep_outputs))?),
+        let names_cells = content.names_cells();
+        let expected = if names_cells { client.expected_whole(&place) } else { client.expected(&place) };
+        let saw_a_part = names_cells && client.saw_only_a_part(&place);
+        let changed = change_as_expected(
+            client,
+            &place,
+            IfMissing::Create,
+            &expected,
+            Sight::All,
+            |notebook| {
+                let edited = match &content {
+                    Content::Json(json) => notebook.replaced_by(json.clone()),
+                    Content::Marked(cells) => notebook.write(cells, outputs(keep_outputs))?,
+                };
+                if saw_a_part && edited.report.cells.iter().any(|cell| cell.change == Change::Deleted) {
+                    return Err(Failure::new(
+                        "you have not read all of the notebook, and this text would delete cells of it; read it whole first",
+                    ));
                 }
-            });
+                Ok(edited)
+            },
+        );
         return changed.map(|(reply, _)| reply);
     }
     let seen = match client.seen().memory(&place.path) {
@@ -128,6 +142,14 @@ enum Content {
 }
 
 impl Content {
+    /// Whether it speaks of cells by their place.
+    fn names_cells(&self) -> bool {
+        match self {
+            Self::Json(_) => false,
+            Self::Marked(cells) => cells.iter().any(|cell| cell.origin.is_some()),
+        }
+    }
+
     fn of(text: &str) -> Result<Self, Failure> {
         // A marked text starts with a marker, so this can only be meant as the notebook's own JSON.
         if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
@@ -166,7 +188,11 @@ fn change_as_expected(
         ChangeError::File(error) => client.in_callers_words(place, error),
     })?;
     let structured = report_json(place, &report, &snapshot);
-    client.seen().remember_notebook(&place.path, snapshot, sight);
+    // The places it knew are those of other cells then.
+    let moves =
+        |cell: &TouchedCell| matches!(cell.change, Change::Inserted | Change::Deleted | Change::Moved);
+    let is_moved = sight == Sight::OwnChange && report.cells.iter().any(moves);
+    client.seen().remember_notebook(&place.path, snapshot, if is_moved { Sight::Some } else { sight });
     Ok((Reply::text(in_words(&report)).with(structured), report))
 }
 

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::{explain, split_target};
 use crate::exit::WrongArguments;
 use crate::print::{self, Format};
-use crate::reads::{Cells, Part, Reads};
+use crate::reads::{self, Cells, Part, Reads};
 
 /// Show a notebook as cell-marked text
 ///
@@ -138,10 +138,14 @@ impl Read {
             (false, cells) => notebook.view(cells.as_ref(), outputs).with_context(named)?.into(),
         };
         let excerpts = excerpts(&text, &selector.lines).with_context(named)?;
-        let is_whole = selector.cells.is_none() && selector.lines.is_empty();
-        if let Err(error) =
-            remember(path, &notebook, &snapshot, if is_whole { Part::Whole } else { Part::Some })
-            && is_whole
+        let cells = selector.cells.as_ref().map(|cells| cells.resolve(&notebook)).transpose()?;
+        let shown = match cells {
+            _ if !selector.lines.is_empty() => reads::Shown::Lines,
+            Some(cells) if cells != (0..notebook.len()) => reads::Shown::Cells(cells),
+            Some(_) | None => reads::Shown::All,
+        };
+        if let Err(error) = remember(path, &notebook, &snapshot, &shown)
+            && matches!(shown, reads::Shown::All)
             && !self.format.json
         {
             print::note(&format!(
@@ -191,9 +195,15 @@ impl Read {
 }
 
 /// Lets later commands know which notebook a text, or a place in it, speaks of.
-fn remember(path: &Path, notebook: &Notebook, snapshot: &Snapshot, part: Part) -> std::io::Result<()> {
+fn remember(
+    path: &Path,
+    notebook: &Notebook,
+    snapshot: &Snapshot,
+    shown: &reads::Shown,
+) -> std::io::Result<()> {
     let reads = Reads::here()?;
-    reads.remember_places(path, &Cells::of(notebook))?;
+    reads.remember_places(path, Cells::of(notebook), shown)?;
+    let part = if matches!(shown, reads::Shown::All) { Part::Whole } else { Part::Some };
     reads.remember(path, snapshot, part)
 }
 

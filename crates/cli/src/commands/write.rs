@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use cellwright_notebook::file::{Expected, FileError, IfMissing};
-use cellwright_notebook::{Change as CellChange, Notebook, Snapshot, TouchedCell, text};
+use cellwright_notebook::{Change as CellChange, Note, Notebook, Snapshot, TouchedCell, text};
 
 use super::{Change, Made, OldOutputs, input, named, save};
 use crate::reads::{Part, Reads};
@@ -44,10 +44,14 @@ impl Write {
         let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
         let (made, shown) =
             if is_json { self.write_json(text, last)? } else { self.write_marked(&text, last)? };
-        if let Some(shown) = shown {
-            // If it can not be noted, a later write is refused.
-            drop(reads.remember(&self.path, &made.now, shown));
-        }
+        let is_new = made.report.notes.contains(&Note::Created);
+        // If it can not be noted, a later write is refused.
+        drop(match shown {
+            Some(shown) => reads.remember(&self.path, &made.now, shown),
+            // What was read before was another notebook.
+            None if is_new || self.force || self.change.is_expected() => reads.forget(&self.path),
+            None => Ok(()),
+        });
         self.change.tell(&made.report, Some(made.now.fingerprint()))
     }
 
@@ -83,7 +87,7 @@ impl Write {
         let names_cells = cells.iter().any(|cell| cell.origin.is_some());
         let part = last.as_ref().map(|(_, part)| *part);
         let expected = self.expected(last.map(|(read, _)| read).filter(|_| names_cells));
-        let is_sure = self.force || matches!(expected, Expected::Fingerprint(_));
+        let is_sure = self.force || self.change.is_expected();
         let made = save(
             &self.path,
             if_missing,
@@ -117,7 +121,8 @@ impl Write {
             CellChange::Edited | CellChange::Retyped | CellChange::Cleared | CellChange::Altered => true,
             CellChange::Inserted | CellChange::Deleted | CellChange::Moved => false,
         };
-        let noted = made.report.cells.iter().all(keeps_places).then_some(Part::Whole);
+        let is_numbered = || cells.iter().enumerate().all(|(place, cell)| cell.origin == Some(place));
+        let noted = (made.report.cells.iter().all(keeps_places) || is_numbered()).then_some(Part::Whole);
         Ok((made, noted))
     }
 

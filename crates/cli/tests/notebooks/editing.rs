@@ -271,11 +271,58 @@ fn n15_a_cell_named_by_its_place_is_left_alone_when_it_is_another_one_now() {
         assert_eq!((refused.code, refused.stderr.as_str()), (3, told), "{action:?}");
     }
     assert_eq!(folder.read("nb.ipynb"), theirs);
+    // Neither a change of ours nor a look at another cell tells which one was meant.
+    assert_eq!(folder.run(&["edit", "nb.ipynb", "--old", "mine too", "--new", "mine"], "").code, 0);
+    assert_eq!(folder.run(&["read", "nb.ipynb#0"], "").code, 0);
+    assert_eq!(folder.run(&["read", "nb.ipynb:1-2"], "").code, 0);
+    assert_eq!(folder.run(&["notebook", "delete", "nb.ipynb", "1"], "").code, 3);
+    assert_eq!(folder.run(&["notebook", "clear", "nb.ipynb", "0"], "").code, 0);
+    assert_eq!(folder.run(&["read", "nb.ipynb#1"], "").code, 0);
+    assert_eq!(folder.run(&["notebook", "clear", "nb.ipynb", "1"], "").code, 0);
+    assert_eq!(folder.run(&["notebook", "clear", "nb.ipynb", "2"], "").code, 3);
     // An id is an id, and who has looked again may.
     assert_eq!(folder.run(&["notebook", "delete", "nb.ipynb", "id:c"], "").code, 0);
     fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
     folder.run(&["read", "nb.ipynb"], "");
     assert_eq!(folder.run(&["notebook", "delete", "nb.ipynb", "1"], "").code, 0);
+}
+
+#[test]
+fn n15_cells_without_ids_are_told_apart_by_what_they_say() {
+    let cell = |source: &str| format!(r#"{{"cell_type": "raw", "metadata": {{}}, "source": "{source}"}}"#);
+    let file =
+        |sources: [&str; 3]| format!(r#"{{"cells": [{}], "nbformat": 4}}"#, sources.map(cell).join(", "));
+    let folder = Folder::with("nb.ipynb", file(["a", "b", "c"]));
+    folder.run(&["read", "nb.ipynb"], "");
+    assert_eq!(folder.run(&["notebook", "edit", "nb.ipynb", "1", "--source", "B"], "").code, 0);
+    assert_eq!(folder.run(&["notebook", "move", "nb.ipynb", "1", "2"], "").code, 0);
+    assert_eq!(folder.read("nb.ipynb"), file(["a", "c", "B"]));
+    fs::write(folder.path("nb.ipynb"), file(["c", "a", "B"])).unwrap();
+    assert_eq!(folder.run(&["notebook", "delete", "nb.ipynb", "0"], "").code, 3);
+    assert_eq!(folder.run(&["notebook", "delete", "nb.ipynb", "2"], "").code, 0);
+}
+
+#[test]
+fn a_notebook_can_be_made_anew_again_and_again() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let (made, copied) = ("# %% [code]\nx\n", folder.run(&["read", "nb.ipynb"], "").stdout);
+    for _ in 0..2 {
+        assert_eq!(folder.run(&["write", "copy.ipynb"], &copied).code, 0);
+        assert_eq!(folder.run(&["write", "made.ipynb"], made).code, 0);
+        folder.run(&["read", "made.ipynb"], "");
+    }
+    folder.run(&["read", "made.ipynb#0"], "");
+    fs::remove_file(folder.path("made.ipynb")).unwrap();
+    assert_eq!(folder.run(&["write", "made.ipynb"], made).code, 0);
+    assert_eq!(folder.run(&["write", "made.ipynb"], made).code, 0);
+    // Parts that were read one after the other, of all there is.
+    for _ in 0..2 {
+        let all = folder.run(&["read", "nb.ipynb#0-1"], "").stdout;
+        assert_eq!(folder.run(&["edit", "nb.ipynb", "--old", "Title", "--new", "A title"], "").code, 0);
+        assert_eq!(folder.run(&["write", "nb.ipynb"], &all).code, 3);
+        let all = folder.run(&["read", "nb.ipynb#0-1"], "").stdout;
+        assert_eq!(folder.run(&["write", "nb.ipynb"], &all.replace("A title", "Title")).code, 0);
+    }
 }
 
 #[test]

@@ -7,7 +7,6 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 
-use nix::libc;
 use nix::unistd::{AccessFlags, access};
 use tempfile::NamedTempFile;
 use xattr::FileExt as _;
@@ -76,8 +75,9 @@ impl Replacement {
         let file = temporary.as_file();
         // Before the content comes: nobody else is to read it meanwhile.
         keep_owner(file, &old).map_err(failed("keep its owner"))?;
+        keep_attributes(file, target).map_err(failed("keep its access list"))?;
+        // Last: they may take away the right to set attributes.
         file.set_permissions(old.permissions()).map_err(failed("keep its permissions"))?;
-        keep_attributes(file, target).map_err(failed("keep its access list and attributes"))?;
         write(file, content, durability).map_err(failed("write its new content"))?;
         Ok(Self { temporary, target: target.to_owned(), durability })
     }
@@ -216,34 +216,27 @@ fn keep_owner(file: &File, old: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Keeps what the system knows of a file beside its permissions: its access list, labels, notes of users. What the folder gives to new files is taken away.
+/// Keeps what the system knows of a file beside its permissions: its access list, and labels and notes as far as it lets us. What the folder
+/// gives to new files is taken away.
 fn keep_attributes(file: &File, target: &Path) -> io::Result<()> {
     /// Who may do what, in more detail than permissions tell.
     const ACCESS: &str = "system.posix_acl_access";
-    let kept = match xattr::list(target) {
-        Ok(names) => names.collect::<Vec<_>>(),
-        Err(error) if is_unsupported(&error) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if !kept.iter().any(|name| name == ACCESS) && file.get_xattr(ACCESS).is_ok_and(|access| access.is_some())
-    {
+    /// They sign the content that was there.
+    const SIGNATURES: [&str; 2] = ["security.ima", "security.evm"];
+    let access = xattr::get(target, ACCESS).ok().flatten();
+    if access.is_none() && file.get_xattr(ACCESS).is_ok_and(|inherited| inherited.is_some()) {
         file.remove_xattr(ACCESS)?;
     }
-    for name in kept {
-        let Some(value) = xattr::get(target, &name)? else { continue };
-        match file.set_xattr(&name, &value) {
-            // Those are the system's own: it lets few write them, and gives new files theirs.
-            Err(_) if ["security.", "trusted."].iter().any(|own| name.to_string_lossy().starts_with(own)) => {
-            }
-            Err(error) if is_unsupported(&error) => {}
-            done => done?,
+    for name in xattr::list(target).into_iter().flatten() {
+        if name != ACCESS
+            && SIGNATURES.iter().all(|signature| name != *signature)
+            && let Ok(Some(value)) = xattr::get(target, &name)
+        {
+            // Some are the system's own, and some file systems list what they do not let us set.
+            drop(file.set_xattr(&name, &value));
         }
     }
-    Ok(())
-}
-
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOTSUP | libc::ENOSYS))
+    access.map_or(Ok(()), |access| file.set_xattr(ACCESS, &access))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::snapshot::{CellPrint, Hashing, Snapshot};
 /// Bytes that are read at once: few enough that they are in the processor's cache until they have been looked at.
 pub(super) const CHUNK: usize = 512 << 10;
 
-/// What is longer than this and not outputs is better read at once.
+/// If more than this is not outputs, the file is better read at once.
 const LONGEST: usize = LARGE;
 
 /// A notebook without the outputs of its cells, and what it is with them; read `chunk` bytes at a time, and held only as far as it is needed.
@@ -124,18 +124,18 @@ impl<R: Read> Window<R> {
             })?;
             let cell = Cell { text: &self.text, spans: &spans, index };
             seen.push(CellPrint::of(&cell));
-            match spans.outputs {
-                Some(outputs) => {
-                    self.kept.extend([
-                        &self.text[span.start..outputs.start],
-                        "[]",
-                        &self.text[outputs.end..span.end],
-                    ]);
-                }
-                None => self.kept.push_str(&self.text[span]),
+            let outputs = spans.outputs.unwrap_or(span.end..span.end);
+            let parts = [
+                &self.text[span.start..outputs.start],
+                if outputs.is_empty() { "" } else { "[]" },
+                &self.text[outputs.end..span.end],
+            ];
+            if self.kept.len() + parts.iter().map(|part| part.len()).sum::<usize>() > LONGEST {
+                return None;
             }
-            if is_last || self.kept.len() > LONGEST {
-                return is_last.then_some(());
+            self.kept.extend(parts);
+            if is_last {
+                return Some(());
             }
         }
     }
@@ -143,8 +143,11 @@ impl<R: Read> Window<R> {
     /// Steps over something and keeps it.
     fn keep<T>(&mut self, look: impl Fn(&str, &mut Scanner<'_>) -> Result<T, SyntaxError>) -> Option<T> {
         let (found, span) = self.step(look)?;
+        if self.kept.len() + span.len() > LONGEST {
+            return None;
+        }
         self.kept.push_str(&self.text[span]);
-        (self.kept.len() <= LONGEST).then_some(found)
+        Some(found)
     }
 
     /// Steps over something, which is at the returned place until the next step. Nothing if it is not what it should be.
@@ -169,9 +172,6 @@ impl<R: Read> Window<R> {
 
     /// Leaves behind what was stepped over, and reads at least as much as is left: a long cell is not looked at again for each chunk of it.
     fn read_on(&mut self) -> Option<()> {
-        if self.text.len() - self.at > LONGEST {
-            return None;
-        }
         self.text.drain(..self.at);
         self.at = 0;
         let enough = 2 * self.text.len();
@@ -239,7 +239,7 @@ mod tests {
             let cell = format!(r#"{{"cell_type":"code","source":"{source}","outputs":["{output}"]}}"#);
             format!(r#"{{"cells":[{cell},{cell}],"nbformat":4,"metadata":{{}}}}"#)
         };
-        assert!(check(cells("", &long[..LONGEST / 2]).as_bytes(), &[CHUNK]));
+        assert!(check(cells("", &long).as_bytes(), &[CHUNK]));
         assert!(!check(cells(&long, "").as_bytes(), &[CHUNK]));
         assert!(!check(cells("", "").replace("{}}", &format!("\"{long}\"}}")).as_bytes(), &[CHUNK]));
     }

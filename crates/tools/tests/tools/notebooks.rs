@@ -252,6 +252,20 @@ async fn n15_a_text_of_all_cells_is_refused_when_only_a_part_was_read_since_the_
     fixture.ok("edit", json!({ "path": "a.ipynb", "old": "mine", "new": "a" })).await;
     fixture.ok("write", write(text)).await;
     fixture.ok("write", write(&text.replace('b', "c"))).await;
+    // A cell more, and the numbers of the text are those of others.
+    fixture.ok("notebook", json!({ "action": "insert", "path": "a.ipynb", "at": 0, "source": "new" })).await;
+    let refused = fixture.error("write", write(text)).await;
+    assert!(refused.contains("1 cell was added"), "{refused}");
+    // A text without numbers is a new notebook, as often as one likes.
+    for text in ["# %% [code]\nx\n", "# %% [code]\ny\n# %% [code]\nz\n"] {
+        fixture.ok("write", write(text)).await;
+    }
+    // Who knows a part does not delete the rest.
+    fixture.put("b.ipynb", &notebook(&["a", "b"]));
+    fixture.ok("read", json!({ "path": "b.ipynb#1" })).await;
+    let part = json!({ "path": "b.ipynb", "content": "# %% [code] cell:1\nb\n" });
+    let refused = fixture.error("write", part).await;
+    assert!(refused.contains("you have not read all of the notebook"), "{refused}");
 }
 
 #[tokio::test]
