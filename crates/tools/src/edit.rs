@@ -97,25 +97,19 @@ pub(crate) fn write(client: &Client, arguments: WriteArguments) -> Result<Reply,
         let names_cells = content.names_cells();
         let expected = if names_cells { client.expected_whole(&place) } else { client.expected(&place) };
         let saw_a_part = names_cells && client.saw_only_a_part(&place);
-        let changed = change_as_expected(
-            client,
-            &place,
-            IfMissing::Create,
-            &expected,
-            Sight::All,
-            |notebook| {
-                let edited = match &content {
-                    Content::Json(json) => notebook.replaced_by(json.clone()),
-                    Content::Marked(cells) => notebook.write(cells, outputs(keep_outputs))?,
-                };
-                if saw_a_part && edited.report.cells.iter().any(|cell| cell.change == Change::Deleted) {
-                    return Err(Failure::new(
-                        "you have not read all of the notebook, and this text would delete cells of it; read it whole first",
-                    ));
-                }
-                Ok(edited)
-            },
-        );
+        let sight = if names_cells { Sight::OwnChange } else { Sight::All };
+        let changed = change_as_expected(client, &place, IfMissing::Create, &expected, sight, |notebook| {
+            let edited = match &content {
+                Content::Json(json) => notebook.replaced_by(json.clone()),
+                Content::Marked(cells) => notebook.write(cells, outputs(keep_outputs))?,
+            };
+            if saw_a_part && edited.report.cells.iter().any(|cell| cell.change == Change::Deleted) {
+                return Err(Failure::new(
+                    "you have not read all of the notebook, and this text would delete cells of it; read it whole first",
+                ));
+            }
+            Ok(edited)
+        });
         return changed.map(|(reply, _)| reply);
     }
     let seen = match client.seen().memory(&place.path) {

@@ -253,6 +253,11 @@ async fn n15_a_text_of_all_cells_is_refused_when_only_a_part_was_read_since_the_
     fixture.ok("write", write(text)).await;
     fixture.ok("write", write(&text.replace('b', "c"))).await;
     // A cell more, and the numbers of the text are those of others.
+    let more = "# %% [code]\nnew\n# %% [code] cell:0\na\n# %% [code] cell:1\nc\n";
+    fixture.ok("write", write(more)).await;
+    let refused = fixture.error("write", write(more)).await;
+    assert!(refused.contains("1 cell was added"), "{refused}");
+    fixture.ok("read", json!({ "path": "a.ipynb" })).await;
     fixture.ok("notebook", json!({ "action": "insert", "path": "a.ipynb", "at": 0, "source": "new" })).await;
     let refused = fixture.error("write", write(text)).await;
     assert!(refused.contains("1 cell was added"), "{refused}");
