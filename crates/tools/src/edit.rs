@@ -3,7 +3,7 @@
 use cellwright_notebook::file::{self, Expected, IfMissing};
 use cellwright_notebook::replace::{Matches, Replaced, Replacement, TextKind, replace};
 use cellwright_notebook::text::{self, TextCell};
-use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, Report, Snapshot, TouchedCell};
+use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, Report, Snapshot};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -183,9 +183,7 @@ fn change_as_expected(
     })?;
     let structured = report_json(place, &report, &snapshot);
     // The places it knew are those of other cells then.
-    let moves =
-        |cell: &TouchedCell| matches!(cell.change, Change::Inserted | Change::Deleted | Change::Moved);
-    let is_moved = sight == Sight::OwnChange && report.cells.iter().any(moves);
+    let is_moved = sight == Sight::OwnChange && report.cells.iter().any(|cell| cell.change.moves_cells());
     client.seen().remember_notebook(&place.path, snapshot, if is_moved { Sight::Some } else { sight });
     Ok((Reply::text(in_words(&report)).with(structured), report))
 }

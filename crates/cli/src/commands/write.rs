@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use cellwright_notebook::file::{Expected, FileError, IfMissing};
-use cellwright_notebook::{Change as CellChange, Note, Notebook, Snapshot, TouchedCell, text};
+use cellwright_notebook::{Change as CellChange, Note, Notebook, Snapshot, text};
 
 use super::{Change, Made, OldOutputs, input, named, save};
 use crate::reads::{Part, Reads};
@@ -117,12 +117,9 @@ impl Write {
             Snapshot::of,
         )?;
         // As long as no cell has moved, the text's numbers go on being right.
-        let keeps_places = |cell: &TouchedCell| match cell.change {
-            CellChange::Edited | CellChange::Retyped | CellChange::Cleared | CellChange::Altered => true,
-            CellChange::Inserted | CellChange::Deleted | CellChange::Moved => false,
-        };
+        let keeps_places = !made.report.cells.iter().any(|cell| cell.change.moves_cells());
         let is_numbered = || cells.iter().enumerate().all(|(place, cell)| cell.origin == Some(place));
-        let noted = (made.report.cells.iter().all(keeps_places) || is_numbered()).then_some(Part::Whole);
+        let noted = (keeps_places || is_numbered()).then_some(Part::Whole);
         Ok((made, noted))
     }
 
