@@ -33,6 +33,8 @@ class Folder:
             "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": str(runtime),
             "CELLWRIGHT_PYTHON": self.python,
+            # The cache of fonts: it takes seconds to make, and every home here is new.
+            "MPLCONFIGDIR": str(WORKSPACE / "target/matplotlib"),
         }
 
     def end_daemon(self) -> None:

@@ -1,4 +1,4 @@
-"""Checks every dependency's licence, source and name against deny.toml, without the network.
+"""Checks every dependency's licence, source and name against deny.toml, without the network, and how tests are laid out.
 
 The part of `cargo deny check` that must run on every machine. What it can not do offline, the
 advisory database, stays with cargo-deny.
@@ -86,12 +86,38 @@ def violations(packages: list[dict], rules: dict) -> list[str]:
     return found
 
 
+def test_layout(packages: list[dict]) -> list[str]:
+    """One line for each of our crates with more than one program of integration tests, and for each file in none."""
+    found = []
+    for package in packages:
+        if package["source"] is not None:
+            continue
+        programs = [target["src_path"] for target in package["targets"] if target["kind"] == ["test"]]
+        if len(programs) > 1:
+            found.append(
+                f"{package['name']}: one program for all integration tests, not {len(programs)}: {programs}"
+            )
+        folder = Path(package["manifest_path"]).parent / "tests"
+        files = [file for file in folder.rglob("*.rs") if str(file) not in programs]
+        named = {
+            name
+            for file in folder.rglob("*.rs")
+            for name in re.findall(r"^mod (\w+);", file.read_text(), re.M)
+        }
+        found += [
+            f"{file}: no `mod {file.stem};` names it, so it never runs"
+            for file in files
+            if file.stem not in named
+        ]
+    return found
+
+
 def main() -> int:
     rules = tomllib.loads((WORKSPACE / "deny.toml").read_text())
     command = ["cargo", "metadata", "--format-version=1", "--locked", "--all-features"]
     metadata = subprocess.run(command, cwd=WORKSPACE, stdout=subprocess.PIPE, check=True).stdout
     packages = json.loads(metadata)["packages"]
-    found = violations(packages, rules)
+    found = violations(packages, rules) + test_layout(packages)
     for line in found:
         print(line, file=sys.stderr)
     print(f"{len(packages)} packages checked against deny.toml, {len(found)} violations")

@@ -135,10 +135,27 @@ def collect(client, msg_id: str, answer=None, on_output=None) -> Outcome:
         if on_output:
             on_output(message)
 
+    # Messages of other cells are kept for whoever collects those.
+    aside = vars(client).setdefault("set_aside", {})
+
+    def take(message) -> None:
+        nonlocal idle
+        parent = message["parent_header"].get("msg_id")
+        if parent != msg_id:
+            aside.setdefault(parent, []).append(message)
+        elif message["header"]["msg_type"] == "execute_reply":
+            outcome.reply = message["content"]
+        elif message["header"]["msg_type"] == "status":
+            idle = message["content"]["execution_state"] == "idle"
+        else:
+            hook(message)
+
     stdin = (lambda message: client.input(answer(message["content"]["prompt"]))) if answer else None
     # What `execute_interactive` does, for a message that was sent already.
     deadline = time.monotonic() + TIMEOUT
     idle = False
+    for message in aside.pop(msg_id, []):
+        take(message)
     while not (idle and outcome.reply):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{outcome.reply} {outcome.outputs}")
@@ -146,15 +163,7 @@ def collect(client, msg_id: str, answer=None, on_output=None) -> Outcome:
             with contextlib.suppress(queue.Empty):
                 stdin(client.get_stdin_msg(timeout=0))
         with contextlib.suppress(queue.Empty):
-            message = client.get_shell_msg(timeout=0)
-            if message["parent_header"].get("msg_id") == msg_id:
-                outcome.reply = message["content"]
+            take(client.get_shell_msg(timeout=0))
         with contextlib.suppress(queue.Empty):
-            message = client.get_iopub_msg(timeout=0.02)
-            if message["parent_header"].get("msg_id") != msg_id:
-                continue
-            if message["header"]["msg_type"] == "status":
-                idle = message["content"]["execution_state"] == "idle"
-            else:
-                hook(message)
+            take(client.get_iopub_msg(timeout=0.02))
     return outcome

@@ -460,12 +460,16 @@ class Magics(unittest.TestCase):
         self.assertIn("✓ Run `echo hi` (execute, allowed)", text)
         self.assertNotIn("not finished", text)
 
+    def test_no_answer_loses_its_words_however_fast_it_comes(self):
+        for number in range(200):
+            self.assertEqual(self.run_cell(f"say word {number}"), f"word {number}")
+
     def test_a_failed_cell_aborts_those_behind_it(self):
         first = self.client.execute("fail on purpose")
         second = self.client.execute("say never")
-        self.assertEqual(collect(self.client, first).status, "error")
-        reply = self.client.get_shell_msg(timeout=TIMEOUT)
-        self.assertEqual((reply["parent_header"]["msg_id"], reply["content"]["status"]), (second, "aborted"))
+        replies = [self.client.get_shell_msg(timeout=TIMEOUT) for _ in range(2)]
+        statuses = [(reply["parent_header"]["msg_id"], reply["content"]["status"]) for reply in replies]
+        self.assertEqual(statuses, [(first, "error"), (second, "aborted")])
 
     def test_buttons_where_the_client_has_widgets(self):
         session = self.client.session

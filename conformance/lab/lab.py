@@ -28,7 +28,7 @@ def cell(number: int) -> str:
 
 
 class Lab:
-    def __init__(self, *, widgets: bool) -> None:
+    def __init__(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="cellwright-lab-", ignore_cleanup_errors=True)
         self.home = Path(self.folder.name)
         settings = self.home / ".config/cellwright/config.toml"
@@ -36,10 +36,6 @@ class Lab:
         settings.write_text(
             f"[agents.fault]\ncommand = {json.dumps(AGENT[0])}\nargs = {json.dumps(AGENT[1:])}\n"
         )
-        if not widgets:
-            config = self.home / ".jupyter/labconfig/page_config.json"
-            config.parent.mkdir(parents=True)
-            config.write_text(json.dumps({"disabledExtensions": {WIDGETS: True}}))
         environment = {
             **os.environ,
             "HOME": str(self.home),
@@ -81,6 +77,18 @@ class Lab:
         self.server.terminate()
         self.server.wait()
         self.folder.cleanup()
+
+    @property
+    def page_config(self) -> Path:
+        """What pages are made from that are opened from here on: the server reads it for each."""
+        return self.home / ".jupyter/labconfig/page_config.json"
+
+    def without_widgets(self) -> None:
+        self.page_config.parent.mkdir(parents=True, exist_ok=True)
+        self.page_config.write_text(json.dumps({"disabledExtensions": {WIDGETS: True}}))
+
+    def with_widgets(self) -> None:
+        self.page_config.unlink()
 
     def notebook(self, name: str, *prompts: str) -> None:
         """A notebook with these cells, open and with its kernel ready."""

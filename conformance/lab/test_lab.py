@@ -13,10 +13,10 @@ SHOTS = os.environ.get("CELLWRIGHT_LAB_SHOTS")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-class WithWidgets(unittest.TestCase):
+class InLab(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
-        cls.lab = Lab(widgets=True)
+        cls.lab = Lab()
         cls.addClassCleanup(cls.lab.close)
 
     def look(self, name: str) -> None:
@@ -30,7 +30,8 @@ class WithWidgets(unittest.TestCase):
             "think **Looking** for it\nplan Change the code\nsay # Heading\nsay Some *text*\ntool src/a.py\ndiff src/a.py\nimage\nusage",
         )
         lab.start()
-        shown = lab.finished()
+        lab.finished()
+        # Lab renders text after it has come.
         for part in [
             "Thought: Looking",
             "Plan (1 of 1 done)",
@@ -39,12 +40,12 @@ class WithWidgets(unittest.TestCase):
             "three",
             "1,200 of 200,000 tokens",
         ]:
-            self.assertIn(part, shown)
+            lab.shows(part)
         # Markdown is rendered, and what a tool printed is not markup.
         node = f"{cell(0)}.outputArea.node"
         self.assertEqual(lab.browser.js(f"{node}.querySelector('h1').innerText"), "Heading")
         self.assertIn("<b>what it read</b>", lab.browser.js(f"{node}.textContent"))
-        self.assertEqual(lab.browser.js(f"{node}.querySelectorAll('img').length"), 1)
+        lab.browser.until(f"{node}.querySelectorAll('img').length == 1")
         self.look("everything")
         outputs = lab.saved("everything").cells[0].outputs
         self.assertTrue(all("text/plain" in output.data for output in outputs))
@@ -55,9 +56,12 @@ class WithWidgets(unittest.TestCase):
         lab.start()
         lab.shows("begun")
         lab.browser.js("window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
-        self.assertIn("interrupted", lab.finished())
+        lab.finished()
+        lab.shows("interrupted")
         lab.start(1)
-        self.assertEqual(lab.finished(1).strip(), "again")
+        lab.finished(1)
+        lab.shows("again", 1)
+        self.assertEqual(lab.shown(1).strip(), "again")
 
     def test_a_permission_is_given_by_a_button_which_does_not_outlive_it(self):
         lab = self.lab
@@ -67,9 +71,9 @@ class WithWidgets(unittest.TestCase):
         lab.browser.until(f"{buttons}.length == 3")
         self.look("button")
         lab.browser.js(f"{buttons}.find(button => button.innerText == 'Allow').click(); 0")
-        shown = lab.finished()
-        self.assertIn("permission: once", shown)
-        self.assertIn("allowed by you (Allow)", shown)
+        lab.finished()
+        lab.shows("permission: once")
+        lab.shows("allowed by you (Allow)")
         self.look("decided")
         self.assertEqual(lab.browser.js(f"{buttons}.length"), 0)
         outputs = lab.saved("button").cells[0].outputs
@@ -83,16 +87,18 @@ class WithWidgets(unittest.TestCase):
         lab.browser.js(f"{PANEL}.sessionContext.restartKernel()")
         lab.browser.until(f"{PANEL}.sessionContext.session.kernel.status == 'idle'")
         lab.start(1)
-        self.assertIn("None", lab.finished(1))
+        lab.finished(1)
+        lab.shows("None", 1)
 
     def test_the_end_of_a_long_turn_is_in_sight(self):
         lab = self.lab
         lab.notebook("long", "tools 100\nsay That was all.")
         lab.start()
-        shown = lab.finished()
+        lab.finished()
+        lab.shows("That was all.")
+        shown = lab.shown()
         for number in range(100):
             self.assertIn(f"Step {number}", shown)
-        self.assertIn("That was all.", shown)
         self.look("long")
         self.assertIsNone(lab.browser.js(f"{cell(0)}.outputArea.node.querySelector('.jp-TrimmedOutputs')"))
 
@@ -114,21 +120,23 @@ class WithWidgets(unittest.TestCase):
         numbers = lab.browser.js(f"{shown}.match(/[0-9]+ xxx/g).length")
         self.assertEqual(numbers, 100_000)
 
-
-class WithoutWidgets(unittest.TestCase):
-    def test_a_permission_is_given_by_typing(self):
-        lab = Lab(widgets=False)
-        self.addCleanup(lab.close)
+    def test_without_widgets_a_permission_is_given_by_typing(self):
+        lab = self.lab
+        lab.without_widgets()
+        self.addCleanup(lab.with_widgets)
         lab.notebook("typing", "permission edit src/a.py", "say next")
         lab.start()
         field = f"{cell(0)}.outputArea.node.querySelector('input.jp-Stdin-input')"
         lab.browser.until(f"{field} && ({field}.focus(), true)")
+        self.assertIsNone(lab.browser.js(f"{cell(0)}.outputArea.node.querySelector('button.jupyter-button')"))
         lab.browser.type("n")
         lab.browser.press_enter()
         lab.finished()
         lab.shows("permission: no")
         lab.start(1)
-        self.assertEqual(lab.finished(1).strip(), "next")
+        lab.finished(1)
+        lab.shows("next", 1)
+        self.assertEqual(lab.shown(1).strip(), "next")
 
 
 if __name__ == "__main__":

@@ -43,28 +43,33 @@ def memory(server: HttpServer) -> int:
         return next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Private_Dirty:"))
 
 
-async def soak(seconds: float, warm_up_rounds: int) -> Outcome:
-    """Clients come and go in the rounds before: what the server's memory settles at is its start."""
+async def soak(seconds: float, warm_up_rounds: int, least: int = 0) -> Outcome:
+    """Lasts so long, and until each client has made the least of calls.
+
+    Clients come and go in the rounds before: what the server's memory settles at is its start.
+    """
     folder = Folder()
     try:
         with http_server(folder) as server:
             for _ in range(warm_up_rounds):
                 await run_clients(server, 1.0)
             before = memory(server)
-            calls, wrong = await run_clients(server, seconds)
+            calls, wrong = await run_clients(server, seconds, least)
             await asyncio.sleep(2)  # sessions that were closed are gone by then
             return Outcome(calls, wrong, before, memory(server))
     finally:
         folder.close()
 
 
-async def run_clients(server: HttpServer, seconds: float) -> tuple[int, list[str]]:
+async def run_clients(server: HttpServer, seconds: float, least: int = 0) -> tuple[int, list[str]]:
     deadline = time.monotonic() + seconds
-    results = await asyncio.gather(*(run_client(server, number, deadline) for number in range(SESSIONS)))
+    results = await asyncio.gather(
+        *(run_client(server, number, deadline, least) for number in range(SESSIONS))
+    )
     return sum(calls for calls, _ in results), [line for _, wrong in results for line in wrong]
 
 
-async def run_client(server: HttpServer, number: int, deadline: float) -> tuple[int, list[str]]:
+async def run_client(server: HttpServer, number: int, deadline: float, least: int) -> tuple[int, list[str]]:
     async with server.client() as client:
         await client.call_tool("eval", {"code": f"me = {number}"})
         calls, wrong = 1, []
@@ -72,7 +77,7 @@ async def run_client(server: HttpServer, number: int, deadline: float) -> tuple[
 
         async def caller() -> None:
             nonlocal calls
-            while time.monotonic() < deadline:
+            while time.monotonic() < deadline or calls < least:
                 tag = next(tags)
                 code = f"print('{tag} ' * 50); (me, {tag})"
                 said = text(await client.call_tool("eval", {"code": code, "timeout": 120}))

@@ -75,15 +75,16 @@ class Stdio(EveryClient, unittest.IsolatedAsyncioTestCase):
                 "jsonrpc": "2.0",
                 "method": "tools/call",
                 "id": 1,
-                "params": {"name": "eval", "arguments": {"code": "6 * 7"}},
+                "params": {"name": "read", "arguments": {"path": "notes.txt"}},
             },
         ]
+        (self.folder.path / "notes.txt").write_text("what was noted\n")
         lines = "".join(json.dumps(request) + "\n" for request in requests)
         # The last line may lack its end, as a file's may.
         for piped in [lines, lines.rstrip("\n")]:
             server = self.start()
             answers, _ = server.communicate(piped, timeout=30)
-            self.assertIn("42\\n", answers)
+            self.assertIn("what was noted", answers)
             self.assertEqual(server.returncode, 0)
 
 

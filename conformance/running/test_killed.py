@@ -1,7 +1,7 @@
-"""Cellwright killed at random moments of a run: the notebook is whole, and holds every output that was finished.
+"""Cellwright killed at random moments of a run: the notebook is whole, and holds every output that was saved.
 
-Finished is what `--json` had told as saved, and what the cells themselves tell: each one begins by appending its number to a log,
-so when cell `n` is in the log, the cells before it had ended.
+Saved is what `--json` had told as saved, at most once a second. Each cell begins by appending its number to a log, so that a
+kill is known to have come before, into or after the run.
 """
 
 import json
@@ -22,8 +22,10 @@ CELLS = 30
 KILLS = 50
 
 CELL = """
+import time
 with open("log", "a") as log:
     log.write("{n}\\n")
+time.sleep(0.05)
 print("printed by {n}")
 display("displayed by {n}")
 {n} * 2
@@ -58,7 +60,7 @@ def begun(folder: Path) -> int:
 
 
 class Killed(unittest.TestCase):
-    def test_a_killed_run_leaves_a_whole_notebook_with_every_finished_output(self) -> None:
+    def test_a_killed_run_leaves_a_whole_notebook_with_every_saved_output(self) -> None:
         with tempfile.TemporaryDirectory(prefix="cellwright-") as folder:
             begin = time.monotonic()
             self.assertEqual(0, started(Path(folder)).wait())
@@ -69,22 +71,23 @@ class Killed(unittest.TestCase):
         moments = [random.Random(seed + kill).uniform(0, whole * 1.2) for kill in range(KILLS)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             saved = sorted(pool.map(lambda moment: self.killed_after(moment, seed), moments))
-        # A moment is random, but fifty of them fall before, into and after the run.
-        self.assertGreater(len(set(saved)), 5, f"seed {seed}: {saved}")
+        # A moment is random, but fifty of them fall before, into and after the run, which saves at least three times.
+        self.assertGreater(len(set(saved)), 2, f"seed {seed}: {saved}")
 
     def killed_after(self, seconds: float, seed: int) -> int:
-        """How many cells had ended."""
+        """How many cells had been saved."""
         with tempfile.TemporaryDirectory(prefix="cellwright-") as name:
             folder = Path(name)
             process = started(folder)
             time.sleep(seconds)
             process.kill()
             process.wait()
-            ended = told_as_saved(folder) | set(range(1, begun(folder)))
-            self.check(folder, ended, f"seed {seed}, killed after {seconds:.3f} s")
-            return len(ended)
+            saved = told_as_saved(folder)
+            self.assertLessEqual(len(saved), begun(folder))
+            self.check(folder, saved, f"seed {seed}, killed after {seconds:.3f} s")
+            return len(saved)
 
-    def check(self, folder: Path, finished: set[int], told: str = "") -> None:
+    def check(self, folder: Path, saved: set[int], told: str = "") -> None:
         path = folder / "notebook.ipynb"
         self.assertEqual([], problems_of(path), told)
         notebook = nbformat.read(path, as_version=4)
@@ -93,7 +96,7 @@ class Killed(unittest.TestCase):
             [(cell.id, cell.source) for cell in notebook.cells],
             told,
         )
-        for place in finished:
+        for place in saved:
             n, cell = place - 1, notebook.cells[place]
             self.assertEqual(3, len(cell.outputs), f"{told}: cell {place}")
             stream, display, result = cell.outputs

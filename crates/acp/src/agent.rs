@@ -4,6 +4,8 @@
 //! protocol; [`Event`]s tell what it says and asks meanwhile. Files and terminals that it asks for are served here, after the
 //! owner of the events has allowed it. When the agent ends, so do its commands; nothing survives a dropped [`Agent`].
 
+mod calls;
+mod connection;
 mod event;
 mod files;
 mod log;
@@ -16,30 +18,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_client_protocol::schema::ProtocolVersion;
-use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::{
     AgentCapabilities, AuthCapabilities, AuthMethod, BooleanConfigOptionCapabilities, CancelNotification,
     ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities, ElicitationCapabilities,
-    ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities, Implementation,
-    InitializeRequest, InitializeResponse, Meta, NoticeCapabilities, PlanCapabilities, PromptRequest,
-    PromptResponse, SessionConfigOptionsCapabilities, SessionId, StopReason,
+    ElicitationFormCapabilities, ElicitationUrlCapabilities, Error, ErrorCode, FileSystemCapabilities,
+    Implementation, InitializeRequest, InitializeResponse, Meta, NoticeCapabilities, PlanCapabilities,
+    PromptRequest, PromptResponse, SessionConfigOptionsCapabilities, SessionId,
 };
-use agent_client_protocol::{Agent as Agents, ErrorCode, JsonRpcMessage as _, JsonRpcRequest, Lines};
-use cellwright_process::{Child, Command, Exit, Graces, SpawnError, Stderr, Stdin, Stdout};
-use serde::Deserialize as _;
+use cellwright_process::{Child, Command, Exit, Graces, SpawnError, Stderr, Stdin, Stdout, is_zombie};
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
+pub use self::calls::{AgentCall, AnswerText, CallText};
+use self::connection::{AgentConnection, RequestError};
 pub use self::event::{Elicitation, Event, Question, Unknown};
 pub use self::log::{Log, Mark};
-use self::served::Served;
+use self::served::{AgentStreams, Served};
 pub use self::terminals::News;
 use self::terminals::Terminals;
+use self::wire::IncomingLines;
+use crate::task;
 
 /// Events that wait to be taken; beyond that the agent waits.
 const EVENTS: usize = 256;
@@ -53,6 +59,9 @@ const GRACES: Graces = Graces {
 
 /// How long the process of an agent that closed its output may take to end by itself.
 const LEAVING: Duration = Duration::from_secs(2);
+
+/// How long the end of its standard error is waited for when it has ended.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How to start an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,15 +132,36 @@ pub enum CallError {
     },
 }
 
+impl CallError {
+    /// What an agent answered instead of a result.
+    fn of_agent(method: &str, error: &Error) -> Self {
+        match error.code {
+            ErrorCode::AuthRequired => Self::AuthRequired,
+            ErrorCode::MethodNotFound => Self::Unsupported { method: method.to_owned() },
+            code => {
+                let details = match &error.data {
+                    None | Some(Value::Null) => String::new(),
+                    Some(Value::String(text)) => format!(" ({text})"),
+                    Some(other) => format!(" ({other})"),
+                };
+                Self::Refused { code: code.into(), message: format!("{}{details}", error.message) }
+            }
+        }
+    }
+}
+
 /// A running agent. Dropping it kills it and all that it started.
 pub struct Agent {
     greeting: InitializeResponse,
-    connection: ConnectionTo<Agents>,
+    pid: u32,
+    connection: AgentConnection,
     log: Log,
     served: Arc<Served>,
     stop: CancellationToken,
     ended: watch::Receiver<Option<Exit>>,
     keeper: AbortOnDropHandle<()>,
+    /// All that it wrote to standard error is in the log.
+    drained: CancellationToken,
     _serving: AbortOnDropHandle<()>,
     _draining: AbortOnDropHandle<()>,
 }
@@ -152,11 +182,20 @@ impl Agent {
                 .stderr(Stderr::Piped)
                 .spawn()?;
         let (events, inbox) = mpsc::channel(EVENTS);
-        let transport = Lines::new(
-            wire::outgoing(child.stdin.take().expect("stdin was piped")),
-            wire::incoming(child.stdout.take().expect("stdout was piped"), events.clone(), log.clone()),
-        );
-        let draining = tokio::spawn(log.clone().drain(child.stderr.take().expect("stderr was piped")));
+        let stdout = child.stdout.take().expect("stdout was piped");
+        let streams = AgentStreams {
+            stdin: child.stdin.take().expect("stdin was piped"),
+            lines: IncomingLines::new(stdout, events.clone(), log.clone()),
+        };
+        let drained = CancellationToken::new();
+        let draining = task::spawn({
+            let draining = log.clone().drain(child.stderr.take().expect("stderr was piped"));
+            let drained = drained.clone();
+            async move {
+                draining.await;
+                drained.cancel();
+            }
+        });
         let served = Arc::new(Served {
             events,
             terminals: Terminals::default(),
@@ -164,29 +203,33 @@ impl Agent {
             cwd: launch.cwd.clone(),
         });
         let stop = CancellationToken::new();
-        let (connected, connection) = oneshot::channel();
-        let serving = tokio::spawn({
-            let (served, stop) = (Arc::clone(&served), stop.clone());
+        let (connection, outgoing) = AgentConnection::new();
+        let serving = task::spawn({
+            let serving =
+                served::serve(Arc::clone(&served), connection.clone(), outgoing, streams, stop.clone());
             async move {
-                if let Err(error) = served::serve(served, transport, connected, stop).await {
+                if let Err(error) = serving.await {
                     debug!(%error, "the connection to an agent ended");
                 }
             }
         });
         let (exit, ended) = watch::channel(None);
-        let keeper = AbortOnDropHandle::new(tokio::spawn(keep(child, stop.clone(), exit)));
+        let pid = child.id();
+        let keeper = task::spawn(keep(child, stop.clone(), exit));
         let mut agent = Self {
             greeting: InitializeResponse::new(ProtocolVersion::V1),
-            connection: connection.await.expect("a connection begins by handing itself out"),
+            pid,
+            connection,
             log,
             served,
             stop,
             ended,
             keeper,
-            _serving: AbortOnDropHandle::new(serving),
-            _draining: AbortOnDropHandle::new(draining),
+            drained,
+            _serving: serving,
+            _draining: draining,
         };
-        agent.greeting = agent.call(introduction(launch.files)).await.map_err(StartError::Initialize)?;
+        agent.greeting = agent.greet(launch.files).await.map_err(StartError::Initialize)?;
         Ok((agent, inbox))
     }
 
@@ -220,66 +263,81 @@ impl Agent {
         self.served.terminals.news()
     }
 
-    /// Whether its process has ended.
+    /// Whether its process has ended, even if that has only just happened.
     pub fn has_ended(&self) -> bool {
-        self.ended.borrow().is_some()
+        self.ended.borrow().is_some() || is_zombie(self.pid)
     }
 
     /// Sends a request and waits for its result, however long that takes. Giving up this future tells the agent so.
-    pub async fn call<R: JsonRpcRequest>(&self, request: R) -> Result<R::Response, CallError> {
-        let method = request.method().to_owned();
-        let error = match self.connection.send_request(request).block_task().await {
-            Ok(response) => return Ok(response),
-            Err(error) => error,
-        };
-        if agent_client_protocol::is_incoming_transport_closed(&error)
-            || agent_client_protocol::is_connection_terminated(&error)
-        {
-            return Err(self.farewell().await);
-        }
-        Err(match error.code {
-            ErrorCode::AUTH_REQUIRED => CallError::AuthRequired,
-            ErrorCode::METHOD_NOT_FOUND => CallError::Unsupported { method },
-            code => {
-                let details = match &error.data {
-                    None | Some(Value::Null) => String::new(),
-                    Some(Value::String(text)) => format!(" ({text})"),
-                    Some(other) => format!(" ({other})"),
-                };
-                CallError::Refused { code: code.into(), message: format!("{}{details}", error.message) }
+    pub async fn call<R: AgentCall>(&self, request: R) -> Result<R::Response, CallError> {
+        self.call_text(CallText::new(&request)?).await?.read()
+    }
+
+    /// Sends a request that is written already; otherwise as [`Agent::call`].
+    pub fn call_text(&self, call: CallText) -> BoxFuture<'_, Result<AnswerText, CallError>> {
+        Box::pin(async move {
+            let CallText { method, params } = call;
+            match self.connection.request(method, params).await {
+                Ok(result) => Ok(AnswerText { method, result }),
+                Err(RequestError::Closed) => Err(self.farewell().await),
+                Err(RequestError::Refused(error)) => Err(CallError::of_agent(method, &error)),
             }
         })
     }
 
     /// Sends a prompt and waits for the end of its turn. A reason to stop that this version of the protocol does not know is told
     /// beside the answer, which then counts as an ordinary end.
-    pub async fn prompt(
+    pub fn prompt(
         &self,
-        request: PromptRequest,
-    ) -> Result<(PromptResponse, Option<String>), CallError> {
-        let refused =
-            |message: String| CallError::Refused { code: ErrorCode::INTERNAL_ERROR.into(), message };
-        let message = request.to_untyped_message().map_err(|error| refused(error.message))?;
-        let mut answer: Value = self.call(message).await?;
-        let known = answer.get("stopReason").is_some_and(|reason| StopReason::deserialize(reason).is_ok());
-        let unknown = answer.get("stopReason").and_then(Value::as_str).map(str::to_owned).filter(|_| !known);
-        if unknown.is_some() {
-            answer["stopReason"] = json!(StopReason::EndTurn);
-        }
-        let response = serde_json::from_value(answer)
-            .map_err(|error| refused(format!("its answer to the prompt could not be read ({error})")))?;
-        Ok((response, unknown))
+        request: &PromptRequest,
+    ) -> BoxFuture<'_, Result<(PromptResponse, Option<String>), CallError>> {
+        let call = CallText::new(request);
+        Box::pin(async move {
+            let text = self.call_text(call?).await?;
+            let unread = match text.read() {
+                Ok(response) => return Ok((response, None)),
+                Err(unread) => unread,
+            };
+            let mut answer: Value = text.read()?;
+            let Some(Value::String(reason)) = answer.get_mut("stopReason") else { return Err(unread) };
+            let reason = std::mem::replace(reason, "end_turn".to_owned());
+            // What is wrong is either the reason, or told by this error.
+            let response = serde_json::from_str(&answer.to_string()).map_err(|_| unread)?;
+            Ok((response, Some(reason)))
+        })
     }
 
     /// Asks it to end its turn. The turn goes on until its prompt is answered.
     pub fn cancel(&self, session: &SessionId) {
-        drop(self.connection.send_notification(CancelNotification::new(session.clone()))); // it may have gone
+        let cancel = to_raw_value(&CancelNotification::new(session.clone()));
+        self.connection.notify("session/cancel", &cancel.expect("a session's name can be written"));
     }
 
     /// Ends it politely, then firmly.
     pub async fn stop(self) {
         self.stop.cancel();
         drop(self.keeper.await); // ends by itself; all that can happen is that the runtime goes first
+    }
+
+    /// Introduces us, and hears what the agent is.
+    async fn greet(&self, files: Files) -> Result<InitializeResponse, CallError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct SpokenVersion {
+            protocol_version: ProtocolVersion,
+        }
+        let answer = self.call_text(CallText::new(&introduction(files))?).await?;
+        // An agent of another version may say the rest in other words.
+        let SpokenVersion { protocol_version: spoken } = answer.read()?;
+        if spoken != ProtocolVersion::V1 {
+            return Err(CallError::Refused {
+                code: ErrorCode::InvalidRequest.into(),
+                message: format!(
+                    "it speaks version {spoken} of the protocol, and only version 1 is known here"
+                ),
+            });
+        }
+        answer.read()
     }
 
     /// How it ended, once its output has.
@@ -289,6 +347,7 @@ impl Agent {
             self.stop.cancel(); // it closed its output and stayed: nobody can talk to it any more
         }
         let exit = ended.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+        drop(timeout(LAST_WORDS, self.drained.cancelled()).await); // or something that it started keeps it open
         CallError::Ended { exit: exit.unwrap_or(Exit::Unknown), stderr: self.log.text() }
     }
 }

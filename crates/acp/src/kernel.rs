@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_jupyter::{BindError, ConnectionInfo, Server, Session};
+use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use self::desk::Desk;
@@ -119,8 +120,15 @@ pub enum RunError {
 }
 
 /// Is a kernel until it is told to shut down, or until `end`. Then nothing it started is left.
-pub async fn run(connection: &ConnectionInfo, setup: Setup, end: CancellationToken) -> Result<(), RunError> {
-    let server = Server::bind(connection, Session::new("cellwright")).await?;
-    Desk::new(server, Arc::new(setup)).run(end).await;
-    Ok(())
+pub fn run(
+    connection: &ConnectionInfo,
+    setup: Setup,
+    end: CancellationToken,
+) -> BoxFuture<'_, Result<(), RunError>> {
+    // In a box, so that the kernel is compiled here and not once more where it is awaited.
+    Box::pin(async move {
+        let server = Server::bind(connection, Session::new("cellwright")).await?;
+        Desk::new(server, Arc::new(setup)).run(end).await;
+        Ok(())
+    })
 }

@@ -1,7 +1,7 @@
 //! A Jupyter kernel whose language is an ACP agent.
 //!
 //! [`kernel`] is the kernel. [`agent`] runs one agent and speaks the Agent Client Protocol with it. The words that travel
-//! between the modules of this crate are the protocol's own types (`agent_client_protocol::v1::schema`).
+//! between the modules of this crate are the protocol's own types (`agent_client_protocol_schema::v1`).
 
 pub mod agent;
 pub mod catalog;
@@ -9,4 +9,5 @@ pub mod kernel;
 pub mod magic;
 pub mod permission;
 pub mod spec;
+mod task;
 pub mod view;

@@ -12,7 +12,7 @@ mod tests;
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio,
 };
 

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::permission::Decision;
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     CompactionStatus, ContentBlock, ContentChunk, MessageId, NoticeSeverity, PlanUpdateContent,
     SessionUpdate, StopReason, TerminalId, ToolCall, ToolCallId, ToolCallUpdate, Usage, UsageUpdate,
 };

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     AuthenticateRequest, ContentBlock, ContentChunk, ListSessionsRequest, NewSessionRequest, PromptRequest,
     PromptResponse, SessionId, SessionUpdate, SetSessionModeRequest, StopReason, TextContent,
 };
 use cellwright_acp::agent::{Agent, CallError, Event, Files, Launch, Log, Question, StartError};
+use cellwright_testkit::{end_of, eventually};
 use tokio::sync::mpsc;
 
 fn launch(args: &[&str]) -> Launch {
@@ -124,9 +125,7 @@ async fn a_line_of_twenty_megabytes_arrives_whole() {
 async fn much_on_standard_error_holds_nothing_up() {
     let mut talk = Talk::begin(&[]).await;
     assert_eq!(Talk::ended(talk.prompt("stderr 3\nsay done").await).text, "done\n");
-    while !talk.agent.log().text().ends_with("last words\n") {
-        tokio::task::yield_now().await;
-    }
+    eventually("the last words", async || talk.agent.log().text().ends_with("last words\n")).await;
     assert!(talk.agent.log().forgotten() > 1_000_000);
 }
 
@@ -249,21 +248,11 @@ async fn nothing_survives_a_dropped_agent() {
     let pid_file = folder.path().join("pid");
     let order = format!("start echo $$ >{0}.new; mv {0}.new {0}; sleep 600", pid_file.display());
     Talk::ended(talk.prompt_with(&order, allow).await);
-    let command = wait_for(|| std::fs::read_to_string(&pid_file).ok()).await;
+    eventually("the command", async || pid_file.exists()).await;
+    let command = std::fs::read_to_string(&pid_file).expect("it is there");
     let agent = Talk::ended(talk.prompt("pid").await).text;
     drop(talk);
     for pid in [command, agent] {
-        let status = format!("/proc/{}/stat", pid.trim());
-        wait_for(|| (!Path::new(&status).exists()).then_some(())).await;
-    }
-}
-
-/// Looks until there is something.
-async fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        end_of(pid.trim().parse().expect("a number")).await;
     }
 }

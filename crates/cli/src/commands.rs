@@ -19,21 +19,25 @@ pub(crate) mod write;
 
 use std::ffi::OsStr;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing};
-use cellwright_notebook::{CellRef, Edited, Fingerprint, Note, Notebook, Outputs, Report, Selector};
+use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, EditingError, Editor, HistoryStore};
+use cellwright_notebook::{Fingerprint, Outputs, Selector, Target};
 
+use crate::caller;
+use crate::config::Places;
 use crate::print::{self, Format};
-use crate::reads::{Cells, Reads, Shown};
 
 /// What every command that changes a notebook takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Change {
+pub(crate) struct ChangeArguments {
     /// Refuse if the file is not the one `read --json` gave this fingerprint for
     #[arg(long, value_name = "FINGERPRINT")]
     expect: Option<Fingerprint>,
+    /// Change the file even if it changed since you read it, or you read only a part of it
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     format: Format,
 }
@@ -52,97 +56,35 @@ impl From<OldOutputs> for Outputs {
     }
 }
 
-impl Change {
-    /// What the caller said the file is.
-    pub(crate) fn expected(&self) -> Expected {
-        self.expect.map_or(Expected::Anything, Expected::Fingerprint)
+impl ChangeArguments {
+    pub(crate) fn options(&self, outputs: Outputs) -> ChangeOptions {
+        ChangeOptions { expect: self.expect, force: self.force, outputs }
     }
 
-    pub(crate) fn is_expected(&self) -> bool {
-        self.expect.is_some()
-    }
-
-    /// Refuses cells named by their place when that is another cell's since the notebook was shown; who gives a fingerprint knows what is there.
-    pub(crate) fn check_places<'a>(
+    /// Makes a change and reports it.
+    pub(crate) fn report(
         &self,
-        path: &Path,
-        notebook: &Notebook,
-        named: impl IntoIterator<Item = &'a CellRef>,
-    ) -> Result<(), FileError> {
-        let shown = || Reads::here().ok()?.places(path);
-        let Some(shown) = self.expect.is_none().then(shown).flatten() else {
-            return Ok(());
-        };
-        let now = Cells::of(notebook);
-        for cell in named {
-            if let CellRef::Index(index) = cell
-                && shown.moved_in(&now, *index)
-            {
-                let what = format!("cell {index} may be another one now");
-                return Err(FileError::Changed { path: path.into(), what });
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes the notebook at `path` and tells what was done.
-    pub(crate) fn make<E: Into<anyhow::Error>>(
-        &self,
-        path: &Path,
-        if_missing: IfMissing,
-        change: impl Fn(&Notebook) -> Result<Edited, E>,
+        change: impl FnOnce(&Editor<'_>) -> Result<EditReport, EditingError>,
     ) -> anyhow::Result<()> {
-        // To look at every byte once more takes a moment when there are many.
-        let now = |notebook: &Notebook| self.format.json.then(|| Fingerprint::of_file(notebook));
-        let made = save(path, if_missing, &self.expected(), change, now)?;
-        self.tell(&made.report, made.now)
-    }
-
-    /// Tells what was done; the fingerprint only to those who asked for JSON.
-    pub(crate) fn tell(&self, report: &Report, now: Option<Fingerprint>) -> anyhow::Result<()> {
-        let fingerprint = now.filter(|_| self.format.json);
-        print::report(report, fingerprint).context("the change was made, but could not be told")
+        let report = with_editor(change)?;
+        let printed =
+            if self.format.json { print::json(&report) } else { print::plain(&format!("{report}\n")) };
+        printed.context("the change was made, but could not be reported")
     }
 }
 
-/// Changes the notebook at `path`. `now` looks at what will be in the file.
-pub(crate) fn save<E: Into<anyhow::Error>, Now>(
-    path: &Path,
-    if_missing: IfMissing,
-    expected: &Expected,
-    change: impl Fn(&Notebook) -> Result<Edited, E>,
-    now: impl Fn(&Notebook) -> Now,
-) -> anyhow::Result<Made<Now>> {
-    let (made, found) = file::update_or_create(path, if_missing, expected, |notebook| {
-        let named = |error: E| {
-            let error = error.into();
-            // An error of the file names it already.
-            if error.is::<FileError>() { error } else { error.context(path.display().to_string()) }
-        };
-        let Edited { notebook: changed, report } = change(notebook).map_err(named)?;
-        let now = now(changed.as_ref().unwrap_or(notebook));
-        let places = changed.as_ref().map(|changed| (Cells::of(notebook), Cells::of(changed)));
-        anyhow::Ok((changed, (Made { report, now }, places)))
-    })?;
-    let (mut made, places) = made;
-    if let Some((before, after)) = places {
-        // If it can not be noted, a place is refused that was right.
-        drop(Reads::here().and_then(|reads| match found {
-            Found::File => reads.update_places(path, &before, after),
-            Found::Nothing => reads.remember_places(path, after, &Shown::All),
-        }));
-    }
-    if found == Found::Nothing {
-        made.report.notes.push(Note::Created);
-    }
-    Ok(made)
-}
-
-/// A change that was made: the file holds it.
-pub(crate) struct Made<Now> {
-    pub(crate) report: Report,
-    /// What was asked of the notebook that is in the file now.
-    pub(crate) now: Now,
+/// Calls `work` with the editor of the caller of this process.
+pub(crate) fn with_editor<T, E: Into<anyhow::Error>>(
+    work: impl FnOnce(&Editor<'_>) -> Result<T, E>,
+) -> anyhow::Result<T> {
+    let environment = std::env::vars_os().collect();
+    // Whether there is a current folder is of no matter to a path that names its own.
+    let folder = std::env::current_dir().unwrap_or_default();
+    let places = Places::from(&environment, &folder);
+    let (save, state) = (places.save_settings(), places.state);
+    let memory = DiskMemory::of_caller(&state.join("reads"), &caller::name(&environment, None));
+    let history = HistoryStore::new(state.join("history"));
+    work(&Editor::new(&memory, Some(&history)).saving(save)).map_err(Into::into)
 }
 
 /// The text of a file, or of stdin for `-`.
@@ -166,28 +108,11 @@ fn named(path: &Path) -> String {
     if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
 }
 
-/// The file and the part of it that a target names. A file whose name happens to look like a selector is that file.
-fn split_target(target: &OsStr) -> (&Path, Selector) {
-    match target.to_str() {
-        Some(target) if !Path::new(target).exists() => {
-            let (path, selector) = Selector::split(target);
-            (Path::new(path), selector)
-        }
-        Some(_) | None => (Path::new(target), Selector::default()),
-    }
-}
-
-/// Says so when it is the selector, not the file, that is wrong.
-fn explain(error: FileError, target: &OsStr) -> anyhow::Error {
-    if let FileError::Missing { path } = &error
-        && path.as_os_str() == target
-        && let Some(target) = target.to_str()
-        && let Some((file, selector)) = target.rfind(".ipynb").map(|at| target.split_at(at + ".ipynb".len()))
-        && !selector.is_empty()
-        && Path::new(file).exists()
-    {
-        return anyhow::anyhow!("`{selector}` is not a selector; see `cellwright read --help`")
-            .context(file.to_owned());
-    }
-    error.into()
+/// The file and the part of it that a target names.
+fn split_target(target: &OsStr) -> anyhow::Result<(PathBuf, Selector)> {
+    let Some(text) = target.to_str() else {
+        return Ok((target.into(), Selector::default()));
+    };
+    let Target { path, selector } = Target::parse(text, |path| Path::new(path).exists())?;
+    Ok((path.into(), selector))
 }

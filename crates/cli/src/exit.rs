@@ -4,6 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::{fmt, io};
 
+use cellwright_editing::EditingError;
 use cellwright_notebook::file::FileError;
 
 /// Shown by `--help`.
@@ -83,12 +84,22 @@ pub(crate) fn report(error: &anyhow::Error, told: Told) -> Exit {
     if is_broken_pipe(error) {
         return Exit::Done; // whoever read our output has seen enough
     }
-    let exit = match error.downcast_ref::<FileError>() {
-        Some(FileError::Changed { .. }) => Exit::Changed,
-        _ if error.is::<WrongArguments>() => Exit::Misused,
-        _ => Exit::Failed,
+    let is_change = match (error.downcast_ref::<FileError>(), error.downcast_ref::<EditingError>()) {
+        (Some(FileError::Changed { .. }), _) => true,
+        (_, Some(error)) => error.is_change(),
+        (_, None) => false,
     };
-    tell(&one_line(error.as_ref()), exit, told);
+    let exit = match () {
+        () if is_change => Exit::Changed,
+        () if error.is::<WrongArguments>() => Exit::Misused,
+        () => Exit::Failed,
+    };
+    // A refusal shows versions of cells, which have lines.
+    let why = match error.downcast_ref::<EditingError>() {
+        Some(EditingError::Refused { .. }) => with_causes(error.as_ref()),
+        Some(_) | None => one_line(error.as_ref()),
+    };
+    tell(&why, exit, told);
     exit
 }
 

@@ -13,6 +13,7 @@ use cellwright_output::Artifacts;
 use cellwright_session::daemon::{self, Place, Spawn};
 use cellwright_session::{Client, Gateways, Retry, Settings, StartAny, StartRunner};
 
+use futures_util::FutureExt as _;
 use tokio::runtime::Runtime;
 
 use crate::config::{self, Config};
@@ -22,6 +23,17 @@ use crate::log;
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.context("could not start the runtime")
+}
+
+/// What commands run on that start no kernel: this thread.
+pub(crate) fn small_runtime() -> anyhow::Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("could not start the runtime")
+}
+
+/// Runs a command to its end. Boxed: the runtime's part is compiled once for all commands that end alike.
+pub(crate) fn block_on<T>(runtime: &Runtime, command: impl Future<Output = T>) -> T {
+    runtime.block_on(command.boxed_local())
 }
 
 /// How sessions behave, as the user's settings say. What goes on in them is logged from here on.

@@ -1,6 +1,7 @@
 //! The `cellwright` command: arguments in, one job done, an exit code out.
 
 mod agents;
+mod caller;
 mod commands;
 mod config;
 mod exit;
@@ -8,7 +9,6 @@ mod host;
 mod log;
 mod offer;
 mod print;
-mod reads;
 mod render;
 mod script;
 mod show;
@@ -28,6 +28,7 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     Run(commands::run::Run),
     Mcp(commands::mcp::Mcp),
@@ -70,7 +71,15 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let matches = match Arguments::command().try_get_matches() {
+    let mut command = Arguments::command();
+    // The arguments of a command are looked at when it is called. Without one, the help is about all of them.
+    let called = std::env::args_os().nth(1);
+    let is_command =
+        |name: &std::ffi::OsString| command.get_subcommands().any(|known| name == known.get_name());
+    if !called.as_ref().is_some_and(is_command) {
+        command.build();
+    }
+    let matches = match command.try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
             // Arguments that could not be understood may ask for it all the same.

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use cellwright_editing::{DiskMemory, HistoryStore, ReadMemory};
 use cellwright_session::SessionId;
 use cellwright_tools::{Background, Daemon, Mode, Outside, SessionNames, Settings};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::caller;
 use crate::config::{Config, KernelMode, ToolMode};
 use crate::host;
 
@@ -66,7 +69,15 @@ impl Offer {
                 .get(OsStr::new("CELLWRIGHT_SHELL_SNAPSHOT"))
                 .map(PathBuf::from),
             launch,
+            history: Some(HistoryStore::new(config.places.state.join("history"))),
+            save: config.places.save_settings(),
         })
+    }
+
+    /// What the caller of this process has read.
+    pub(crate) fn memory(&self, config: &Config) -> Arc<dyn ReadMemory> {
+        let caller = caller::name(&config.environment, self.session.as_ref().map(SessionId::as_str));
+        Arc::new(DiskMemory::of_caller(&config.places.state.join("reads"), &caller))
     }
 
     /// What sessions are called.
@@ -115,10 +126,13 @@ pub(crate) fn stopped_by_signal() -> anyhow::Result<CancellationToken> {
     for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
         let (mut signals, stop) = (signal(kind).context("could not listen for signals")?, stop.clone());
         // Ends with the process.
-        drop(tokio::spawn(async move {
-            signals.recv().await;
-            stop.cancel();
-        }));
+        drop(tokio::spawn(
+            async move {
+                signals.recv().await;
+                stop.cancel();
+            }
+            .boxed(),
+        ));
     }
     Ok(stop)
 }

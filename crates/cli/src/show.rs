@@ -1,22 +1,31 @@
 //! A notebook as a person reads it in a terminal: prose rendered, code in colours, outputs as they looked.
+//!
+//! No line is wider than the terminal: prose breaks between words, code and outputs inside their gutter, tables by
+//! their columns. Only images that a terminal draws itself are left to it.
 
 mod image;
 mod markdown;
 mod python;
 mod style;
+mod table;
 mod terminal;
+mod wrap;
 
-use cellwright_notebook::{Cell, CellKind, Notebook, Output, OutputKind};
-use cellwright_output::{Captured, Colours, Display, Limits, Sink, Stream, json_text};
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use cellwright_editing::view::{ChosenText, FoundImage, ImageAddress, OutputContent};
+use cellwright_notebook::{Cell, CellKind, CellRef, Notebook, Output, OutputKind};
+use cellwright_output::{Captured, Colours, Limits, Sink, Stream};
 
 pub(crate) use self::style::Pen;
 pub(crate) use self::terminal::{Protocol, Terminal, protocol_named, shows_sixel};
 
-use self::style::{Style, harmless};
+use self::style::{Style, harmless, painted, wrapped};
+use self::table::Extent;
+use self::wrap::wrapped_line;
 
-/// Prose in longer lines is hard to read.
-const WIDEST_PROSE: usize = 100;
+/// Columns that code and outputs have at least, however wide the counts before them are.
+const LEAST_ROOM: usize = 10;
 
 /// How a notebook is shown.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +52,9 @@ impl<'a> Page<'a> {
     pub(crate) fn of(notebook: &'a Notebook, look: Look) -> Self {
         let is_python = notebook.language().is_none_or(|language| language.to_lowercase().contains("python"));
         let longest = notebook.cells().filter_map(|cell| cell.execution_count()).max().unwrap_or(0);
-        Self { look, is_python, gutter: longest.to_string().len() + 3, notebook }
+        // A count of nineteen digits is no reason to show nothing else.
+        let widest = look.width.saturating_sub(LEAST_ROOM + 2);
+        Self { look, is_python, gutter: (longest.to_string().len() + 3).min(widest), notebook }
     }
 
     /// Whether the cell holds an image that a terminal could draw.
@@ -54,9 +65,7 @@ impl<'a> Page<'a> {
     pub(crate) fn cell(&self, index: usize) -> String {
         let cell = self.notebook.cell(index);
         let mut lines = match cell.kind() {
-            CellKind::Markdown => {
-                markdown::lines(&cell.source(), self.look.width.min(WIDEST_PROSE), self.look.pen)
-            }
+            CellKind::Markdown => self.markdown(&cell.source(), self.look.width),
             CellKind::Raw => self.raw(&cell),
             CellKind::Code => self.code(&cell),
         };
@@ -67,7 +76,18 @@ impl<'a> Page<'a> {
     fn raw(&self, cell: &Cell<'_>) -> Vec<String> {
         let source = cell.source();
         let text = harmless(&source);
-        text.lines().map(|line| self.look.pen.paint(Style::DIM, line).into_owned()).collect()
+        let lines = text.lines().flat_map(|line| wrapped_line(line, self.look.width));
+        lines.map(|line| self.look.pen.paint(Style::DIM, &line).into_owned()).collect()
+    }
+
+    /// Columns for code and outputs.
+    fn room(&self) -> usize {
+        self.look.width.saturating_sub(self.gutter + 2).max(1)
+    }
+
+    fn markdown(&self, text: &str, room: usize) -> Vec<String> {
+        let extent = if self.look.limits == Limits::NONE { Extent::Whole } else { Extent::Shortened };
+        markdown::lines(text, room, self.look.pen, extent)
     }
 
     fn code(&self, cell: &Cell<'_>) -> Vec<String> {
@@ -80,19 +100,22 @@ impl<'a> Page<'a> {
             source.clone().into_owned()
         };
         let count = cell.execution_count().map_or(" ".to_owned(), |count| count.to_string());
-        let label = format!("[{count}]");
-        let mut lines: Vec<String> = code
-            .split('\n')
-            .enumerate()
-            .map(|(number, line)| {
-                let gutter = self.gutter - 1;
-                let gutter = if number == 0 { format!("{label:>gutter$} ") } else { " ".repeat(gutter + 1) };
-                let space = if line.is_empty() { "" } else { " " };
-                format!("{}{}{space}{line}", pen.paint(Style::GREEN, &gutter), pen.paint(Style::DIM, "│"))
-            })
-            .collect();
+        let gutter = self.gutter - 1;
+        let label = format!("{:>gutter$} ", format!("[{count}]"));
+        // Only an absurd count is longer: its end tells it from others.
+        let mut label = label[label.len().saturating_sub(gutter + 1)..].to_owned();
+        let mut lines = Vec::new();
+        for line in code.split('\n') {
+            for (part, text) in wrapped_line(line, self.room()).iter().enumerate() {
+                // A line that goes on has another bar.
+                let bar = pen.paint(Style::DIM, if part == 0 { "│" } else { "┊" });
+                let space = if text.is_empty() { "" } else { " " };
+                lines.push(format!("{}{bar}{space}{text}", pen.paint(Style::GREEN, &label)));
+                label = " ".repeat(gutter + 1);
+            }
+        }
+        let indent = " ".repeat(self.gutter + 2);
         for (number, output) in cell.outputs().iter().enumerate() {
-            let indent = " ".repeat(self.gutter + 2);
             for line in self.output(cell, number, output) {
                 lines.push(if line.is_empty() { line } else { format!("{indent}{line}") });
             }
@@ -101,60 +124,54 @@ impl<'a> Page<'a> {
     }
 
     fn output(&self, cell: &Cell<'_>, number: usize, output: &Output<'_>) -> Vec<String> {
-        // NaN, which Python writes, is no JSON: such an output is shown as far as it is text.
-        let json: Option<Map<String, Value>> = serde_json::from_str(output.raw()).ok();
-        let field = |key: &str| json.as_ref().and_then(|json| json.get(key));
-        match output.kind() {
-            OutputKind::Stream(name) => {
-                let style = if name == "stderr" { Style::YELLOW } else { Style::PLAIN };
-                self.text(&joined(field("text")), style)
+        let images = FoundImage::all_of(output);
+        let style = match output.kind() {
+            OutputKind::Stream(name) if name == "stderr" => Style::YELLOW,
+            OutputKind::Error => Style::RED,
+            OutputKind::Stream(_) | OutputKind::Result | OutputKind::Display | OutputKind::Other(_) => {
+                Style::PLAIN
             }
-            OutputKind::Error => {
-                let traceback = field("traceback").and_then(Value::as_array);
-                let traceback: Vec<_> = traceback.into_iter().flatten().filter_map(Value::as_str).collect();
-                if traceback.is_empty() {
-                    return self.text(&output.error_line(), Style::RED);
-                }
-                self.text(&traceback.join("\n"), Style::RED)
+        };
+        let mut lines = match OutputContent::table(output) {
+            Some(table) => self.shortened(self.markdown(&table, self.room())),
+            None => match ChosenText::of(output, &images) {
+                ChosenText { text, .. } if text.is_empty() => Vec::new(),
+                ChosenText { text, is_markdown: true } => self.shortened(self.markdown(&text, self.room())),
+                ChosenText { text, is_markdown: false } => self.text(&text, style),
+            },
+        };
+        let is_shown = |found: &FoundImage| found.info.is_ok();
+        let chosen = images.iter().position(is_shown);
+        for (image, found) in images.iter().enumerate() {
+            // The other usable ones are the same picture in other formats.
+            if Some(image) == chosen || !is_shown(found) {
+                let address =
+                    ImageAddress::Output { cell: CellRef::Index(cell.index()), output: number, image };
+                lines.extend(self.image(&address, found));
             }
-            OutputKind::Result | OutputKind::Display | OutputKind::Other(_) => {
-                match field("data").and_then(Value::as_object) {
-                    Some(data) => self.display(cell, number, data),
-                    None => {
-                        self.text(&output.text().unwrap_or_else(|| output.describe().into()), Style::PLAIN)
-                    }
-                }
-            }
-        }
-    }
-
-    fn display(&self, cell: &Cell<'_>, number: usize, data: &Map<String, Value>) -> Vec<String> {
-        let display = Display::from_bundle(data);
-        let mut lines = Vec::new();
-        match (&display.text, &display.json) {
-            (Some(text), _) if display.is_markdown => {
-                let room = self.look.width.min(WIDEST_PROSE).saturating_sub(self.gutter + 2);
-                lines.extend(markdown::lines(text, room, self.look.pen));
-            }
-            (Some(text), _) => lines.extend(self.text(text, Style::PLAIN)),
-            (None, Some(json)) => lines.extend(self.text(&json_text(json, None).text, Style::PLAIN)),
-            (None, None) => {}
-        }
-        if let Some(image) = &display.image {
-            let room = self.look.width.saturating_sub(self.gutter + 2).max(1);
-            let drawn = self.look.images.map(|(by, terminal)| image::drawn(image, by, terminal, room));
-            let note = |why: &str| {
-                let place = format!("{}.{number}", cell.index());
-                let note = format!("[{why}; `cellwright read --image {place} --to FILE` saves it]");
-                self.look.pen.paint(Style::DIM, &note).into_owned()
-            };
-            lines.push(match drawn {
-                Some(Ok(drawing)) => drawing,
-                Some(Err(reason)) => note(&reason.to_string()),
-                None => note(&image.to_string()),
-            });
         }
         lines
+    }
+
+    /// A drawing, or a note that stands for it.
+    fn image(&self, address: &ImageAddress, found: &FoundImage) -> Vec<String> {
+        let drawn = self.look.images.filter(|_| found.info.is_ok()).map(|(by, terminal)| {
+            let image = address.load(self.notebook).map_err(|error| error.to_string())?;
+            image::drawn(&image, by, terminal, self.room()).map_err(|reason| reason.to_string())
+        });
+        let why = match drawn {
+            Some(Ok(drawing)) => return vec![drawing],
+            Some(Err(reason)) => reason,
+            None => found.describe(),
+        };
+        let note = format!("[{why}; `cellwright read --image {address} --to FILE` saves it]");
+        self.note(note)
+    }
+
+    /// A remark of ours.
+    fn note(&self, text: String) -> Vec<String> {
+        let lines = wrapped(&vec![(Style::DIM, text)], self.room());
+        lines.iter().map(|line| painted(line, self.look.pen)).collect()
     }
 
     /// A text as a terminal would show it, within the limits. Lines without colours of their own get `style`.
@@ -169,23 +186,48 @@ impl<'a> Page<'a> {
         if let Some(truncation) = truncation {
             // The notebook has it all: the sink's notice says where a run's output was kept.
             let (lines, total) = (truncation.omitted.lines, truncation.total.lines);
-            let notice =
-                format!("[… {lines} of {total} lines are not shown here, or cut; --full shows them]");
+            let notice = not_shown(lines, total);
             shown = shown.replace(&truncation.to_string(), &notice);
         }
-        let paint = |line: &str| {
-            let style = if line.contains('\x1b') { Style::PLAIN } else { style };
-            self.look.pen.paint(style, line).into_owned()
+        let lines = shown.trim_end_matches('\n').split('\n');
+        lines
+            .flat_map(|line| self.painted(line, if line.contains('\x1b') { Style::PLAIN } else { style }))
+            .collect()
+    }
+
+    /// One line in one style, in as many as it needs.
+    fn painted(&self, line: &str, style: Style) -> Vec<String> {
+        let paint = |part: String| match self.look.pen.paint(style, &part) {
+            Cow::Borrowed(_) => part,
+            Cow::Owned(painted) => painted,
         };
-        shown.trim_end_matches('\n').split('\n').map(paint).collect()
+        wrapped_line(line, self.room()).into_iter().map(paint).collect()
+    }
+
+    /// Lines within the limits: the first and the last ones.
+    fn shortened(&self, lines: Vec<String>) -> Vec<String> {
+        let Limits { head, tail, .. } = self.look.limits;
+        let total = lines.len();
+        let fitting = |room: usize, lines: &mut dyn Iterator<Item = &String>| {
+            let mut left = room;
+            lines
+                .take_while(|line| left.checked_sub(line.len() + 1).inspect(|rest| left = *rest).is_some())
+                .count()
+        };
+        if lines.iter().map(|line| line.len() + 1).sum::<usize>() <= head.saturating_add(tail) {
+            return lines;
+        }
+        let first = fitting(head, &mut lines.iter());
+        let last = total - fitting(tail, &mut lines[first..].iter().rev());
+        let notice = self.note(not_shown((last - first) as u64, total as u64));
+        let (start, end) = (lines[..first].to_vec(), lines[last..].to_vec());
+        [start, notice, end].concat()
     }
 }
 
-/// A string, or an array of its pieces.
-fn joined(value: Option<&Value>) -> String {
-    match value {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(pieces)) => pieces.iter().filter_map(Value::as_str).collect(),
-        Some(_) | None => String::new(),
-    }
+fn not_shown(lines: u64, total: u64) -> String {
+    format!("[… {lines} of {total} lines are not shown here, or cut; --full shows them]")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! What `cellwright run` makes of comm messages: events of `--json`, and nothing elsewhere.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use cellwright_testkit::python;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -42,13 +42,6 @@ impl User {
         let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         events.filter(|event| event["event"] == "comm").collect()
     }
-}
-
-fn python() -> PathBuf {
-    let ours = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
-    let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map_or_else(ours, PathBuf::from);
-    assert!(python.exists(), "{} is missing: run scripts/check.sh", python.display());
-    python
 }
 
 fn expected() -> Vec<Value> {

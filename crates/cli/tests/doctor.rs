@@ -9,19 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use cellwright_testkit::python as test_python;
 use nix::pty::openpty;
 use serde_json::Value;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_cellwright");
-
-/// The Python that `scripts/check.sh` prepares.
-fn test_python() -> PathBuf {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON")
-        .map_or_else(|| workspace.join("target/venv/bin/python"), PathBuf::from);
-    assert!(python.exists(), "no {}; run scripts/check.sh", python.display());
-    python
-}
 
 /// A script that is the Python of the tests: beside a link it would not find its packages.
 fn python(options: &str) -> String {

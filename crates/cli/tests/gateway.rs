@@ -1,11 +1,15 @@
 //! `cellwright gateway` by many processes at once, and after accidents.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 
+use cellwright_testkit::servers::free_port;
+use cellwright_testkit::{eventually_blocking, python};
 use rustix::process::{Pid, Resource, Rlimit};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,13 +53,6 @@ impl Drop for User {
     fn drop(&mut self) {
         drop(self.command(&["gateway", "stop"]).output()); // the test has failed before if that does not work
     }
-}
-
-fn python() -> PathBuf {
-    let ours = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
-    let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map_or_else(ours, PathBuf::from);
-    assert!(python.exists(), "{} is missing: run scripts/check.sh", python.display());
-    python
 }
 
 fn json_of(output: &Output) -> Value {
@@ -121,10 +118,10 @@ fn a_starter_that_is_killed_and_a_number_that_another_process_has_got_do_no_harm
     let user = User::new();
     // Killed as soon as it has the lock.
     let mut killed = user.spawn(&["gateway", "start"]);
-    while fs::read_to_string(user.file("gateway.lock")).unwrap_or_default().is_empty() {
+    eventually_blocking("the lock", || {
         assert!(killed.try_wait().unwrap().is_none(), "it ended before it was killed");
-        std::thread::yield_now();
-    }
+        !fs::read_to_string(user.file("gateway.lock")).unwrap_or_default().is_empty()
+    });
     killed.kill().unwrap();
     killed.wait().unwrap();
 
@@ -170,63 +167,201 @@ fn a_gateway_that_has_run_out_of_files_is_started_anew() {
 #[test]
 fn a_certificate_of_ones_own_is_trusted_once_it_is_named() {
     let user = User::new();
-    let (certificate, key) = (user.0.path().join("certificate.pem"), user.0.path().join("key.pem"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"])
-        .args([Path::new("-keyout"), &key, Path::new("-out"), &certificate])
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
-    let server = SecureServer::start(&user, &certificate, &key);
+    let server = RunningServer::secure(&user, "localhost");
     let run = |command: &mut Command| {
         command
             .env("CELLWRIGHT_GATEWAY_URL", format!("https://localhost:{}/?token=secret", server.port))
             .output()
             .unwrap()
     };
-    let arguments = ["run", "--kernel", "gateway", "-c", "6 * 7"];
-    let refused = run(&mut user.command(&arguments));
+    let refused = run(&mut user.command(&RUN));
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(told.contains("no secure connection to https://localhost:"), "{told}");
     assert!(told.contains("a certificate of your own can be named in SSL_CERT_FILE"), "{told}");
     assert!(!refused.status.success() && !told.contains("secret"), "{told}");
-    let trusted = run(user.command(&arguments).env("SSL_CERT_FILE", &certificate));
+    let trusted = run(user.command(&RUN).env("SSL_CERT_FILE", user.certificate()));
     assert_eq!(String::from_utf8_lossy(&trusted.stdout), "42\n", "{trusted:?}");
 }
 
-/// A Jupyter Server behind TLS. Ends when dropped.
-struct SecureServer {
+#[test]
+fn requests_and_websockets_go_through_the_proxy_of_the_environment() {
+    let user = User::new();
+    let server = RunningServer::plain(&user);
+    let proxy = HttpProxy::to(server.port);
+    let run = |host: &str, variables: &[(&str, &str)]| {
+        let url = format!("http://{host}:{}/?token=secret", server.port);
+        let mut command = user.command(&RUN);
+        command.env("CELLWRIGHT_GATEWAY_URL", url).envs(variables.iter().copied()).output().unwrap()
+    };
+    let proxied = run("jupyter.example", &[("HTTP_PROXY", &proxy.url("ada:pass"))]);
+    assert_eq!(String::from_utf8_lossy(&proxied.stdout), "42\n", "{proxied:?}");
+    let asked = proxy.asked();
+    let kernelspecs = format!("GET http://jupyter.example:{}/api/kernelspecs HTTP/1.1", server.port);
+    let tunnel = format!("CONNECT jupyter.example:{} HTTP/1.1", server.port);
+    assert!(asked.contains(&kernelspecs) && asked.contains(&tunnel), "{asked:?}");
+
+    let refused = run("jupyter.example", &[("http_proxy", &proxy.url("ada:wrong"))]);
+    let told = String::from_utf8_lossy(&refused.stderr);
+    let expected =
+        format!("through the proxy {}/: it answered 407 Proxy Authentication Required", proxy.url(""));
+    assert!(told.contains(&expected) && !told.contains("wrong"), "{told}");
+
+    let socks = run("jupyter.example", &[("ALL_PROXY", "socks5://127.0.0.1:9")]);
+    let told = String::from_utf8_lossy(&socks.stderr);
+    assert!(told.contains("only HTTP proxies can be used, not SOCKS"), "{told}");
+
+    // Nobody runs this one. To connect to 0.0.0.0 leads to this machine, and is not known to.
+    let nobody = ("ALL_PROXY", "http://127.0.0.1:9");
+    let refused = run("0.0.0.0", &[nobody]);
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("can not be reached through the proxy http://127.0.0.1:9/"), "{told}");
+    for (host, exempt) in [("0.0.0.0", "elsewhere, 0.0.0.0/8"), ("127.0.0.1", "")] {
+        let direct = run(host, &[nobody, ("no_proxy", exempt)]);
+        assert_eq!(String::from_utf8_lossy(&direct.stdout), "42\n", "{host}: {direct:?}");
+    }
+}
+
+#[test]
+fn a_secure_server_is_reached_through_a_tunnel_alone() {
+    let user = User::new();
+    let server = RunningServer::secure(&user, "jupyter.example");
+    let proxy = HttpProxy::to(server.port);
+    let run = user
+        .command(&RUN)
+        .env("CELLWRIGHT_GATEWAY_URL", "https://jupyter.example/?token=secret")
+        .env("HTTPS_PROXY", proxy.url("ada:pass"))
+        .env("SSL_CERT_FILE", user.certificate())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "42\n", "{run:?}");
+    let asked = proxy.asked();
+    assert!(asked.iter().all(|asked| asked == "CONNECT jupyter.example:443 HTTP/1.1"), "{asked:?}");
+}
+
+const RUN: [&str; 5] = ["run", "--kernel", "gateway", "-c", "6 * 7"];
+
+impl User {
+    fn certificate(&self) -> PathBuf {
+        self.0.path().join("certificate.pem")
+    }
+}
+
+/// A Jupyter Server. Ends when dropped.
+struct RunningServer {
     process: Child,
     port: u16,
 }
 
-impl SecureServer {
-    fn start(user: &User, certificate: &Path, key: &Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+impl RunningServer {
+    fn plain(user: &User) -> Self {
+        Self::start(user, &[])
+    }
+
+    /// Behind TLS, with the user's certificate for that name.
+    fn secure(user: &User, name: &str) -> Self {
+        let (certificate, key) = (user.certificate(), user.0.path().join("key.pem"));
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+            .args(["-subj", "/CN=jupyter", "-addext", &format!("subjectAltName=DNS:{name}")])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+            .args([Path::new("-keyout"), &key, Path::new("-out"), &certificate])
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let files = [("certfile", certificate), ("keyfile", key)];
+        Self::start(user, &files.map(|(option, file)| format!("--ServerApp.{option}={}", file.display())))
+    }
+
+    fn start(user: &User, options: &[String]) -> Self {
+        let port = free_port();
         let mut process = Command::new(python())
             .args(["-m", "jupyter_server", "--ServerApp.allow_root=True", "--ServerApp.open_browser=False"])
-            .args([format!("--ServerApp.port={port}"), "--IdentityProvider.token=secret".to_owned()])
-            .arg(format!("--ServerApp.certfile={}", certificate.display()))
-            .arg(format!("--ServerApp.keyfile={}", key.display()))
+            .args([format!("--ServerApp.port={port}"), "--ServerApp.port_retries=0".to_owned()])
+            .arg("--IdentityProvider.token=secret")
+            // Under names that are not this machine's too.
+            .arg("--ServerApp.allow_remote_access=True")
+            .args(options)
             .env("HOME", user.0.path())
             .current_dir(user.0.path())
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        eventually_blocking("the server", || {
             assert!(process.try_wait().unwrap().is_none(), "the server has ended");
-            std::thread::yield_now();
-        }
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
         Self { process, port }
     }
 }
 
-impl Drop for SecureServer {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         let pid = nix::unistd::Pid::from_raw(self.process.id().try_into().unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap(); // it ends its kernels then
         self.process.wait().unwrap();
     }
+}
+
+/// An HTTP proxy for `ada:pass`, which knows every name for one port of this machine. Runs until the test ends.
+struct HttpProxy {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl HttpProxy {
+    fn to(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = Self { port: listener.local_addr().unwrap().port(), asked: Arc::default() };
+        let asked = Arc::clone(&proxy.asked);
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let asked = Arc::clone(&asked);
+                std::thread::spawn(move || serve(client.unwrap(), server, &asked));
+            }
+        });
+        proxy
+    }
+
+    fn url(&self, user: &str) -> String {
+        let user = if user.is_empty() { String::new() } else { format!("{user}@") };
+        format!("http://{user}127.0.0.1:{}", self.port)
+    }
+
+    /// The first lines of what it was asked for.
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn serve(mut client: TcpStream, server: u16, asked: &Mutex<Vec<String>>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        head.extend(byte);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let (first, headers) = head.split_once("\r\n").unwrap();
+    asked.lock().unwrap().push(first.to_owned());
+    // ada:pass
+    if !headers.to_lowercase().contains("proxy-authorization: basic ywrhonbhc3m=\r\n") {
+        let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
+        return client.write_all(refusal.as_bytes()).unwrap();
+    }
+    let mut server = TcpStream::connect(("127.0.0.1", server)).unwrap();
+    if first.starts_with("CONNECT ") {
+        client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").unwrap();
+    } else {
+        let (method, url) = first.split_once(" http://").unwrap();
+        let (_, path) = url.split_once('/').unwrap();
+        write!(server, "{method} /{path}\r\n{headers}").unwrap();
+    }
+    let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    std::thread::spawn(move || {
+        drop(std::io::copy(&mut from_client, &mut to_server)); // either side may break off
+        drop(to_server.shutdown(Shutdown::Write));
+    });
+    drop(std::io::copy(&mut server, &mut client));
+    drop(client.shutdown(Shutdown::Write));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -84,16 +84,12 @@ impl Home {
 
 /// What a parser that is not ours reads: Python's `tomllib`, or `json5`, which takes comments and trailing commas.
 fn parsed(parser: &str, texts: &[&str]) -> Vec<Value> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON")
-        .map_or_else(|| workspace.join("target/venv/bin/python"), PathBuf::from);
-    assert!(python.exists(), "no {}; run scripts/check.sh", python.display());
     let code = format!(
         "import sys, json, {parser}\n\
          read = lambda text: {parser}.loads(text.lstrip('\\ufeff'))\n\
          print(json.dumps([read(text) for text in json.load(sys.stdin)], default=str))"
     );
-    let mut child = Command::new(python)
+    let mut child = Command::new(cellwright_testkit::python())
         .args(["-c", &code])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -43,9 +43,7 @@ impl Home {
 
     /// The kernels that Jupyter finds.
     fn jupyter(&self, variables: &[(&str, &Path)]) -> Value {
-        let python = std::env::var("CELLWRIGHT_TEST_PYTHON")
-            .expect("CELLWRIGHT_TEST_PYTHON names the tests' Python; run scripts/check.sh prepare");
-        let mut command = Command::new(python);
+        let mut command = Command::new(cellwright_testkit::python());
         self.within(command.args(["-m", "jupyter_client.kernelspecapp", "list", "--json"]));
         let output = command.envs(variables.iter().copied()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

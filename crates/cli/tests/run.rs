@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Output, Stdio};
 
+use cellwright_testkit::Door;
 use nix::pty::{OpenptyResult, openpty};
 use rustix::termios::{LocalModes, tcgetattr};
 
@@ -334,18 +335,16 @@ fn with_json_all_that_threads_showed_between_calls_is_told() {
         lines.filter(|line| line["event"] == "late").collect::<Vec<_>>()
     };
     let later = |code: &str| {
-        let done = folder.path().join("done");
+        let door = Door::new();
         let thread = format!(
-            "import sys, threading\ndef work():\n{code}\n    sys.stdout.flush()\n    open({done:?}, 'w').close()\n"
+            "import sys, threading\ndef work(door={}):\n    door.recv(1)\n{code}\n    sys.stdout.flush()\n    door.send(b'.')\n",
+            door.knock()
         );
         assert_eq!(
-            run(&format!("{thread}thread = threading.Timer(0.2, work); thread.start()")),
+            run(&format!("{thread}thread = threading.Thread(target=work); thread.start()")),
             [] as [serde_json::Value; 0]
         );
-        while !done.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        std::fs::remove_file(done).unwrap();
+        door.let_in_blocking();
         run("thread.join()")
     };
     let late = later(

@@ -106,7 +106,8 @@ fn a_pipe_gets_the_notebook_without_colours() {
              ]
            }
            not a number
-           [image/png, 2x1, 72 bytes; `cellwright read --image 1.6 --to FILE` saves it]
+           [image/png, 2x1, 72 bytes; `cellwright read --image 1.6 --to FILE` saves
+           it]
            ValueError: no
 
     raw
@@ -135,7 +136,8 @@ fn colours_can_be_asked_for_and_no_other_sequence_passes() {
              ]
            }
            not a number
-           ␛[2m[image/png, 2x1, 72 bytes; `cellwright read --image 1.6 --to FILE` saves it]␛[0m
+           ␛[2m[image/png, 2x1, 72 bytes; `cellwright read --image 1.6 --to FILE` saves␛[0m
+           ␛[2mit]␛[0m
            ␛[0;31mValueError␛[0m: no
     "#);
 }
@@ -206,8 +208,8 @@ fn what_cannot_be_shown_is_told() {
     fs::write(folder.path().join("broken.ipynb"), "{\"cells\": [").unwrap();
     let told = |target: &str| folder.show(&[target]);
     insta::assert_snapshot!(told("none.ipynb"), @"error: none.ipynb: no such file");
-    insta::assert_snapshot!(told("broken.ipynb"), @"error: broken.ipynb is not a usable notebook: line 1, column 12: cell 0: a cell must be an object");
+    insta::assert_snapshot!(told("broken.ipynb"), @"error: broken.ipynb is not a usable notebook: line 1, column 12: the file ends where a cell should be; the rest of the file is missing: restore it from version control, a backup or Jupyter's checkpoint");
     insta::assert_snapshot!(told("nb.ipynb#7"), @"error: nb.ipynb: there is no cell 7; the notebook has cells 0 to 3");
-    insta::assert_snapshot!(told("nb.ipynb:3"), @"error: show takes cells, as in `nb.ipynb#3-7`; `cellwright read` shows lines and JSON");
-    insta::assert_snapshot!(told("nb.ipynb#x-"), @"error: nb.ipynb: `#x-` is not a selector; see `cellwright read --help`");
+    insta::assert_snapshot!(told("nb.ipynb:3"), @"error: show takes cells, as in `nb.ipynb#3-7`; `cellwright read` shows lines, JSON and single outputs");
+    insta::assert_snapshot!(told("nb.ipynb#x-"), @r#"error: nb.ipynb: `#x-` is not a selector: `x-` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`"#);
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cellwright_zmtp::{Endpoint, Options, Req};
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -32,19 +33,22 @@ pub(crate) fn watch_pulse(
 ) -> (watch::Receiver<Pulse>, AbortOnDropHandle<()>) {
     let (told, pulse) = watch::channel(Pulse::Unknown);
     let mut req = Req::connect(endpoint, options);
-    let task = tokio::spawn(async move {
-        loop {
-            let asked = Instant::now();
-            let answered = timeout(PATIENCE, req.request(vec![Bytes::from_static(b"ping")])).await;
-            let next = match (answered, *told.borrow()) {
-                (Ok(Ok(_)), _) => Pulse::Beating,
-                (Ok(Err(_)), _) => return, // closed
-                (Err(_), Pulse::Beating) => Pulse::Silent { since: asked },
-                (Err(_), unchanged) => unchanged,
-            };
-            told.send_if_modified(|pulse| std::mem::replace(pulse, next) != next);
-            sleep(INTERVAL).await;
+    let task = tokio::spawn(
+        async move {
+            loop {
+                let asked = Instant::now();
+                let answered = timeout(PATIENCE, req.request(vec![Bytes::from_static(b"ping")])).await;
+                let next = match (answered, *told.borrow()) {
+                    (Ok(Ok(_)), _) => Pulse::Beating,
+                    (Ok(Err(_)), _) => return, // closed
+                    (Err(_), Pulse::Beating) => Pulse::Silent { since: asked },
+                    (Err(_), unchanged) => unchanged,
+                };
+                told.send_if_modified(|pulse| std::mem::replace(pulse, next) != next);
+                sleep(INTERVAL).await;
+            }
         }
-    });
+        .boxed(),
+    );
     (pulse, AbortOnDropHandle::new(task))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cellwright_zmtp::{Endpoint, Options, Rep, Router, RouterSender, SendError, XPub, XPubSender};
+use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -103,8 +104,8 @@ impl Server {
             iopub: iopub.sender(),
         };
         let closing = CancellationToken::new();
-        let welcomer = tokio::spawn(welcome(iopub, sender.clone(), closing.clone()));
-        let heart = tokio::spawn(beat(rep, closing.clone()));
+        let welcomer = tokio::spawn(welcome(iopub, sender.clone(), closing.clone()).boxed());
+        let heart = tokio::spawn(beat(rep, closing.clone()).boxed());
         Ok(Self {
             info,
             shell,

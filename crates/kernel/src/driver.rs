@@ -49,8 +49,9 @@ pub(crate) enum Command {
     Shutdown,
 }
 
-pub(crate) struct Driver<T> {
-    transport: T,
+/// Not generic: its code is generated once, in this crate, for all transports.
+pub(crate) struct Driver {
+    transport: Box<dyn Transport>,
     graces: Graces,
     commands: mpsc::Receiver<Command>,
     background: Arc<Mailbox<Exit>>,
@@ -78,9 +79,9 @@ enum Wake {
     Silence,
 }
 
-impl<T: Transport> Driver<T> {
+impl Driver {
     pub(crate) fn new(
-        transport: T,
+        transport: Box<dyn Transport>,
         graces: Graces,
         commands: mpsc::Receiver<Command>,
         background: Arc<Mailbox<Exit>>,

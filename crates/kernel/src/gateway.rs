@@ -3,6 +3,8 @@
 //! A kernel is made and ended by REST and talks through a websocket. A connection that breaks is made again under the
 //! same session, for which servers keep what was missed; what may be missing all the same is told.
 
+mod address;
+mod connect;
 mod launch;
 mod link;
 mod lock;
@@ -16,14 +18,15 @@ use std::sync::Arc;
 use cellwright_jupyter::{Channel, Message, Session};
 use tokio::task::JoinSet;
 
+pub use address::{Address, InvalidAddress, without_secrets};
 pub use launch::{Launch, Launched};
-pub use rest::{Address, GatewayError, InvalidAddress, without_secrets};
+pub use rest::GatewayError;
 pub use shared::{Shared, SharedError, Status};
 
 use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
-use crate::transport::{Incoming, QuestionId, Request, Step, StopFailed, Transport};
+use crate::transport::{BoxFuture, Incoming, QuestionId, Request, Step, StopFailed, Transport};
 use link::{Link, News};
 use rest::Rest;
 use seen::Seen;
@@ -155,14 +158,16 @@ impl Transport for Gateway {
         }
     }
 
-    async fn recv(&mut self) -> Incoming {
-        loop {
-            match (self.conversation.next(), &self.life) {
-                (Some(incoming), _) => return incoming,
-                (None, Life::Over(exit)) => return Incoming::Closed(exit.clone()),
-                (None, Life::Alive | Life::Ending) => self.wait().await,
+    fn recv(&mut self) -> BoxFuture<'_, Incoming> {
+        Box::pin(async move {
+            loop {
+                match (self.conversation.next(), &self.life) {
+                    (Some(incoming), _) => return incoming,
+                    (None, Life::Over(exit)) => return Incoming::Closed(exit.clone()),
+                    (None, Life::Alive | Life::Ending) => self.wait().await,
+                }
             }
-        }
+        })
     }
 
     fn pass_comms(&mut self, comms: Comms) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::comm::{CommMessage, CommRequest, Comms, OpenComm};
@@ -28,12 +29,16 @@ impl Kernel {
     /// Drives a kernel that is reached through `transport`. `group` is the process group of a kernel
     /// that runs on this machine. Needs a tokio runtime.
     pub fn start(transport: impl Transport, graces: Graces, group: Option<u32>) -> (Self, Background) {
+        Self::drive(Box::new(transport), graces, group)
+    }
+
+    fn drive(transport: Box<dyn Transport>, graces: Graces, group: Option<u32>) -> (Self, Background) {
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (exit_sender, exit) = watch::channel(None);
         let background = Arc::new(Mailbox::new());
         let driver = Driver::new(transport, graces, inbox, Arc::clone(&background), exit_sender);
         // Ends when `commands` is dropped with this handle.
-        drop(tokio::spawn(driver.run()));
+        drop(tokio::spawn(driver.run().boxed()));
         (Self { commands, exit, group }, Background::new(background))
     }
 

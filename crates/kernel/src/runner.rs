@@ -25,7 +25,7 @@ pub use wire::{Limits, Module, Prelude, Ready, Setup};
 
 use crate::event::{Event, Stream};
 use crate::outcome::Exit;
-use crate::transport::{CellId, Incoming, Pulse, Request, Step, StopFailed, Transport};
+use crate::transport::{BoxFuture, CellId, Incoming, Pulse, Request, Step, StopFailed, Transport};
 use lines::{Line, Lines};
 use order::{Order, Said};
 use pipe::{Outbox, Pipe};
@@ -277,20 +277,22 @@ impl Transport for Runner {
         self.write(&request.into());
     }
 
-    async fn recv(&mut self) -> Incoming {
-        loop {
-            if let Some(incoming) = self.try_recv() {
-                return incoming;
+    fn recv(&mut self) -> BoxFuture<'_, Incoming> {
+        Box::pin(async move {
+            loop {
+                if let Some(incoming) = self.try_recv() {
+                    return incoming;
+                }
+                if self.looks_until.is_some() {
+                    self.look().await;
+                    continue;
+                }
+                match &self.life {
+                    Life::Ended(exit) => return Incoming::Closed(self.blamed(exit)),
+                    Life::Alive | Life::HungUp { .. } | Life::Disowned => self.fill().await,
+                }
             }
-            if self.looks_until.is_some() {
-                self.look().await;
-                continue;
-            }
-            match &self.life {
-                Life::Ended(exit) => return Incoming::Closed(self.blamed(exit)),
-                Life::Alive | Life::HungUp { .. } | Life::Disowned => self.fill().await,
-            }
-        }
+        })
     }
 
     fn try_recv(&mut self) -> Option<Incoming> {

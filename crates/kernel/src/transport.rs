@@ -1,5 +1,8 @@
 //! What the driver needs of a way to talk to a kernel.
 
+/// What [`Transport::recv`] returns.
+pub use futures_util::future::BoxFuture;
+
 use crate::comm::{CommRequest, Comms};
 use crate::event::{Answer, Event};
 use crate::outcome::Exit;
@@ -16,7 +19,7 @@ pub trait Transport: Send + 'static {
     /// The next thing the kernel says. Cancel-safe: nothing is lost when the future is dropped.
     ///
     /// After [`Incoming::Closed`] it is not called again.
-    fn recv(&mut self) -> impl Future<Output = Incoming> + Send;
+    fn recv(&mut self) -> BoxFuture<'_, Incoming>;
 
     /// The next thing the kernel says, if it has been read already. What is left to be read comes by
     /// [`Transport::recv`], and so does [`Incoming::Closed`].

@@ -23,7 +23,7 @@ pub use launch::{Attach, Launch, Launched, Link, StartError};
 use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
-use crate::transport::{Incoming, QuestionId, Request, Step, StopFailed, Transport};
+use crate::transport::{BoxFuture, Incoming, QuestionId, Request, Step, StopFailed, Transport};
 use last_words::last_words;
 
 /// How long nothing may come of the last words of a kernel that has ended. They are in the system's hands by then.
@@ -173,17 +173,19 @@ impl Transport for Zmq {
         }
     }
 
-    async fn recv(&mut self) -> Incoming {
-        loop {
-            if let Some(incoming) = self.conversation.next() {
-                return incoming;
+    fn recv(&mut self) -> BoxFuture<'_, Incoming> {
+        Box::pin(async move {
+            loop {
+                if let Some(incoming) = self.conversation.next() {
+                    return incoming;
+                }
+                match &self.life {
+                    Life::Alive => self.wait().await,
+                    Life::Ended { until, .. } => self.drain(*until).await,
+                    Life::Over(exit) => return Incoming::Closed(exit.clone()),
+                }
             }
-            match &self.life {
-                Life::Alive => self.wait().await,
-                Life::Ended { until, .. } => self.drain(*until).await,
-                Life::Over(exit) => return Incoming::Closed(exit.clone()),
-            }
-        }
+        })
     }
 
     fn pass_comms(&mut self, comms: Comms) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellwright_tools::{Ask, Progress};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
@@ -108,10 +109,13 @@ impl Drop for Open<'_> {
         let Some(id) = self.id.take() else { return };
         let peer = self.peer.clone();
         // Ends by itself, with a word to the client or without the client.
-        drop(tokio::spawn(async move {
-            let over = CancelledNotificationParam::new(Some(id), Some("the cell is over".to_owned()));
-            drop(peer.notify_cancelled(over).await); // a client that is gone asks nobody
-        }));
+        drop(tokio::spawn(
+            async move {
+                let over = CancelledNotificationParam::new(Some(id), Some("the cell is over".to_owned()));
+                drop(peer.notify_cancelled(over).await); // a client that is gone asks nobody
+            }
+            .boxed(),
+        ));
     }
 }
 

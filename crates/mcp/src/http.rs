@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
@@ -28,6 +30,7 @@ use rmcp::model::{ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use subtle::ConstantTimeEq as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -124,45 +127,50 @@ impl HttpServer {
     }
 
     /// Serves until `stop` is cancelled; then all sessions end.
-    pub async fn serve(self, mut host: Host, stop: CancellationToken) -> io::Result<()> {
-        // Once for all clients: those that come and go need no kernel each.
-        let trial = std::mem::take(&mut host.warm_up).then(|| host.clone());
-        let trial = stop.child_token().run_until_cancelled_owned(async {
-            if let Some(host) = trial {
-                host.try_python().await;
-            }
-        });
-        let trial = AbortOnDropHandle::new(tokio::spawn(trial));
-        let gate = Arc::new(Gate::new(&self, host, &stop));
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
-        let connections = TaskTracker::new();
-        loop {
-            let accepted = tokio::select! {
-                () = stop.cancelled() => break,
-                accepted = async {
-                    let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
-                    (self.listener.accept().await, room)
-                } => accepted,
-            };
-            match accepted {
-                (Ok((stream, _)), room) => {
-                    let (gate, stop) = (Arc::clone(&gate), stop.clone());
-                    connections.spawn(async move {
-                        gate.connection(stream, stop).await;
-                        drop(room);
-                    });
+    pub fn serve(self, mut host: Host, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
+        Box::pin(async move {
+            // Once for all clients: those that come and go need no kernel each.
+            let trial = std::mem::take(&mut host.warm_up).then(|| host.clone());
+            let trial = stop.child_token().run_until_cancelled_owned(async {
+                if let Some(host) = trial {
+                    host.try_python().await;
                 }
-                // Out of descriptors, most likely; clients that go make room.
-                (Err(error), _) => {
-                    tracing::warn!(%error, "could not accept a connection");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+            });
+            let trial = AbortOnDropHandle::new(tokio::spawn(trial.boxed()));
+            let gate = Arc::new(Gate::new(&self, host, &stop));
+            let room = Arc::new(Semaphore::new(CONNECTIONS));
+            let connections = TaskTracker::new();
+            loop {
+                let accepted = tokio::select! {
+                    () = stop.cancelled() => break,
+                    accepted = async {
+                        let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
+                        (self.listener.accept().await, room)
+                    } => accepted,
+                };
+                match accepted {
+                    (Ok((stream, _)), room) => {
+                        let (gate, stop) = (Arc::clone(&gate), stop.clone());
+                        connections.spawn(
+                            async move {
+                                gate.connection(stream, stop).await;
+                                drop(room);
+                            }
+                            .boxed(),
+                        );
+                    }
+                    // Out of descriptors, most likely; clients that go make room.
+                    (Err(error), _) => {
+                        tracing::warn!(%error, "could not accept a connection");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
                 }
             }
-        }
-        drop(trial);
-        connections.close();
-        drop(timeout(FAREWELL, connections.wait()).await); // who has not left by then is left
-        Ok(())
+            drop(trial);
+            connections.close();
+            drop(timeout(FAREWELL, connections.wait()).await); // who has not left by then is left
+            Ok(())
+        })
     }
 }
 
@@ -288,7 +296,7 @@ impl Gate {
         let header =
             request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let token = header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        token.is_some_and(|(_, token)| same(token.trim().as_bytes(), self.token.as_bytes()))
+        token.is_some_and(|(_, token)| token.trim().as_bytes().ct_eq(self.token.as_bytes()).into())
     }
 }
 
@@ -326,11 +334,6 @@ impl HttpServer {
 /// The client's session, as its requests and the answer to its first one name it.
 fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get("mcp-session-id").and_then(|id| id.to_str().ok())
-}
-
-/// Compares in a time that tells nothing of where two tokens differ.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
 }
 
 fn refusal(status: StatusCode, why: &str) -> Answer {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_tools::{Ask, Client, Context, Progress, Python, Reader};
+use futures_util::FutureExt as _;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
@@ -86,22 +87,25 @@ impl Server {
         let (mut python, mut failed) = (self.python.clone(), self.failed);
         let (log, stop) = (self.log.clone(), self.stop.clone());
         // Ends with the client.
-        drop(tokio::spawn(stop.run_until_cancelled_owned(async move {
-            while python.changed().await.is_ok() {
-                let (fails, text) = match &*python.borrow_and_update() {
-                    Python::Untried => continue,
-                    Python::Works => (false, "Python works".to_owned()),
-                    Python::Fails(why) => (true, format!("Python does not work: {why}")),
-                };
-                let level = if fails { LoggingLevel::Warning } else { LoggingLevel::Info };
-                log.send(&peer, level, text).await;
-                // That it works is what the list says anyway, unless it said something else.
-                if fails != failed && peer.notify_tool_list_changed().await.is_err() {
-                    return; // it is gone
+        drop(tokio::spawn(
+            stop.run_until_cancelled_owned(async move {
+                while python.changed().await.is_ok() {
+                    let (fails, text) = match &*python.borrow_and_update() {
+                        Python::Untried => continue,
+                        Python::Works => (false, "Python works".to_owned()),
+                        Python::Fails(why) => (true, format!("Python does not work: {why}")),
+                    };
+                    let level = if fails { LoggingLevel::Warning } else { LoggingLevel::Info };
+                    log.send(&peer, level, text).await;
+                    // That it works is what the list says anyway, unless it said something else.
+                    if fails != failed && peer.notify_tool_list_changed().await.is_err() {
+                        return; // it is gone
+                    }
+                    failed = fails;
                 }
-                failed = fails;
-            }
-        })));
+            })
+            .boxed(),
+        ));
     }
 
     async fn learn_roots(&self, peer: &Peer<RoleServer>) {

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rmcp::model::{ErrorData, ServerJsonRpcMessage};
 use rmcp::service::{
     RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct,
@@ -24,24 +26,26 @@ const LARGEST: usize = 64 * 1024 * 1024;
 const LAST_REPLIES: Duration = Duration::from_secs(1);
 
 /// Serves stdin and stdout until the client closes stdin or `stop` is cancelled. Calls that run then are stopped.
-pub async fn serve_stdio(host: Host, stop: CancellationToken) -> io::Result<()> {
-    let calls = stop.child_token();
-    let server = Server::new(Arc::new(host), calls.clone(), None)?;
-    let (reader, writer) = stdio_pipes();
-    let transport = Lines {
-        reader: BufReader::with_capacity(64 * 1024, reader),
-        line: Vec::new(),
-        discarding: false,
-        writer: Arc::new(Mutex::new(writer)),
-        calls,
-    };
-    match serve_server_with_ct(server, transport, stop).await {
-        Ok(running) => drop(running.waiting().await),
-        // It left, or we were told to leave, before it said hello.
-        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
-        Err(error) => return Err(io::Error::other(error)),
-    }
-    Ok(())
+pub fn serve_stdio(host: Host, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(async move {
+        let calls = stop.child_token();
+        let server = Server::new(Arc::new(host), calls.clone(), None)?;
+        let (reader, writer) = stdio_pipes();
+        let transport = Lines {
+            reader: BufReader::with_capacity(64 * 1024, reader),
+            line: Vec::new(),
+            discarding: false,
+            writer: Arc::new(Mutex::new(writer)),
+            calls,
+        };
+        match serve_server_with_ct(server, transport, stop).await {
+            Ok(running) => drop(running.waiting().await),
+            // It left, or we were told to leave, before it said hello.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
+            Err(error) => return Err(io::Error::other(error)),
+        }
+        Ok(())
+    })
 }
 
 /// One JSON message a line.
@@ -97,11 +101,14 @@ impl Lines {
     /// await, and the answer with it, or half of it.
     fn refuse(&self, error: ErrorData) {
         let sent = send(Arc::clone(&self.writer), ServerJsonRpcMessage::error(error, None));
-        tokio::spawn(async {
-            if let Err(error) = sent.await {
-                tracing::warn!(%error, "could not write to stdout");
+        tokio::spawn(
+            async {
+                if let Err(error) = sent.await {
+                    tracing::warn!(%error, "could not write to stdout");
+                }
             }
-        });
+            .boxed(),
+        );
     }
 }
 
@@ -127,10 +134,13 @@ impl Transport<RoleServer> for Lines {
                 Read::End => {
                     let calls = self.calls.clone();
                     // Ends by itself, and with it what the calls started.
-                    drop(tokio::spawn(async move {
-                        tokio::time::sleep(LAST_REPLIES).await;
-                        calls.cancel();
-                    }));
+                    drop(tokio::spawn(
+                        async move {
+                            tokio::time::sleep(LAST_REPLIES).await;
+                            calls.cancel();
+                        }
+                        .boxed(),
+                    ));
                     return None;
                 }
             }

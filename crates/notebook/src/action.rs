@@ -1,11 +1,14 @@
 //! What can be done to a notebook.
 
-use crate::cell::{CellKind, CellRef, NewCell};
+use std::collections::HashSet;
+
+use crate::cell::{Cell, CellKind, CellRef, NewCell};
 use crate::notebook::{NoSuchCell, Notebook};
 use crate::plan::{Rework, Slot};
+use crate::replace::{ReplaceError, Replacement, TextKind, replace};
 use crate::report::{Change, Note, Report, TouchedCell, moved_slots};
 use crate::source::replaces_surrogate;
-use crate::text::{TextCell, TextError};
+use crate::text::{self, TextCell, TextError};
 
 /// An edit by cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,18 +32,18 @@ pub enum Action {
         /// Which.
         cells: Vec<CellRef>,
     },
-    /// Move a cell, so that it gets index `to`.
+    /// Move cells, so that the first of them gets index `to` and the others follow it in the order given.
     Move {
-        /// Which cell.
-        cell: CellRef,
+        /// Which cells.
+        cells: Vec<CellRef>,
         /// Where to.
         to: usize,
     },
-    /// Change a cell's type.
+    /// Change the type of cells.
     Retype {
-        /// Which cell.
-        cell: CellRef,
-        /// What it becomes.
+        /// Which cells.
+        cells: Vec<CellRef>,
+        /// What they become.
         kind: CellKind,
     },
     /// Remove outputs and execution counts, of the named cells or of all.
@@ -85,6 +88,17 @@ pub enum EditError {
     },
 }
 
+/// Why a replacement in a notebook's text is not possible. The notebook is then as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplaceTextError {
+    /// The text to be replaced is not there, or not there once.
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+    /// What came of it is not a notebook's text.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+}
+
 /// An edit that was made.
 #[derive(Debug)]
 pub struct Edited {
@@ -92,16 +106,19 @@ pub struct Edited {
     pub notebook: Option<Notebook>,
     /// What to tell.
     pub report: Report,
+    /// For each cell of the notebook after it, which one it was before; `None` for a new one.
+    pub origins: Vec<Option<usize>>,
 }
 
 impl Action {
     /// The cells it is about.
     pub fn named_cells(&self) -> &[CellRef] {
         match self {
-            Self::Edit { cell, .. } | Self::Move { cell, .. } | Self::Retype { cell, .. } => {
-                std::slice::from_ref(cell)
-            }
-            Self::Delete { cells } | Self::Clear { cells: Some(cells) } => cells,
+            Self::Edit { cell, .. } => std::slice::from_ref(cell),
+            Self::Delete { cells }
+            | Self::Move { cells, .. }
+            | Self::Retype { cells, .. }
+            | Self::Clear { cells: Some(cells) } => cells,
             Self::Insert { .. } | Self::Clear { cells: None } => &[],
         }
     }
@@ -111,7 +128,7 @@ impl Notebook {
     /// Does `action`.
     pub fn act(&self, action: &Action, outputs: Outputs) -> Result<Edited, EditError> {
         let mut slots: Vec<_> = (0..self.len()).map(Slot::Keep).collect();
-        let mut moved = None;
+        let mut moved = Vec::new();
         let name = match action {
             Action::Edit { cell, source } => {
                 let index = self.locate(cell)?;
@@ -138,18 +155,20 @@ impl Notebook {
                 slots.retain(|slot| !matches!(slot, Slot::Keep(index) if gone.contains(index)));
                 "delete"
             }
-            Action::Move { cell, to } => {
-                let index = self.locate(cell)?;
+            Action::Move { cells, to } => {
+                let chosen = self.locate_each_once(cells)?;
                 self.locate(&CellRef::Index(*to))?;
-                let slot = slots.remove(index);
-                slots.insert(*to, slot);
-                moved = (index != *to).then_some(*to);
+                slots.retain(|slot| !matches!(slot, Slot::Keep(index) if chosen.contains(index)));
+                let to = (*to).min(slots.len());
+                moved = (to..).zip(&chosen).filter(|(at, index)| at != *index).map(|(at, _)| at).collect();
+                slots.splice(to..to, chosen.into_iter().map(Slot::Keep));
                 "move"
             }
-            Action::Retype { cell, kind } => {
-                let index = self.locate(cell)?;
-                if self.cell(index).kind() != *kind {
-                    slots[index] = Slot::Rework(index, Rework { kind: Some(*kind), ..Rework::default() });
+            Action::Retype { cells, kind } => {
+                for index in self.locate_all(cells)? {
+                    if self.cell(index).kind() != *kind {
+                        slots[index] = Slot::Rework(index, Rework { kind: Some(*kind), ..Rework::default() });
+                    }
                 }
                 "retype"
             }
@@ -167,7 +186,7 @@ impl Notebook {
                 "clear"
             }
         };
-        Ok(self.edited(name, &slots, moved.as_slice(), Vec::new()))
+        Ok(self.edited(name, &slots, &moved, Vec::new()))
     }
 
     /// Replaces the notebook's cells by those of a marked text.
@@ -224,7 +243,30 @@ impl Notebook {
         let changed = other.text() != self.text();
         let notes = if changed && cells.is_empty() { vec![Note::AroundCells] } else { Vec::new() };
         let report = Report { action: "write", cells, total: other.len(), notes };
-        Edited { notebook: changed.then_some(other), report }
+        let origins = self.origins_in(&other);
+        Edited { notebook: changed.then_some(other), report, origins }
+    }
+
+    /// Which cell of this notebook each one of `other` is: the one with the same id, else an equal one at the same place.
+    fn origins_in(&self, other: &Self) -> Vec<Option<usize>> {
+        let of_cell = |cell: Cell<'_>| match cell.id() {
+            Some(id) => self.locate(&CellRef::Id(id.into_owned())).ok(),
+            None => Some(cell.index()).filter(|at| *at < self.len() && self.cell(*at).raw() == cell.raw()),
+        };
+        let mut met = HashSet::new();
+        other.cells().map(|cell| of_cell(cell).filter(|origin| met.insert(*origin))).collect()
+    }
+
+    /// Replaces exact strings in the notebook's marked text.
+    pub fn replace_text(
+        &self,
+        replacements: &[Replacement],
+        outputs: Outputs,
+    ) -> Result<Edited, ReplaceTextError> {
+        let replaced = replace(&self.to_marked_text(), TextKind::Marked, replacements)?;
+        let mut edited = self.write(&text::parse(&replaced.text).map_err(EditError::from)?, outputs)?;
+        edited.report.action = "edit";
+        Ok(edited)
     }
 
     /// Cell `index`, reading as `text` says.
@@ -240,6 +282,11 @@ impl Notebook {
 
     fn locate_all(&self, cells: &[CellRef]) -> Result<Vec<usize>, NoSuchCell> {
         cells.iter().map(|cell| self.locate(cell)).collect()
+    }
+
+    fn locate_each_once(&self, cells: &[CellRef]) -> Result<Vec<usize>, NoSuchCell> {
+        let mut met = HashSet::new();
+        Ok(self.locate_all(cells)?.into_iter().filter(|index| met.insert(*index)).collect())
     }
 
     /// Whether clearing the cell would change it.
@@ -284,7 +331,11 @@ impl Notebook {
         cells.extend(gone.map(|(index, _)| self.touched(index, Change::Deleted)));
         cells.sort_by_key(|cell| cell.change);
         let report = Report { action, cells, total: now.len(), notes };
-        Edited { notebook, report }
+        let origins = slots.iter().map(|slot| match slot {
+            Slot::Keep(index) | Slot::Rework(index, _) => Some(*index),
+            Slot::New(_) => None,
+        });
+        Edited { notebook, report, origins: origins.collect() }
     }
 
     fn note_losses(&self, index: usize, rework: Rework<'_>, notes: &mut Vec<Note>) {
@@ -310,8 +361,6 @@ impl Notebook {
     }
 
     fn touched(&self, index: usize, change: Change) -> TouchedCell {
-        let cell = self.cell(index);
-        let id = cell.id().map(std::borrow::Cow::into_owned);
-        TouchedCell { change, index, id, kind: cell.kind(), source: cell.source().into_owned() }
+        TouchedCell::of(&self.cell(index), change)
     }
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::json::{Json, Span};
-use crate::output::Output;
+use crate::json::{Json, Kind, Span, string};
+use crate::output::{Image, Output, images};
 
 /// The three kinds of cell nbformat 4 has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,12 +59,16 @@ pub enum CellRef {
 
 impl CellRef {
     /// Several: `2,5-7,id:abcd1234`. An id that reads as a range needs its `id:`.
+    ///
+    /// `5-` and headings need the notebook: read those as a [`CellSelection`](crate::select::CellSelection) and
+    /// resolve it.
     pub fn list(text: &str) -> Result<Vec<Self>, String> {
         /// Cells of one range.
         const MOST: usize = 10_000;
         let mut cells = Vec::new();
         for part in text.split(',').map(str::trim) {
-            match part.split_once('-').map(|(first, last)| (first.parse::<usize>(), last.parse::<usize>())) {
+            let range = part.strip_prefix('#').unwrap_or(part);
+            match range.split_once('-').map(|(first, last)| (first.parse::<usize>(), last.parse::<usize>())) {
                 Some((Ok(first), Ok(last))) if last < first => {
                     return Err(format!("`{part}` ends before it begins; `{last}-{first}` would be a range"));
                 }
@@ -91,16 +95,24 @@ impl fmt::Display for CellRef {
 impl FromStr for CellRef {
     type Err = String;
 
-    /// A number is an index; anything else, with or without `id:`, is an id.
+    /// A number is an index, also as `cell:2`, which markers show, as `#2` and as `2.0`. Anything else, with or
+    /// without `id:`, is an id.
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("id:") {
-            Some("") => Err("`id:` needs the cell's id after it".to_owned()),
-            Some(id) => Ok(Self::Id(id.to_owned())),
-            None => match text.parse() {
-                Ok(index) => Ok(Self::Index(index)),
-                Err(_) if text.is_empty() => Err("a cell is named by its index or its id".to_owned()),
-                Err(_) => Ok(Self::Id(text.to_owned())),
-            },
+        let text = text.trim();
+        let text = text.strip_prefix('#').unwrap_or(text);
+        if let Some(id) = text.strip_prefix("id:") {
+            return match id {
+                "" => Err("`id:` needs the cell's id after it".to_owned()),
+                id => Ok(Self::Id(id.to_owned())),
+            };
+        }
+        let digits = text.strip_prefix("cell:").unwrap_or(text);
+        // Some programs write every number with a fraction.
+        let whole = digits.split_once('.').filter(|(_, zeros)| zeros.bytes().all(|byte| byte == b'0'));
+        match whole.map_or(digits, |(whole, _)| whole).parse() {
+            Ok(index) => Ok(Self::Index(index)),
+            Err(_) if text.is_empty() => Err("a cell is named by its index or its id".to_owned()),
+            Err(_) => Ok(Self::Id(text.to_owned())),
         }
     }
 }
@@ -178,6 +190,13 @@ impl<'a> Cell<'a> {
         outputs.map(|outputs| outputs.elements()).unwrap_or_default().into_iter().map(Output::new).collect()
     }
 
+    /// The images that a markdown or raw cell carries, each with the name its text calls it by.
+    pub fn attachments(&self) -> Vec<(Cow<'a, str>, Vec<Image<'a>>)> {
+        let attachments = self.json().get("attachments");
+        let members = attachments.map(|attachments| attachments.members()).unwrap_or_default();
+        members.into_iter().map(|member| (member.key, images(member.value.members()))).collect()
+    }
+
     /// The tags in its metadata.
     pub fn tags(&self) -> Vec<Cow<'a, str>> {
         let tags = self.json().get("metadata").and_then(|metadata| metadata.get("tags"));
@@ -195,10 +214,11 @@ impl<'a> Cell<'a> {
 
 /// The text of a "multiline string": a string, or an array of strings to be joined.
 pub(crate) fn joined<'a>(value: &Json<'a>) -> Cow<'a, str> {
-    match value.string() {
-        Some(text) => text,
-        None => value.elements().iter().filter_map(Json::string).collect::<String>().into(),
+    if let Some(text) = value.string() {
+        return text;
     }
+    let array = (value.kind() == Kind::Array).then(|| string::joined_array(value.raw())).flatten();
+    array.unwrap_or_else(|| value.elements().iter().filter_map(Json::string).collect()).into()
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 //!
 //! - [`Notebook::parse`], [`Notebook::to_marked_text`], [`text::parse`]: between JSON and cell-marked text;
 //! - [`Notebook::write`], [`Notebook::act`], [`replace::replace`]: edits, each with a [`Report`];
+//! - [`Notebook::check`], [`Notebook::repaired`]: what nbformat would refuse;
 //! - [`file::read`], [`file::update`]: files, locked and replaced atomically;
 //! - [`recording::Recording`], [`Notebook::with_results`]: what cells do while they run, as outputs;
-//! - [`Selector`], [`Notebook::view`]: parts of a notebook, and outputs, for reading.
+//! - [`Target`], [`Selector`], [`Output`]: parts of a notebook, and outputs, for reading.
 //!
 //! Knows nothing of kernels or of running cells; blocks on file operations.
 
@@ -15,7 +16,9 @@ mod action;
 mod both;
 mod cell;
 pub mod file;
+mod format;
 mod json;
+mod line_diff;
 mod marker;
 mod notebook;
 mod output;
@@ -30,13 +33,14 @@ mod snapshot;
 mod source;
 mod splice;
 pub mod text;
-mod view;
 
-pub use action::{Action, EditError, Edited, Outputs};
+pub use action::{Action, EditError, Edited, Outputs, ReplaceTextError};
 pub use cell::{Cell, CellKind, CellRef, NewCell};
+pub use format::{FormatProblem, Repair};
+pub use line_diff::{LineRun, line_hunks, line_runs};
 pub use notebook::{NoSuchCell, Notebook, ParseError};
 pub use output::{Image, NotBase64, Output, OutputKind};
-pub use report::{Change, Note, Report, TouchedCell};
-pub use select::Selector;
+pub use plan::{NotACell, RawCell};
+pub use report::{Change, Note, Report, TouchedCell, index_ranges};
+pub use select::{Selector, Target};
 pub use snapshot::{Fingerprint, Snapshot};
-pub use view::OutputView;

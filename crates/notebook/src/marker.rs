@@ -50,7 +50,9 @@ pub(crate) fn classify(line: &str) -> Line<'_> {
     }
     match exact(line) {
         Some((kind, cell)) => Line::Marker { kind, cell },
-        None if line.starts_with("# %% [output") => Line::NearMiss(Miss::Output),
+        None if line.starts_with("# %% [output") || line.starts_with("# %% [attachment") => {
+            Line::NearMiss(Miss::Output)
+        }
         None if line.strip_suffix('\r').is_some_and(|line| exact(line).is_some()) => {
             Line::NearMiss(Miss::CarriageReturn)
         }
@@ -127,6 +129,7 @@ mod tests {
         }
         assert_eq!(classify("# %% [code]\r"), Line::NearMiss(Miss::CarriageReturn));
         assert_eq!(classify("# %% [output 0] stream"), Line::NearMiss(Miss::Output));
+        assert_eq!(classify("# %% [attachment a.png] image/png"), Line::NearMiss(Miss::Output));
         for text in ["", "x", "# %%time", "## %% [code]", "# % [code]", "%% [code]", "x # %% [code]"] {
             assert_eq!(classify(text), Line::Text, "{text:?}");
         }

@@ -1,15 +1,18 @@
 //! A parsed notebook: the file's text, and where its cells are.
 
+mod diagnose;
 mod index;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cell::{Cell, CellRef, CellSpans};
-use crate::json::{Json, Span};
+use crate::json::{Json, Span, SyntaxError};
 use crate::pieces::Pieces;
+use crate::select::NoSuchHeading;
 
 /// A notebook of nbformat 4, byte for byte as it was read.
 #[derive(Clone)]
@@ -41,6 +44,42 @@ pub enum ParseError {
         column: usize,
         /// What is wrong there.
         reason: String,
+    },
+    /// The start of a notebook.
+    #[error(
+        "line {line}, column {column}: {reason}; the rest of the file is missing: restore it from version \
+         control, a backup or Jupyter's checkpoint"
+    )]
+    CutOff {
+        /// Counting from 1.
+        line: usize,
+        /// In characters, counting from 1.
+        column: usize,
+        /// What is missing there.
+        reason: String,
+    },
+    /// Nothing, or nothing but white space.
+    #[error(
+        "it is empty, as after a save that did not finish: restore it from version control, a backup or \
+         Jupyter's checkpoint, or write a whole new notebook over it"
+    )]
+    Empty,
+    /// What Git LFS leaves in the place of a file that was not downloaded.
+    #[error("it is a Git LFS pointer: the notebook itself{} was not downloaded; get it with: git lfs pull", of_size(*size))]
+    LfsPointer {
+        /// Bytes of the notebook itself.
+        size: Option<u64>,
+    },
+    /// A merge that nobody has resolved.
+    #[error(
+        "line {line}: it has the conflict markers of a merge (`{marker}`); resolve the merge first, with \
+         git checkout --ours FILE, git checkout --theirs FILE, or nbdime"
+    )]
+    Conflict {
+        /// Where the first conflict begins, counting from 1.
+        line: usize,
+        /// That line.
+        marker: String,
     },
     /// nbformat 1 to 3.
     #[error(
@@ -89,6 +128,9 @@ pub enum NoSuchCell {
         /// The cells that have it.
         at: Vec<usize>,
     },
+    /// No section, or not one.
+    #[error(transparent)]
+    Heading(#[from] NoSuchHeading),
 }
 
 impl Notebook {
@@ -96,12 +138,14 @@ impl Notebook {
     pub fn parse(bytes: Vec<u8>) -> Result<Self, ParseError> {
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
+            let is_cut = error.utf8_error().error_len().is_none();
             let readable = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
-            malformed(&readable, at, "not UTF-8 from here on; notebooks are UTF-8 files")
+            let reason = "not UTF-8 from here on; notebooks are UTF-8 files".to_owned();
+            diagnose::fault(&readable, SyntaxError { at, reason, is_cut })
         })?;
         match index::index(&text) {
             Ok(index) => index.into_notebook(text),
-            Err(error) => Err(malformed(&text, error.at, error.reason)),
+            Err(error) => Err(diagnose::fault(&text, error)),
         }
     }
 
@@ -145,6 +189,12 @@ impl Notebook {
     pub fn cell(&self, index: usize) -> Cell<'_> {
         let Placed { at: _, text, spans } = &self.cells[index];
         Cell { text, spans, index }
+    }
+
+    /// Which bytes of the file's text the cell at `index` is.
+    pub fn position(&self, index: usize) -> Range<usize> {
+        let Placed { at, text: _, spans } = &self.cells[index];
+        *at..*at + spans.whole.len()
     }
 
     /// The index `cell` points at.
@@ -216,14 +266,8 @@ impl fmt::Debug for Notebook {
     }
 }
 
-fn malformed(text: &str, at: usize, reason: impl Into<String>) -> ParseError {
-    let before = &text[..at];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    ParseError::Malformed {
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1,
-        reason: reason.into(),
-    }
+fn of_size(size: Option<u64>) -> String {
+    size.map_or_else(String::new, |size| format!(" ({size} bytes)"))
 }
 
 fn cells_there(total: usize) -> String {

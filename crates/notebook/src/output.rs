@@ -1,16 +1,15 @@
 //! What a cell's last run left in the file, for reading.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use serde_json::{Map, Value};
+
 use crate::cell::joined;
 use crate::json::{Json, Kind, Member};
-use crate::recording::{Escape, Printed};
-use crate::text::shortened;
 
 /// One element of a cell's `outputs`.
 #[derive(Debug, Clone)]
@@ -40,7 +39,8 @@ pub enum OutputKind {
 pub struct Image<'a> {
     /// `image/png`, …
     pub mime: String,
-    data: Cow<'a, str>,
+    /// As it is in the file: base64, or the text of an SVG.
+    pub data: Cow<'a, str>,
 }
 
 /// An image whose data is not base64.
@@ -71,23 +71,34 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The best text in it, without colours: a stream's, a traceback, or markdown before plain text before JSON.
-    pub fn text(&self) -> Option<Cow<'a, str>> {
-        match self.kind() {
-            OutputKind::Stream(_) => self.get("text").map(|text| plain(joined(text))),
-            OutputKind::Error => {
-                let lines = self.get("traceback").map(Json::elements).unwrap_or_default();
-                let lines: Vec<_> = lines.iter().filter_map(Json::string).map(plain).collect();
-                Some(if lines.is_empty() { self.error_line() } else { lines.join("\n") }.into())
-            }
-            OutputKind::Result | OutputKind::Display | OutputKind::Other(_) => {
-                ["text/markdown", "text/plain", "text/latex", "text/html"]
-                    .iter()
-                    .find_map(|mime| self.data(mime))
-                    .map(plain)
-                    .or_else(|| self.json_data())
-            }
+    /// What a stream printed, as it is in the file. `None` if the output holds no such text.
+    pub fn stream_text(&self) -> Option<Cow<'a, str>> {
+        let text = self.get("text")?;
+        if text.kind() != Kind::Array {
+            return text.string();
         }
+        // One look at the pieces: there may be many.
+        text.elements().iter().map(Json::string).collect::<Option<String>>().map(Cow::Owned)
+    }
+
+    /// The traceback of an error, as it is in the file. `None` if there is none.
+    pub fn traceback(&self) -> Option<String> {
+        let lines: Vec<_> = self.get("traceback")?.elements().iter().filter_map(Json::string).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// The MIME bundle of a display or a result, without its images. `None` if the output holds none.
+    ///
+    /// JSON that [`Value`] cannot hold reads as near as it can: `NaN` as a string, a lone surrogate as U+FFFD.
+    pub fn bundle(&self) -> Option<Map<String, Value>> {
+        let data = self.get("data").filter(|data| data.kind() == Kind::Object)?;
+        let others = data.members().into_iter().filter(|member| !member.key.starts_with("image/"));
+        Some(others.map(|member| (member.key.into_owned(), value(&member.value))).collect())
+    }
+
+    /// The JSON under a MIME type as it stands in the file, with every digit.
+    pub fn json(&self, mime: &str) -> Option<&'a str> {
+        self.get("data")?.get(mime).map(|value| value.raw())
     }
 
     /// The MIME types it offers.
@@ -95,13 +106,10 @@ impl<'a> Output<'a> {
         self.data_members().into_iter().map(|member| member.key.into_owned()).collect()
     }
 
-    /// Its images.
+    /// Its images: PNG before JPEG before others, then as they stand in the file. A bundle often holds one image
+    /// in several formats.
     pub fn images(&self) -> Vec<Image<'a>> {
-        self.data_members()
-            .into_iter()
-            .filter(|member| member.key.starts_with("image/"))
-            .map(|member| Image { mime: member.key.into_owned(), data: joined(&member.value) })
-            .collect()
+        images(self.data_members())
     }
 
     /// `ZeroDivisionError: division by zero`
@@ -111,53 +119,6 @@ impl<'a> Output<'a> {
             value if value.is_empty() => name.into_owned(),
             value => format!("{name}: {value}"),
         }
-    }
-
-    /// One line that tells what it is, how large, and how it starts.
-    pub fn summary(&self) -> String {
-        let text = self.text();
-        let start = match self.kind() {
-            OutputKind::Error => Some(
-                self.error_line().split_once(": ").map_or_else(String::new, |(_, value)| value.to_owned()),
-            ),
-            _ => None,
-        };
-        let what = self.described(text.as_deref());
-        match first_line(start.as_deref().or(text.as_deref()).unwrap_or_default()) {
-            "" => what,
-            line => format!("{what}: {}", shortened(line)),
-        }
-    }
-
-    /// What it is and how large.
-    pub fn describe(&self) -> String {
-        self.described(self.text().as_deref())
-    }
-
-    fn described(&self, text: Option<&str>) -> String {
-        let mut line = match self.kind() {
-            OutputKind::Stream(name) => format!("stream {}", on_one_line(&name)),
-            OutputKind::Result => "result".to_owned(),
-            OutputKind::Display => "display".to_owned(),
-            OutputKind::Error => format!("error {}", on_one_line(&self.field("ename").unwrap_or_default())),
-            OutputKind::Other(kind) => format!("{kind:?}"),
-        };
-        let write =
-            &mut |part: std::fmt::Arguments<'_>| line.write_fmt(part).expect("a String takes everything");
-        for image in self.images() {
-            write(format_args!(", {}", image.describe()));
-        }
-        let others: Vec<_> =
-            self.mime_types().into_iter().filter(|mime| !mime.starts_with("image/")).collect();
-        if !others.is_empty() {
-            write(format_args!(", {}", on_one_line(&others.join(", "))));
-        }
-        if let Some(text) = text {
-            let lines = text.lines().count();
-            let noun = if lines == 1 { "line" } else { "lines" };
-            write(format_args!(", {lines} {noun}, {} bytes", text.len()));
-        }
-        line
     }
 
     fn field(&self, key: &str) -> Option<Cow<'a, str>> {
@@ -172,18 +133,35 @@ impl<'a> Output<'a> {
     fn data_members(&self) -> Vec<Member<'a>> {
         self.get("data").map(Json::members).unwrap_or_default()
     }
+}
 
-    /// The first JSON in it, as it stands in the file.
-    fn json_data(&self) -> Option<Cow<'a, str>> {
-        let is_json = |mime: &str| mime == "application/json" || mime.ends_with("+json");
-        let mut members = self.data_members().into_iter();
-        members.find(|member| is_json(&member.key)).map(|member| member.value.raw().into())
-    }
+/// The images among the members of a bundle.
+pub(crate) fn images(bundle: Vec<Member<'_>>) -> Vec<Image<'_>> {
+    let order = |mime: &str| {
+        let known = ["image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml"];
+        known.iter().position(|known| *known == mime).unwrap_or(known.len())
+    };
+    let mut images: Vec<_> = bundle
+        .into_iter()
+        .filter(|member| member.key.starts_with("image/"))
+        .map(|member| Image { mime: member.key.into_owned(), data: joined(&member.value) })
+        .collect();
+    images.sort_by_key(|image| order(&image.mime));
+    images
+}
 
-    fn data(&self, mime: &str) -> Option<Cow<'a, str>> {
-        let value = self.get("data")?.get(mime)?;
-        matches!(value.kind(), Kind::String | Kind::Array).then(|| joined(&value))
-    }
+/// A value as serde has it.
+fn value(json: &Json<'_>) -> Value {
+    // What serde refuses is rare: it is looked at part by part.
+    serde_json::from_str(json.raw()).unwrap_or_else(|_| match json.kind() {
+        Kind::Object => {
+            let members = json.members().into_iter();
+            members.map(|member| (member.key.into_owned(), value(&member.value))).collect()
+        }
+        Kind::Array => json.elements().iter().map(value).collect(),
+        Kind::String => Value::String(json.string().unwrap_or_default().into_owned()),
+        Kind::Number | Kind::Word => Value::String(json.raw().to_owned()),
+    })
 }
 
 impl Image<'_> {
@@ -199,57 +177,46 @@ impl Image<'_> {
             .decode(compact)
             .map_err(|_| NotBase64 { mime: self.mime.clone() })
     }
-
-    /// `image/png 640x480, 12345 bytes`
-    pub fn describe(&self) -> String {
-        let mime = on_one_line(&self.mime);
-        let Ok(bytes) = self.bytes() else {
-            return format!("{mime} (not valid base64)");
-        };
-        let pixels = imagesize::blob_size(&bytes).map(|size| format!(" {}x{}", size.width, size.height));
-        format!("{mime}{}, {} bytes", pixels.unwrap_or_default(), bytes.len())
-    }
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
-}
-
-/// A name from a file, which may hold anything, as part of a line.
-fn on_one_line(name: &str) -> String {
-    shortened(&name.replace(char::is_control, "\u{fffd}"))
-}
-
-/// Text as a screen without colours would show it: no escape sequences, and of a line that was written over only the last state.
-fn plain(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !text.contains(['\x1b', '\r', '\x08']) {
-        return text;
-    }
-    without_escapes(&Printed::of(&text).text()).into()
-}
-
-fn without_escapes(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\x1b') {
-        plain.push_str(&rest[..at]);
-        let sequence = &rest[at..];
-        rest = &sequence[Escape::of(sequence).length(sequence)..];
-    }
-    plain.push_str(rest);
-    plain
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn output(text: &str) -> Output<'_> {
+        Output::new(Json { text, span: 0..text.len() })
+    }
+
     #[test]
-    fn escape_sequences_and_overwritten_text_are_not_shown() {
-        let shown = |text: &str| plain(text.into()).into_owned();
-        assert_eq!(shown("\x1b[0;31mred\x1b[0m \x1b[?25lx"), "red x");
-        assert_eq!(shown("\x1b]8;;http://x\x07link\x1b]8;;\x1b\\!"), "link!");
-        assert_eq!(shown(" 10%\r 50%\r100%\ndone\r\n"), "100%\ndone\n");
-        assert_eq!(shown("\x1b"), "");
+    fn a_bundle_that_serde_cannot_parse_is_read_as_near_as_it_can() {
+        let text = r#"{"data": {"image/png": "QQ==", "text/plain": ["a\ud800", "b"],
+            "application/json": {"n": [NaN, 1.5, 1e999, -Infinity, null]}}}"#;
+        let bundle = output(text).bundle().unwrap();
+        let expected = serde_json::json!({
+            "text/plain": ["a\u{fffd}", "b"],
+            "application/json": { "n": ["NaN", 1.5, "1e999", "-Infinity", null] },
+        });
+        assert_eq!(Value::Object(bundle), expected);
+        assert_eq!(
+            output(text).json("application/json"),
+            Some("{\"n\": [NaN, 1.5, 1e999, -Infinity, null]}")
+        );
+    }
+
+    #[test]
+    fn images_come_in_the_order_in_which_they_can_be_shown() {
+        let text = r#"{"data": {"image/svg+xml": "<svg/>", "image/x": "", "image/png": "QQ=="}}"#;
+        let images = output(text).images();
+        let mimes: Vec<_> = images.iter().map(|image| image.mime.as_str()).collect();
+        assert_eq!(mimes, ["image/png", "image/svg+xml", "image/x"]);
+        assert_eq!(images[0].bytes(), Ok(b"A".to_vec()));
+    }
+
+    #[test]
+    fn text_that_is_not_text_is_none() {
+        for text in [r#"{"text": 5}"#, r#"{"text": ["a", 5]}"#, "{}", r#""no object""#] {
+            assert_eq!(output(text).stream_text(), None, "{text}");
+        }
+        assert_eq!(output(r#"{"text": ["a\n", "b\udfff"]}"#).stream_text().unwrap(), "a\nb\u{fffd}");
     }
 }

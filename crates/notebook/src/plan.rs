@@ -22,6 +22,29 @@ pub(crate) enum Slot<'a> {
     New(&'a NewCell),
 }
 
+/// A cell of the notebook to be, as JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RawCell<'a> {
+    /// The cell at this index, as it is.
+    Kept(usize),
+    /// This JSON in the place of the cell at this index.
+    Replaced(usize, &'a str),
+    /// A cell that the notebook does not have.
+    New(&'a str),
+}
+
+/// JSON that is not that of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it is not the JSON of a cell")]
+pub struct NotACell;
+
+fn checked(raw: &str) -> Result<String, NotACell> {
+    match CellSpans::read(raw, 0, 0) {
+        Ok(spans) if spans.whole.end == raw.len() => Ok(raw.to_owned()),
+        Ok(_) | Err(_) => Err(NotACell),
+    }
+}
+
 /// What changes in a cell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rework<'a> {
@@ -65,6 +88,17 @@ impl Notebook {
         self.assembled(items)
     }
 
+    /// The notebook with these cells: those it has, and others given as the JSON that a notebook had for them.
+    pub fn with_raw_cells(&self, cells: &[RawCell<'_>]) -> Result<Self, NotACell> {
+        let flat = self.flat();
+        let items = cells.iter().map(|cell| match cell {
+            RawCell::Kept(index) => Ok(Item::Kept(*index)),
+            RawCell::Replaced(index, raw) => checked(raw).map(|raw| Item::Changed(*index, raw)),
+            RawCell::New(raw) => checked(raw).map(Item::New),
+        });
+        Ok(flat.assembled(items.collect::<Result<_, _>>()?))
+    }
+
     /// The notebook with what a run left of some of its cells, which must be code.
     #[must_use]
     pub fn with_results<'a>(&self, results: impl IntoIterator<Item = (usize, &'a Results)>) -> Self {
@@ -74,6 +108,22 @@ impl Notebook {
             let cell = flat.cell(index);
             assert_eq!(cell.kind(), CellKind::Code, "only code cells have results");
             items[index] = Item::Changed(index, flat.recorded(&cell, results));
+        }
+        flat.assembled(items)
+    }
+
+    /// The notebook with new ids for these cells.
+    pub(crate) fn with_new_ids(&self, cells: &[usize]) -> Self {
+        let flat = self.flat();
+        let mut ids = NewIds::beside(&flat);
+        let mut items: Vec<_> = (0..flat.len()).map(Item::Kept).collect();
+        for index in cells {
+            let json = flat.cell(*index).json();
+            if let Some(id) = ids.next() {
+                let id = format!("\"{id}\"");
+                items[*index] =
+                    Item::Changed(*index, with_members(&json, &Layout::of(&json), vec![("id", id)]));
+            }
         }
         flat.assembled(items)
     }

@@ -25,7 +25,6 @@ use serde_json::{Map, Value};
 use self::cell::{Beyond, CellRecord};
 pub(crate) use self::printed::Printed;
 pub use self::reducer::{Joint, Outputs, Reducer, Shown, Stability};
-pub(crate) use self::row::Escape;
 
 /// One value in several representations: MIME type to content, and hints on showing it.
 #[derive(Debug, Clone, Default, PartialEq)]

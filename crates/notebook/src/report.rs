@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cell::CellKind;
+use crate::cell::{Cell, CellKind};
 use crate::plan::Slot;
 
 /// What an edit did.
@@ -31,6 +31,19 @@ pub struct TouchedCell {
     pub kind: CellKind,
     /// Its source.
     pub source: String,
+}
+
+impl TouchedCell {
+    /// A cell to which this was done.
+    pub fn of(cell: &Cell<'_>, change: Change) -> Self {
+        Self {
+            change,
+            index: cell.index(),
+            id: cell.id().map(std::borrow::Cow::into_owned),
+            kind: cell.kind(),
+            source: cell.source().into_owned(),
+        }
+    }
 }
 
 /// What was done to a cell.
@@ -101,6 +114,22 @@ pub enum Note {
     AroundCells,
     /// There was no such file.
     Created,
+    /// The file could not be read as a notebook, and was replaced because the caller insisted.
+    Overwritten,
+    /// Others changed other cells meanwhile, and both changes are in the file.
+    Merged {
+        /// What they changed, in words.
+        changes: String,
+    },
+    /// The file was written in place, because it could not be replaced.
+    InPlace,
+    /// An earlier change was undone.
+    Undid {
+        /// Its number.
+        change: u64,
+    },
+    /// Cells got the ids, or lines the line ends, that the JSON lacked.
+    Repaired,
     /// A marker named a cell the notebook does not have; the cell is new.
     UnknownOrigin {
         /// The marker's line.
@@ -139,6 +168,13 @@ impl fmt::Display for Note {
             }
             Self::AroundCells => f.write_str("the notebook's metadata or layout changed"),
             Self::Created => f.write_str("there was no such file; it was created"),
+            Self::Overwritten => f.write_str("what was in the file could not be read; it was replaced"),
+            Self::Merged { changes } => {
+                write!(f, "merged with what others changed since you read it: {changes}")
+            }
+            Self::Undid { change } => write!(f, "this undid change {change}"),
+            Self::Repaired => f.write_str("ids or line ends that the JSON lacked were added"),
+            Self::InPlace => f.write_str("the file was written in place, since it could not be replaced"),
             Self::UnknownOrigin { line, cell } => {
                 write!(f, "line {line}: there is no cell {cell}, so this became a new cell")
             }
@@ -168,15 +204,15 @@ impl fmt::Display for Report {
                 _ => String::new(),
             };
             let noun = if group.len() == 1 { "cell" } else { "cells" };
-            write!(f, "{separator}{} {kind}{noun} {}", group[0].change.name(), ranges(&numbers))?;
+            write!(f, "{separator}{} {kind}{noun} {}", group[0].change.name(), index_ranges(&numbers))?;
         }
         write!(f, " ({} {} now)", self.total, if self.total == 1 { "cell" } else { "cells" })?;
         self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"))
     }
 }
 
-/// `0, 3-5`
-fn ranges(numbers: &[usize]) -> String {
+/// Numbers in order as ranges: `0, 3-5`.
+pub fn index_ranges(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [only] => only.to_string(),
         [first, .., last] => format!("{first}-{last}"),

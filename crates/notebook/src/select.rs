@@ -1,225 +1,134 @@
-//! Selectors: which part of a notebook a path like `nb.ipynb#3-7:10-40` means.
+//! Selectors: which part of a file a target such as `nb.ipynb#3-7:10-40` means.
+//!
+//! One grammar and one diagnosis for every door:
+//!
+//! ```text
+//! nb.ipynb                    the whole file
+//! nb.ipynb#3  #3-7  #2,5-7    cells, counting from 0, in the order asked for
+//! nb.ipynb#5-                 from cell 5 to the end
+//! nb.ipynb#id:abcd1234        the cell with that id; also in lists
+//! nb.ipynb#"Data cleaning"    the section under that heading; also in lists
+//! nb.ipynb#7.0                output 0 of cell 7; also `#id:abcd1234.0`
+//! …:raw                       the file's own JSON instead of marked text
+//! …:10-40  :10-  :50+20  :-30 :5-16,90-97   lines, counting from 1
+//! …:12@4001                   line 12 from its byte 4001 on, for very long lines
+//! ```
+//!
+//! Cells and outputs are for notebooks. This module does not know which files are: the caller decides, and
+//! [`Target::names_notebook`] says what the name suggests.
 
-use std::ops::{Range, RangeInclusive};
+mod cells;
+mod heading;
+mod lines;
+mod target;
+
+use std::fmt;
 
 use crate::cell::CellRef;
-use crate::notebook::{NoSuchCell, Notebook};
+
+pub use self::cells::{CellPart, CellSelection};
+pub use self::heading::NoSuchHeading;
+pub use self::lines::{Excerpt, LineRange, PastTheEnd, excerpts};
+pub use self::target::{BadSelector, Target};
 
 /// A part of a notebook, or of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector {
-    /// `#3`, `#3-7`, `#id:abcd1234`
-    pub cells: Option<CellSelection>,
+    /// Which cells, or which output.
+    pub part: NotebookPart,
     /// `:raw`: the file's own text instead of marked text.
     pub raw: bool,
     /// `:10-40`, `:5-16,90-97`, `:50+20`, `:-30`; empty for all lines.
     pub lines: Vec<LineRange>,
 }
 
-/// Some cells in a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CellSelection {
-    /// From one index to another, both included.
-    Range(RangeInclusive<usize>),
-    /// The one with this id.
-    Id(String),
-}
-
-/// Some lines in a row, counting from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineRange {
-    /// `10-40`, and `10-` to the end.
-    FromTo(usize, Option<usize>),
-    /// `-30`: the last thirty.
-    Last(usize),
-}
-
-/// Lines of a text that a selector asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Excerpt<'a> {
-    /// The number of its first line, counting from 1.
-    pub start: usize,
-    /// The number of its last line.
-    pub end: usize,
-    /// The lines, with their line ends.
-    pub text: &'a str,
-}
-
-/// Lines that are not there.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} is past the end; there are {total} lines")]
-pub struct PastTheEnd {
-    /// The line asked for.
-    pub line: usize,
-    /// How many there are.
-    pub total: usize,
+/// What a selector means by itself, before lines are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum NotebookPart {
+    /// Everything.
+    #[default]
+    Whole,
+    /// `#3`, `#2,5-7`, `#id:abcd1234`, `#"Data cleaning"`
+    Cells(CellSelection),
+    /// `#7.0`: one output of one cell.
+    Output {
+        /// The cell.
+        cell: CellRef,
+        /// Which of its outputs, counting from 0.
+        output: usize,
+    },
 }
 
 impl Selector {
-    /// Splits `nb.ipynb#3:10-40` into path and selector. What does not read as a selector is part of the path.
+    /// Splits `nb.ipynb#3:10-40` into path and selector. Text that is not a selector is part of the path.
+    ///
+    /// Knows nothing of files; [`Target::parse`] does, and explains what is wrong.
     pub fn split(target: &str) -> (&str, Self) {
-        if let Some((path, rest)) = target.rsplit_once('#')
-            && let Some((cells, tail)) = cell_selection(rest)
-            && let Some((raw, lines)) = raw_and_lines(tail)
-        {
-            return (path, Self { cells: Some(cells), raw, lines });
-        }
+        let starts = |mark| target.match_indices(mark);
         // The longest tail counts, so that `:raw:1-5` is not a file named `…:raw`.
-        for (at, _) in target.match_indices(':') {
-            if let Some((raw, lines)) = raw_and_lines(&target[at..]) {
-                return (&target[..at], Self { cells: None, raw, lines });
-            }
+        starts('#')
+            .chain(starts(':'))
+            .find_map(|(at, _)| Some((&target[..at], Self::parse(&target[at..]).ok()?)))
+            .unwrap_or((target, Self::default()))
+    }
+
+    /// Reads what follows a path: `#3`, `:raw`, `#3:10-40`, or nothing. The error says what is wrong, and not
+    /// what would be right.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (part, tail) = match text.strip_prefix('#') {
+            Some(cells) => cells::part(cells)?,
+            None => (NotebookPart::Whole, text),
+        };
+        let (raw, tail) = match tail.strip_prefix(":raw") {
+            Some(after) if after.is_empty() || after.starts_with(':') => (true, after),
+            Some(_) | None => (false, tail),
+        };
+        let lines = match tail.strip_prefix(':') {
+            Some(ranges) => lines::ranges(ranges)?,
+            None if tail.is_empty() => Vec::new(),
+            None => return Err(format!("`{tail}` cannot follow")),
+        };
+        Ok(Self { part, raw, lines })
+    }
+
+    /// Whether it means all of a file as marked text.
+    pub fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The cells it is limited to. `None` for the whole file and for an output.
+    pub fn cells(&self) -> Option<&CellSelection> {
+        match &self.part {
+            NotebookPart::Cells(cells) => Some(cells),
+            NotebookPart::Whole | NotebookPart::Output { .. } => None,
         }
-        (target, Self::default())
+    }
+
+    /// What to call this part of the file `path` without its lines: `nb.ipynb#7.0`. Lines may be added to it.
+    pub fn name_in(&self, path: &str) -> String {
+        format!("{path}{}{}", self.part, if self.raw { ":raw" } else { "" })
     }
 }
 
-impl CellSelection {
-    /// The indexes it means in `notebook`.
-    pub fn resolve(&self, notebook: &Notebook) -> Result<Range<usize>, NoSuchCell> {
+/// As it is written after a path.
+impl fmt::Display for NotebookPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Range(range) => {
-                notebook.locate(&CellRef::Index(*range.start()))?;
-                let last = notebook.locate(&CellRef::Index(*range.end()))?;
-                Ok(*range.start()..last + 1)
-            }
-            Self::Id(id) => notebook.locate(&CellRef::Id(id.clone())).map(|index| index..index + 1),
+            Self::Whole => Ok(()),
+            Self::Cells(cells) => write!(f, "#{cells}"),
+            Self::Output { cell, output } => write!(f, "#{cell}.{output}"),
         }
     }
 }
 
-/// The lines of `text` that `ranges` ask for, in the order asked for; the whole text when they ask for nothing.
-pub fn excerpts<'a>(text: &'a str, ranges: &[LineRange]) -> Result<Vec<Excerpt<'a>>, PastTheEnd> {
-    let starts: Vec<_> =
-        std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect();
-    // A text that ends in a line end has no line after it.
-    let total = if text.ends_with('\n') || text.is_empty() { starts.len() - 1 } else { starts.len() };
-    if ranges.is_empty() {
-        return Ok(vec![Excerpt { start: 1, end: total, text }]);
-    }
-    ranges
-        .iter()
-        .map(|range| {
-            let (start, end) = match *range {
-                LineRange::FromTo(start, _) if start > total => {
-                    return Err(PastTheEnd { line: start, total });
-                }
-                LineRange::FromTo(start, end) => (start, end.unwrap_or(total).min(total)),
-                LineRange::Last(count) => (total.saturating_sub(count) + 1, total),
-            };
-            let to = starts.get(end).copied().unwrap_or(text.len());
-            let text = starts.get(start - 1).map_or("", |from| &text[*from..to]);
-            Ok(Excerpt { start, end, text })
-        })
-        .collect()
-}
-
-/// `3`, `3-7` or `id:abcd1234`, and what follows.
-fn cell_selection(text: &str) -> Option<(CellSelection, &str)> {
-    if let Some(rest) = text.strip_prefix("id:") {
-        let end =
-            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_')).unwrap_or(rest.len());
-        return (end > 0).then(|| (CellSelection::Id(rest[..end].to_owned()), &rest[end..]));
-    }
-    let (cells, tail) = text.split_at(text.find(':').unwrap_or(text.len()));
-    let range = match cells.split_once('-') {
-        None => number(cells)?..=number(cells)?,
-        Some((first, last)) => number(first)?..=number(last)?,
-    };
-    (range.start() <= range.end()).then_some((CellSelection::Range(range), tail))
-}
-
-/// Nothing, `:raw`, `:ranges` or `:raw:ranges`.
-fn raw_and_lines(tail: &str) -> Option<(bool, Vec<LineRange>)> {
-    let (raw, tail) = match tail.strip_prefix(":raw") {
-        Some(tail) => (true, tail),
-        None => (false, tail),
-    };
-    if tail.is_empty() {
-        return Some((raw, Vec::new()));
-    }
-    let lines = tail.strip_prefix(':')?.split(',').map(line_range).collect::<Option<_>>()?;
-    Some((raw, lines))
-}
-
-fn line_range(text: &str) -> Option<LineRange> {
-    let at_least_one = |text| number(text).filter(|number| *number > 0);
-    if let Some((start, count)) = text.split_once('+') {
-        let (start, count) = (at_least_one(start)?, at_least_one(count)?);
-        return Some(LineRange::FromTo(start, Some(start.saturating_add(count - 1))));
-    }
-    match text.split_once('-') {
-        None => at_least_one(text).map(|line| LineRange::FromTo(line, Some(line))),
-        Some(("", last)) => at_least_one(last).map(LineRange::Last),
-        Some((start, "")) => at_least_one(start).map(|start| LineRange::FromTo(start, None)),
-        Some((start, end)) => {
-            let (start, end) = (at_least_one(start)?, at_least_one(end)?);
-            (start <= end).then_some(LineRange::FromTo(start, Some(end)))
-        }
-    }
-}
-
+/// Digits and nothing else: no sign, no space.
 fn number(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use LineRange::{FromTo, Last};
-
-    #[track_caller]
-    fn check(target: &str, path: &str, cells: Option<CellSelection>, raw: bool, lines: &[LineRange]) {
-        let expected = Selector { cells, raw, lines: lines.to_vec() };
-        assert_eq!(Selector::split(target), (path, expected));
-    }
-
-    #[test]
-    fn every_selector_of_the_manual_reads_as_one() {
-        let cells = |first, last| Some(CellSelection::Range(first..=last));
-        check("nb.ipynb", "nb.ipynb", None, false, &[]);
-        check("nb.ipynb:10-40", "nb.ipynb", None, false, &[FromTo(10, Some(40))]);
-        check("nb.ipynb:5-16,90-97", "nb.ipynb", None, false, &[FromTo(5, Some(16)), FromTo(90, Some(97))]);
-        check("nb.ipynb:50+20", "nb.ipynb", None, false, &[FromTo(50, Some(69))]);
-        check("nb.ipynb:-30", "nb.ipynb", None, false, &[Last(30)]);
-        check("nb.ipynb:7-", "nb.ipynb", None, false, &[FromTo(7, None)]);
-        check("nb.ipynb#3", "nb.ipynb", cells(3, 3), false, &[]);
-        check("nb.ipynb#3-7:2", "nb.ipynb", cells(3, 7), false, &[FromTo(2, Some(2))]);
-        check("nb.ipynb#id:12345678", "nb.ipynb", Some(CellSelection::Id("12345678".into())), false, &[]);
-        check("nb.ipynb:raw", "nb.ipynb", None, true, &[]);
-        check("nb.ipynb:raw:1-5", "nb.ipynb", None, true, &[FromTo(1, Some(5))]);
-    }
-
-    #[test]
-    fn anything_else_is_part_of_the_path() {
-        for path in [
-            "a:b.ipynb",
-            "nb#x.ipynb",
-            "nb.ipynb:",
-            "nb.ipynb:0",
-            "nb.ipynb:9-3",
-            "nb.ipynb#7-3",
-            "nb.ipynb#id:",
-        ] {
-            check(path, path, None, false, &[]);
-        }
-        check("c#:x.ipynb:3", "c#:x.ipynb", None, false, &[FromTo(3, Some(3))]);
-    }
-
-    #[test]
-    fn lines_are_cut_with_their_ends() {
-        let text = "1\n2\n3\n4";
-        let cut = |ranges: &[LineRange]| {
-            excerpts(text, ranges)
-                .map(|found| found.iter().map(|e| (e.start, e.end, e.text)).collect::<Vec<_>>())
-        };
-        assert_eq!(cut(&[FromTo(2, Some(3)), Last(1)]).unwrap(), [(2, 3, "2\n3\n"), (4, 4, "4")]);
-        assert_eq!(cut(&[FromTo(3, Some(99))]).unwrap(), [(3, 4, "3\n4")]);
-        assert_eq!(cut(&[Last(99)]).unwrap(), [(1, 4, text)]);
-        assert_eq!(
-            cut(&[FromTo(5, None)]).unwrap_err().to_string(),
-            "line 5 is past the end; there are 4 lines"
-        );
-        assert_eq!(excerpts("", &[Last(3)]).unwrap(), [Excerpt { start: 1, end: 0, text: "" }]);
-    }
+fn ends_before_it_begins(range: &str, first: usize, last: usize) -> String {
+    format!("`{range}` ends before it begins; `{last}-{first}` would be a range")
 }
+
+#[cfg(test)]
+mod tests;

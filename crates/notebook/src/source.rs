@@ -3,9 +3,8 @@
 //! A line that stays keeps its spelling, escapes, lone surrogates and all: lines are compared as they read, and written
 //! as they were.
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
-
 use crate::json::{Json, Sequence, string, string::Escapes};
+use crate::line_diff::line_runs;
 use crate::splice::{Item, Layout, Spacing, rebuild};
 
 /// How a cell's source is stored.
@@ -149,11 +148,9 @@ impl<'a> Written<'a> {
         let new: Vec<_> =
             source.split_inclusive('\n').map(|line| line.strip_suffix('\n').unwrap_or(line)).collect();
         let mut kept = vec![None; new.len()];
-        for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
-            if let DiffOp::Equal { old_index, new_index, len } = op {
-                for at in 0..len {
-                    kept[new_index + at] = Some(old_index + at);
-                }
+        for run in line_runs(&old, &new).into_iter().filter(|run| run.is_kept) {
+            for (new, old) in run.new.zip(run.old) {
+                kept[new] = Some(old);
             }
         }
         kept

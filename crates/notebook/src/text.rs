@@ -75,7 +75,8 @@ pub fn print_one(index: usize, kind: CellKind, source: &str) -> String {
     text
 }
 
-pub(crate) fn print_cell(text: &mut String, index: usize, kind: CellKind, source: &str) {
+/// Appends one cell as marked text.
+pub fn print_cell(text: &mut String, index: usize, kind: CellKind, source: &str) {
     text.push_str(&marker::marker(kind, index));
     text.push('\n');
     print_lines(text, source);
@@ -83,7 +84,7 @@ pub(crate) fn print_cell(text: &mut String, index: usize, kind: CellKind, source
 }
 
 /// Appends text so that no line of it can be taken for a marker.
-pub(crate) fn print_lines(text: &mut String, source: &str) {
+pub fn print_lines(text: &mut String, source: &str) {
     // Only a line with `%%` can need care; most sources have none and are copied whole.
     if memchr::memmem::find(source.as_bytes(), b"%%").is_none() {
         text.push_str(source);
@@ -154,7 +155,8 @@ fn refusal(miss: Miss, line: usize, found: String) -> TextError {
     }
 }
 
-pub(crate) fn shortened(line: &str) -> String {
+/// The beginning of a line that is too long to quote.
+pub fn shortened(line: &str) -> String {
     const SHOWN: usize = 60;
     let mut shown: String = line.chars().take(SHOWN).collect();
     if shown.len() < line.len() {

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub use self::image::{Image, ImageFormat, ImageLimits, PixelSize, Pixels, Unbounded};
+pub use self::image::{
+    Image, ImageFormat, ImageInfo, ImageLimits, PixelSize, Pixels, Unbounded, UnusableImage,
+};
 use crate::{
     artifacts::{Artifacts, Kind},
     lines::Counted,
@@ -47,32 +49,44 @@ impl Display {
     /// Plain text that only names the object, like `<Figure size 640x480 with 1 Axes>`, comes last. Whatever
     /// is in the bundle, something is said of it.
     pub fn from_bundle(bundle: &Map<String, Value>) -> Self {
+        let (image, broken) = match Image::from_bundle(bundle) {
+            Some(Ok(image)) => (Some(image), None),
+            Some(Err(note)) => (None, Some(note)),
+            None => (None, None),
+        };
+        let mut display = Self::words(bundle, image.is_some(), broken.is_some());
+        display.image = image;
+        if let Some(note) = broken {
+            display.text = Some(display.text.map_or(note.clone(), |text| format!("{text}\n{note}")));
+        }
+        display
+    }
+
+    /// Chooses what is said beside an image that the caller shows or describes itself, without decoding it.
+    /// `has_image` is whether there is one: then a text that only names the object adds nothing.
+    pub fn beside_image(bundle: &Map<String, Value>, has_image: bool) -> Self {
+        Self::words(bundle, has_image, false)
+    }
+
+    /// `has_note` is whether something else is said where nothing can be shown.
+    fn words(bundle: &Map<String, Value>, has_image: bool, has_note: bool) -> Self {
         let mut display = Self {
             status: STATUS.iter().find_map(|mime| bundle.get(*mime)).cloned(),
             json: bundle.get("application/json").cloned(),
             ..Self::default()
         };
-        let mut broken = None;
-        match Image::from_bundle(bundle) {
-            Some(Ok(image)) => display.image = Some(image),
-            Some(Err(note)) => broken = Some(note),
-            None => {}
-        }
         if let Some((text, is_markdown)) = telling_text(bundle) {
             display.text = Some(text);
             display.is_markdown = is_markdown;
         }
-        let is_shown = display.image.is_some() || display.json.is_some() || display.status.is_some();
+        let is_shown = has_image || display.json.is_some() || display.status.is_some();
         if display.text.is_none() && !is_shown {
             // Structures under types of their own (GeoJSON, tables) are JSON all the same.
             let other = bundle.iter().find(|(mime, _)| mime.ends_with("+json") && *mime != WIDGET);
             display.json = other.map(|(_, value)| value.clone());
         }
-        if display.text.is_none() && !is_shown && display.json.is_none() {
-            display.text = broken.take().or_else(|| last_resort(bundle));
-        }
-        if let Some(note) = broken {
-            display.text = Some(display.text.map_or(note.clone(), |text| format!("{text}\n{note}")));
+        if display.text.is_none() && !is_shown && !has_note && display.json.is_none() {
+            display.text = last_resort(bundle);
         }
         display
     }
@@ -85,7 +99,7 @@ pub fn json_text(value: &Value, artifacts: Option<&Artifacts>) -> Captured {
 
 /// The same of a value that is JSON text already, since its numbers have more digits than a [`Value`] holds.
 pub fn exact_json_text(json: &str, artifacts: Option<&Artifacts>) -> Captured {
-    bounded(indented(json), artifacts)
+    bounded(indented_json(json), artifacts)
 }
 
 fn bounded(text: String, artifacts: Option<&Artifacts>) -> Captured {
@@ -101,8 +115,8 @@ fn bounded(text: String, artifacts: Option<&Artifacts>) -> Captured {
     sink.finish()
 }
 
-/// JSON text set on lines as values are.
-fn indented(json: &str) -> String {
+/// JSON text set on lines as values are. Keeps every digit, and what is not JSON to the letter, such as `NaN`.
+pub fn indented_json(json: &str) -> String {
     let mut text = String::with_capacity(2 * json.len());
     let (mut depth, mut in_string, mut is_escaped, mut opened) = (0_usize, false, false, false);
     for character in json.chars() {
@@ -131,6 +145,19 @@ fn indented(json: &str) -> String {
         }
     }
     text
+}
+
+/// The HTML of a bundle as Markdown, if it is one table with at most a line or two around it, as data frames are.
+///
+/// For those who can fit a table to their width: [`Display::from_bundle`] prefers the plain text beside it.
+pub fn html_table(bundle: &Map<String, Value>) -> Option<String> {
+    let html = bundle.get("text/html").and_then(string)?;
+    memchr::memmem::find(html.as_bytes(), b"<table")?;
+    let markdown = html::to_markdown(&html);
+    let is_row = |line: &&str| line.starts_with('|');
+    let around = markdown.lines().filter(|line| !is_row(line) && !line.is_empty()).count();
+    let tables = markdown.split("\n\n").filter(|block| block.starts_with('|')).count();
+    (tables == 1 && around <= 2).then_some(markdown)
 }
 
 /// The text that tells most, and whether it is Markdown.
@@ -193,6 +220,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn html_that_is_one_table_is_told_from_a_page_with_tables() {
+        let table = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>";
+        let of = |html: String| html_table(json!({ "text/html": html }).as_object().unwrap());
+        let frame = of(format!("<div>{table}<p>1 rows × 2 columns</p></div>")).unwrap();
+        assert_eq!(frame, "| a   | b   |\n| --- | --- |\n| 1   | 2   |\n\n1 rows × 2 columns");
+        assert_eq!(of(format!("{table}<p>and</p>{table}")), None);
+        assert_eq!(of(format!("<p>a</p><p>b</p><p>c</p>{table}")), None);
+        assert_eq!(of("<p>a</p>".to_owned()), None);
+    }
+
+    #[test]
+    fn an_object_that_is_only_named_says_nothing_beside_its_image() {
+        let bundle = json!({"text/plain": "<Figure size 640x480>"});
+        let text = |has_image| Display::beside_image(bundle.as_object().unwrap(), has_image).text;
+        assert_eq!((text(true), text(false).as_deref()), (None, Some("<Figure size 640x480>")));
+    }
+
+    #[test]
     fn json_text_is_set_as_values_are() {
         for value in [
             json!({"a": [1, {"b": {}}, []], "c \"\\": "x, [y]: {z}", "d": null}),
@@ -200,10 +245,10 @@ mod tests {
             json!(-1.5),
             json!("a\nb"),
         ] {
-            assert_eq!(indented(&value.to_string()), format!("{value:#}"));
-            assert_eq!(indented(&format!("{value:#}")), format!("{value:#}"));
+            assert_eq!(indented_json(&value.to_string()), format!("{value:#}"));
+            assert_eq!(indented_json(&format!("{value:#}")), format!("{value:#}"));
         }
         let big = "123456789012345678901234567890";
-        assert_eq!(indented(&format!(r#"{{"n":{big}}}"#)), format!("{{\n  \"n\": {big}\n}}"));
+        assert_eq!(indented_json(&format!(r#"{{"n":{big}}}"#)), format!("{{\n  \"n\": {big}\n}}"));
     }
 }

@@ -10,6 +10,7 @@ mod display;
 mod kept;
 mod lines;
 mod screen;
+mod share;
 mod sink;
 mod spill;
 #[cfg(test)]
@@ -21,10 +22,11 @@ pub use artifacts::{
     Window,
 };
 pub use display::{
-    Display, Image, ImageFormat, ImageLimits, JSON_SHOWN, PixelSize, Pixels, Unbounded, exact_json_text,
-    json_text,
+    Display, Image, ImageFormat, ImageInfo, ImageLimits, JSON_SHOWN, PixelSize, Pixels, Unbounded,
+    UnusableImage, exact_json_text, html_table, indented_json, json_text,
 };
-pub use lines::Extent;
+pub use lines::{Counted, Extent, Thousands};
 pub use screen::Colours;
+pub use share::fair_share;
 pub use sink::{Captured, Limits, Sink, Stream};
 pub use truncation::{FullText, Truncation};

@@ -200,7 +200,8 @@ pub(crate) fn shown_len(line: &str, cap: usize) -> usize {
 }
 
 /// A number as people read it: `1,234,567`.
-pub(crate) struct Thousands(pub(crate) u64);
+#[derive(Debug, Clone, Copy)]
+pub struct Thousands(pub u64);
 
 impl fmt::Display for Thousands {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -216,7 +217,8 @@ impl fmt::Display for Thousands {
 }
 
 /// So many of something: `1 line`, `2,000 lines`.
-pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
+#[derive(Debug, Clone, Copy)]
+pub struct Counted(pub u64, pub &'static str);
 
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -70,10 +70,10 @@ fn what_is_markdown_is_told() {
 fn a_pandas_table_keeps_its_columns() {
     let table = display(&json!({"text/html": PANDAS})).text.unwrap();
     insta::assert_snapshot!(table, @r"
-    |   | name | a\|b |
+    |     | name | a\|b |
     | --- | ---- | ---- |
-    | 0 | x_y  | 1.5  |
-    | 1 | <z>  | 2.0  |
+    | 0   | x_y  | 1.5  |
+    | 1   | <z>  | 2.0  |
 
     2 rows × 2 columns
     ");
@@ -92,16 +92,16 @@ fn html_without_words_or_with_scripts_and_data_stays_short() {
 }
 
 #[test]
-fn html_nested_too_deeply_is_told_and_does_not_overflow_the_stack() {
+fn html_nested_deeply_is_shown_and_does_not_overflow_the_stack() {
     // Threads of a runtime have two mebibytes.
     let converted = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(|| {
         let deep = format!("<p>top</p>{}bottom{}", "<div>".repeat(20_000), "</div>".repeat(20_000));
-        let list = format!("{}x", "<ul><li>".repeat(10_000));
-        let table = format!("{}x", "<table><tr><td>".repeat(10_000));
+        let list = format!("{}bottom", "<ul><li>".repeat(10_000));
+        let table = format!("{}bottom", "<table><tr><td>".repeat(10_000));
         [deep, list, table].map(|html| display(&json!({"text/html": html})).text.unwrap())
     });
     for text in converted.unwrap().join().unwrap() {
-        assert!(text.contains("[HTML nested too deeply: not all of it is shown]"), "{text}");
+        assert!(text.ends_with("bottom"), "{text}");
     }
 }
 
@@ -194,14 +194,19 @@ fn widgets_and_unknown_types_leave_a_word() {
 
 fn png(width: u32, height: u32, noisy: bool) -> Vec<u8> {
     let mut state = 1_u32;
-    let pixels = image::RgbaImage::from_fn(width, height, |x, y| {
+    let pixels = (0..height).flat_map(|y| (0..width).map(move |x| x + y)).flat_map(|sum| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let [red, green, blue, _] = if noisy { state.to_be_bytes() } else { [(x + y).to_le_bytes()[0]; 4] };
-        image::Rgba([red, green, blue, 255])
+        let [red, green, blue, _] = if noisy { state.to_be_bytes() } else { [sum.to_le_bytes()[0]; 4] };
+        [red, green, blue, 255]
     });
-    let mut file = std::io::Cursor::new(Vec::new());
-    pixels.write_to(&mut file, image::ImageFormat::Png).unwrap();
-    file.into_inner()
+    let pixels: Vec<u8> = pixels.collect();
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_compression(png::Compression::Fast);
+    encoder.set_filter(png::Filter::Adaptive);
+    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+    file
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fmt, io, process, thread};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -147,20 +149,22 @@ impl Child {
 
     /// Waits for the child's end, kills what is left of its group, and reaps it. Cancel-safe; later
     /// calls return the same exit.
-    pub async fn wait(&mut self) -> Exit {
-        loop {
-            if !self.looked || self.ended.is_some() {
-                if let Some(exit) = self.try_wait() {
-                    if let Some(tail) = &mut self.tail {
-                        tail.settle().await;
+    pub fn wait(&mut self) -> BoxFuture<'_, Exit> {
+        Box::pin(async move {
+            loop {
+                if !self.looked || self.ended.is_some() {
+                    if let Some(exit) = self.try_wait() {
+                        if let Some(tail) = &mut self.tail {
+                            tail.settle().await;
+                        }
+                        return exit;
                     }
-                    return exit;
+                    self.looked = true;
                 }
-                self.looked = true;
+                self.ends.recv().await;
+                self.looked = false;
             }
-            self.ends.recv().await;
-            self.looked = false;
-        }
+        })
     }
 
     /// The exit, if the child has ended. Does what [`Child::wait`] does at the end, without waiting.
@@ -191,22 +195,24 @@ impl Child {
 
     /// Stops the child politely, then firmly: waits for one that was asked, interrupts, terminates,
     /// kills. Cancel-safe, but a cancelled stop starts over.
-    pub async fn stop(&mut self, graces: Graces) -> Exit {
-        let steps = [
-            (None, graces.asked),
-            (Some(Signal::SIGINT), graces.interrupted),
-            (Some(Signal::SIGTERM), graces.terminated),
-        ];
-        for (signal, grace) in steps.into_iter().filter(|(_, grace)| !grace.is_zero()) {
-            if let Some(signal) = signal {
-                drop(self.signal(signal)); // one that can not be signalled meets the next step
+    pub fn stop(&mut self, graces: Graces) -> BoxFuture<'_, Exit> {
+        Box::pin(async move {
+            let steps = [
+                (None, graces.asked),
+                (Some(Signal::SIGINT), graces.interrupted),
+                (Some(Signal::SIGTERM), graces.terminated),
+            ];
+            for (signal, grace) in steps.into_iter().filter(|(_, grace)| !grace.is_zero()) {
+                if let Some(signal) = signal {
+                    drop(self.signal(signal)); // one that can not be signalled meets the next step
+                }
+                if let Ok(exit) = timeout(grace, self.wait()).await {
+                    return exit;
+                }
             }
-            if let Ok(exit) = timeout(grace, self.wait()).await {
-                return exit;
-            }
-        }
-        drop(self.signal(Signal::SIGKILL)); // fails only when there is nothing left to kill
-        self.wait().await
+            drop(self.signal(Signal::SIGKILL)); // fails only when there is nothing left to kill
+            self.wait().await
+        })
     }
 
     /// The last of what the child wrote to standard error, when it was started with
@@ -261,18 +267,21 @@ struct Tail {
 impl Tail {
     fn of(mut pipe: pipe::Receiver, limit: usize) -> Self {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
-        let reader = tokio::spawn({
-            let kept = Arc::clone(&kept);
-            async move {
-                let mut chunk = vec![0; 8 * 1024];
-                while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
-                    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                    kept.extend(&chunk[..read]);
-                    let surplus = kept.len().saturating_sub(limit);
-                    kept.drain(..surplus);
+        let reader = tokio::spawn(
+            {
+                let kept = Arc::clone(&kept);
+                async move {
+                    let mut chunk = vec![0; 8 * 1024];
+                    while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
+                        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                        kept.extend(&chunk[..read]);
+                        let surplus = kept.len().saturating_sub(limit);
+                        kept.drain(..surplus);
+                    }
                 }
             }
-        });
+            .boxed(),
+        );
         Self { kept, reader }
     }
 

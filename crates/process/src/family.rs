@@ -65,6 +65,11 @@ pub(crate) fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
+/// Whether a process has ended and waits for its parent to notice. False where there is no `/proc`.
+pub fn is_zombie(pid: u32) -> bool {
+    matches!(state(pid), Some('Z' | 'X'))
+}
+
 /// Fields 14 and 15 of `/proc/PID/stat`, in ticks of the clock.
 pub(crate) fn processor_time(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -17,5 +17,6 @@ mod memory;
 pub use child::{Child, Graces, State};
 pub use command::{Command, SpawnError, Stderr, Stdin, Stdout};
 pub use exit::Exit;
+pub use family::is_zombie;
 pub use memory::group_memory;
 pub use nix::sys::signal::Signal;

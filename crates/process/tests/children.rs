@@ -1,13 +1,16 @@
 //! Children on a real system.
 
 use std::io::{BufRead, BufReader};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
 use cellwright_process::{Child, Command, Exit, Graces, Signal, Stderr, Stdin, Stdout, group_memory};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn shell(script: &str) -> Command {
@@ -25,22 +28,32 @@ async fn ready(script: &str) -> (Child, String) {
     (child, line.trim().to_owned())
 }
 
-fn alive(pid: &str) -> bool {
+fn alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
 }
 
-/// Waits until the process is gone; the system ends a killed one when it comes to it.
+/// Waits until the process has ended; the system ends a killed one when it comes to it.
 #[track_caller]
-fn gone_within(pid: &str, limit: Duration) {
-    let deadline = Instant::now() + limit;
-    while alive(pid) {
-        assert!(Instant::now() < deadline, "{pid} is still there");
-        thread::sleep(Duration::from_millis(5));
-    }
+fn ends(pid: u32) {
+    let number = Pid::from_raw(pid.cast_signed()).unwrap();
+    let process = match pidfd_open(number, PidfdFlags::empty()) {
+        Ok(process) => process,
+        Err(Errno::SRCH) => return, // and was reaped
+        Err(error) => panic!("{error}"),
+    };
+    let limit = PollTimeout::try_from(SOON).unwrap();
+    // Ends of other children interrupt it.
+    let told = loop {
+        match poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], limit) {
+            Err(nix::errno::Errno::EINTR) => {}
+            told => break told.unwrap(),
+        }
+    };
+    assert_eq!(told, 1, "{pid} is still there");
 }
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_mins(1);
 const NONE: Duration = Duration::ZERO;
 const PATIENT: Graces = Graces { asked: NONE, interrupted: SOON, terminated: SOON };
 
@@ -116,7 +129,7 @@ async fn stopping_reaches_the_whole_group() {
     let (mut child, grandchild) = ready("sleep 600 & echo $!; wait").await;
     let exit = child.stop(PATIENT).await;
     assert!(matches!(exit, Exit::Signal { number: 2, .. }), "{exit:?}");
-    gone_within(&grandchild, SOON);
+    ends(grandchild.parse().unwrap());
 }
 
 #[tokio::test]
@@ -147,7 +160,8 @@ async fn dropping_a_child_kills_its_group_and_reaps_it() {
     let (child, grandchild) = ready("sleep 600 & echo $!; wait").await;
     let pid = child.id().to_string();
     drop(child);
-    gone_within(&grandchild, SOON);
+    ends(grandchild.parse().unwrap());
+    // Nothing tells others when a process is reaped.
     let deadline = Instant::now() + SOON;
     while Path::new("/proc").join(&pid).exists() {
         assert!(Instant::now() < deadline, "{pid} was not reaped");
@@ -165,7 +179,7 @@ async fn a_descendant_that_left_the_group_ends_with_the_child() {
             child.wait().await;
         }
         drop(child);
-        gone_within(&strayed, SOON);
+        ends(strayed.parse().unwrap());
     }
 }
 
@@ -173,7 +187,7 @@ async fn a_descendant_that_left_the_group_ends_with_the_child() {
 async fn what_is_left_of_a_group_ends_with_its_leader() {
     let (mut child, grandchild) = ready("sleep 600 & echo $!").await;
     assert_eq!(child.wait().await, Exit::Code(0));
-    gone_within(&grandchild, SOON);
+    ends(grandchild.parse().unwrap());
     assert_eq!(child.wait().await, Exit::Code(0), "asked again, the same");
     child.signal(Signal::SIGKILL).unwrap();
 }
@@ -204,13 +218,11 @@ fn when_the_host_is_killed_its_children_and_their_children_end() {
     let mut host = process::Command::new(host()).stdout(process::Stdio::piped()).spawn().unwrap();
     let mut ids = String::new();
     BufReader::new(host.stdout.take().unwrap()).read_line(&mut ids).unwrap();
-    let ids: Vec<&str> = ids.split_whitespace().collect();
-    assert!(ids.len() == 2 && ids.iter().all(|pid| alive(pid)), "{ids:?}");
+    let ids: Vec<u32> = ids.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    assert!(ids.len() == 2 && ids.iter().all(|&pid| alive(pid)), "{ids:?}");
     host.kill().unwrap();
     host.wait().unwrap();
-    for pid in ids {
-        gone_within(pid, Duration::from_secs(2));
-    }
+    ids.into_iter().for_each(ends);
 }
 
 /// The example that cargo builds along with the tests.

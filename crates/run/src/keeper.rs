@@ -1,7 +1,9 @@
 //! Keeping a run's results in the file, on a thread of its own.
 //!
-//! What comes while a save is under way is saved together, by the next one. A cell begins when everything before it is in the file
-//! (see [`Keeper::settled`]): whatever ends us, what was finished is there.
+//! A run hands results over at most once a second while it goes on (see `unsaved`), and what comes while a save is under way
+//! is saved together, by the next one. Every save is synced before it is renamed over the file. A cell waits for a save that is
+//! under way (see [`Keeper::settled`]), never for one that is to come: so whatever ends us, a kill costs at most the
+//! results of the last second.
 //!
 //! Others may change the file meanwhile. What they made of it is taken over, and an output is put only under a cell that says what was run.
 //! When that is not possible the file is left to them, and the run is kept in a copy beside it.
@@ -11,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use cellwright_notebook::file::{self, Again, Durability, FileError, Since};
+use cellwright_notebook::file::{self, FileError, SaveMethod, Since, TrackedFile};
 use cellwright_notebook::recording::{Bundle, Results};
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -29,18 +31,19 @@ pub(crate) enum News {
     /// Results to be saved.
     Results {
         results: Vec<(usize, Results)>,
-        /// The cell whose results these are for good, unless a display in it is updated.
-        finished: Option<usize>,
+        /// The cells whose results these are for good, unless a display in them is updated.
+        finished: Vec<usize>,
+        /// What displays of earlier runs, by their place among those, show now.
+        updates: BTreeMap<usize, Bundle>,
     },
-    /// A display of an earlier run, by its place among those, shows something else.
-    Updated { display: usize, content: Bundle },
     /// To be told once what came before was saved, or could not be.
     Settle(oneshot::Sender<()>),
 }
 
 /// The way to the thread that saves. When it is dropped, what is left is saved.
 pub(crate) struct Keeper {
-    news: Sender<News>,
+    /// Nothing once all has been taken.
+    news: Option<Sender<News>>,
     saved: UnboundedReceiver<Vec<usize>>,
     thread: JoinHandle<Kept>,
 }
@@ -56,6 +59,8 @@ pub struct Kept {
     pub side: Option<SideFile>,
     /// Why the last of them are nowhere.
     pub failed: Option<FileError>,
+    /// Whether the file was written in place, because it cannot be replaced by a rename.
+    pub in_place: bool,
 }
 
 /// A copy of the notebook with the results that the notebook itself could not take.
@@ -70,7 +75,7 @@ pub struct SideFile {
 impl Keeper {
     /// Saves into `file`, from now on.
     pub(crate) fn start(
-        file: Again,
+        file: TrackedFile,
         cells: Vec<PlannedCell>,
         earlier: Vec<EarlierDisplay>,
         watch: Watch,
@@ -81,12 +86,14 @@ impl Keeper {
         let thread = tokio::task::spawn_blocking(move || {
             Thread::new(file, cells, earlier, watch).run(&incoming, &sender)
         });
-        Self { news, saved, thread }
+        Self { news: Some(news), saved, thread }
     }
 
     /// Takes results to be saved as soon as possible.
     pub(crate) fn take(&self, news: News) {
-        drop(self.news.send(news)); // a thread that is gone has panicked; `finish` tells
+        if let Some(to_thread) = &self.news {
+            drop(to_thread.send(news)); // a thread that is gone has panicked; `finish` tells
+        }
     }
 
     /// Waits until everything taken so far was saved, or could not be, which is tried again with the next.
@@ -104,10 +111,11 @@ impl Keeper {
         }
     }
 
-    /// Saves what is left, and says which cells that were over have been saved since [`Keeper::saved`] last told.
-    pub(crate) async fn finish(mut self) -> (Kept, Vec<usize>) {
-        drop(self.news);
-        match self.thread.await {
+    /// Saves what is left, and returns which cells that were over have been saved since [`Keeper::saved`] last returned.
+    /// Takes nothing from then on.
+    pub(crate) async fn finish(&mut self) -> (Kept, Vec<usize>) {
+        self.news = None;
+        match (&mut self.thread).await {
             Ok(kept) => (kept, std::iter::from_fn(|| self.saved.try_recv().ok()).flatten().collect()),
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
@@ -115,7 +123,7 @@ impl Keeper {
 }
 
 struct Thread {
-    file: Again,
+    file: TrackedFile,
     cells: Vec<PlannedCell>,
     watch: Watch,
     /// Where the cells are in the file, as far as they were looked for since others last changed it.
@@ -128,6 +136,7 @@ struct Thread {
     merged: usize,
     side: Option<SideFile>,
     failed: Option<FileError>,
+    in_place: bool,
 }
 
 /// Why results can not be put into a notebook.
@@ -144,11 +153,11 @@ impl From<FileError> for Unsaved {
 }
 
 impl Thread {
-    fn new(file: Again, cells: Vec<PlannedCell>, earlier: Vec<EarlierDisplay>, watch: Watch) -> Self {
+    fn new(file: TrackedFile, cells: Vec<PlannedCell>, earlier: Vec<EarlierDisplay>, watch: Watch) -> Self {
         let places = cells.iter().map(|cell| cell.index).enumerate().collect();
         let (results, updates) = (BTreeMap::new(), BTreeMap::new());
-        let (merged, side, failed) = (0, None, None);
-        Self { file, cells, watch, places, results, earlier, updates, merged, side, failed }
+        let (merged, side, failed, in_place) = (0, None, None, false);
+        Self { file, cells, watch, places, results, earlier, updates, merged, side, failed, in_place }
     }
 
     fn run(mut self, incoming: &Receiver<News>, saved: &UnboundedSender<Vec<usize>>) -> Kept {
@@ -161,13 +170,11 @@ impl Thread {
                         self.cells[cell].source = source;
                         self.places.remove(&cell);
                     }
-                    News::Results { results, finished: ended } => {
+                    News::Results { results, finished: ended, updates } => {
                         batch.extend(results);
                         finished.extend(ended);
-                    }
-                    News::Updated { display, content } => {
-                        self.updates.insert(display, content);
-                        is_updated = true;
+                        is_updated |= !updates.is_empty();
+                        self.updates.extend(updates);
                     }
                     News::Settle(sender) => waiting.push(sender),
                 }
@@ -191,6 +198,7 @@ impl Thread {
             merged: self.merged,
             side: self.side,
             failed: self.failed,
+            in_place: self.in_place,
         }
     }
 
@@ -220,7 +228,7 @@ impl Thread {
 
     fn save(&mut self, batch: &BTreeMap<usize, Results>) -> Result<(), FileError> {
         let Self { file, cells, watch, places, results, earlier, updates, merged, .. } = self;
-        let saved = file.update(Durability::Soon, |notebook, since| {
+        let saved = file.update(|notebook, since| {
             let batch = match since {
                 Since::Unchanged => batch,
                 Since::Changed => {
@@ -244,7 +252,8 @@ impl Thread {
             Ok(updates.iter().fold(put, update))
         });
         match saved {
-            Ok(()) => {
+            Ok(method) => {
+                self.in_place |= method == SaveMethod::InPlace;
                 watch.saved(file.mark());
                 Ok(())
             }
@@ -270,7 +279,8 @@ impl Thread {
                 Err(error) => Some(Err(error)),
             })
             .expect("some number is free")?;
-        self.file = Again::open(&path)?;
+        self.file = TrackedFile::open(&path, self.file.settings())?;
+        self.in_place = false;
         self.places = places;
         self.watch.merged(&copy, to_run(&self.cells, &self.results));
         self.watch.saved(self.file.mark());
@@ -314,7 +324,7 @@ fn place_made(copy: &mut Notebook, cell: &PlannedCell, taken: &BTreeMap<usize, u
         Found::Edited(place) => {
             let it = || CellRef::Index(place);
             let actions = [
-                Action::Retype { cell: it(), kind: CellKind::Code },
+                Action::Retype { cells: vec![it()], kind: CellKind::Code },
                 Action::Edit { cell: it(), source: cell.source.clone() },
             ];
             (place, actions.to_vec())
@@ -338,7 +348,7 @@ fn place_made(copy: &mut Notebook, cell: &PlannedCell, taken: &BTreeMap<usize, u
 fn is_lasting(error: &FileError) -> bool {
     match error {
         FileError::Missing { .. } | FileError::NotAFile { .. } | FileError::Parse { .. } => true,
-        FileError::Changed { .. } => false,
+        FileError::Changed { .. } | FileError::SaveInProgress { .. } => false,
         FileError::Io { source, .. } => {
             matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory)
         }
@@ -353,6 +363,7 @@ fn told(error: &FileError) -> String {
             "the file became something else than a notebook while it ran here".to_owned()
         }
         FileError::Changed { .. } => "others wrote the notebook all the time".to_owned(),
+        FileError::SaveInProgress { .. } => "Jupyter was stopped while it saved the notebook".to_owned(),
         FileError::Io { source, .. } => format!("the notebook could not be written ({source})"),
     }
 }

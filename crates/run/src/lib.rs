@@ -14,6 +14,7 @@ mod meanwhile;
 mod parameters;
 mod plan;
 mod running;
+mod unsaved;
 
 pub use displays::{EarlierDisplay, Elsewhere};
 pub use history::History;

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::file::{self, Again, Expected, FileError, IfMissing};
+use cellwright_notebook::file::{self, Expected, FileError, IfMissing, SaveSettings, TrackedFile};
 use cellwright_notebook::{Cell, CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook};
 use cellwright_output::Artifacts;
 use cellwright_session::{
     Call, CellRequest, Client, KernelChoice, Reset, SessionError, SessionId, Timeout, Turns,
 };
+use futures_util::future::BoxFuture;
 
 use crate::displays::EarlierDisplay;
 use crate::parameters::{self, Parameter, Unwritable};
@@ -42,6 +43,8 @@ pub struct Request {
     pub limit: usize,
     /// Where what does not fit into the notebook goes.
     pub artifacts: Option<Artifacts>,
+    /// How the notebook is saved.
+    pub save: SaveSettings,
 }
 
 impl Request {
@@ -58,6 +61,7 @@ impl Request {
             timing: true,
             limit: LIMIT,
             artifacts: None,
+            save: SaveSettings::default(),
         }
     }
 }
@@ -165,6 +169,7 @@ impl Draft {
     /// Reads the notebook, and finds out whether what is wanted can be done to it. Blocks on files.
     pub fn of(request: Request) -> Result<Self, PlanError> {
         let real = fs::canonicalize(&request.path);
+        file::recover(&request.path, &request.save)?;
         let source = file::read(&request.path)?;
         let home = home(real.as_deref().unwrap_or(&request.path), &source);
         prepared(&source, &request)?;
@@ -188,17 +193,17 @@ impl Draft {
         let written = if request.output.is_some() {
             let (changed, chosen) = prepared(&source, &request)?;
             let whole = changed.unwrap_or(source);
-            file::update::<_, PlanError>(path, IfMissing::Create, &Expected::Anything, |_| {
-                Ok((Some(whole.clone()), ()))
-            })?;
+            let replace = |_: &Notebook| Ok::<_, PlanError>((Some(whole.clone()), ()));
+            file::update_with(&request.save, path, IfMissing::Create, &Expected::Anything, replace)?;
             Some(chosen)
         } else if request.parameters.is_empty() {
             None
         } else {
             let change = |notebook: &Notebook| prepared(notebook, &request);
-            Some(file::update::<_, PlanError>(path, IfMissing::Fail, &Expected::Anything, change)?)
+            let expected = Expected::Anything;
+            Some(file::update_with(&request.save, path, IfMissing::Fail, &expected, change)?.outcome)
         };
-        let file = Again::open(path)?;
+        let file = TrackedFile::open(path, &request.save)?;
         let chosen = match written {
             Some(chosen) => chosen,
             None => chosen(file.notebook(), &request.cells)?,
@@ -236,7 +241,7 @@ fn chosen(notebook: &Notebook, cells: &Selection) -> Result<Vec<usize>, NoSuchCe
 /// A run that can begin.
 #[derive(Debug)]
 pub struct Plan {
-    pub(crate) file: Again,
+    pub(crate) file: TrackedFile,
     pub(crate) cells: Vec<PlannedCell>,
     pub(crate) timing: bool,
     pub(crate) limit: usize,
@@ -252,7 +257,7 @@ impl Plan {
         Draft::of(request.clone())?.write()
     }
 
-    fn new(file: Again, chosen: &[usize], request: &Request, home: Home) -> Self {
+    fn new(file: TrackedFile, chosen: &[usize], request: &Request, home: Home) -> Self {
         let notebook = file.notebook();
         let (mut cells, mut requests) = (Vec::new(), Vec::new());
         let mut ids = HashMap::new();
@@ -308,9 +313,11 @@ impl Plan {
     }
 
     /// Runs the cells by `call`, which [`Plan::call`] made.
-    pub async fn start(self, client: &Client, call: Call) -> Result<NotebookRun, SessionError> {
-        let running = client.call(call).await?;
-        Ok(NotebookRun::new(running, self))
+    pub fn start(self, client: &Client, call: Call) -> BoxFuture<'_, Result<NotebookRun, SessionError>> {
+        Box::pin(async move {
+            let running = client.call(call).await?;
+            Ok(NotebookRun::new(running, self))
+        })
     }
 }
 

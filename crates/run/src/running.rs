@@ -1,8 +1,9 @@
 //! A notebook that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use cellwright_jupyter::timestamp;
 use cellwright_kernel::{Fate, MimeBundle, Output, StopReason};
@@ -13,6 +14,8 @@ use cellwright_session::{
     CallEvent, CallReport, CellReport, CellStatus, Collected, JobId, OutputChange, OutputSettings, Running,
     Turn, TurnRequest, bundle,
 };
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -23,9 +26,7 @@ use crate::displays::{EarlierDisplay, Elsewhere};
 use crate::keeper::{Keeper, Kept, News};
 use crate::meanwhile::{Change, Watch};
 use crate::plan::{Plan, PlannedCell};
-
-/// How often the outputs of a cell that is still running are saved.
-const MEANWHILE: Duration = Duration::from_secs(1);
+use crate::unsaved::{Batch, Unsaved};
 
 /// A notebook that runs. Read it to its end: what is not read is not recorded. Dropping it stops the run; what was recorded is saved.
 pub struct NotebookRun {
@@ -46,8 +47,7 @@ pub struct NotebookRun {
     /// Cells of which the notebook may hold something else than they showed themselves.
     changed: BTreeSet<usize>,
     elsewhere: Elsewhere,
-    /// When what the running cell has shown is to be saved.
-    due: Option<Instant>,
+    unsaved: Unsaved,
 }
 
 struct Coming {
@@ -130,7 +130,7 @@ impl NotebookRun {
             cells: plan.cells,
             timing: plan.timing,
             latest: None,
-            due: None,
+            unsaved: Unsaved::default(),
         }
     }
 
@@ -146,32 +146,33 @@ impl NotebookRun {
     }
 
     /// What comes next. Cancel-safe.
-    pub async fn next(&mut self) -> Next {
-        loop {
-            let next = tokio::select! {
-                // A cell that prints without end must not delay its outputs' way to the file.
-                biased;
-                saved = self.keeper.saved() => return Next::Saved(saved),
-                () = until(self.due) => {
-                    self.due = None;
-                    self.save(self.latest.into_iter().collect());
-                    continue;
+    pub fn next_event(&mut self) -> BoxFuture<'_, Next> {
+        Box::pin(async move {
+            loop {
+                let next = tokio::select! {
+                    // A cell that prints without end must not delay its outputs' way to the file.
+                    biased;
+                    saved = self.keeper.saved() => return Next::Saved(saved),
+                    () = until(self.unsaved.due()) => {
+                        self.save();
+                        continue;
+                    }
+                    change = looked_at(self.turn.as_mut()) => match self.take_turn(change) {
+                        Some((cell, change)) => return Next::Changed { cell, change },
+                        None => continue,
+                    },
+                    next = self.running.next() => next,
+                };
+                match next {
+                    session::Next::Event(CallEvent::Turn { cell, request }) => self.look_at(cell, request),
+                    session::Next::Event(event) => {
+                        self.record(&event);
+                        return Next::Event(event);
+                    }
+                    session::Next::Finished(_) => return Next::Finished,
                 }
-                change = looked_at(self.turn.as_mut()) => match self.take_turn(change) {
-                    Some((cell, change)) => return Next::Changed { cell, change },
-                    None => continue,
-                },
-                next = self.running.next() => next,
-            };
-            match next {
-                session::Next::Event(CallEvent::Turn { cell, request }) => self.look_at(cell, request),
-                session::Next::Event(event) => {
-                    self.record(&event);
-                    return Next::Event(event);
-                }
-                session::Next::Finished(_) => return Next::Finished,
             }
-        }
+        })
     }
 
     /// Begins to stop it. Go on reading.
@@ -179,30 +180,36 @@ impl NotebookRun {
         self.running.stop();
     }
 
-    /// Passes over what is left, and saves it.
-    pub async fn finish(mut self) -> Finished {
-        let report = loop {
-            let next = tokio::select! {
-                change = looked_at(self.turn.as_mut()) => {
-                    self.take_turn(change);
-                    continue;
+    /// Passes over what is left, and saves it: what it returns is in the file.
+    pub fn finish(mut self) -> BoxFuture<'static, Finished> {
+        Box::pin(async move {
+            let mut saved = Vec::new();
+            loop {
+                match self.next_event().await {
+                    Next::Event(_) | Next::Changed { .. } => {}
+                    Next::Saved(cells) => saved.extend(cells),
+                    Next::Finished => break,
                 }
-                next = self.running.next() => next,
-            };
-            match next {
-                session::Next::Event(CallEvent::Turn { cell, request }) => self.look_at(cell, request),
-                session::Next::Event(event) => self.record(&event),
-                session::Next::Finished(report) => break report,
             }
-        };
-        if self.due.take().is_some() {
-            self.save(self.latest.into_iter().collect());
-        }
-        let displays = self.displays();
-        let changed = self.changed.iter().map(|cell| (*cell, self.recording.results(*cell))).collect();
-        let (kept, saved) = self.keeper.finish().await;
-        let Self { cells, changes, elsewhere, .. } = self;
-        Finished { cells, changes, report, kept, displays, elsewhere, saved, changed }
+            let session::Next::Finished(report) = self.running.next().await else {
+                unreachable!("a call that is over says nothing more")
+            };
+            self.save();
+            let displays = self.displays();
+            let changed = self.changed.iter().map(|cell| (*cell, self.recording.results(*cell))).collect();
+            let (kept, rest) = self.keeper.finish().await;
+            saved.extend(rest);
+            Finished {
+                cells: take(&mut self.cells),
+                changes: take(&mut self.changes),
+                elsewhere: take(&mut self.elsewhere),
+                report,
+                kept,
+                displays,
+                saved,
+                changed,
+            }
+        })
     }
 
     fn displays(&self) -> Vec<EarlierDisplay> {
@@ -217,10 +224,13 @@ impl NotebookRun {
     /// Begins to look what a cell says, now that its turn has come: when what the cells before it left is in the file.
     fn look_at(&mut self, cell: usize, request: TurnRequest) {
         let (watch, planned, settled) = (self.watch.clone(), self.cells[cell].clone(), self.keeper.settled());
-        let change = tokio::spawn(async move {
-            settled.await;
-            tokio::task::spawn_blocking(move || watch.change(cell, &planned)).await.unwrap_or_else(go_on)
-        });
+        let change = tokio::spawn(
+            async move {
+                settled.await;
+                tokio::task::spawn_blocking(move || watch.change(cell, &planned)).await.unwrap_or_else(go_on)
+            }
+            .boxed(),
+        );
         self.turn = Some(Coming { cell, request, change });
     }
 
@@ -247,17 +257,17 @@ impl NotebookRun {
                 let started = self.timing.then(|| timestamp(SystemTime::now()));
                 self.recording.begin(*cell, started.map(|started| Timing { started, ended: None }));
                 self.latest = Some(*cell);
-                self.changed_meanwhile();
+                self.unsaved.later(*cell);
             }
             CallEvent::Output { cell, change } => {
                 self.apply(*cell, change);
-                self.changed_meanwhile();
+                self.unsaved.later(*cell);
             }
             CallEvent::Late(change) => {
                 if let Some(cell) = self.latest {
                     self.changed.insert(cell);
                     self.apply(cell, change);
-                    self.changed_meanwhile();
+                    self.unsaved.later(cell);
                 }
             }
             CallEvent::CellFinished(report) => self.end(report),
@@ -290,7 +300,9 @@ impl NotebookRun {
         }
         self.changed.extend(&updated);
         updated.retain(|other| *other != cell);
-        self.save(updated);
+        for other in updated {
+            self.unsaved.later(other);
+        }
     }
 
     /// Updates the display where earlier runs have shown it; says whether one has.
@@ -299,7 +311,7 @@ impl NotebookRun {
         for (display, earlier) in self.earlier.iter().enumerate() {
             if earlier.display_id == display_id {
                 let fitting = self.recording.fitting(bundle(content));
-                self.keeper.take(News::Updated { display, content: fitting });
+                self.unsaved.update_later(display, fitting);
                 is_shown = true;
                 let index = earlier.cell.index;
                 if self.cells.iter().all(|cell| cell.index != index) {
@@ -310,7 +322,7 @@ impl NotebookRun {
         is_shown
     }
 
-    /// The cell is over: what there is of it is saved now.
+    /// The cell is over: what there is of it is saved soon, and at once when something went wrong.
     fn end(&mut self, report: &CellReport) {
         let cell = report.index;
         if let Some(truncation) = &report.output.text.truncation
@@ -322,21 +334,25 @@ impl NotebookRun {
             self.recording.reducer().error(cell, raised);
         }
         self.recording.end(cell, report.execution_count, || timestamp(SystemTime::now()));
-        self.due = None;
-        let results = vec![(cell, self.recording.results(cell))];
-        self.keeper.take(News::Results { results, finished: Some(cell) });
-    }
-
-    /// Something of a cell that is not over has changed.
-    fn changed_meanwhile(&mut self) {
-        self.due.get_or_insert_with(|| Instant::now() + MEANWHILE);
-    }
-
-    fn save(&self, cells: Vec<usize>) {
-        if !cells.is_empty() {
-            let results = cells.into_iter().map(|cell| (cell, self.recording.results(cell))).collect();
-            self.keeper.take(News::Results { results, finished: None });
+        self.unsaved.finished(cell);
+        if !report.succeeded() && !matches!(report.status, CellStatus::NotRun(_)) {
+            self.save();
         }
+    }
+
+    /// Hands over what was not saved yet.
+    fn save(&mut self) {
+        if let Some(Batch { cells, finished, updates }) = self.unsaved.take() {
+            let results = cells.into_iter().map(|cell| (cell, self.recording.results(cell))).collect();
+            self.keeper.take(News::Results { results, finished, updates });
+        }
+    }
+}
+
+impl Drop for NotebookRun {
+    /// What was recorded is saved, also of a run that is stopped.
+    fn drop(&mut self) {
+        self.save();
     }
 }
 

@@ -41,7 +41,7 @@ async fn main() {
             let version = env::var("HOST_VERSION").unwrap_or_else(|_| "1".into());
             let (place, stop) = (Place::new(folder.join("run")), CancellationToken::new());
             let serve = Serve { place, version, linger, stop };
-            let served = daemon::serve(serve, Sessions::new(settings), || println!("ready")).await;
+            let served = daemon::serve(serve, Sessions::new(settings), Box::new(|| println!("ready"))).await;
             served.expect("the daemon serves");
         }
         other => panic!("no such role: {other:?}"),

@@ -3,27 +3,22 @@
 //! `POST /v1/tool` with `{"session", "name", "args"}` is answered by `{"ok": true, "value"}` or `{"ok": false, "error"}`. Each
 //! session has a token of its own, so no cell can speak for another session. Values are handed on whole.
 
+mod server;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::routing::post;
-use axum::{Json, Router};
 use futures_util::future::BoxFuture;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::server::BridgeServer;
 use crate::identity::SessionKey;
-
-/// The longest request: arguments may hold whole files.
-const LONGEST_REQUEST: usize = 64 << 20;
 
 /// The tools that cells may call.
 pub trait ToolHost: Send + Sync + 'static {
@@ -110,21 +105,8 @@ impl Bridge {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let scopes = Scopes::default();
-        let router = Router::new()
-            .route("/v1/tool", post(answer))
-            .layer(DefaultBodyLimit::max(LONGEST_REQUEST))
-            .with_state(Arc::new(Desk { host, address, scopes: Arc::clone(&scopes) }));
-        let serving = axum::serve(listener, router);
-        tasks.spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                ended = async { serving.await } => {
-                    if let Err(error) = ended {
-                        tracing::warn!(%error, "the tool bridge has ended");
-                    }
-                }
-            }
-        });
+        let server = BridgeServer { host, address, scopes: Arc::clone(&scopes), tasks: tasks.clone(), stop };
+        tasks.spawn(Arc::new(server).serve(listener));
         Ok(Self { address, scopes })
     }
 
@@ -135,65 +117,6 @@ impl Bridge {
         self.scopes.lock().unwrap_or_else(PoisonError::into_inner).insert(scope.clone(), pass);
         Access { url: format!("http://{}", self.address), token, scope, scopes: Arc::clone(&self.scopes) }
     }
-}
-
-struct Desk {
-    host: Arc<dyn ToolHost>,
-    address: SocketAddr,
-    scopes: Scopes,
-}
-
-#[derive(Deserialize)]
-struct Request {
-    session: String,
-    name: String,
-    #[serde(default)]
-    args: Map<String, Value>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Answer {
-    Value { ok: bool, value: Value },
-    Error { ok: bool, error: String },
-}
-
-impl Answer {
-    fn refusal(why: impl Into<String>) -> Json<Self> {
-        Json(Self::Error { ok: false, error: why.into() })
-    }
-}
-
-async fn answer(
-    State(desk): State<Arc<Desk>>,
-    headers: HeaderMap,
-    request: Result<Json<Request>, axum::extract::rejection::JsonRejection>,
-) -> (StatusCode, Json<Answer>) {
-    // A browser that was led here by a name of its own, or by a page, is no cell of ours.
-    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    if named != Some(&desk.address.to_string()) || headers.contains_key(header::ORIGIN) {
-        return (StatusCode::FORBIDDEN, Answer::refusal("only for cells of this machine"));
-    }
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|given| given.to_str().ok());
-    let bearer = bearer.and_then(|given| given.strip_prefix("Bearer ")).unwrap_or_default().to_owned();
-    let request = match request {
-        Ok(Json(request)) => request,
-        Err(rejection) => return (rejection.status(), Answer::refusal(rejection.body_text())),
-    };
-    let pass = desk.scopes.lock().unwrap_or_else(PoisonError::into_inner).get(&request.session).cloned();
-    let Some(Pass { scope, caller, .. }) = pass.filter(|pass| same(&pass.token, &bearer)) else {
-        return (StatusCode::UNAUTHORIZED, Answer::refusal("unknown session or wrong token"));
-    };
-    let host = caller.get().unwrap_or_else(|| Arc::clone(&desk.host));
-    match host.call(scope, request.name, Value::Object(request.args)).await {
-        Ok(value) => (StatusCode::OK, Json(Answer::Value { ok: true, value })),
-        Err(error) => (StatusCode::OK, Answer::refusal(error)),
-    }
-}
-
-/// Compares in a time that tells nothing of where they differ.
-fn same(ours: &str, theirs: &str) -> bool {
-    ours.len() == theirs.len() && ours.bytes().zip(theirs.bytes()).fold(0, |acc, (a, b)| acc | (a ^ b)) == 0
 }
 
 fn random() -> String {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use cellwright_kernel::Variables;
+use futures_util::future::BoxFuture;
 
 use crate::call::{Call, Running};
 use crate::daemon::{Connection, Request};
@@ -35,91 +36,119 @@ impl Client {
     }
 
     /// Runs cells. Returns when the call is queued; it fails only if it can not be.
-    pub async fn call(&self, call: Call) -> Result<Running, SessionError> {
-        match &self.place {
-            Place::Here(local) => local.call(call),
-            Place::Daemon(daemon) => daemon.call(call).await,
-        }
+    pub fn call(&self, call: Call) -> BoxFuture<'_, Result<Running, SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => local.call(call),
+                Place::Daemon(daemon) => daemon.call(call).await,
+            }
+        })
     }
 
     /// All sessions, the one used last first.
-    pub async fn sessions(&self) -> Result<Vec<SessionInfo>, SessionError> {
-        match &self.place {
-            Place::Here(local) => Ok(local.sessions().await),
-            Place::Daemon(daemon) => daemon.ask(Request::Sessions).await,
-        }
+    pub fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionInfo>, SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => Ok(local.sessions().await),
+                Place::Daemon(daemon) => daemon.ask(Request::Sessions).await,
+            }
+        })
     }
 
     /// The variables of a session's kernel, at most `limit` of them.
-    pub async fn variables(&self, key: &SessionKey, limit: usize) -> Result<Variables, SessionError> {
-        match &self.place {
-            Place::Here(local) => local.variables(key, limit).await,
-            Place::Daemon(daemon) => {
-                let asked = daemon.ask::<WireVariables>(Request::Variables { key: key.clone(), limit });
-                asked.await.map(Into::into)
+    pub fn variables<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Variables, SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => local.variables(key, limit).await,
+                Place::Daemon(daemon) => {
+                    let asked = daemon.ask::<WireVariables>(Request::Variables { key: key.clone(), limit });
+                    asked.await.map(Into::into)
+                }
             }
-        }
+        })
     }
 
     /// Interrupts the cell that runs in a session, and says whether one did; calls that wait are not touched.
-    pub async fn interrupt(&self, key: &SessionKey) -> Result<bool, SessionError> {
-        match &self.place {
-            Place::Here(local) => local.interrupt(key).await,
-            Place::Daemon(daemon) => daemon.ask(Request::Interrupt { key: key.clone() }).await,
-        }
+    pub fn interrupt<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<bool, SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => local.interrupt(key).await,
+                Place::Daemon(daemon) => daemon.ask(Request::Interrupt { key: key.clone() }).await,
+            }
+        })
     }
 
     /// Gives a session a fresh kernel: stops the call that runs, and forgets all variables and crashes.
-    pub async fn restart(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
-        match &self.place {
-            Place::Here(local) => local.restart(key, force).await,
-            Place::Daemon(daemon) => daemon.ask(Request::Restart { key: key.clone(), force }).await,
-        }
+    pub fn restart<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        force: Force,
+    ) -> BoxFuture<'a, Result<(), SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => local.restart(key, force).await,
+                Place::Daemon(daemon) => daemon.ask(Request::Restart { key: key.clone(), force }).await,
+            }
+        })
     }
 
     /// Ends a session; calls that wait are not run.
-    pub async fn end(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
-        match &self.place {
-            Place::Here(local) => local.end(key, force).await,
-            Place::Daemon(daemon) => daemon.ask(Request::End { key: key.clone(), force }).await,
-        }
+    pub fn end<'a>(&'a self, key: &'a SessionKey, force: Force) -> BoxFuture<'a, Result<(), SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => local.end(key, force).await,
+                Place::Daemon(daemon) => daemon.ask(Request::End { key: key.clone(), force }).await,
+            }
+        })
     }
 
     /// Background calls: all that run, and the last that are over.
-    pub async fn jobs(&self) -> Result<Vec<JobInfo>, SessionError> {
-        match &self.place {
-            Place::Here(local) => Ok(local.jobs()),
-            Place::Daemon(daemon) => daemon.ask(Request::Jobs).await,
-        }
+    pub fn jobs(&self) -> BoxFuture<'_, Result<Vec<JobInfo>, SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => Ok(local.jobs()),
+                Place::Daemon(daemon) => daemon.ask(Request::Jobs).await,
+            }
+        })
     }
 
     /// How far a background call has come.
-    pub async fn job(&self, id: JobId) -> Result<JobState, SessionError> {
-        self.wait(id, Duration::ZERO).await
+    pub fn job(&self, id: JobId) -> BoxFuture<'_, Result<JobState, SessionError>> {
+        Box::pin(async move { self.wait(id, Duration::ZERO).await })
     }
 
     /// Waits for a background call, at most so long. Its report stays, to be asked for again.
-    pub async fn wait(&self, id: JobId, at_most: Duration) -> Result<JobState, SessionError> {
-        match &self.place {
-            Place::Here(local) => local.wait(id, at_most).await,
-            Place::Daemon(daemon) => daemon.ask(Request::Wait { job: id, at_most }).await,
-        }
+    pub fn wait(&self, id: JobId, at_most: Duration) -> BoxFuture<'_, Result<JobState, SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => local.wait(id, at_most).await,
+                Place::Daemon(daemon) => daemon.ask(Request::Wait { job: id, at_most }).await,
+            }
+        })
     }
 
     /// Begins to stop a background call; [`Client::wait`] tells what it came to.
-    pub async fn stop_job(&self, id: JobId) -> Result<(), SessionError> {
-        match &self.place {
-            Place::Here(local) => local.stop_job(id),
-            Place::Daemon(daemon) => daemon.ask(Request::StopJob { job: id }).await,
-        }
+    pub fn stop_job(&self, id: JobId) -> BoxFuture<'_, Result<(), SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => local.stop_job(id),
+                Place::Daemon(daemon) => daemon.ask(Request::StopJob { job: id }).await,
+            }
+        })
     }
 
     /// Drops the report of a background call that is over.
-    pub async fn forget_job(&self, id: JobId) -> Result<(), SessionError> {
-        match &self.place {
-            Place::Here(local) => local.forget_job(id),
-            Place::Daemon(daemon) => daemon.ask(Request::ForgetJob { job: id }).await,
-        }
+    pub fn forget_job(&self, id: JobId) -> BoxFuture<'_, Result<(), SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                Place::Here(local) => local.forget_job(id),
+                Place::Daemon(daemon) => daemon.ask(Request::ForgetJob { job: id }).await,
+            }
+        })
     }
 }
 

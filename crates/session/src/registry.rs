@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -203,7 +204,7 @@ impl Shared {
             status_sender,
             departed,
         );
-        self.tasks.spawn(worker.run());
+        self.tasks.spawn(worker.run().boxed());
         let now = Instant::now();
         let number = self.number();
         Entry {
@@ -228,7 +229,7 @@ impl Shared {
         let end = Arc::new(End { token: self.root.child_token(), why: OnceLock::new() });
         drop(calls.try_send(call)); // there is room for one
         let worker = Worker::new(Arc::clone(self), key.clone(), end, call_inbox, control_inbox, status, None);
-        self.tasks.spawn(worker.run());
+        self.tasks.spawn(worker.run().boxed());
         control
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::DropGuard;
 
@@ -30,7 +32,7 @@ impl Sessions {
     /// Keeps sessions. Nothing is started before the first call. Needs a tokio runtime.
     pub fn new(settings: Settings) -> Self {
         let shared = Shared::new(settings);
-        shared.tasks.spawn(Arc::clone(&shared).sweep());
+        shared.tasks.spawn(Arc::clone(&shared).sweep().boxed());
         Self { host: Arc::new(Host { _stops_everything: shared.root.clone().drop_guard(), shared }) }
     }
 
@@ -50,10 +52,12 @@ impl Sessions {
     }
 
     /// Ends every session and waits until every kernel is gone.
-    pub async fn shutdown(&self) {
-        self.host.shared.root.cancel();
-        self.host.shared.tasks.close();
-        self.host.shared.tasks.wait().await;
+    pub fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.host.shared.root.cancel();
+            self.host.shared.tasks.close();
+            self.host.shared.tasks.wait().await;
+        })
     }
 }
 

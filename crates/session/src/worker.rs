@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use cellwright_kernel::environment::Variables;
 use cellwright_kernel::{Comms, Event, Exit, Stdin, Variables as KernelVariables};
+use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -205,13 +206,16 @@ impl Worker {
                 Some(live) => {
                     let kernel = Arc::clone(&live.kernel);
                     // A kernel that is stopped must not stop the session. Ends in time.
-                    self.shared.tasks.spawn(async move {
-                        let answer = match timeout(ANSWERS_WITHIN, kernel.variables(limit)).await {
-                            Ok(answer) => answer.map_err(|error| SessionError::Kernel(error.to_string())),
-                            Err(_) => Err(SessionError::Kernel("the kernel does not answer".into())),
-                        };
-                        drop(reply.send(answer));
-                    });
+                    self.shared.tasks.spawn(
+                        async move {
+                            let answer = match timeout(ANSWERS_WITHIN, kernel.variables(limit)).await {
+                                Ok(answer) => answer.map_err(|error| SessionError::Kernel(error.to_string())),
+                                Err(_) => Err(SessionError::Kernel("the kernel does not answer".into())),
+                            };
+                            drop(reply.send(answer));
+                        }
+                        .boxed(),
+                    );
                 }
             },
             Control::Restart { reply } => {

@@ -1,9 +1,11 @@
 //! What a cell shows, as its report tells it and as a notebook keeps it: the same.
 
+use std::borrow::Cow;
+
 use cellwright_kernel::{Exception, MimeBundle, Output, Stream};
 use cellwright_notebook::Notebook;
 use cellwright_notebook::recording::Recording;
-use cellwright_output::{Artifacts, Limits};
+use cellwright_output::{Artifacts, Colours, Limits, Sink};
 use cellwright_session::{Collected, Collector, OutputChange, OutputSettings, Shown};
 use serde_json::{Value, json};
 
@@ -82,7 +84,15 @@ fn in_file(recording: &Recording) -> String {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&output.text().unwrap_or_default());
+        let shown = || match output.bundle()?.get("text/plain")? {
+            Value::String(text) => Some(text.clone()),
+            pieces => Some(pieces.as_array()?.iter().filter_map(Value::as_str).collect()),
+        };
+        let printed = output.stream_text().map(Cow::into_owned);
+        let kept = printed.or_else(|| output.traceback()).or_else(shown).unwrap_or_default();
+        let mut screen = Sink::new(Limits::NONE, Colours::Dropped);
+        screen.write(cellwright_output::Stream::Stdout, kept.as_bytes());
+        text.push_str(&screen.finish().text);
     }
     text
 }

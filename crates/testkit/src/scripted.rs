@@ -28,7 +28,9 @@ use std::future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cellwright_kernel::transport::{CellId, Incoming, Pulse, Request, Step, StopFailed, Transport, Verdict};
+use cellwright_kernel::transport::{
+    BoxFuture, CellId, Incoming, Pulse, Request, Step, StopFailed, Transport, Verdict,
+};
 use cellwright_kernel::{Event, Exception, Exit, MimeBundle, Output, Question, Reply, Stream};
 use cellwright_process::Exit as ProcessExit;
 use tokio::time::{Instant, sleep_until};
@@ -249,18 +251,20 @@ impl Transport for ScriptedKernel {
         }
     }
 
-    async fn recv(&mut self) -> Incoming {
-        loop {
-            if let Some(said) = self.saying.pop_front() {
-                return said;
-            }
-            if !self.advance() {
-                match self.due() {
-                    Some(due) => sleep_until(due).await,
-                    None => future::pending().await,
+    fn recv(&mut self) -> BoxFuture<'_, Incoming> {
+        Box::pin(async move {
+            loop {
+                if let Some(said) = self.saying.pop_front() {
+                    return said;
+                }
+                if !self.advance() {
+                    match self.due() {
+                        Some(due) => sleep_until(due).await,
+                        None => future::pending().await,
+                    }
                 }
             }
-        }
+        })
     }
 
     fn stop(&mut self, step: Step) -> Result<(), StopFailed> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_output::Captured;
+use futures_util::FutureExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -107,12 +108,15 @@ fn stop_after(shell: &Arc<Shell>, limit: Duration) {
     let Some(deadline) = shell.began.checked_add(limit) else { return };
     let shell = Arc::downgrade(shell);
     // Ends with the time limit; the command itself ends with its client.
-    drop(tokio::spawn(async move {
-        tokio::time::sleep_until(deadline).await;
-        if let Some(shell) = shell.upgrade() {
-            shell.stop(Stop::TimedOut(limit));
+    drop(tokio::spawn(
+        async move {
+            tokio::time::sleep_until(deadline).await;
+            if let Some(shell) = shell.upgrade() {
+                shell.stop(Stop::TimedOut(limit));
+            }
         }
-    }));
+        .boxed(),
+    ));
 }
 
 fn started(shell: &Shell, how: &str) -> Reply {

@@ -5,22 +5,22 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use cellwright_notebook::Snapshot;
-use cellwright_notebook::file::{Expected, FileError};
+use cellwright_editing::ReadMemory;
 use cellwright_session::{Force, SessionError, SessionId, SessionKey};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use crate::reply::Failure;
-use crate::seen::{Memory, Seen};
 use crate::shell::Shells;
-use crate::workspace::{Place, Workspace};
+use crate::workspace::Workspace;
 
 /// One who calls tools. Dropping it ends what it started, except for sessions that live elsewhere.
 pub struct Client {
     workspace: RwLock<Arc<Workspace>>,
     /// Where it worked before, if that was elsewhere.
     moved_from: Mutex<Option<PathBuf>>,
-    seen: Mutex<Seen>,
+    /// What it has read.
+    memory: Arc<dyn ReadMemory>,
     /// Kernels it has been told of, by process: each is introduced once.
     introduced: Mutex<HashSet<u32>>,
     sessions: Link,
@@ -94,11 +94,17 @@ impl SessionNames {
 }
 
 impl Client {
-    pub(crate) fn new(workspace: Workspace, sessions: Home, names: SessionNames, shells: Shells) -> Self {
+    pub(crate) fn new(
+        workspace: Workspace,
+        sessions: Home,
+        names: SessionNames,
+        shells: Shells,
+        memory: Arc<dyn ReadMemory>,
+    ) -> Self {
         Self {
             workspace: RwLock::new(Arc::new(workspace)),
             moved_from: Mutex::default(),
-            seen: Mutex::default(),
+            memory,
             introduced: Mutex::default(),
             sessions: Link::to(sessions),
             names,
@@ -163,8 +169,9 @@ impl Client {
         self.moved_from.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What it has read.
+    pub(crate) fn memory(&self) -> &dyn ReadMemory {
+        &*self.memory
     }
 
     /// Whether the client hears of this kernel for the first time.
@@ -174,47 +181,6 @@ impl Client {
 
     fn introduced(&self) -> MutexGuard<'_, HashSet<u32>> {
         self.introduced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the client believes is in a notebook.
-    pub(crate) fn expected(&self, place: &Place) -> Expected {
-        self.expected_of(place, |now, _| now)
-    }
-
-    /// What a file must be that a text of all of it speaks of: as it was when the client last saw all of it, if ever.
-    pub(crate) fn expected_whole(&self, place: &Place) -> Expected {
-        self.expected_of(place, |now, whole| whole.unwrap_or(now))
-    }
-
-    /// Whether the client has seen some of a notebook, but never all of it.
-    pub(crate) fn saw_only_a_part(&self, place: &Place) -> bool {
-        matches!(self.seen().memory(&place.path), Some(Memory::Notebook { whole: None, .. }))
-    }
-
-    fn expected_of(
-        &self,
-        place: &Place,
-        choose: impl FnOnce(Box<Snapshot>, Option<Box<Snapshot>>) -> Box<Snapshot>,
-    ) -> Expected {
-        match self.seen().memory(&place.path) {
-            Some(Memory::Notebook { now, whole }) => Expected::Snapshot(choose(now, whole)),
-            Some(Memory::Text(_)) | None => Expected::Anything,
-        }
-    }
-
-    /// Names the file as the caller did, and forgets one that is gone: it may be made anew.
-    pub(crate) fn in_callers_words(&self, place: &Place, mut error: FileError) -> Failure {
-        match &mut error {
-            FileError::Missing { path }
-            | FileError::NotAFile { path, .. }
-            | FileError::Parse { path, .. }
-            | FileError::Changed { path, .. }
-            | FileError::Io { path, .. } => *path = PathBuf::from(&place.named),
-        }
-        if !place.exists {
-            self.seen().forget(&place.path);
-        }
-        error.into()
     }
 }
 
@@ -227,13 +193,18 @@ impl Drop for Client {
         let (sessions, names) = (Arc::clone(sessions), self.names.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             // Ends by itself; a runtime that is going down takes the sessions with it.
-            drop(runtime.spawn(async move {
-                for session in sessions.sessions().await.unwrap_or_default() {
-                    if names.has(&session.key) {
-                        drop(sessions.end(&session.key, Force::Yes).await); // gone is what it should be
+            drop(
+                runtime.spawn(
+                    async move {
+                        for session in sessions.sessions().await.unwrap_or_default() {
+                            if names.has(&session.key) {
+                                drop(sessions.end(&session.key, Force::Yes).await); // gone is what it should be
+                            }
+                        }
                     }
-                }
-            }));
+                    .boxed(),
+                ),
+            );
         }
     }
 }

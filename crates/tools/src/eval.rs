@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cellwright_kernel::{Output, Stdin, Stream};
 use cellwright_output::Display;
 use cellwright_session::{
-    Call, CallEvent, CellRequest, JobId, JobState, KernelChoice, Next, OutputChange, Reset, Running,
-    SessionKey, Timeout,
+    Call, CallEvent, CallReport, CellRequest, JobId, JobState, KernelChoice, Next, OutputChange, Reset,
+    Running, SessionKey, Timeout,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -136,21 +136,28 @@ pub(crate) async fn background(
     naming: &Naming<'_>,
 ) -> Result<Reply, Failure> {
     match context.client.sessions().await?.job(job).await? {
-        JobState::Running(report) => {
-            let mut reply = report::reply(&shared.settings, context, &report, Stage::Running, naming);
-            let Reply { content, structured, .. } = started(job, "goes on in the background");
-            reply.content.extend(content);
-            if let (Some(Value::Object(all)), Some(Value::Object(handle))) =
-                (&mut reply.structured, structured)
-            {
-                all.extend(handle);
-            }
-            Ok(reply)
-        }
+        JobState::Running(report) => Ok(goes_on(shared, context, job, &report, naming)),
         JobState::Finished(report) => {
             Ok(report::reply(&shared.settings, context, &report, Stage::Over, naming))
         }
     }
+}
+
+/// What a call came to that goes on in the background, and how to follow it.
+pub(crate) fn goes_on(
+    shared: &Shared,
+    context: &Context,
+    job: JobId,
+    report: &CallReport,
+    naming: &Naming<'_>,
+) -> Reply {
+    let mut reply = report::reply(&shared.settings, context, report, Stage::Running, naming);
+    let Reply { content, structured, .. } = started(job, "goes on in the background");
+    reply.content.extend(content);
+    if let (Some(Value::Object(all)), Some(Value::Object(handle))) = (&mut reply.structured, structured) {
+        all.extend(handle);
+    }
+    reply
 }
 
 fn started(job: JobId, how: &str) -> Reply {

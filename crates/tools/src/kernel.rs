@@ -262,6 +262,10 @@ async fn work(
     match handle {
         Handle::Cells(job) => {
             own_job(client, job).await?;
+            let run = shared.background_runs().named(job);
+            if let Some(run) = run {
+                return run.wait(shared, context, at_most).await;
+            }
             let sessions = client.sessions().await?;
             let state = tokio::select! {
                 state = sessions.wait(job, at_most) => state?,

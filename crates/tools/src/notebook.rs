@@ -1,17 +1,18 @@
 //! `notebook`: changing and running a notebook cell by cell.
 
+pub(crate) mod background;
 mod run;
 
 use std::sync::Arc;
 
-use cellwright_notebook::file::IfMissing;
+use cellwright_editing::PastChange;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, text};
 use cellwright_run::Selection;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::run::{How, Wanted};
-use crate::edit::{change_notebook, outputs};
+use crate::edit;
 use crate::reply::{Failure, Reply};
 use crate::timeout::{self, Asked};
 use crate::toolbox::{Context, Shared, blocking};
@@ -28,8 +29,8 @@ pub(crate) struct NotebookArguments {
     action: ActionName,
     /// The .ipynb file
     path: String,
-    /// Index from 0, or id. delete, clear and run take lists: `2,5-7`; run also `5-` (from there on) and `stale` (edited since it ran, and all after)
-    cell: Option<Cell>,
+    /// Index from 0, or id. All but edit take lists: `2,5-7`; run also `5-` (from there on) and `stale` (edited since it ran, and all after)
+    cell: Option<CellArgument>,
     /// edit, insert: the cell's source; insert also takes cell-marked text of several (`# %% [code]`), then without type
     source: Option<String>,
     /// insert (default code), retype
@@ -54,6 +55,13 @@ pub(crate) struct NotebookArguments {
     /// run: return at once with a handle; follow it with the kernel tool
     #[serde(default)]
     background: bool,
+    /// undo: number of the change, as history lists it (default the latest)
+    change: Option<u64>,
+    /// Refuse unless the file has this fingerprint
+    expect: Option<String>,
+    /// Change it even if it changed since you read it
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -65,15 +73,22 @@ enum ActionName {
     Move,
     Retype,
     Clear,
+    Undo,
+    History,
     Run,
 }
 
-/// Models write `3` as often as `"3"`.
+/// Models write `3` as often as `"3"`, and `[0, 1]` for several.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "an index from 0, or a text such as `3`, `2,5-7` or `id:abc`")]
-enum Cell {
+enum CellArgument {
     Index(usize),
     Named(String),
+    /// `2.0`
+    #[schemars(skip)]
+    Number(f64),
+    #[schemars(skip)]
+    Several(Vec<CellArgument>),
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -102,11 +117,15 @@ pub(crate) async fn notebook(
         background: arguments.background,
     };
     let mut reply = if arguments.action == ActionName::Run {
-        let wanted = arguments.cell.as_ref().map_or(Ok(Wanted::Some(Selection::All)), Cell::wanted)?;
+        let wanted =
+            arguments.cell.as_ref().map_or(Ok(Wanted::Some(Selection::All)), CellArgument::wanted)?;
         run::run(shared, context, &place, wanted, how).await?
+    } else if arguments.action == ActionName::History {
+        let (shared, client, file) = (Arc::clone(shared), Arc::clone(&context.client), place.file_name());
+        blocking(move || Ok(history(&shared.settings.editor(&client).history(&file)))).await?
     } else {
         let runs = arguments.run;
-        let (reply, changed) = change(context, &place, arguments).await?;
+        let (reply, changed) = change(shared, context, &place, arguments).await?;
         if runs && !changed.is_empty() {
             let ran = run::run(shared, context, &place, Wanted::Some(Selection::Cells(changed)), how);
             reply.followed_by(ran.await?)
@@ -122,38 +141,64 @@ pub(crate) async fn notebook(
 
 /// Changes the notebook; says which cells `run` would run.
 async fn change(
+    shared: &Arc<Shared>,
     context: &Context,
     place: &Place,
     arguments: NotebookArguments,
 ) -> Result<(Reply, Vec<CellRef>), Failure> {
-    let (name, runs, keep_outputs) = (arguments.action, arguments.run, arguments.keep_outputs);
-    if runs && !matches!(name, ActionName::Edit | ActionName::Insert) {
+    let runs = arguments.run;
+    if runs && !matches!(arguments.action, ActionName::Edit | ActionName::Insert) {
         return Err(Failure::new("`run` goes with edit and insert"));
     }
-    let if_missing = match name {
-        ActionName::Insert => IfMissing::Create,
-        _ => IfMissing::Fail,
+    let options = edit::options(arguments.expect.as_deref(), arguments.force, arguments.keep_outputs)?;
+    let what = if arguments.action == ActionName::Undo {
+        Work::Undo(arguments.change)
+    } else {
+        Work::Act(arguments.action()?)
     };
-    let action = arguments.action()?;
-    let (client, place) = (Arc::clone(&context.client), place.clone());
+    let (shared, client, file) = (Arc::clone(shared), Arc::clone(&context.client), place.file_name());
     blocking(move || {
-        let (reply, report) = change_notebook(&client, &place, if_missing, |notebook| {
-            Ok(notebook.act(&action, outputs(keep_outputs))?)
-        })?;
-        let changed = match action {
-            Action::Edit { cell, .. } => vec![cell],
-            _ => report.cells.iter().map(|cell| CellRef::Index(cell.index)).collect(),
+        let editor = shared.settings.editor(&client);
+        let (report, edited) = match what {
+            Work::Undo(number) => (editor.undo(&file, number, &options)?, None),
+            Work::Act(action) => {
+                let report = editor.act(&file, &action, &options)?;
+                match action {
+                    Action::Edit { cell, .. } => (report, Some(cell)),
+                    _ => (report, None),
+                }
+            }
         };
-        Ok((reply, changed))
+        let changed = match edited {
+            Some(cell) => vec![cell],
+            None => report.report.cells.iter().map(|cell| CellRef::Index(cell.index)).collect(),
+        };
+        Ok((edit::reply(&report), changed))
     })
     .await
+}
+
+/// A change that a call asks for.
+enum Work {
+    Act(Action),
+    Undo(Option<u64>),
+}
+
+fn history(changes: &[PastChange]) -> Reply {
+    let line = |change: &PastChange| {
+        let undone = if change.undone { " (undone)" } else { "" };
+        format!("{}: {}{undone}", change.number, change.summary)
+    };
+    let lines = changes.iter().map(line).collect::<Vec<_>>().join("\n");
+    let text = if lines.is_empty() { "no change of it is kept".to_owned() } else { lines };
+    Reply::text(text).with(serde_json::json!({ "changes": changes }))
 }
 
 impl NotebookArguments {
     fn action(self) -> Result<Action, Failure> {
         let name = self.action;
         let needs = |what: &str| Failure::new(format!("{name:?} needs `{what}`").to_lowercase());
-        let cells = self.cell.map(Cell::refs).transpose()?;
+        let cells = self.cell.as_ref().map(CellArgument::refs).transpose()?;
         let one = |cells: Option<Vec<CellRef>>| match cells.ok_or_else(|| needs("cell"))?.as_slice() {
             [cell] => Ok(cell.clone()),
             _ => Err(Failure::new(format!("{name:?} takes one cell").to_lowercase())),
@@ -177,32 +222,45 @@ impl NotebookArguments {
                 Action::Insert { at: self.at, cells }
             }
             ActionName::Delete => Action::Delete { cells: cells.ok_or_else(|| needs("cell"))? },
-            ActionName::Move => Action::Move { cell: one(cells)?, to: self.at.ok_or_else(|| needs("at"))? },
-            ActionName::Retype => {
-                Action::Retype { cell: one(cells)?, kind: self.kind.ok_or_else(|| needs("type"))?.into() }
-            }
+            ActionName::Move => Action::Move {
+                cells: cells.ok_or_else(|| needs("cell"))?,
+                to: self.at.ok_or_else(|| needs("at"))?,
+            },
+            ActionName::Retype => Action::Retype {
+                cells: cells.ok_or_else(|| needs("cell"))?,
+                kind: self.kind.ok_or_else(|| needs("type"))?.into(),
+            },
             ActionName::Clear => Action::Clear { cells },
-            ActionName::Run => unreachable!("running is no edit"),
+            ActionName::Run | ActionName::Undo | ActionName::History => {
+                unreachable!("these are no edits by cell")
+            }
         })
     }
 }
 
-impl Cell {
+impl CellArgument {
     fn wanted(&self) -> Result<Wanted, Failure> {
-        let text = match self {
-            Self::Index(index) => index.to_string(),
-            Self::Named(text) => text.clone(),
-        };
-        Wanted::parse(&text).map_err(|reason| Failure::new(format!("`cell`: {reason}")))
+        Wanted::parse(&self.text()?).map_err(|reason| Failure::new(format!("`cell`: {reason}")))
     }
 
-    /// `3`, `"3"`, `"id:abc"`, `"2,5-7"`
-    fn refs(self) -> Result<Vec<CellRef>, Failure> {
-        let text = match self {
-            Self::Index(index) => return Ok(vec![CellRef::Index(index)]),
-            Self::Named(text) => text,
-        };
-        CellRef::list(&text).map_err(|reason| Failure::new(format!("`cell`: {reason}")))
+    /// `3`, `"3"`, `"id:abc"`, `"2,5-7"`, `[0, 1]`
+    fn refs(&self) -> Result<Vec<CellRef>, Failure> {
+        CellRef::list(&self.text()?).map_err(|reason| Failure::new(format!("`cell`: {reason}")))
+    }
+
+    /// As a list is written.
+    fn text(&self) -> Result<String, Failure> {
+        match self {
+            Self::Index(index) => Ok(index.to_string()),
+            Self::Named(text) => Ok(text.clone()),
+            Self::Number(number) if *number >= 0.0 && number.fract() == 0.0 => Ok(format!("{number:.0}")),
+            Self::Number(number) => {
+                Err(Failure::new(format!("`cell`: {number} is not an index; they count from 0")))
+            }
+            Self::Several(cells) => {
+                Ok(cells.iter().map(Self::text).collect::<Result<Vec<_>, _>>()?.join(","))
+            }
+        }
     }
 }
 

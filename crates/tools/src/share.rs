@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cellwright_output::{Captured, Colours, Limits, Sink, Stream};
+use cellwright_output::{Captured, Colours, Limits, Sink, Stream, fair_share};
 
 use crate::toolbox::Settings;
 
@@ -13,27 +13,12 @@ pub(crate) fn shared<'a>(settings: &Settings, texts: &[&'a Captured]) -> Vec<Cow
     let budget = head.saturating_add(tail);
     // Each keeps within the budget by itself already; what it has more is its notice.
     let lengths: Vec<_> = texts.iter().map(|text| text.text.len().min(budget)).collect();
-    let share = share(&lengths, budget);
+    let share = fair_share(&lengths, budget);
     let limits = Limits { head: share * 2 / 5, tail: share - share * 2 / 5, ..settings.limits };
     let texts = texts.iter().zip(lengths);
     texts
         .map(|(text, length)| if length > share { cut(settings, text, limits) } else { Cow::Borrowed(*text) })
         .collect()
-}
-
-/// The most that each may have of the budget.
-fn share(lengths: &[usize], budget: usize) -> usize {
-    let mut sorted = lengths.to_vec();
-    sorted.sort_unstable();
-    let mut room = budget;
-    for (at, length) in sorted.iter().enumerate() {
-        let share = room / (sorted.len() - at);
-        if *length > share {
-            return share;
-        }
-        room -= length;
-    }
-    budget
 }
 
 fn cut<'a>(settings: &Settings, text: &'a Captured, limits: Limits) -> Cow<'a, Captured> {
@@ -47,27 +32,5 @@ fn cut<'a>(settings: &Settings, text: &'a Captured, limits: Limits) -> Cow<'a, C
         Some(ends) => Cow::Owned(ends),
         // What it shows can not be had again, so it stays.
         None => Cow::Borrowed(text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(lengths: &[usize], budget: usize, expected: usize) {
-        let share = share(lengths, budget);
-        assert_eq!(share, expected);
-        assert!(lengths.iter().map(|length| length.min(&share)).sum::<usize>() <= budget);
-    }
-
-    #[test]
-    fn short_texts_are_whole_and_long_ones_have_the_same() {
-        check(&[], 100, 100);
-        check(&[100], 100, 100);
-        check(&[10, 20, 30], 100, 100);
-        check(&[10, 100], 100, 90);
-        check(&[100, 5, 100, 5], 100, 45);
-        check(&[100; 60], 100, 1);
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use cellwright_kernel::environment::Variables;
 use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink, Stream};
 use cellwright_process::{Child, Command, Graces, Stdout};
+use futures_util::FutureExt as _;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
@@ -228,7 +229,7 @@ impl Shells {
             shared,
             phase,
             is_told: AtomicBool::new(false),
-            _task: AbortOnDropHandle::new(tokio::spawn(task.run())),
+            _task: AbortOnDropHandle::new(tokio::spawn(task.run().boxed())),
         });
         known.shells.push(Arc::clone(&shell));
         Ok(shell)

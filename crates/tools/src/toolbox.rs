@@ -1,17 +1,21 @@
 //! The tools, together.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use cellwright_editing::{Editor, HistoryStore, ProcessMemory, ReadMemory};
 use cellwright_kernel::Launch;
 use cellwright_kernel::environment::Variables;
+use cellwright_notebook::file::SaveSettings;
 use cellwright_output::{Artifacts, Image, ImageLimits, Limits};
 use cellwright_run::History;
 use cellwright_session::{
     Call, CallReport, CellRequest, KernelChoice, SessionError, SessionKey, Sessions, Timeout,
 };
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -21,6 +25,7 @@ use crate::arguments::{parse, unknown_name};
 use crate::bridge::Bridge;
 use crate::client::{Client, Home, SessionNames};
 use crate::mode::Mode;
+use crate::notebook::background::BackgroundRuns;
 use crate::reply::{Content, Failure, Reply};
 use crate::shell::{Login, Shells};
 use crate::spec::{Tool, ToolSpec};
@@ -34,6 +39,8 @@ pub struct Settings {
     pub mode: Mode,
     /// Where outputs are that were too long to show.
     pub artifacts: Artifacts,
+    /// How notebooks are saved.
+    pub save: SaveSettings,
     /// How much text a reply shows of what a command printed.
     pub limits: Limits,
     /// How large an image in a reply may be.
@@ -52,6 +59,8 @@ pub struct Settings {
     pub shell_snapshot: Option<PathBuf>,
     /// How Python is looked for, to tell which there are.
     pub launch: Launch,
+    /// Where it is kept what changes of notebooks took away; without it they cannot be undone.
+    pub history: Option<HistoryStore>,
 }
 
 /// What may go on when its call is answered.
@@ -78,6 +87,8 @@ pub(crate) struct Shared {
     login: Arc<Login>,
     /// What ran of notebooks.
     history: Mutex<History>,
+    /// Notebooks that run in the background.
+    background_runs: Mutex<BackgroundRuns>,
     /// By their prefix, for calls that come from cells.
     clients: Mutex<Vec<Weak<Client>>>,
 }
@@ -151,6 +162,7 @@ impl Toolbox {
             sessions: Sessions::new(sessions),
             python: watch::Sender::new(Python::Untried),
             history: Mutex::default(),
+            background_runs: Mutex::default(),
             clients: Mutex::default(),
         });
         bridge.open(&shared);
@@ -159,15 +171,31 @@ impl Toolbox {
 
     /// A client that works in `workspace`, with sessions under `names` in this process.
     pub fn client(&self, workspace: Workspace, names: SessionNames) -> Arc<Client> {
-        self.client_at(Home::Here(Arc::new(self.shared.sessions.client())), workspace, names)
+        self.client_at(self.home(), workspace, names)
+    }
+
+    /// Where sessions live that end with this process.
+    pub fn home(&self) -> Home {
+        Home::Here(Arc::new(self.shared.sessions.client()))
     }
 
     /// A client whose sessions live at `home`.
     pub fn client_at(&self, home: Home, workspace: Workspace, names: SessionNames) -> Arc<Client> {
+        self.client_remembering(home, workspace, names, Arc::new(ProcessMemory::default()))
+    }
+
+    /// A client that has read what `memory` says.
+    pub fn client_remembering(
+        &self,
+        home: Home,
+        workspace: Workspace,
+        names: SessionNames,
+        memory: Arc<dyn ReadMemory>,
+    ) -> Arc<Client> {
         let Settings { environment, artifacts, limits, .. } = &self.shared.settings;
         let shells =
             Shells::new(environment.clone(), Arc::clone(&self.shared.login), artifacts.clone(), *limits);
-        let client = Arc::new(Client::new(workspace, home, names, shells));
+        let client = Arc::new(Client::new(workspace, home, names, shells, memory));
         let mut clients = self.shared.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|client| client.strong_count() > 0);
         clients.push(Arc::downgrade(&client));
@@ -185,26 +213,30 @@ impl Toolbox {
     }
 
     /// Starts the client's usual kernel, so that its first call finds it and everyone learns whether Python works.
-    pub async fn warm_up(&self, client: &Client) {
-        let stays = self.shared.settings.lifetime == cellwright_session::Mode::Session;
-        if !self.shared.offers(Tool::Eval) || !stays {
-            return;
-        }
-        let mut nothing = CellRequest::new("");
-        (nothing.silent, nothing.store_history, nothing.timeout) = (true, false, Timeout::Never);
-        let Ok(session) = client.names.session(None) else { return };
-        let mut call = Call::new(session, client.workspace().start(), vec![nothing]);
-        call.kernel = self.shared.settings.kernel_for(client, None);
-        let Ok(sessions) = client.sessions().await else { return };
-        match sessions.call(call).await {
-            Ok(running) => self.shared.learn(&*running.report().await),
-            Err(error) => tracing::warn!(%error, "no kernel could be prepared"),
-        }
+    pub fn warm_up<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let stays = self.shared.settings.lifetime == cellwright_session::Mode::Session;
+            if !self.shared.offers(Tool::Eval) || !stays {
+                return;
+            }
+            let mut nothing = CellRequest::new("");
+            (nothing.silent, nothing.store_history, nothing.timeout) = (true, false, Timeout::Never);
+            let Ok(session) = client.names.session(None) else { return };
+            let mut call = Call::new(session, client.workspace().start(), vec![nothing]);
+            call.kernel = self.shared.settings.kernel_for(client, None);
+            let Ok(sessions) = client.sessions().await else { return };
+            match sessions.call(call).await {
+                Ok(running) => self.shared.learn(&*running.report().await),
+                Err(error) => tracing::warn!(%error, "no kernel could be prepared"),
+            }
+        })
     }
 
     /// Ends every session and waits until every kernel is gone.
-    pub async fn shutdown(&self) {
-        self.shared.sessions.shutdown().await;
+    pub fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.shared.sessions.shutdown().await;
+        })
     }
 
     /// The tools that can be called, in the order to show them.
@@ -220,8 +252,13 @@ impl Toolbox {
     }
 
     /// Calls a tool. Whatever goes wrong is told in the reply.
-    pub async fn call(&self, name: &str, arguments: Map<String, Value>, context: &Context) -> Reply {
-        self.shared.call(name, arguments, context).await
+    pub fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Map<String, Value>,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Reply> {
+        Box::pin(async move { self.shared.call(name, arguments, context).await })
     }
 }
 
@@ -233,7 +270,11 @@ impl Shared {
         context: &Context,
     ) -> Reply {
         let called = match Tool::named(name) {
-            Some(tool) if self.offers(tool) => self.dispatch(tool, arguments, context).await,
+            Some(tool) if self.offers(tool) => {
+                // A call that meets a bug is answered like any other: a client would wait for ever.
+                let called = AssertUnwindSafe(self.dispatch(tool, arguments, context)).catch_unwind().await;
+                called.unwrap_or_else(|panic| Err(bug(&*panic)))
+            }
             Some(tool) => Err(Failure::new(format!(
                 "{} is not offered: the tool mode is {}",
                 tool.name(),
@@ -265,11 +306,11 @@ impl Shared {
             }
             Tool::Edit => {
                 let arguments = parse(schema, arguments)?;
-                blocking(move || edit::edit(&client, arguments)).await
+                blocking(move || edit::edit(&shared.settings, &client, arguments)).await
             }
             Tool::Write => {
                 let arguments = parse(schema, arguments)?;
-                blocking(move || edit::write(&client, arguments)).await
+                blocking(move || edit::write(&shared.settings, &client, arguments)).await
             }
             Tool::Notebook => notebook::notebook(self, parse(schema, arguments)?, context).await,
             Tool::Kernel => kernel::kernel(self, parse(schema, arguments)?, context).await,
@@ -298,6 +339,11 @@ impl Shared {
     /// What ran of notebooks.
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notebooks that run in the background.
+    pub(crate) fn background_runs(&self) -> MutexGuard<'_, BackgroundRuns> {
+        self.background_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Learns from a call whether Python works.
@@ -337,11 +383,27 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        Err(panicked) => Err(bug(&*panicked.into_panic())),
     }
 }
 
+/// What a call is answered with that met a bug of ours.
+fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let what = text.unwrap_or("no message");
+    tracing::error!(what, "a tool panicked");
+    Failure::new(format!(
+        "a bug in cellwright ended this call ({what}); files it did not report are as they were"
+    ))
+}
+
 impl Settings {
+    /// The editor of a client.
+    pub(crate) fn editor<'a>(&'a self, client: &'a Client) -> Editor<'a> {
+        Editor::new(client.memory(), self.history.as_ref()).saving(self.save.clone())
+    }
+
     /// The kernel for what a client chose, if it did. A daemon has settings of its own, so Python is named to it.
     pub(crate) fn kernel_for(&self, client: &Client, chosen: Option<KernelChoice>) -> KernelChoice {
         let usual = || self.kernel.clone();

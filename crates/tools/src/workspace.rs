@@ -9,6 +9,8 @@ use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use cellwright_editing::FileName;
+
 /// The folders a client works in.
 #[derive(Debug, Clone)]
 pub struct Workspace {
@@ -193,6 +195,11 @@ impl Workspace {
 }
 
 impl Place {
+    /// The file, by the name that the caller has for it.
+    pub(crate) fn file_name(&self) -> FileName {
+        FileName { path: self.path.clone(), named: self.named.clone() }
+    }
+
     /// Whether its name says that it is a notebook.
     pub(crate) fn is_notebook(&self) -> bool {
         self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::DropGuard;
@@ -39,7 +40,7 @@ impl Bound {
         let (core, inbox) = Core::new(kind, options);
         let close = core.closing.clone().drop_guard();
         let hub = Arc::new(Hub { core, peers: Mutex::default(), newcomers: AtomicU32::new(0) });
-        hub.core.tasks.spawn(accept(Arc::clone(&hub), listener));
+        hub.core.tasks.spawn(accept(Arc::clone(&hub), listener).boxed());
         Ok(Self { hub, inbox, endpoint, _close: close })
     }
 
@@ -55,7 +56,7 @@ async fn accept(hub: Arc<Hub>, listener: Listener) {
             () = hub.core.closing.cancelled() => return,
         };
         match accepted {
-            Ok(stream) => drop(hub.core.tasks.spawn(serve(Arc::clone(&hub), stream))),
+            Ok(stream) => drop(hub.core.tasks.spawn(serve(Arc::clone(&hub), stream).boxed())),
             Err(error) => {
                 // Out of descriptors, most likely: it passes, and spinning would not help.
                 warn!(%error, "could not accept a connection");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::DropGuard;
@@ -44,7 +45,7 @@ impl Linked {
         let close = core.closing.clone().drop_guard();
         let state = State { trouble: Some("not connected yet".to_owned()), ..State::default() };
         let link = Arc::new(Link { core, endpoint: endpoint.clone(), outbox, state: Mutex::new(state) });
-        link.core.tasks.spawn(stay_connected(Arc::clone(&link)));
+        link.core.tasks.spawn(stay_connected(Arc::clone(&link)).boxed());
         Self { link, inbox, _close: close }
     }
 

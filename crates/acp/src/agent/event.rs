@@ -1,13 +1,14 @@
 //! What an agent says between our requests and its answers to them.
 
-use agent_client_protocol::v1::Responder;
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, CreateElicitationResponse, PermissionOptionId, RequestPermissionOutcome,
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
     SessionNotification,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
+
+use super::connection::RequestResponder;
 
 /// What an agent says or asks, in the order it came.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub struct Question {
 #[derive(Debug)]
 enum Answer {
     /// The agent asked.
-    Agent(Option<Responder<RequestPermissionResponse>>),
+    Agent(Option<RequestResponder>),
     /// The agent acted, through a file or a terminal of ours, and we ask.
     Ours(Option<oneshot::Sender<PermissionOptionId>>, Usual),
 }
@@ -48,10 +49,7 @@ pub(super) enum Usual {
 }
 
 impl Question {
-    pub(super) fn of_agent(
-        request: RequestPermissionRequest,
-        responder: Responder<RequestPermissionResponse>,
-    ) -> Self {
+    pub(super) fn of_agent(request: RequestPermissionRequest, responder: RequestResponder) -> Self {
         Self { request, answer: Answer::Agent(Some(responder)) }
     }
 
@@ -90,7 +88,7 @@ impl Question {
                     RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option))
                 });
                 if let Some(responder) = responder.take() {
-                    drop(responder.respond(RequestPermissionResponse::new(outcome))); // the agent may have gone
+                    responder.respond(Ok(RequestPermissionResponse::new(outcome)));
                 }
             }
             Answer::Ours(sender, _) => {
@@ -113,20 +111,17 @@ impl Drop for Question {
 pub struct Elicitation {
     /// What it asks.
     pub request: CreateElicitationRequest,
-    responder: Option<Responder<CreateElicitationResponse>>,
+    responder: Option<RequestResponder>,
 }
 
 impl Elicitation {
-    pub(super) fn new(
-        request: CreateElicitationRequest,
-        responder: Responder<CreateElicitationResponse>,
-    ) -> Self {
+    pub(super) fn new(request: CreateElicitationRequest, responder: RequestResponder) -> Self {
         Self { request, responder: Some(responder) }
     }
 
     /// The session it belongs to, when it belongs to one.
     pub fn session(&self) -> Option<&SessionId> {
-        use agent_client_protocol::v1::schema::ElicitationScope;
+        use agent_client_protocol_schema::v1::ElicitationScope;
         match self.request.scope() {
             ElicitationScope::Session(scope) => Some(&scope.session_id),
             _ => None, // belongs to a request of ours, or to something newer
@@ -136,16 +131,16 @@ impl Elicitation {
     /// Answers.
     pub fn answer(mut self, response: CreateElicitationResponse) {
         if let Some(responder) = self.responder.take() {
-            drop(responder.respond(response)); // the agent may have gone
+            responder.respond(Ok(response));
         }
     }
 }
 
 impl Drop for Elicitation {
     fn drop(&mut self) {
-        use agent_client_protocol::v1::schema::ElicitationAction;
+        use agent_client_protocol_schema::v1::ElicitationAction;
         if let Some(responder) = self.responder.take() {
-            drop(responder.respond(CreateElicitationResponse::new(ElicitationAction::Cancel)));
+            responder.respond(Ok(CreateElicitationResponse::new(ElicitationAction::Cancel)));
         }
     }
 }

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
-use agent_client_protocol::{Error, ErrorCode};
+use agent_client_protocol_schema::v1::{Error, ErrorCode, ReadTextFileRequest, WriteTextFileRequest};
 use cellwright_notebook::file::Replacement;
 
 /// The text that was asked for: all of it, or `limit` lines from `line` (counted from 1) on.
@@ -90,7 +89,7 @@ fn absolute(path: &Path) -> Result<&Path, Error> {
 fn failure(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::NotFound => {
-            Error::new(ErrorCode::RESOURCE_NOT_FOUND, format!("there is no `{}`", path.display()))
+            Error::new(ErrorCode::ResourceNotFound.into(), format!("there is no `{}`", path.display()))
         }
         io::ErrorKind::InvalidData => refused(format!("`{}` is not UTF-8 text", path.display())),
         _ => refused(format!("`{}`: {error}", path.display())),
@@ -98,7 +97,7 @@ fn failure(path: &Path, error: &io::Error) -> Error {
 }
 
 pub(super) fn refused(message: String) -> Error {
-    Error::new(ErrorCode::INTERNAL_ERROR, message)
+    Error::new(ErrorCode::InternalError.into(), message)
 }
 
 #[cfg(test)]
@@ -128,11 +127,11 @@ mod tests {
     fn what_can_not_be_read_is_told_apart() {
         let folder = tempfile::tempdir().expect("a folder");
         let code = |path: &Path| read(&ReadTextFileRequest::new("s", path)).expect_err("not readable").code;
-        assert_eq!(code(&folder.path().join("none")), ErrorCode::RESOURCE_NOT_FOUND);
-        assert_eq!(code(Path::new("relative")), ErrorCode::INVALID_PARAMS);
-        assert_eq!(code(folder.path()), ErrorCode::INTERNAL_ERROR);
+        assert_eq!(code(&folder.path().join("none")), ErrorCode::ResourceNotFound);
+        assert_eq!(code(Path::new("relative")), ErrorCode::InvalidParams);
+        assert_eq!(code(folder.path()), ErrorCode::InternalError);
         std::fs::write(folder.path().join("binary"), [0xFF, 0xFE]).expect("written");
-        assert_eq!(code(&folder.path().join("binary")), ErrorCode::INTERNAL_ERROR);
+        assert_eq!(code(&folder.path().join("binary")), ErrorCode::InternalError);
     }
 
     #[test]

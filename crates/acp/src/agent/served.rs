@@ -1,32 +1,38 @@
 //! What we do for an agent: answer its requests.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
-use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::v1::schema::{
-    CreateElicitationRequest, CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest,
+use agent_client_protocol_schema::v1::{
+    CreateTerminalRequest, CreateTerminalResponse, Error, ErrorCode, KillTerminalRequest,
     KillTerminalResponse, PermissionOption, PermissionOptionId, PermissionOptionKind, ReadTextFileRequest,
-    ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionRequest,
-    SessionId, TerminalId, TerminalOutputRequest, ToolCallLocation, ToolCallUpdate, ToolCallUpdateFields,
-    ToolKind, WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest,
-    WriteTextFileResponse,
+    ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse, RequestId,
+    RequestPermissionRequest, SessionId, TerminalId, TerminalOutputRequest, ToolCallLocation, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
+    WriteTextFileRequest, WriteTextFileResponse,
 };
-use agent_client_protocol::{
-    Agent as Agents, Client, ConnectTo, Error, ErrorCode, UntypedMessage, on_receive_notification,
-    on_receive_request,
-};
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::spawn_blocking;
+use serde_json::value::RawValue;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use uuid::Uuid;
 
+use super::LEAVING;
+use super::connection::{AgentConnection, IncomingMessage, OutgoingLines, RequestResponder};
 use super::event::{Elicitation, Event, Question, Unknown, Usual};
 use super::files;
 use super::terminals::{self, Terminal, Terminals};
+use super::wire::{self, IncomingLines};
 
 /// What an agent may use of us.
 pub(super) struct Served {
@@ -36,86 +42,158 @@ pub(super) struct Served {
     pub(super) cwd: PathBuf,
 }
 
-/// Serves an agent until `stop`, or until it has gone. The connection is handed out as soon as it is there.
-pub(super) async fn serve(
-    served: Arc<Served>,
-    transport: impl ConnectTo<Client> + 'static,
-    connected: oneshot::Sender<ConnectionTo<Agents>>,
-    stop: CancellationToken,
-) -> Result<(), Error> {
-    // A handler runs in the loop that receives everything else, so what may take time goes on beside it.
-    macro_rules! beside {
-        ($method:ident) => {{
-            let served = Arc::clone(&served);
-            async move |request, responder, cx: ConnectionTo<Agents>| {
-                let served = Arc::clone(&served);
-                cx.spawn(async move { responder.respond_with_result(served.$method(request).await) })
-            }
-        }};
-    }
-    let (permissions, elicitations, unknown) =
-        (served.events.clone(), served.events.clone(), served.events.clone());
-    let (shown, freed) = (Arc::clone(&served), Arc::clone(&served));
-    Client
-        .v1()
-        .name("cellwright")
-        .on_receive_request(
-            async move |request: RequestPermissionRequest, responder, _cx| {
-                tell(&permissions, Event::Permission(Box::new(Question::of_agent(request, responder)))).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |request: CreateElicitationRequest, responder, _cx| {
-                tell(&elicitations, Event::Elicitation(Box::new(Elicitation::new(request, responder)))).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(beside!(read), on_receive_request!())
-        .on_receive_request(beside!(write), on_receive_request!())
-        .on_receive_request(beside!(create_terminal), on_receive_request!())
-        .on_receive_request(
-            async move |request: TerminalOutputRequest, responder, _cx| {
-                let terminal = shown.terminal(&request.terminal_id);
-                responder.respond_with_result(terminal.map(|terminal| terminal.output()))
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(beside!(wait_for_terminal), on_receive_request!())
-        .on_receive_request(beside!(kill_terminal), on_receive_request!())
-        .on_receive_request(
-            async move |request: ReleaseTerminalRequest, responder, _cx| {
-                let known = freed.terminals.release(&request.terminal_id).then(ReleaseTerminalResponse::new);
-                responder.respond_with_result(known.ok_or_else(|| no_terminal(&request.terminal_id)))
-            },
-            on_receive_request!(),
-        )
-        .on_receive_notification(
-            async move |message: UntypedMessage, _cx| {
-                let (method, params) = message.into_parts();
-                tell(&unknown, Event::Unknown(Unknown { method, params })).await
-            },
-            on_receive_notification!(),
-        )
-        .connect_with(transport, async move |connection: ConnectionTo<Agents>| {
-            drop(connected.send(connection.clone())); // the start may have been given up
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = connection.incoming_closed() => {}
-            }
-            Ok(())
-        })
-        .await
+/// The two ends of an agent's pipes.
+pub(super) struct AgentStreams {
+    pub(super) stdin: pipe::Sender,
+    pub(super) lines: IncomingLines,
 }
 
-async fn tell(events: &mpsc::Sender<Event>, event: Event) -> Result<(), Error> {
-    if events.send(event).await.is_err() {
-        debug!("nobody listens to this agent any more");
+/// Serves an agent until `stop`, or until it has gone. Then the connection is closed, and once the agent has got what was sent
+/// before, so is its input.
+pub(super) async fn serve(
+    served: Arc<Served>,
+    connection: AgentConnection,
+    outgoing: OutgoingLines,
+    streams: AgentStreams,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let AgentStreams { stdin, mut lines } = streams;
+    let mut writing = pin!(wire::write(outgoing, stdin));
+    let mut listening = Box::pin(listen(&served, &connection, &mut lines));
+    let ended = tokio::select! {
+        () = stop.cancelled() => Ok(()),
+        heard = &mut listening => heard,
+        written = &mut writing => {
+            // An agent that takes nothing any more is leaving. What it said before still counts.
+            drop(timeout(LEAVING, listening).await);
+            connection.close();
+            return written;
+        }
+    };
+    connection.close();
+    drop(listening); // and with it all that is being done for the agent
+    ended.and(writing.await)
+}
+
+/// Acts on what the agent says, in the order it says it: all that came before an answer is among the events before the answer is
+/// handed over.
+async fn listen(
+    served: &Arc<Served>,
+    connection: &AgentConnection,
+    lines: &mut IncomingLines,
+) -> io::Result<()> {
+    // What may take time is done beside the loop.
+    let mut beside = JoinSet::new();
+    while let Some(line) = lines.next().await? {
+        match IncomingMessage::read(&line) {
+            IncomingMessage::Answer { id, answer } => connection.settle(&id, answer.map(ToOwned::to_owned)),
+            IncomingMessage::Request { id, method, params } => {
+                let responder = RequestResponder::new(connection.clone(), id);
+                let request = OpenRequest { params, responder };
+                if let Some(work) = served.take(&method, request).await {
+                    while beside.try_join_next().is_some() {} // what has ended is forgotten
+                    beside.spawn(work);
+                }
+            }
+            IncomingMessage::Notification { method, params } => {
+                let params = serde_json::from_str(params.get()).unwrap_or_default();
+                tell(&served.events, Event::Unknown(Unknown { method, params })).await;
+            }
+            IncomingMessage::Invalid(error) => {
+                debug!(?error, "an agent sent a message that is not of the protocol");
+                if let Some(error) = error {
+                    connection.answer(&RequestId::Null, &Err(error));
+                }
+            }
+        }
     }
     Ok(())
 }
 
+/// A request of the agent that nobody has looked at.
+struct OpenRequest<'a> {
+    params: &'a RawValue,
+    responder: RequestResponder,
+}
+
+impl OpenRequest<'_> {
+    /// What it asks for. If that cannot be read, the agent is answered so.
+    fn read<R: DeserializeOwned>(self) -> Option<(R, RequestResponder)> {
+        match serde_json::from_str(self.params.get()) {
+            Ok(request) => Some((request, self.responder)),
+            Err(error) => {
+                self.refuse(Error::invalid_params().data(error.to_string()));
+                None
+            }
+        }
+    }
+
+    fn refuse(self, error: Error) {
+        self.responder.respond::<()>(Err(error));
+    }
+
+    /// Answers at once.
+    fn answer<R: DeserializeOwned, T: Serialize>(self, answer: impl FnOnce(R) -> Result<T, Error>) {
+        if let Some((request, responder)) = self.read() {
+            responder.respond(answer(request));
+        }
+    }
+
+    /// Answers when the work is done.
+    fn work<R, T, W>(self, work: impl FnOnce(R) -> W) -> Option<BoxFuture<'static, ()>>
+    where
+        R: DeserializeOwned,
+        T: Serialize,
+        W: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let (request, responder) = self.read()?;
+        let work = work(request);
+        Some(Box::pin(async move { responder.respond(work.await) }))
+    }
+}
+
+async fn tell(events: &mpsc::Sender<Event>, event: Event) {
+    if events.send(event).await.is_err() {
+        debug!("nobody listens to this agent any more");
+    }
+}
+
 impl Served {
+    /// Begins to serve a request, and returns what remains to be done beside the loop that receives everything else.
+    async fn take(
+        self: &Arc<Self>,
+        method: &str,
+        request: OpenRequest<'_>,
+    ) -> Option<BoxFuture<'static, ()>> {
+        let served = Arc::clone(self);
+        match method {
+            "session/request_permission" => {
+                let (request, responder) = request.read()?;
+                let question = Question::of_agent(request, responder);
+                tell(&self.events, Event::Permission(Box::new(question))).await;
+            }
+            "elicitation/create" => {
+                let (request, responder) = request.read()?;
+                let elicitation = Elicitation::new(request, responder);
+                tell(&self.events, Event::Elicitation(Box::new(elicitation))).await;
+            }
+            "fs/read_text_file" => return request.work(|request| served.read(request)),
+            "fs/write_text_file" => return request.work(|request| served.write(request)),
+            "terminal/create" => return request.work(|request| served.create_terminal(request)),
+            "terminal/output" => request.answer(|request: TerminalOutputRequest| {
+                self.terminal(&request.terminal_id).map(|terminal| terminal.output())
+            }),
+            "terminal/wait_for_exit" => return request.work(|request| served.wait_for_terminal(request)),
+            "terminal/kill" => return request.work(|request| served.kill_terminal(request)),
+            "terminal/release" => request.answer(|request: ReleaseTerminalRequest| {
+                let known = self.terminals.release(&request.terminal_id).then(ReleaseTerminalResponse::new);
+                known.ok_or_else(|| no_terminal(&request.terminal_id))
+            }),
+            unknown => request.refuse(Error::method_not_found().data(unknown)),
+        }
+        None
+    }
+
     async fn read(self: Arc<Self>, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
         let usual =
             if files::is_inside(&request.path, &self.cwd) { Usual::Allowed } else { Usual::Undecided };
@@ -195,7 +273,7 @@ impl Served {
         ];
         let (question, answer) =
             Question::of_ours(RequestPermissionRequest::new(session.clone(), call, options), usual);
-        tell(&self.events, Event::Permission(Box::new(question))).await?;
+        tell(&self.events, Event::Permission(Box::new(question))).await;
         match answer.await {
             Ok(chosen) if chosen == allow => Ok(()),
             Ok(_) | Err(_) => Err(files::refused("the user did not allow this".to_owned())),
@@ -204,7 +282,7 @@ impl Served {
 }
 
 fn no_terminal(id: &TerminalId) -> Error {
-    Error::new(ErrorCode::RESOURCE_NOT_FOUND, format!("there is no terminal `{id}`"))
+    Error::new(ErrorCode::ResourceNotFound.into(), format!("there is no terminal `{id}`"))
 }
 
 async fn blocking<T: Send + 'static>(

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     CreateTerminalRequest, TerminalExitStatus, TerminalId, TerminalOutputResponse,
 };
 use cellwright_process::{Child, Command, Exit, Graces, Signal};
@@ -19,6 +19,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::task;
 
 /// What is kept of a command's output when the agent sets no limit.
 const USUAL_LIMIT: usize = 16 << 20;
@@ -98,8 +100,8 @@ impl Terminals {
         let (sender, ended) = watch::channel(None);
         let kill = CancellationToken::new();
         let news = Arc::clone(&self.news);
-        let task = tokio::spawn(run(child, reader, Arc::clone(&output), sender, kill.clone(), news));
-        let terminal = Terminal { output, ended, kill, _task: AbortOnDropHandle::new(task) };
+        let task = task::spawn(run(child, reader, Arc::clone(&output), sender, kill.clone(), news));
+        let terminal = Terminal { output, ended, kill, _task: task };
         let id = TerminalId::new(format!("terminal-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1));
         self.known().insert(id.clone(), Arc::new(terminal));
         Ok(id)

@@ -3,19 +3,17 @@
 use std::borrow::Cow;
 use std::io;
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     ContentBlock, ContentChunk, SessionNotification, SessionUpdate, TextContent,
 };
-use bytes::Bytes;
-use futures_util::{Sink, SinkExt as _, Stream, stream};
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{self, error::SendError};
-use tokio_util::codec::{BytesCodec, FramedWrite};
 
+use super::connection::OutgoingLines;
 use super::event::Event;
 use super::log::Log;
 
@@ -28,40 +26,45 @@ const USUAL: usize = 1 << 20;
 /// Bytes of text that are put together before they are told.
 const GATHERED: usize = 4 << 10;
 
-/// Lines for the agent.
-pub(super) fn outgoing(
-    stdin: impl AsyncWrite + Send + 'static,
-) -> impl Sink<String, Error = io::Error> + Send + 'static {
-    FramedWrite::new(stdin, BytesCodec::new()).with(async |mut line: String| {
+/// Writes lines to the agent until there are no more to come. Then its input ends.
+pub(super) async fn write(mut lines: OutgoingLines, mut stdin: pipe::Sender) -> io::Result<()> {
+    while let Some(mut line) = lines.recv().await {
         line.push('\n');
-        Ok(Bytes::from(line))
-    })
+        stdin.write_all(line.as_bytes()).await?;
+    }
+    Ok(())
 }
 
-/// Lines from the agent, for the protocol engine. Updates of sessions, which can be very many, do not pass through it: they go
-/// to `events` from here, and where `events` is full the agent waits. Pieces of one text that came together go as one.
-/// What is not JSON, such as a banner, goes to the log.
-pub(super) fn incoming(
-    stdout: pipe::Receiver,
+/// Lines from the agent. Updates of sessions, which can be very many, are not among them: they go to `events` from here, and where
+/// `events` is full the agent waits. Pieces of one text that came together go as one. What is not JSON, such as a banner, goes to
+/// the log.
+pub(super) struct IncomingLines {
+    reader: BufReader<pipe::Receiver>,
+    line: Vec<u8>,
     events: mpsc::Sender<Event>,
     log: Log,
-) -> impl Stream<Item = io::Result<String>> + Send + 'static {
-    let reader = BufReader::with_capacity(64 * 1024, stdout);
-    stream::unfold((reader, Vec::new(), events, log), async |(mut reader, mut line, events, log)| {
+}
+
+impl IncomingLines {
+    pub(super) fn new(stdout: pipe::Receiver, events: mpsc::Sender<Event>, log: Log) -> Self {
+        Self { reader: BufReader::with_capacity(64 * 1024, stdout), line: Vec::new(), events, log }
+    }
+
+    /// The next line, or nothing after the last, or when nobody listens to this agent any more.
+    pub(super) async fn next(&mut self) -> io::Result<Option<String>> {
+        let Self { reader, line, events, log } = self;
         let mut gathered: Option<Gathered> = None;
         loop {
             // Nobody waits for more than what is here.
             if let Some(piece) = gathered.take_if(|piece| piece.is_long() || !has_line(reader.buffer()))
-                && tell(&events, piece.into()).await.is_err()
+                && tell(events, piece.into()).await.is_err()
             {
-                return None;
+                return Ok(None);
             }
-            match next_line(&mut reader, &mut line).await {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => return Some((Err(error), (reader, line, events, log))),
+            if !next_line(reader, line).await? {
+                return Ok(None);
             }
-            let text = str::from_utf8(&line).map_or_else(|_| String::from_utf8_lossy(&line), Cow::Borrowed);
+            let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
             let piece = TextPiece::of(&text);
             if let (Some(gathered), Some(piece)) = (&mut gathered, &piece)
                 && gathered.session == piece.session
@@ -70,27 +73,26 @@ pub(super) fn incoming(
                 continue;
             }
             if let Some(before) = std::mem::replace(&mut gathered, piece.map(Gathered::from))
-                && tell(&events, before.into()).await.is_err()
+                && tell(events, before.into()).await.is_err()
             {
-                return None;
+                return Ok(None);
             }
             if gathered.is_some() {
                 continue;
             }
             if !line.trim_ascii_start().starts_with(b"{") {
-                log.write(&line);
+                log.write(line);
                 continue;
             }
             if let Some(update) = update(&text) {
-                if tell(&events, update).await.is_err() {
-                    return None;
+                if tell(events, update).await.is_err() {
+                    return Ok(None);
                 }
                 continue;
             }
-            let text = text.into_owned();
-            return Some((Ok(text), (reader, line, events, log)));
+            return Ok(Some(text.into_owned()));
         }
-    })
+    }
 }
 
 /// Fails when nobody listens to this agent any more.
@@ -208,9 +210,6 @@ impl From<Gathered> for SessionNotification {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::StreamExt as _;
-    use tokio::io::AsyncWriteExt as _;
-
     use super::*;
 
     #[test]
@@ -244,6 +243,7 @@ mod tests {
             )
         };
         let long = "x".repeat(GATHERED);
+        let said_answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         let said = [
             piece("a", "1"),
             piece("a", "2"),
@@ -253,7 +253,7 @@ mod tests {
             piece("b", "5").replace("agent_message_chunk", "agent_thought_chunk"),
             piece("b", &long),
             piece("b", "6"),
-            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned(),
+            said_answer.to_owned(),
             piece("b", "7"),
         ];
         let (mut sender, receiver) = pipe::pipe().expect("a pipe");
@@ -261,8 +261,11 @@ mod tests {
         sender.write_all(bytes.as_bytes()).await.expect("it fits");
         drop(sender);
         let (events, mut heard) = mpsc::channel(64);
-        let lines: Vec<_> = incoming(receiver, events, Log::default()).collect().await;
-        assert_eq!(lines.len(), 1, "the answer");
+        let mut lines = IncomingLines::new(receiver, events, Log::default());
+        let answer = lines.next().await.expect("it can be read");
+        assert_eq!(answer.as_deref().map(str::trim_end), Some(said_answer), "the answer");
+        assert_eq!(lines.next().await.expect("it can be read"), None);
+        drop(lines);
         let mut told = Vec::new();
         while let Some(Event::Update(update)) = heard.recv().await {
             let (kind, chunk) = match update.update {

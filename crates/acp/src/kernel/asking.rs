@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
     ElicitationFormMode, ElicitationMode, ElicitationPropertySchema, MultiSelectItems, NoticeSeverity,
     PermissionOption, PermissionOptionKind, ToolCall, ToolKind,

@@ -13,7 +13,7 @@ mod talk;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agent_client_protocol::v1::schema::{NoticeSeverity, SessionId};
+use agent_client_protocol_schema::v1::{NoticeSeverity, SessionId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,7 @@ use super::prompt::Prompt;
 use super::shared::{Offered, Shared, lock};
 use super::turn::{Place, Stop, Turn};
 use crate::agent::{Agent, Event, Launch};
+use crate::task;
 
 /// Orders that wait; beyond that the one who orders waits.
 const ORDERS: usize = 64;
@@ -108,7 +109,7 @@ impl Handle {
             stragglers: Stragglers::default(),
         };
         let (at_work, ending) = (Arc::clone(&conversation.at_work), conversation.ending.clone());
-        let task = AbortOnDropHandle::new(tokio::spawn(conversation.run(inbox)));
+        let task = task::spawn(conversation.run(inbox));
         Self { orders, facts, at_work, ending, _task: task }
     }
 

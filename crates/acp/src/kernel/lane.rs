@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::cell::{self, Ended, Kernel, Rest};
+use crate::task;
 
 /// Cells that wait; one more is refused, which its client is told.
 const MOST: usize = 10_000;
@@ -26,7 +27,7 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn new(kernel: Arc<Kernel>) -> Self {
         let (cells, queue) = mpsc::channel(MOST);
-        Self { cells, task: AbortOnDropHandle::new(tokio::spawn(run(kernel, queue))) }
+        Self { cells, task: task::spawn(run(kernel, queue)) }
     }
 
     pub(super) fn push(&self, request: Request) {

@@ -1,6 +1,6 @@
 //! Carrying out magics.
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOptions,
 };
@@ -364,7 +364,10 @@ fn address(server: &McpServer) -> String {
 
 /// Two columns; nothing for none.
 fn rows(pairs: impl IntoIterator<Item = (String, String)>) -> Option<String> {
-    let pairs: Vec<(String, String)> = pairs.into_iter().collect();
+    columns(&pairs.into_iter().collect::<Vec<_>>())
+}
+
+fn columns(pairs: &[(String, String)]) -> Option<String> {
     let width = pairs.iter().map(|(name, _)| name.chars().count()).max()?;
     let lines = pairs.iter().map(|(name, about)| format!("{name:width$}  {about}").trim_end().to_owned());
     Some(lines.collect::<Vec<_>>().join("\n"))

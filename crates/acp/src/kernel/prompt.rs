@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResource, EmbeddedResourceResource, ImageContent, PromptCapabilities, ResourceLink,
     TextContent, TextResourceContents,
 };

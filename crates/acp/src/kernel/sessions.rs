@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agent_client_protocol::v1::schema::McpServer;
+use agent_client_protocol_schema::v1::McpServer;
 use tokio::time::timeout;
 
 use super::Setup;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent_client_protocol::v1::schema::McpServer;
+use agent_client_protocol_schema::v1::McpServer;
 
 use super::Setup;
 use super::comms::Comms;

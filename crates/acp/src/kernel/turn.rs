@@ -105,10 +105,14 @@ impl Cell {
 
     /// Publishes something as output of this cell. Waits for readers that lag, unless told to stop.
     pub(super) async fn publish<C: cellwright_jupyter::content::Content>(&self, content: &C, stop: &Stop) {
-        if self.silent {
-            return;
+        if !self.silent {
+            let message = self.sender.session().message(content).with_parent(self.header());
+            self.send(message, stop).await;
         }
-        let message = self.sender.session().message(content).with_parent(self.header());
+    }
+
+    /// [`Cell::publish`], once for all contents.
+    async fn send(&self, message: Message, stop: &Stop) {
         tokio::select! {
             biased;
             () = self.sender.publish_when_read(message.clone()) => {}

@@ -1,6 +1,7 @@
 //! Updates of agents for those who debug: in the log by name, and in the cell where this version does not know them.
 
-use agent_client_protocol::v1::schema::SessionNotification;
+use agent_client_protocol_schema::v1::SessionNotification;
+use serde::Deserialize;
 use serde_json::Value;
 use tracing::info;
 
@@ -36,9 +37,9 @@ impl Updates {
             Event::Update(notification) => {
                 let SessionNotification { session_id, update, .. } = &**notification;
                 // Only those who debug pay for writing it down.
-                let written = serde_json::to_value(update).unwrap_or_default();
-                let name = written["sessionUpdate"].as_str().unwrap_or_default();
-                if self.wants(name) {
+                let written = serde_json::to_string(update).unwrap_or_default();
+                let UpdateName { name } = serde_json::from_str(&written).unwrap_or_default();
+                if self.wants(&name) {
                     info!(target: TARGET, session = %session_id, update = name, "{written}");
                 }
             }
@@ -62,6 +63,13 @@ impl Updates {
             Self::Named(names) => names.contains(&spelt(name)),
         }
     }
+}
+
+/// What an update is called, of all that it says.
+#[derive(Default, Deserialize)]
+struct UpdateName {
+    #[serde(rename = "sessionUpdate")]
+    name: String,
 }
 
 /// A name without what spellings differ in.

@@ -1,6 +1,6 @@
 //! Command lines, as far as rules look into them.
 
-use agent_client_protocol::v1::schema::ToolCall;
+use agent_client_protocol_schema::v1::ToolCall;
 
 /// Where a shell may begin another command. A quoted one is taken for one as well: those who look for what is refused rather
 /// see too much.

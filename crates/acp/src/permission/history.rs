@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::PathBuf;
 
-use agent_client_protocol::v1::schema::ToolCall;
+use agent_client_protocol_schema::v1::ToolCall;
 
 use super::{Decision, paths, untold_command};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-use agent_client_protocol::v1::schema::{ToolCall, ToolKind};
+use agent_client_protocol_schema::v1::{ToolCall, ToolKind};
 use regex::Regex;
 
 use super::command::{command, commands_in};

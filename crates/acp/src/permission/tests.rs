@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     Diff, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, ToolCall, ToolCallLocation,
     ToolKind,
 };

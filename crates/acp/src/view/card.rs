@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 use cellwright_output::{Sink, Stream};

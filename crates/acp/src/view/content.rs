@@ -1,6 +1,6 @@
 //! Pieces of content that are not text of the answer: pictures, sounds, links, files.
 
-use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, ResourceLink};
+use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResourceResource, ResourceLink};
 use cellwright_output::{Colours, Limits, Sink};
 use serde_json::{Map, Value};
 

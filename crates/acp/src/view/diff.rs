@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use agent_client_protocol::v1::schema::Diff;
-use similar::{ChangeTag, TextDiff};
+use agent_client_protocol_schema::v1::Diff;
+use cellwright_notebook::line_hunks;
 
 use super::html::{PRE, escape};
 
 /// Lines of one diff that are shown; the file has them all.
 const SHOWN: usize = 1_000;
+/// Lines shown around those that changed.
+const CONTEXT: usize = 3;
 /// For two long texts without a common line a rougher diff is good enough.
 const PATIENCE: Duration = Duration::from_millis(300);
 
@@ -21,26 +23,37 @@ pub(super) struct LineDiff {
     added: usize,
     removed: usize,
     /// With the gaps between hunks as `None`.
-    lines: Vec<Option<(ChangeTag, String)>>,
+    lines: Vec<Option<(LineFate, String)>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineFate {
+    Kept,
+    Added,
+    Removed,
 }
 
 impl LineDiff {
     pub(super) fn of(diff: &Diff) -> Self {
         let old = diff.old_text.as_deref().unwrap_or_default();
-        let text = TextDiff::configure().timeout(PATIENCE).diff_lines(old, diff.new_text.as_str());
+        let old: Vec<_> = old.split_inclusive('\n').collect();
+        let new: Vec<_> = diff.new_text.split_inclusive('\n').collect();
         let (mut added, mut removed, mut lines) = (0, 0, Vec::new());
-        for (n, group) in text.grouped_ops(3).iter().enumerate() {
+        let shown = |fate, line: &&str| Some((fate, line.strip_suffix('\n').unwrap_or(line).to_owned()));
+        for (n, hunk) in line_hunks(&old, &new, CONTEXT, PATIENCE).into_iter().enumerate() {
             if n > 0 {
                 lines.push(None);
             }
-            for change in group.iter().flat_map(|op| text.iter_changes(op)) {
-                match change.tag() {
-                    ChangeTag::Insert => added += 1,
-                    ChangeTag::Delete => removed += 1,
-                    ChangeTag::Equal => {}
+            for run in hunk {
+                let (old, new) = (&old[run.old], &new[run.new]);
+                if run.is_kept {
+                    lines.extend(new.iter().map(|line| shown(LineFate::Kept, line)));
+                    continue;
                 }
-                let line = change.value();
-                lines.push(Some((change.tag(), line.strip_suffix('\n').unwrap_or(line).to_owned())));
+                removed += old.len();
+                added += new.len();
+                lines.extend(old.iter().map(|line| shown(LineFate::Removed, line)));
+                lines.extend(new.iter().map(|line| shown(LineFate::Added, line)));
             }
         }
         let path = diff.path.display().to_string();
@@ -57,15 +70,15 @@ impl LineDiff {
         (hidden > 0).then(|| format!("… {hidden} more lines of this diff are not shown"))
     }
 
-    fn shown(&self) -> impl Iterator<Item = Option<(&'static str, ChangeTag, &str)>> {
+    fn shown(&self) -> impl Iterator<Item = Option<(&'static str, LineFate, &str)>> {
         self.lines.iter().take(SHOWN).map(|line| {
-            line.as_ref().map(|(tag, text)| {
-                let sign = match tag {
-                    ChangeTag::Insert => "+",
-                    ChangeTag::Delete => "-",
-                    ChangeTag::Equal => " ",
+            line.as_ref().map(|(fate, text)| {
+                let sign = match fate {
+                    LineFate::Added => "+",
+                    LineFate::Removed => "-",
+                    LineFate::Kept => " ",
                 };
-                (sign, *tag, text.as_str())
+                (sign, *fate, text.as_str())
             })
         })
     }
@@ -77,9 +90,9 @@ impl LineDiff {
         );
         for line in self.shown() {
             let (sign, colour, text) = match line {
-                Some((sign, ChangeTag::Insert, text)) => (sign, "background:rgba(46,160,67,.18);", text),
-                Some((sign, ChangeTag::Delete, text)) => (sign, "background:rgba(248,81,73,.18);", text),
-                Some((sign, ChangeTag::Equal, text)) => (sign, "", text),
+                Some((sign, LineFate::Added, text)) => (sign, "background:rgba(46,160,67,.18);", text),
+                Some((sign, LineFate::Removed, text)) => (sign, "background:rgba(248,81,73,.18);", text),
+                Some((sign, LineFate::Kept, text)) => (sign, "", text),
                 None => ("", "opacity:.5;", "⋯"),
             };
             write!(out, "<span style=\"display:block;{colour}padding:0 8px\">{sign} {}</span>", escape(text))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agent_client_protocol::v1::schema::{PlanEntry, PlanEntryStatus};
+use agent_client_protocol_schema::v1::{PlanEntry, PlanEntryStatus};
 
 use super::content::Rendered;
 use super::html::escape;

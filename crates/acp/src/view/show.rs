@@ -1,6 +1,6 @@
 //! What a view is told and what it gives.
 
-use agent_client_protocol::v1::schema::StopReason;
+use agent_client_protocol_schema::v1::StopReason;
 use serde_json::{Map, Value};
 
 /// One message for the notebook.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     AudioContent, ContentBlock, ContentChunk, Cost, Diff, ImageContent, Notice, NoticeSeverity,
     PermissionOption, PermissionOptionKind, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus,
     ResourceLink, SessionUpdate, StopReason, Terminal, TerminalId, TextContent, ToolCall, ToolCallContent,

@@ -22,7 +22,7 @@ impl Daemon {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         daemon::leave_terminal();
         let runtime = host::runtime()?;
-        runtime.block_on(serve())
+        host::block_on(&runtime, serve())
     }
 }
 
@@ -40,5 +40,5 @@ async fn serve() -> anyhow::Result<()> {
         stop: CancellationToken::new(),
     };
     // Whoever started us waits for this line; when it has gone meanwhile, the next one still finds us.
-    Ok(daemon::serve(serve, sessions, || drop(print::plain("ready\n"))).await?)
+    Ok(daemon::serve(serve, sessions, Box::new(|| drop(print::plain("ready\n")))).await?)
 }

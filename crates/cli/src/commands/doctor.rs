@@ -27,7 +27,7 @@ pub(crate) struct Doctor {
 impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let runtime = host::runtime()?;
-        let report = runtime.block_on(examine())?;
+        let report = host::block_on(&runtime, examine())?;
         // A kernel's last threads must not keep us: whatever they hold is gone with the process.
         runtime.shutdown_background();
         if self.format.json {

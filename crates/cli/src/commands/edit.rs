@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cellwright_notebook::file::IfMissing;
-use cellwright_notebook::replace::{Matches, Replacement, TextKind, replace};
-use cellwright_notebook::text;
+use cellwright_editing::FileName;
+use cellwright_notebook::replace::{Matches, Replacement};
 use serde::Deserialize;
 
-use super::{Change, OldOutputs, input, named};
+use super::{ChangeArguments, OldOutputs, input, named};
 use crate::exit::WrongArguments;
 
 /// Replace exact strings in a notebook's cell-marked text
 ///
-/// Each old text must match exactly once, unless --all is given. Everything that is not replaced stays as it is, to the byte.
+/// Each old text must match exactly once, unless --all is given. Everything else stays as it is, to the byte. A cell that
+/// others changed since you read it is not edited.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ pub(crate) struct Edit {
     #[command(flatten)]
     old_outputs: OldOutputs,
     #[command(flatten)]
-    change: Change,
+    change: ChangeArguments,
 }
 
 #[derive(Deserialize)]
@@ -53,12 +53,8 @@ struct EditJson {
 impl Edit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let replacements = self.replacements()?;
-        self.change.make(&self.path, IfMissing::Fail, |notebook| {
-            let replaced = replace(&notebook.to_marked_text(), TextKind::Marked, &replacements)?;
-            let mut edited = notebook.write(&text::parse(&replaced.text)?, self.old_outputs.into())?;
-            edited.report.action = "edit";
-            anyhow::Ok(edited)
-        })
+        let options = self.change.options(self.old_outputs.into());
+        self.change.report(|editor| editor.replace_text(&FileName::of(&self.path), &replacements, &options))
     }
 
     fn replacements(&self) -> anyhow::Result<Vec<Replacement>> {

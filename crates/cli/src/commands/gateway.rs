@@ -35,11 +35,7 @@ enum Action {
 
 impl GatewayCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("could not start the runtime")?;
-        runtime.block_on(self.act())
+        host::block_on(&host::small_runtime()?, self.act())
     }
 
     async fn act(self) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use cellwright_notebook::line_runs;
 use serde_json::Value;
 
 pub(crate) use client::{Client, NAME, Scope, Surroundings};
@@ -115,13 +116,10 @@ impl Install {
             format!("{title} can use it now: `{NAME}` in {path}\n")
         };
         // Only what changed: what is around it, on the same line too, may be other servers' secrets.
-        let diff = similar::TextDiff::from_lines(before, after);
-        for changes in diff.ops() {
-            let lines = |tag| {
-                let lines = diff.iter_changes(changes).filter(move |line| line.tag() == tag);
-                lines.map(|line| line.value()).collect::<String>()
-            };
-            let (old, new) = (lines(similar::ChangeTag::Delete), lines(similar::ChangeTag::Insert));
+        let before: Vec<_> = before.split_inclusive('\n').collect();
+        let after: Vec<_> = after.split_inclusive('\n').collect();
+        for run in line_runs(&before, &after).into_iter().filter(|run| !run.is_kept) {
+            let (old, new) = (before[run.old].concat(), after[run.new].concat());
             let (old, new) = differing(&old, &new);
             for (sign, text) in [('-', old), ('+', new)] {
                 for line in text.lines() {

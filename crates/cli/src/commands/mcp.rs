@@ -59,7 +59,7 @@ impl Mcp {
             return install.run();
         }
         let runtime = host::runtime()?;
-        let served = runtime.block_on(self.serve());
+        let served = host::block_on(&runtime, self.serve());
         // A read of stdin that waits for ever must not keep us.
         runtime.shutdown_background();
         served

@@ -1,13 +1,14 @@
 //! `cellwright notebook`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cellwright_notebook::file::IfMissing;
+use cellwright_editing::{FileName, PastChange};
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Outputs, text};
 use clap::Subcommand;
 
-use super::{Change, OldOutputs, input, named};
+use super::{ChangeArguments, OldOutputs, input, named, with_editor};
+use crate::print::{self, Format};
 
 /// Edit a notebook cell by cell
 ///
@@ -38,7 +39,7 @@ enum ActionCommand {
         #[command(flatten)]
         old_outputs: OldOutputs,
         #[command(flatten)]
-        change: Change,
+        change: ChangeArguments,
     },
     /// Add cells; creates the notebook if need be
     Insert {
@@ -57,7 +58,7 @@ enum ActionCommand {
         #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "kind"])]
         cells: Option<PathBuf>,
         #[command(flatten)]
-        change: Change,
+        change: ChangeArguments,
     },
     /// Remove cells, and show what was removed
     Delete {
@@ -67,26 +68,26 @@ enum ActionCommand {
         #[arg(required = true, value_parser = CellRef::list)]
         cells: Vec<Vec<CellRef>>,
         #[command(flatten)]
-        change: Change,
+        change: ChangeArguments,
     },
-    /// Move a cell
+    /// Move cells
     Move {
         #[command(flatten)]
-        place: Place,
-        /// The index it gets
+        place: Places,
+        /// The index that the first of them gets
         to: usize,
         #[command(flatten)]
-        change: Change,
+        change: ChangeArguments,
     },
-    /// Change a cell's type
+    /// Change the type of cells
     Retype {
         #[command(flatten)]
-        place: Place,
+        place: Places,
         /// code, markdown or raw
         #[arg(value_name = "TYPE")]
         kind: CellKind,
         #[command(flatten)]
-        change: Change,
+        change: ChangeArguments,
     },
     /// Remove outputs and execution counts
     Clear {
@@ -96,7 +97,23 @@ enum ActionCommand {
         #[arg(value_parser = CellRef::list)]
         cells: Vec<Vec<CellRef>>,
         #[command(flatten)]
-        change: Change,
+        change: ChangeArguments,
+    },
+    /// Undo a change that was made by cellwright, and keep what others changed since
+    Undo {
+        /// The notebook
+        path: PathBuf,
+        /// The number of the change, as `history` lists it (default: the latest that was not undone)
+        number: Option<u64>,
+        #[command(flatten)]
+        change: ChangeArguments,
+    },
+    /// List the changes that can be undone, the latest first
+    History {
+        /// The notebook
+        path: PathBuf,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
@@ -108,11 +125,36 @@ struct Place {
     cell: CellRef,
 }
 
+#[derive(Debug, clap::Args)]
+struct Places {
+    /// The notebook
+    path: PathBuf,
+    /// Which cells: `4`, `4,5`, `2-7`, `id:abcd1234`
+    #[arg(value_name = "CELLS")]
+    cells: CellList,
+}
+
+/// Several cells in one argument.
+#[derive(Debug, Clone)]
+struct CellList(Vec<CellRef>);
+
+impl std::str::FromStr for CellList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        CellRef::list(text).map(Self)
+    }
+}
+
 impl NotebookCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut if_missing = IfMissing::Fail;
         let mut outputs = Outputs::Clear;
         let (path, action, change) = match self.action {
+            ActionCommand::Undo { path, number, change } => {
+                let options = change.options(Outputs::Clear);
+                return change.report(|editor| editor.undo(&FileName::of(&path), number, &options));
+            }
+            ActionCommand::History { path, format } => return history(&path, format),
             ActionCommand::Edit { place, source, source_file, old_outputs, change } => {
                 outputs = old_outputs.into();
                 let source = match (source, source_file) {
@@ -123,7 +165,6 @@ impl NotebookCommand {
                 (place.path, Action::Edit { cell: place.cell, source }, change)
             }
             ActionCommand::Insert { path, at, kind, source, cells, change } => {
-                if_missing = IfMissing::Create;
                 let cells = match cells {
                     Some(file) => marked_cells(&file)?,
                     None => source.into_iter().map(|source| NewCell::new(kind, source)).collect(),
@@ -135,23 +176,36 @@ impl NotebookCommand {
                 (path, Action::Delete { cells: cells.concat() }, change)
             }
             ActionCommand::Move { place, to, change } => {
-                (place.path, Action::Move { cell: place.cell, to }, change)
+                (place.path, Action::Move { cells: place.cells.0, to }, change)
             }
             ActionCommand::Retype { place, kind, change } => {
-                (place.path, Action::Retype { cell: place.cell, kind }, change)
+                (place.path, Action::Retype { cells: place.cells.0, kind }, change)
             }
             ActionCommand::Clear { path, cells, change } => {
                 (path, Action::Clear { cells: (!cells.is_empty()).then(|| cells.concat()) }, change)
             }
         };
-        change.make(&path, if_missing, |notebook| {
-            change.check_places(&path, notebook, action.named_cells())?;
-            anyhow::Ok(notebook.act(&action, outputs)?)
-        })
+        let options = change.options(outputs);
+        change.report(|editor| editor.act(&FileName::of(&path), &action, &options))
     }
 }
 
-fn marked_cells(file: &std::path::Path) -> anyhow::Result<Vec<NewCell>> {
+fn history(path: &Path, format: Format) -> anyhow::Result<()> {
+    let changes = with_editor(|editor| anyhow::Ok(editor.history(&FileName::of(path))))?;
+    if format.json {
+        return print::json(&changes);
+    }
+    if changes.is_empty() {
+        return print::plain("no change of it is kept\n");
+    }
+    let line = |change: &PastChange| {
+        let undone = if change.undone { "  (undone)" } else { "" };
+        format!("{:>4}  {}  {}{undone}\n", change.number, print::utc_time(change.time), change.summary)
+    };
+    print::plain(&changes.iter().map(line).collect::<String>())
+}
+
+fn marked_cells(file: &Path) -> anyhow::Result<Vec<NewCell>> {
     let cells = text::parse(&input(file)?).with_context(|| named(file))?;
     Ok(cells.into_iter().map(|cell| cell.cell).collect())
 }

@@ -2,24 +2,23 @@
 
 mod artifact;
 
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use anyhow::Context as _;
-use cellwright_notebook::file::{self, Need};
-use cellwright_notebook::select::{Excerpt, excerpts};
-use cellwright_notebook::{CellRef, Notebook, OutputView, Snapshot};
+use cellwright_editing::page::{self, PagePart};
+use cellwright_editing::view::{ImageAddress, OutputView};
+use cellwright_editing::{FileName, NotebookRead, ReadRequest, ShownLines};
+use cellwright_notebook::Notebook;
+use cellwright_notebook::file::Need;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{explain, split_target};
+use super::{split_target, with_editor};
 use crate::exit::WrongArguments;
 use crate::print::{self, Format};
-use crate::reads::{self, Cells, Part, Reads};
 
 /// Show a notebook as cell-marked text
 ///
@@ -30,8 +29,11 @@ use crate::reads::{self, Cells, Part, Reads};
 Selectors, after the path:
   nb.ipynb:10-40        lines 10 to 40 of the text   nb.ipynb:5-16,90-97   several ranges
   nb.ipynb:50+20        20 lines from line 50        nb.ipynb:-30          the last 30 lines
-  nb.ipynb#3            cell 3                       nb.ipynb#3-7          cells 3 to 7
-  nb.ipynb#id:abcd1234  the cell with that id        nb.ipynb:raw          the file's own JSON (#3:raw: of a cell)
+  nb.ipynb#3            cell 3                       nb.ipynb#2,5-7        cells 2 and 5 to 7
+  nb.ipynb#5-           cell 5 to the end            nb.ipynb#id:abcd1234  the cell with that id
+  nb.ipynb#\"Results\"    the section under a heading  nb.ipynb#7.0          output 0 of cell 7, whole
+  nb.ipynb:raw          the file's own JSON          nb.ipynb#3:raw        the JSON of a cell or an output
+  nb.ipynb#7.0:1@4001   line 1 from its byte 4001 on, for lines longer than a page
 
 Examples:
   cellwright read analysis.ipynb
@@ -48,12 +50,15 @@ pub(crate) struct Read {
     /// With `--outputs text`: how many bytes of outputs to show
     #[arg(long, value_name = "BYTES", default_value_t = 50 * 1024)]
     budget: usize,
+    /// Show only the lines that match this regular expression, with their numbers
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["json", "numbers", "image"])]
+    search: Option<String>,
     /// Number the lines
     #[arg(short = 'n', long, conflicts_with = "json")]
     numbers: bool,
-    /// Write one image instead: CELL.OUTPUT, or CELL.OUTPUT.N when an output has several
+    /// Write one image instead: CELL.OUTPUT, CELL.OUTPUT.N when an output has several, or CELL:NAME of an attachment
     #[arg(long, value_name = "PLACE", requires = "to")]
-    image: Option<ImagePlace>,
+    image: Option<ImageAddress>,
     /// Where the image goes (`-`: stdout)
     #[arg(long, value_name = "FILE", requires = "image")]
     to: Option<PathBuf>,
@@ -69,29 +74,6 @@ enum Shown {
     Summary,
     /// Their text; images as a note
     Text,
-}
-
-#[derive(Debug, Clone)]
-struct ImagePlace {
-    cell: CellRef,
-    output: usize,
-    image: usize,
-}
-
-impl FromStr for ImagePlace {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts: Vec<_> = text.split('.').collect();
-        let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is not a number"));
-        match parts[..] {
-            [cell, output] => Ok(Self { cell: cell.parse()?, output: number(output)?, image: 0 }),
-            [cell, output, image] => {
-                Ok(Self { cell: cell.parse()?, output: number(output)?, image: number(image)? })
-            }
-            _ => Err("an image is named CELL.OUTPUT, as in 3.0".to_owned()),
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -117,51 +99,54 @@ impl Read {
             return artifact::show(address);
         }
         anyhow::ensure!(!self.target.is_empty(), WrongArguments("the path of the notebook is empty"));
-        let (path, selector) = split_target(&self.target);
-        let named = || path.display().to_string();
-        let outputs = self.output_view();
-        let need = match outputs {
-            OutputView::None if !selector.raw && self.image.is_none() => Need::Sources,
-            _ => Need::All,
-        };
-        let (notebook, snapshot) =
-            file::read_for(path, need).map_err(|error| explain(error, &self.target))?;
+        let (path, selector) = split_target(&self.target)?;
+        let file = FileName::of(&path);
         if let (Some(place), Some(to)) = (&self.image, &self.to) {
-            return write_image(&notebook, place, to).with_context(named);
+            let (notebook, _) = with_editor(|editor| editor.open(&file, Need::All))?;
+            return write_image(&notebook, place, to).with_context(|| file.named.clone());
         }
-        let text: Cow<'_, str> = match (selector.raw, &selector.cells) {
-            (true, None) => notebook.text().into(),
-            (true, Some(cells)) => {
-                let chosen = cells.resolve(&notebook).with_context(named)?;
-                chosen.map(|index| notebook.cell(index).raw().to_owned() + "\n").collect::<String>().into()
-            }
-            (false, cells) => notebook.view(cells.as_ref(), outputs).with_context(named)?.into(),
+        let search = self.search.as_deref().map(page::pattern).transpose()?;
+        let request = ReadRequest {
+            selector: &selector,
+            outputs: self.output_view(),
+            search: search.as_ref(),
+            budget: usize::MAX,
         };
-        let excerpts = excerpts(&text, &selector.lines).with_context(named)?;
-        let cells = selector.cells.as_ref().map(|cells| cells.resolve(&notebook)).transpose()?;
-        let shown = match cells {
-            _ if !selector.lines.is_empty() => reads::Shown::Lines,
-            Some(cells) if cells != (0..notebook.len()) => reads::Shown::Cells(cells),
-            Some(_) | None => reads::Shown::All,
-        };
-        if let Err(error) = remember(path, &notebook, &snapshot, &shown)
-            && matches!(shown, reads::Shown::All)
+        let read = with_editor(|editor| editor.read(&file, &request))?;
+        if let Err(error) = &read.remembered
             && !self.format.json
         {
             print::note(&format!(
-                "what was read could not be noted ({error}): `write` will ask for --expect or --force"
+                "it could not be remembered what you read ({error}): `write` will ask for --expect or --force"
             ));
         }
-        if self.format.json {
-            let excerpts =
-                excerpts.iter().map(|e| ExcerptJson { start: e.start, end: e.end, text: e.text }).collect();
-            let fingerprint = snapshot.fingerprint().to_string();
-            let path = &*path.to_string_lossy();
-            return print::json(&ReadJson { path, cells: notebook.len(), fingerprint, excerpts });
+        for note in &read.view.notes {
+            print::note(note);
         }
-        match (&excerpts[..], self.numbers) {
-            ([whole], false) => print::plain(whole.text),
-            _ => print::plain(&self.framed(&excerpts)),
+        self.show(&file, &read)
+    }
+
+    fn show(&self, file: &FileName, read: &NotebookRead) -> anyhow::Result<()> {
+        let page = match &read.shown {
+            ShownLines::Found(found) => return print::plain(&found.text()),
+            ShownLines::Page(page) => page,
+        };
+        if self.format.json {
+            let excerpts = page.parts.iter().map(|part| ExcerptJson {
+                start: part.start,
+                end: part.end,
+                text: &part.text,
+            });
+            return print::json(&ReadJson {
+                path: &file.named,
+                cells: read.notebook.len(),
+                fingerprint: read.fingerprint.to_string(),
+                excerpts: excerpts.collect(),
+            });
+        }
+        match (&page.parts[..], self.numbers) {
+            ([whole], false) => print::plain(&whole.text),
+            (parts, _) => print::plain(&self.framed(parts)),
         }
     }
 
@@ -174,7 +159,7 @@ impl Read {
     }
 
     /// Several excerpts, or numbered lines: text to look at, not to write back.
-    fn framed(&self, excerpts: &[Excerpt<'_>]) -> String {
+    fn framed(&self, excerpts: &[PagePart]) -> String {
         let mut out = String::new();
         for (at, excerpt) in excerpts.iter().enumerate() {
             if at > 0 {
@@ -194,30 +179,8 @@ impl Read {
     }
 }
 
-/// Lets later commands know which notebook a text, or a place in it, speaks of.
-fn remember(
-    path: &Path,
-    notebook: &Notebook,
-    snapshot: &Snapshot,
-    shown: &reads::Shown,
-) -> std::io::Result<()> {
-    let reads = Reads::here()?;
-    reads.remember_places(path, Cells::of(notebook), shown)?;
-    let part = if matches!(shown, reads::Shown::All) { Part::Whole } else { Part::Some };
-    reads.remember(path, snapshot, part)
-}
-
-fn write_image(notebook: &Notebook, place: &ImagePlace, to: &Path) -> anyhow::Result<()> {
-    let cell = notebook.locate(&place.cell)?;
-    let outputs = notebook.cell(cell).outputs();
-    let images = outputs.get(place.output).map(cellwright_notebook::Output::images).unwrap_or_default();
-    let image = images.get(place.image).with_context(|| {
-        format!(
-            "cell {cell} has no image {}.{}; `--outputs summary` shows which there are",
-            place.output, place.image
-        )
-    })?;
-    let bytes = image.bytes()?;
+fn write_image(notebook: &Notebook, image: &ImageAddress, to: &Path) -> anyhow::Result<()> {
+    let bytes = image.bytes(notebook)?;
     if to == Path::new("-") {
         return Ok(std::io::stdout().lock().write_all(&bytes)?);
     }

@@ -14,6 +14,7 @@ use cellwright_session::{
     Call, CallEvent, CallReport, CellStatus, KernelChoice, Mode, Next, Reset, Running, SessionId, Sessions,
     Stored, Timeout,
 };
+use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -92,9 +93,9 @@ impl Run {
         let runtime = host::runtime()?;
         let exit = if notebooks > 0 {
             let notebooks = self.notebooks()?;
-            runtime.block_on(notebooks.run())
+            host::block_on(&runtime, notebooks.run())
         } else {
-            runtime.block_on(self.call()).or_else(|error| {
+            host::block_on(&runtime, self.call()).or_else(|error| {
                 // Whoever read our output has seen enough, but the cells were cut off.
                 if exit::is_broken_pipe(&error) { Ok(Exit::Failed) } else { Err(error) }
             })
@@ -268,18 +269,21 @@ async fn typed(question: Option<&Question>) -> io::Result<()> {
 fn on_interrupt(stop: CancellationToken) -> anyhow::Result<AbortOnDropHandle<()>> {
     let mut interrupts = signal(SignalKind::interrupt()).context("could not listen for Ctrl-C")?;
     let mut terminations = signal(SignalKind::terminate()).context("could not listen for signals")?;
-    Ok(AbortOnDropHandle::new(tokio::spawn(async move {
-        while let Some(()) = tokio::select! {
-            interrupt = interrupts.recv() => interrupt,
-            termination = terminations.recv() => termination,
-        } {
-            if stop.is_cancelled() {
-                asking::show_typing();
-                std::process::exit(Exit::Interrupted.code().into());
+    Ok(AbortOnDropHandle::new(tokio::spawn(
+        async move {
+            while let Some(()) = tokio::select! {
+                interrupt = interrupts.recv() => interrupt,
+                termination = terminations.recv() => termination,
+            } {
+                if stop.is_cancelled() {
+                    asking::show_typing();
+                    std::process::exit(Exit::Interrupted.code().into());
+                }
+                stop.cancel();
             }
-            stop.cancel();
         }
-    })))
+        .boxed(),
+    )))
 }
 
 fn exit_code(report: &CallReport) -> Exit {

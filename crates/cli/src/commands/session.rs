@@ -1,6 +1,5 @@
 //! `cellwright session`
 
-use anyhow::Context as _;
 use cellwright_session::{Activity, Client, Force, SessionId, SessionInfo};
 use clap::Subcommand;
 use serde_json::json;
@@ -42,8 +41,7 @@ enum Action {
 
 impl SessionCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.context("could not start the runtime")?.block_on(self.act())
+        host::block_on(&host::small_runtime()?, self.act())
     }
 
     async fn act(self) -> anyhow::Result<()> {

@@ -52,8 +52,7 @@ struct SetupPython {
 impl Setup {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let What::Python(python) = self.what;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.context("could not start the runtime")?.block_on(python.make())
+        host::block_on(&host::small_runtime()?, python.make())
     }
 }
 

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 
 use anyhow::{Context as _, bail};
 use cellwright_notebook::file;
+use cellwright_notebook::select::NotebookPart;
 use cellwright_output::Limits;
 use clap::ValueEnum;
 
-use super::{explain, split_target};
+use super::split_target;
 use crate::print;
 use crate::show::{Look, Page, Pen, Protocol, Terminal, protocol_named, shows_sixel};
 
@@ -27,7 +28,7 @@ Examples:
 
 NO_COLOR and --color never leave colours out; a pipe gets none unless --color always.")]
 pub(crate) struct Show {
-    /// The notebook; `#3`, `#3-7` or `#id:ID` after it for some of its cells
+    /// The notebook; `#3`, `#2,5-7`, `#id:ID` or `#"HEADING"` after it for some of its cells
     #[arg(value_name = "PATH[#CELLS]")]
     target: OsString,
     /// Columns of a line (default: the terminal's)
@@ -62,18 +63,24 @@ enum Images {
 
 impl Show {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let (path, selector) = split_target(&self.target);
-        if selector.raw || !selector.lines.is_empty() {
-            bail!("show takes cells, as in `nb.ipynb#3-7`; `cellwright read` shows lines and JSON");
+        let (path, selector) = split_target(&self.target)?;
+        let is_cells = !matches!(selector.part, NotebookPart::Output { .. });
+        if selector.raw || !selector.lines.is_empty() || !is_cells {
+            bail!(
+                "show takes cells, as in `nb.ipynb#3-7`; `cellwright read` shows lines, JSON and single outputs"
+            );
         }
-        let notebook = file::read(path).map_err(|error| explain(error, &self.target))?;
-        let chosen = match &selector.cells {
+        let notebook = file::read(&path)?;
+        let chosen = match selector.cells() {
             Some(cells) => cells.resolve(&notebook).with_context(|| path.display().to_string())?,
-            None => 0..notebook.len(),
+            None => (0..notebook.len()).collect(),
         };
-        let has_images = chosen.clone().any(|index| Page::has_image(&notebook, index));
+        if notebook.is_empty() {
+            print::note("the notebook has no cells");
+        }
+        let has_images = chosen.iter().any(|index| Page::has_image(&notebook, *index));
         let page = Page::of(&notebook, self.look(has_images));
-        for (at, index) in chosen.enumerate() {
+        for (at, index) in chosen.into_iter().enumerate() {
             let gap = if at > 0 { "\n" } else { "" };
             // Cell by cell: a reader at the other end of a pipe may have seen enough.
             print::plain(&format!("{gap}{}", page.cell(index)))?;

@@ -17,7 +17,7 @@ use crate::print::{self, Format};
 /// Call one of the tools that `cellwright mcp` offers
 ///
 /// For scripts, and for agents that have a shell and no MCP: the same tools with the same replies. Remarks that are not
-/// the tool's own words go to stderr. Variables stay for the next call with --session, and so do cells in the background. Exits with 1 when the tool failed.
+/// the tool's own words go to stderr. Calls of one caller share what they have read. Variables stay for the next call with --session, and so do cells in the background. Exits with 1 when the tool failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ pub(crate) struct ToolCommand {
 impl ToolCommand {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let runtime = host::runtime()?;
-        let exit = runtime.block_on(self.call());
+        let exit = host::block_on(&runtime, self.call());
         // A kernel's last threads must not keep us: whatever they hold is gone with the process.
         runtime.shutdown_background();
         exit
@@ -59,10 +59,12 @@ impl ToolCommand {
             .context("the current folder is gone")?
             .with_roots(self.offer.roots(&config)?)
             .with_outside(self.offer.outside(&config));
-        let client = match self.offer.daemon(&config) {
-            None => toolbox.client(workspace, self.offer.names()),
-            Some(daemon) => toolbox.client_at(Home::Daemon(daemon), workspace, self.offer.names()),
+        let home = match self.offer.daemon(&config) {
+            None => toolbox.home(),
+            Some(daemon) => Home::Daemon(daemon),
         };
+        let (names, memory) = (self.offer.names(), self.offer.memory(&config));
+        let client = toolbox.client_remembering(home, workspace, names, memory);
         let stop = stopped_by_signal()?;
         let context = Context { client, stop, progress: None, ask: None, reader: Reader::Model };
         let reply = toolbox.call(name, arguments, &context).await;

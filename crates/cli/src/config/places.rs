@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use cellwright_notebook::file::SaveSettings;
+
 /// The folders and files of one user, seen from one folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
@@ -43,6 +45,11 @@ impl Places {
             runtime,
             project: project_of(folder, &home),
         }
+    }
+
+    /// How notebooks are saved.
+    pub(crate) fn save_settings(&self) -> SaveSettings {
+        SaveSettings { journal: Some(self.state.join("journal")) }
     }
 
     pub(crate) fn user_settings(&self) -> PathBuf {

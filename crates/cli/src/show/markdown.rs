@@ -1,12 +1,20 @@
 //! Markdown for a terminal: what standard Markdown, Jupyter's tables, strikethrough and mathematics mean, in lines.
 
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::python;
-use super::style::{Pen, Pieces, Style, harmless, painted, width, wrapped};
+use super::style::{Pen, Pieces, Style, harmless, painted, wrapped};
+use super::table::{Extent, Table};
+use super::wrap::wrapped_line;
 
-/// The text as lines of at most `room` columns, where words allow.
-pub(super) fn lines(source: &str, room: usize, pen: Pen) -> Vec<String> {
+/// Prose in longer lines is hard to read.
+const WIDEST_PROSE: usize = 100;
+
+/// Columns that quotes and lists leave for their text, however deep they are nested.
+const LEAST_ROOM: usize = 10;
+
+/// The text as lines of at most `room` columns.
+pub(super) fn lines(source: &str, room: usize, pen: Pen, tables: Extent) -> Vec<String> {
     let source = harmless(source);
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
@@ -15,6 +23,7 @@ pub(super) fn lines(source: &str, room: usize, pen: Pen) -> Vec<String> {
     let mut writer = Writer {
         pen,
         room,
+        tables,
         lines: Vec::new(),
         margins: Vec::new(),
         lists: Vec::new(),
@@ -39,14 +48,10 @@ struct Margin {
     is_used: bool,
 }
 
-struct Table {
-    alignments: Vec<Alignment>,
-    rows: Vec<Vec<Pieces>>,
-}
-
 struct Writer {
     pen: Pen,
     room: usize,
+    tables: Extent,
     lines: Vec<String>,
     margins: Vec<Margin>,
     /// The next number of each open list; `None` for bullets.
@@ -87,7 +92,7 @@ impl Writer {
             Event::HardBreak => self.push(self.style(), "\n"),
             Event::Rule => {
                 self.gap();
-                let rule = "─".repeat(self.free_room());
+                let rule = "─".repeat(self.free_room().min(WIDEST_PROSE));
                 self.line(&[(Style::DIM, rule)].into());
                 self.wants_gap = true;
             }
@@ -112,7 +117,7 @@ impl Writer {
             Tag::BlockQuote(_) => {
                 self.gap();
                 let bar = self.pen.paint(Style::DIM, "▎ ").into_owned();
-                self.margins.push(Margin { first: bar.clone(), rest: bar, is_used: false });
+                self.push_margin(bar.clone(), bar);
             }
             Tag::CodeBlock(kind) => {
                 self.end_paragraph();
@@ -143,7 +148,7 @@ impl Writer {
                 };
                 let rest = " ".repeat(mark.chars().count());
                 let first = self.pen.paint(Style::CYAN, &mark).into_owned();
-                self.margins.push(Margin { first, rest, is_used: false });
+                self.push_margin(first, rest);
             }
             Tag::Table(alignments) => {
                 self.gap();
@@ -235,7 +240,14 @@ impl Writer {
 
     fn free_room(&self) -> usize {
         let margins: usize = self.margins.iter().map(|margin| plain_width(&margin.rest)).sum();
-        self.room.saturating_sub(margins).max(20)
+        self.room.saturating_sub(margins).max(1)
+    }
+
+    /// Adds a margin, unless it would leave too little room.
+    fn push_margin(&mut self, first: String, rest: String) {
+        let is_narrow = self.free_room() < LEAST_ROOM + plain_width(&rest);
+        let (first, rest) = if is_narrow { (String::new(), String::new()) } else { (first, rest) };
+        self.margins.push(Margin { first, rest, is_used: false });
     }
 
     /// Sets a blank line between blocks.
@@ -261,7 +273,7 @@ impl Writer {
         if text.is_empty() {
             return;
         }
-        for line in wrapped(&text, self.free_room()) {
+        for line in wrapped(&text, self.free_room().min(WIDEST_PROSE)) {
             self.line(&line);
         }
     }
@@ -274,44 +286,19 @@ impl Writer {
         let is_python = ["python", "python3", "py", "ipython", "ipython3"].contains(&language.as_str());
         let pieces = if is_python { python::pieces(code) } else { vec![(Style::CYAN, code)] };
         let text: String = pieces.iter().map(|(style, text)| self.pen.paint(*style, text)).collect();
-        for line in text.split('\n') {
+        let room = self.free_room().saturating_sub(4).max(1);
+        for line in text.split('\n').flat_map(|line| wrapped_line(line, room)) {
             self.line(&[(Style::PLAIN, format!("    {line}"))].into());
         }
         self.wants_gap = true;
     }
 
     fn end_table(&mut self) {
-        let Some(Table { alignments, rows }) = self.table.take() else {
+        let Some(table) = self.table.take() else {
             return;
         };
-        let widths: Vec<_> = (0..alignments.len())
-            .map(|column| rows.iter().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0))
-            .collect();
-        for (number, row) in rows.iter().enumerate() {
-            let mut line = Pieces::new();
-            for (column, cell) in row.iter().enumerate() {
-                if column > 0 {
-                    line.push((Style::DIM, " │ ".to_owned()));
-                }
-                let space = widths[column] - width(cell);
-                let left = match alignments[column] {
-                    Alignment::Right => space,
-                    Alignment::Center => space / 2,
-                    Alignment::Left | Alignment::None => 0,
-                };
-                let is_last = column + 1 == row.len();
-                line.push((Style::PLAIN, " ".repeat(left)));
-                line.extend(
-                    cell.iter()
-                        .map(|(style, text)| (if number == 0 { style.bold() } else { *style }, text.clone())),
-                );
-                line.push((Style::PLAIN, " ".repeat(if is_last { 0 } else { space - left })));
-            }
+        for line in table.lines(self.free_room(), self.tables) {
             self.line(&line);
-            if number == 0 {
-                let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
-                self.line(&[(Style::DIM, rule)].into());
-            }
         }
         self.wants_gap = true;
     }
@@ -327,7 +314,7 @@ mod tests {
     use super::*;
 
     fn shown(source: &str) -> String {
-        lines(source, 40, Pen::Plain).join("\n")
+        lines(source, 40, Pen::Plain, Extent::Shortened).join("\n")
     }
 
     #[test]

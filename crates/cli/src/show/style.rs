@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
+use super::wrap::broken;
+
 /// How a piece of text looks: SGR attributes and a colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Style {
@@ -94,7 +96,7 @@ pub(super) fn painted(pieces: &Pieces, pen: Pen) -> String {
     pieces.iter().map(|(style, text)| pen.paint(*style, text)).collect()
 }
 
-/// Breaks the pieces between words so that lines fit into `room` columns. A word longer than that has a line of its own.
+/// Breaks the pieces between words so that lines fit into `room` columns. A word longer than that is broken.
 pub(super) fn wrapped(pieces: &Pieces, room: usize) -> Vec<Pieces> {
     let mut lines = vec![Pieces::new()];
     let mut used = 0;
@@ -133,7 +135,7 @@ fn place(lines: &mut Vec<Pieces>, used: &mut usize, word: &mut Pieces, space: Op
     if let Some(style) = space
         && *used > 0
     {
-        if *used + 1 + length > room {
+        if *used + 1 + length.min(room) > room {
             lines.push(Pieces::new());
             *used = 0;
         } else {
@@ -141,9 +143,20 @@ fn place(lines: &mut Vec<Pieces>, used: &mut usize, word: &mut Pieces, space: Op
             *used += 1;
         }
     }
-    *used += length;
-    for piece in word.drain(..) {
-        append(lines, piece);
+    if length <= room.saturating_sub(*used) {
+        *used += length;
+        word.drain(..).for_each(|piece| append(lines, piece));
+        return;
+    }
+    for (style, text) in word.drain(..) {
+        for grapheme in broken(&text, 1) {
+            if *used + grapheme.width() > room && *used > 0 {
+                lines.push(Pieces::new());
+                *used = 0;
+            }
+            *used += grapheme.width();
+            append(lines, (style, grapheme.to_owned()));
+        }
     }
 }
 
@@ -179,7 +192,8 @@ mod tests {
         let bold = Style::PLAIN.bold();
         let pieces = [(Style::PLAIN, "one "), (bold, "two"), (Style::PLAIN, ", three  four")];
         assert_eq!(lines(&pieces, 9), ["one two,", "three", "four"]);
-        assert_eq!(lines(&[(bold, "a\nb longerthanthat c")], 5), ["a", "b", "longerthanthat", "c"]);
+        assert_eq!(lines(&[(bold, "a\nb longerthanthat c")], 5), ["a", "b", "longe", "rthan", "that", "c"]);
+        assert_eq!(lines(&[(bold, "ab"), (Style::PLAIN, "cdefg h")], 4), ["abcd", "efg", "h"]);
         assert_eq!(lines(&[(bold, "中文 中文")], 8), ["中文", "中文"]);
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{Folder, NOTEBOOK, Ran};
+use super::{Folder, NOTEBOOK, Ran};
 
 #[test]
 fn a_notebook_is_read_edited_and_written() {
@@ -49,12 +49,12 @@ fn every_action_answers_with_its_details() {
     settings.add_filter(r#""fingerprint":"[0-9a-f]{32}""#, r#""fingerprint":"…""#);
     settings.add_filter(r#""id":"[0-9a-f]{8}","type":"raw""#, r#""id":"…","type":"raw""#);
     settings.bind(|| insta::assert_snapshot!(answers, @r###"
-    {"action":"edit","cells":[{"change":"edited","index":1,"id":"bbbb2222","type":"markdown","source":"## Title"}],"total_cells":2,"notes":[],"fingerprint":"…"}
-    {"action":"insert","cells":[{"change":"inserted","index":1,"id":"…","type":"raw","source":"r"},{"change":"inserted","index":2,"id":"…","type":"raw","source":"s"}],"total_cells":4,"notes":[],"fingerprint":"…"}
-    {"action":"move","cells":[{"change":"moved","index":0,"id":"bbbb2222","type":"markdown","source":"## Title"}],"total_cells":4,"notes":[],"fingerprint":"…"}
-    {"action":"retype","cells":[{"change":"retyped","index":0,"id":"bbbb2222","type":"code","source":"## Title"}],"total_cells":4,"notes":[],"fingerprint":"…"}
-    {"action":"clear","cells":[{"change":"cleared","index":1,"id":"aaaa1111","type":"code","source":"n = 10\nprint(n)"}],"total_cells":4,"notes":[],"fingerprint":"…"}
-    {"action":"delete","cells":[{"change":"deleted","index":2,"id":"…","type":"raw","source":"r"},{"change":"deleted","index":3,"id":"…","type":"raw","source":"s"}],"total_cells":2,"notes":[],"fingerprint":"…"}
+    {"path":"nb.ipynb","action":"edit","cells":[{"change":"edited","index":1,"id":"bbbb2222","type":"markdown","source":"## Title"}],"total_cells":2,"notes":[],"fingerprint":"…"}
+    {"path":"nb.ipynb","action":"insert","cells":[{"change":"inserted","index":1,"id":"…","type":"raw","source":"r"},{"change":"inserted","index":2,"id":"…","type":"raw","source":"s"}],"total_cells":4,"notes":[],"fingerprint":"…"}
+    {"path":"nb.ipynb","action":"move","cells":[{"change":"moved","index":0,"id":"bbbb2222","type":"markdown","source":"## Title"}],"total_cells":4,"notes":[],"fingerprint":"…"}
+    {"path":"nb.ipynb","action":"retype","cells":[{"change":"retyped","index":0,"id":"bbbb2222","type":"code","source":"## Title"}],"total_cells":4,"notes":[],"fingerprint":"…"}
+    {"path":"nb.ipynb","action":"clear","cells":[{"change":"cleared","index":1,"id":"aaaa1111","type":"code","source":"n = 10\nprint(n)"}],"total_cells":4,"notes":[],"fingerprint":"…"}
+    {"path":"nb.ipynb","action":"delete","cells":[{"change":"deleted","index":2,"id":"…","type":"raw","source":"r"},{"change":"deleted","index":3,"id":"…","type":"raw","source":"s"}],"total_cells":2,"notes":[],"fingerprint":"…"}
     "###));
 }
 
@@ -90,8 +90,8 @@ fn refusals_say_what_to_do_and_change_nothing() {
     error: other.ipynb: no such file
     error: nb.ipynb: line 100 is past the end; there are 5 lines
     error: nb.ipynb: there is no cell 7; the notebook has cells 0 to 1
-    error: nb.ipynb: `#x` is not a selector; see `cellwright read --help`
-    error: nb.ipynb: cell 0 has no image 0.0; `--outputs summary` shows which there are
+    error: nb.ipynb: `#x` is not a selector: `x` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`
+    error: nb.ipynb: cell 0 has no image 0.0; a summary of the outputs lists those it has
     error: nb.ipynb: the text has no cells and would delete all 2; to do that, use the delete action
     error: stdin: line 1: the text must start with a cell marker such as `# %% [code]`, but starts with "print(1)"
     error: stdin: line 3: "#%%" looks like a cell marker but is none; write `# %% [code]`, `# %% [markdown]` or `# %% [raw]` to start a cell, or one `%` more to have this line as text
@@ -114,7 +114,15 @@ fn n16_a_text_that_is_no_notebook_never_replaces_one() {
         assert_eq!(ran.code, 1, "{text:?}");
         assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
     }
+    // JSON replaces what was read, and nothing else.
     let json = NOTEBOOK.replace("n = 10", "n = 12");
+    let refused = folder.run(&["write", "nb.ipynb", "-"], &json);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("you have not read this file"),
+        "{}",
+        refused.stderr
+    );
+    folder.run(&["read", "nb.ipynb:raw"], "");
     assert_eq!(folder.run(&["write", "nb.ipynb", "-"], &json).stdout, "edited code cell 0 (2 cells now)\n");
     assert_eq!(folder.read("nb.ipynb"), json);
 }
@@ -181,11 +189,21 @@ fn n15_a_text_that_speaks_of_another_file_is_refused() {
         1,
     );
     fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
-    let refused = folder.run(&["write", "nb.ipynb"], &edited);
-    let told = "error: nb.ipynb: changed since it was read, so nothing was written (cell 1 was edited; 1 cell was added); read it again\n";
-    assert_eq!((refused.code, refused.stderr.as_str()), (3, told));
-    assert_eq!(folder.read("nb.ipynb"), theirs);
-    // A text that speaks of no cell of the file is a new notebook, whatever was read before.
+    // What they did to other cells stays, wherever their cells stand now.
+    let merged = folder.run(&["write", "nb.ipynb"], &edited.replace("20", "40"));
+    let said = "edited code cell 1 (3 cells now)\n\
+        note: merged with what others changed since you read it: cells 1-2 edited; 1 cell was added\n";
+    assert_eq!((merged.code, merged.stderr.as_str()), (0, ""));
+    assert!(
+        merged.stdout.starts_with("edited code cell 1 (3 cells now)\nnote: merged with what others changed"),
+        "{} {said}",
+        merged.stdout
+    );
+    assert!(folder.read("nb.ipynb").contains("\"id\": \"c\""));
+    // A text that names no cell replaces all that was seen; the cell of the others was not.
+    let refused = folder.run(&["write", "nb.ipynb"], "# %% [code]\nnew\n");
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    folder.run(&["read", "nb.ipynb"], "");
     assert_eq!(folder.run(&["write", "nb.ipynb"], "# %% [code]\nnew\n").code, 0);
 }
 
@@ -195,11 +213,15 @@ fn n15_json_written_over_what_others_did_since_it_was_read_is_refused() {
     let json = folder.run(&["read", "nb.ipynb:raw"], "").stdout.replace("10", "11");
     let text = folder.run(&["read", "nb.ipynb"], "").stdout;
     folder.run(&["read", "nb.ipynb:raw"], "");
-    assert_eq!(folder.run(&["notebook", "insert", "nb.ipynb", "--source", "theirs"], "").code, 0);
+    let other = [("CELLWRIGHT_CALLER", "another")];
+    assert_eq!(
+        folder.run_with(&["notebook", "insert", "nb.ipynb", "--source", "theirs"], "", &other).code,
+        0
+    );
     let theirs = folder.read("nb.ipynb");
     let refused = folder.run(&["write", "nb.ipynb"], &json);
-    let told = "error: nb.ipynb: changed since it was read, so nothing was written (1 cell was added); read it again\n";
-    assert_eq!((refused.code, refused.stderr.as_str()), (3, told));
+    let said = "error: nb.ipynb: changed since you read it, so nothing was done (cell 2 edited or added); read it again\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (3, said));
     assert_eq!(folder.read("nb.ipynb"), theirs);
     // What was written is known, so it can be written again; a marked text from before does not speak of it.
     assert_eq!(folder.run(&["write", "nb.ipynb", "--force"], &json).code, 0);
@@ -217,11 +239,13 @@ fn n15_what_was_read_of_a_part_does_not_vouch_for_the_rest() {
     fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
     for (part, code) in [("nb.ipynb#0", 0), ("nb.ipynb:1-2", 0), ("nb.ipynb:100000", 1), ("nb.ipynb#99", 1)] {
         assert_eq!(folder.run(&["read", part], "").code, code);
-        assert_eq!(folder.run(&["write", "nb.ipynb"], &text).code, 3, "after {part}");
+        // The text is based on what was read whole: it does not take their edit back.
+        assert_eq!(folder.run(&["write", "nb.ipynb"], &text).code, 0, "after {part}");
+        assert_eq!(folder.read("nb.ipynb"), theirs);
     }
-    assert_eq!(folder.read("nb.ipynb"), theirs);
     folder.run(&["read", "nb.ipynb"], "");
     assert_eq!(folder.run(&["write", "nb.ipynb"], &text).code, 0);
+    assert_ne!(folder.read("nb.ipynb"), theirs);
 }
 
 #[test]
@@ -229,8 +253,8 @@ fn n15_a_text_that_names_cells_of_a_notebook_nobody_read_is_refused() {
     let folder = Folder::with("nb.ipynb", NOTEBOOK);
     let text = "# %% [code] cell:0\nx\n";
     let refused = folder.run(&["write", "nb.ipynb"], text);
-    let told = "error: nb.ipynb: this text names cells by their place, and nothing tells which state of the notebook it speaks of; \
-                read it first, or use --expect or --force\n";
+    let told = "error: nb.ipynb: you have not read this file, so nothing was done; read it first, or use force to \
+                overwrite it\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (1, told));
     assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
     let json: serde_json::Value =
@@ -240,7 +264,7 @@ fn n15_a_text_that_names_cells_of_a_notebook_nobody_read_is_refused() {
     let nowhere = [("XDG_STATE_HOME", "/proc/none")];
     let read = folder.run_with(&["read", "nb.ipynb"], "", &nowhere);
     assert!(
-        read.code == 0 && read.stderr.starts_with("note: what was read could not be noted ("),
+        read.code == 0 && read.stderr.starts_with("note: it could not be remembered what you read ("),
         "{}",
         read.stderr
     );
@@ -259,7 +283,8 @@ fn n15_a_cell_named_by_its_place_is_left_alone_when_it_is_another_one_now() {
     let first = "  {\"cell_type\": \"raw\", \"id\": \"c\", \"metadata\": {}, \"source\": []},\n  {\n";
     let theirs = folder.read("nb.ipynb").replacen("  {\n", first, 1);
     fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
-    let told = "error: nb.ipynb: changed since it was read, so nothing was written (cell 1 may be another one now); read it again\n";
+    let told = "error: nb.ipynb: changed since you read it, so nothing was done: another cell is at 1 now, \
+                the one you read is at 2; name it by its id (id:aaaa1111), or read it again\n";
     for action in [
         &["delete", "nb.ipynb", "1"][..],
         &["edit", "nb.ipynb", "1", "--source", "x"],
@@ -279,7 +304,6 @@ fn n15_a_cell_named_by_its_place_is_left_alone_when_it_is_another_one_now() {
     assert_eq!(folder.run(&["notebook", "clear", "nb.ipynb", "0"], "").code, 0);
     assert_eq!(folder.run(&["read", "nb.ipynb#1"], "").code, 0);
     assert_eq!(folder.run(&["notebook", "clear", "nb.ipynb", "1"], "").code, 0);
-    assert_eq!(folder.run(&["notebook", "clear", "nb.ipynb", "2"], "").code, 3);
     // An id is an id, and who has looked again may.
     assert_eq!(folder.run(&["notebook", "delete", "nb.ipynb", "id:c"], "").code, 0);
     fs::write(folder.path("nb.ipynb"), &theirs).unwrap();
@@ -319,7 +343,9 @@ fn a_notebook_can_be_made_anew_again_and_again() {
     for _ in 0..2 {
         let all = folder.run(&["read", "nb.ipynb#0-1"], "").stdout;
         assert_eq!(folder.run(&["edit", "nb.ipynb", "--old", "Title", "--new", "A title"], "").code, 0);
-        assert_eq!(folder.run(&["write", "nb.ipynb"], &all).code, 3);
+        // A text from before the edit does not take it back.
+        assert_eq!(folder.run(&["write", "nb.ipynb"], &all).code, 0);
+        assert!(folder.read("nb.ipynb").contains("A title"));
         let all = folder.run(&["read", "nb.ipynb#0-1"], "").stdout;
         assert_eq!(folder.run(&["write", "nb.ipynb"], &all.replace("A title", "Title")).code, 0);
     }
@@ -330,7 +356,8 @@ fn n12_a_part_of_a_notebook_written_back_does_not_delete_the_rest() {
     let folder = Folder::with("nb.ipynb", NOTEBOOK);
     let part = folder.run(&["read", "nb.ipynb#1"], "").stdout;
     let refused = folder.run(&["write", "nb.ipynb"], &part);
-    let told = "error: nb.ipynb: only a part of the notebook was read last, and this text would delete the rest; read it whole, or use --force\n";
+    let told = "error: nb.ipynb: you have not seen all of cell 0, which this would replace or delete, so nothing was \
+                done; read #0 first, or use force\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (1, told));
     assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
     assert_eq!(folder.run(&["write", "nb.ipynb"], "# %% [code]\nnew\n").code, 1);
@@ -349,7 +376,7 @@ fn an_image_of_an_output_becomes_a_file() {
     assert_eq!(folder.run(&["read", "nb.ipynb", "--image", "0.0.0", "--to", "-"], "").stdout, "image");
     let none = folder.run(&["read", "nb.ipynb", "--image", "0.1", "--to", "other.png"], "");
     assert_eq!(none.code, 1);
-    assert!(none.stderr.contains("cell 0 has no image 1.0"), "{}", none.stderr);
+    assert!(none.stderr.contains("cell 0 has no image 0.1"), "{}", none.stderr);
     assert!(!folder.path("other.png").exists());
 }
 
@@ -364,6 +391,7 @@ fn what_is_created_or_changed_outside_cells_is_told() {
     assert_eq!(folder.run(&["write", "none.ipynb"], "").stderr, "error: none.ipynb: no such file\n");
     let metadata =
         NOTEBOOK.replace("\"metadata\": {},\n \"nbformat\"", "\"metadata\": {\"a\": 1},\n \"nbformat\"");
+    folder.run(&["read", "nb.ipynb"], "");
     let changed = folder.run(&["write", "nb.ipynb"], &metadata);
     assert_eq!(
         changed.stdout,
@@ -382,4 +410,18 @@ fn the_json_of_one_cell_is_only_that_cells() {
     let folder = Folder::with("nb.ipynb", NOTEBOOK);
     let raw = folder.run(&["read", "nb.ipynb#1:raw"], "").stdout;
     assert!(raw.starts_with("{\n   \"cell_type\": \"markdown\"") && raw.ends_with("}\n"), "{raw}");
+}
+
+#[test]
+fn undoing_json_brings_back_cells_and_metadata() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    folder.run(&["read", "nb.ipynb"], "");
+    let json = NOTEBOOK
+        .replace("n = 10", "n = 12")
+        .replace("\"metadata\": {},\n \"nbformat\"", "\"metadata\": {\"a\": 1},\n \"nbformat\"");
+    assert_eq!(folder.run(&["write", "nb.ipynb"], &json).code, 0);
+    assert_eq!(folder.run(&["notebook", "undo", "nb.ipynb"], "").code, 0);
+    assert_eq!(folder.read("nb.ipynb"), NOTEBOOK);
+    assert_eq!(folder.run(&["notebook", "undo", "nb.ipynb", "2"], "").code, 0);
+    assert_eq!(folder.read("nb.ipynb"), json);
 }

@@ -22,8 +22,10 @@ MARK = re.compile(b"\x1b_cw:" + NONCE.encode() + b":([0-9]+)([+]?)\x1b\\\\")
 # A home without the start files of the person who runs the tests: login shells read them, and may be slow or hold locks.
 HOME = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, HOME, True)
+# The cache of fonts takes seconds to make, and this home is new: all homes of tests share one.
+FONTS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(FOLDER))), "target", "matplotlib")
 # Only reached by a runner that hangs: nothing waits for time to pass.
-PATIENCE = 60
+PATIENCE = 300
 
 
 class Ended(Exception):
@@ -70,7 +72,7 @@ class Host:
             os.dup2(ours[0], 3)
             os.dup2(ours[1], 4)
 
-        environment = dict(os.environ, HOME=HOME)
+        environment = dict(os.environ, HOME=HOME, MPLCONFIGDIR=FONTS)
         environment.update(env or {})
         self.process = subprocess.Popen(
             [python or sys.executable, *arguments, runner],

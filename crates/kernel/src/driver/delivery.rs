@@ -9,7 +9,6 @@ use super::stopping::{Ending, Then};
 use crate::event::Event;
 use crate::mailbox::{Mailbox, Reader};
 use crate::outcome::{Exit, Finished};
-use crate::transport::Transport;
 
 /// How much may wait for a reader before the kernel is held up.
 const ROOM: usize = 1 << 20;
@@ -18,7 +17,7 @@ const ROOM: usize = 1 << 20;
 /// last words, and a bound for one that goes on printing until it is killed.
 const ROOM_TO_STOP: usize = 8 << 20;
 
-impl<T: Transport> Driver<T> {
+impl Driver {
     /// Hands an event of the running cell to whoever reads it.
     pub(super) fn deliver(&self, event: Event) {
         let Some(running) = &self.running else { return self.put_aside(event) };

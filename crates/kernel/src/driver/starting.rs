@@ -12,13 +12,13 @@ use super::Driver;
 use super::running::{Phase, Running};
 use crate::event::Event;
 use crate::outcome::Exit;
-use crate::transport::{Pulse, Transport};
+use crate::transport::Pulse;
 
 /// How many times [`Graces::answer`](super::Graces::answer) a kernel has that computes: what lets its interpreter not
 /// answer may be work, and come to an end.
 const PATIENCE: u32 = 4;
 
-impl<T: Transport> Driver<T> {
+impl Driver {
     /// Looks at a kernel that has not started its cell in time. `Some` when it is given up.
     pub(super) fn look_after(&mut self, now: Instant) -> Option<Exit> {
         let graces = self.graces;

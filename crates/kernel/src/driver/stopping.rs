@@ -8,7 +8,7 @@ use super::Driver;
 use super::running::{self, Phase, Running};
 use crate::event::{Event, Status};
 use crate::outcome::{Exit, StopReason};
-use crate::transport::{Request, Step, StopFailed, Transport};
+use crate::transport::{Request, Step, StopFailed};
 
 /// How long each step may take before the next one follows.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub(super) enum Then {
     GiveUp,
 }
 
-impl<T: Transport> Driver<T> {
+impl Driver {
     /// Stops the cells whose callers asked for it: one that waits is taken off the queue, and only the
     /// one that runs is interrupted.
     pub(super) fn stop_cells(&mut self) {

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use cellwright_jupyter::content::{Content, KernelInfoReply, KernelInfoRequest};
 use cellwright_jupyter::{Channel, Session};
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Gateway;
+use super::address::Address;
 use super::link::{Link, News};
-use super::rest::{Address, GatewayError, Rest};
+use super::rest::{GatewayError, Rest};
 use super::socket::Socket;
 use crate::conversation::prepare;
 use crate::driver::Graces;
@@ -82,9 +84,13 @@ impl Launch {
     }
 
     /// Makes the kernel and waits until it is ready for its first cell.
-    pub async fn start(&self) -> Result<Launched, GatewayError> {
+    pub fn start(&self) -> BoxFuture<'_, Result<Launched, GatewayError>> {
+        Box::pin(self.make_ready())
+    }
+
+    async fn make_ready(&self) -> Result<Launched, GatewayError> {
         let deadline = Instant::now() + self.ready_within;
-        let rest = Arc::new(Rest::new(self.address.clone())?);
+        let rest = Arc::new(Rest::new(self.address.clone()));
         let spec = rest.kernelspecs(HEALTH).await?.choose(self.name.as_deref(), &self.address)?;
         let id = rest.create(&spec, &self.kernel_variables()).await?;
         let session = Session::new("cellwright");

@@ -1,14 +1,20 @@
 //! A Jupyter server's REST interface: kernels and their descriptions.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-use reqwest::{Method, Response, StatusCode};
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION};
+use http::{HeaderValue, Method, Request, StatusCode, response};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use url::{Host, Url};
+use tokio::time::timeout;
+use url::{Position, Url};
 
+use super::address::{Address, without_secrets};
+use super::connect::{self, Connection, ConnectionFailure, Proxy, Purpose};
 use crate::conversation::with_causes;
 use crate::kernelspecs;
 
@@ -16,102 +22,12 @@ use crate::kernelspecs;
 const ANSWER: Duration = Duration::from_secs(20);
 const START: Duration = Duration::from_mins(2);
 
-/// How long it may take to reach a server.
-const CONNECT: Duration = Duration::from_secs(5);
+/// The longest answer. What a server can start fits many times.
+const LONGEST: usize = 64 << 20;
 
 /// How often a kernel is deleted that its server is just restarting, which it can not do then.
 const DELETE_ATTEMPTS: u32 = 5;
 const DELETE_PAUSE: Duration = Duration::from_millis(500);
-
-/// A Jupyter Kernel Gateway, Jupyter Server or Enterprise Gateway.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Address {
-    url: Url,
-    token: Option<String>,
-}
-
-/// The text is not the address of a server.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not the address of a Jupyter server, such as http://127.0.0.1:8888")]
-pub struct InvalidAddress(String);
-
-impl Address {
-    /// A server by its URL, which may have a path and, as Jupyter prints it, a `token` in its query.
-    pub fn new(url: &str, token: Option<String>) -> Result<Self, InvalidAddress> {
-        let invalid = || InvalidAddress(without_secrets(url));
-        let mut parsed = Url::parse(url).map_err(|_| invalid())?;
-        if !["http", "https"].contains(&parsed.scheme()) || parsed.host().is_none() {
-            return Err(invalid());
-        }
-        let in_query =
-            parsed.query_pairs().find(|(name, _)| name == "token").map(|(_, token)| token.into_owned());
-        parsed.set_query(None);
-        parsed.set_fragment(None);
-        if !parsed.path().ends_with('/') {
-            let path = format!("{}/", parsed.path());
-            parsed.set_path(&path);
-        }
-        Ok(Self { url: parsed, token: token.or(in_query).filter(|token| !token.is_empty()) })
-    }
-
-    /// Where it is.
-    pub fn url(&self) -> &Url {
-        &self.url
-    }
-
-    /// The kernels it can start, which also tells whether it is well and lets us in. Starts nothing.
-    pub async fn kernels(&self, within: Duration) -> Result<Vec<String>, GatewayError> {
-        let specs = Rest::new(self.clone())?.kernelspecs(within).await?;
-        Ok(specs.kernelspecs.into_keys().collect())
-    }
-
-    /// What every request says to be let in.
-    pub(super) fn authorization(&self) -> Option<String> {
-        // Kernel gateways know no `Bearer`.
-        self.token.as_ref().map(|token| format!("token {token}"))
-    }
-
-    pub(super) fn at(&self, path: &str) -> Url {
-        self.url.join(path).expect("our paths are plain")
-    }
-
-    fn is_loopback(&self) -> bool {
-        match self.url.host() {
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            Some(Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&without_secrets(self.url.as_str()))
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({self})") // secrets do not go to logs
-    }
-}
-
-/// A server's URL as it may be shown, be it right or wrong: without name, password and query.
-pub fn without_secrets(url: &str) -> String {
-    if let Ok(mut parsed) = Url::parse(url)
-        && parsed.has_host()
-    {
-        parsed.set_query(None);
-        parsed.set_fragment(None);
-        let hidden = parsed.set_username("").and_then(|()| parsed.set_password(None));
-        hidden.expect("a URL with a host may have a name and a password");
-        return parsed.into();
-    }
-    // Where they are in one that can not be read is a guess: rather too much is left out.
-    let plain = url.split(['?', '#']).next().unwrap_or_default();
-    plain.rsplit_once('@').map_or_else(|| plain.to_owned(), |(_, host)| format!("…@{host}"))
-}
 
 /// A server did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -175,6 +91,32 @@ pub enum GatewayError {
         /// Why.
         why: String,
     },
+    /// The proxy on the way to it does not let us through.
+    #[error(
+        "{address} can not be reached through the proxy {proxy}: {why}; \
+         check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or name the server in NO_PROXY"
+    )]
+    Proxy {
+        /// Which server.
+        address: String,
+        /// Which proxy.
+        proxy: String,
+        /// Why.
+        why: String,
+    },
+    /// It sends us elsewhere, where we do not go by ourselves: our token is for the server it was given for.
+    #[error(
+        "{address} redirects us to {location} ({status}); \
+         give the URL of the server itself with its base path, or its token if that is a page to log in"
+    )]
+    Redirected {
+        /// Which server.
+        address: String,
+        /// What it answered.
+        status: StatusCode,
+        /// Where it sends us.
+        location: String,
+    },
     /// It answered with an error.
     #[error("{address} answered {status}: {message}")]
     Failed {
@@ -216,28 +158,18 @@ struct Created {
 
 /// Asks one server.
 pub(super) struct Rest {
-    client: reqwest::Client,
     pub(super) address: Address,
 }
 
 impl Rest {
-    pub(super) fn new(address: Address) -> Result<Self, GatewayError> {
-        // Once for the process; whoever was first has set the same one.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let mut builder = reqwest::Client::builder().connect_timeout(CONNECT);
-        if address.is_loopback() {
-            builder = builder.no_proxy();
-        }
-        let client = builder
-            .build()
-            .map_err(|error| GatewayError::Tls { address: address.to_string(), why: with_causes(&error) })?;
-        Ok(Self { client, address })
+    pub(super) fn new(address: Address) -> Self {
+        Self { address }
     }
 
     /// What the server can start. Also the question whether it is well.
     pub(super) async fn kernelspecs(&self, within: Duration) -> Result<KernelSpecs, GatewayError> {
         let answer = self.ask(Method::GET, "api/kernelspecs", "kernels to start", None, within).await?;
-        self.read(answer).await
+        self.read(&answer)
     }
 
     /// Starts a kernel; its id.
@@ -248,7 +180,7 @@ impl Rest {
     ) -> Result<String, GatewayError> {
         let body = json!({"name": name, "env": env});
         let answer = self.ask(Method::POST, "api/kernels", "kernels", Some(body), START).await?;
-        Ok(self.read::<Created>(answer).await?.id)
+        Ok(self.read::<Created>(&answer)?.id)
     }
 
     pub(super) async fn interrupt(&self, kernel: &str) -> Result<(), GatewayError> {
@@ -272,6 +204,7 @@ impl Rest {
         }
     }
 
+    /// The body of an answer that is a success.
     async fn ask(
         &self,
         method: Method,
@@ -279,58 +212,112 @@ impl Rest {
         what: &str,
         body: Option<Value>,
         limit: Duration,
-    ) -> Result<Response, GatewayError> {
-        let mut request = self.client.request(method, self.address.at(path)).timeout(limit);
-        if let Some(authorization) = self.address.authorization() {
-            request = request.header("Authorization", authorization);
-        }
-        if let Some(body) = body {
-            request = request.json(&body);
-        }
-        let answer = request.send().await.map_err(|error| self.unanswered(&error, limit))?;
-        match answer.status() {
-            status if status.is_success() => Ok(answer),
-            status => {
-                let text = answer.text().await.unwrap_or_default();
-                Err(refusal(&self.address, status, what, &text))
-            }
-        }
-    }
-
-    async fn read<T: serde::de::DeserializeOwned>(&self, answer: Response) -> Result<T, GatewayError> {
-        let not_jupyter = |error: reqwest::Error| GatewayError::NotJupyter {
-            address: self.address.to_string(),
-            why: with_causes(&error),
+    ) -> Result<Bytes, GatewayError> {
+        let url = self.address.at(path);
+        let Ok(exchanged) = timeout(limit, self.exchange(method, &url, body)).await else {
+            return Err(GatewayError::Timeout { address: self.address.to_string(), limit });
         };
-        answer.json().await.map_err(not_jupyter)
+        let (head, body) = exchanged?;
+        if head.status.is_success() {
+            return body.map_err(|why| self.not_jupyter(why));
+        }
+        let text = body.unwrap_or_default(); // the status tells enough
+        Err(refusal(&self.address, &head, what, &String::from_utf8_lossy(&text)))
     }
 
-    fn unanswered(&self, error: &reqwest::Error, limit: Duration) -> GatewayError {
-        let address = self.address.to_string();
-        let why = with_causes(error);
-        if error.is_timeout() {
-            return GatewayError::Timeout {
-                address,
-                limit: if error.is_connect() { CONNECT } else { limit },
-            };
+    /// Sends a request on a connection of its own, and waits for all of the answer; why its body can not be read.
+    async fn exchange(
+        &self,
+        method: Method,
+        url: &Url,
+        body: Option<Value>,
+    ) -> Result<(response::Parts, Result<Bytes, String>), GatewayError> {
+        let connection = Connection::open(&self.address, Purpose::Requests).await?;
+        let request = self.request(&method, url, body, connection.forwarder.as_ref())?;
+        let failed = |error: hyper::Error| {
+            if error.is_parse() {
+                return self.not_jupyter(with_causes(&error));
+            }
+            ConnectionFailure::of(&error).at(&self.address)
+        };
+        let (mut sender, _driver) = connect::http(connection.stream).await.map_err(failed)?;
+        let (head, body) = sender.send_request(request).await.map_err(failed)?.into_parts();
+        if let (StatusCode::PROXY_AUTHENTICATION_REQUIRED, Some(proxy)) = (head.status, &connection.forwarder)
+        {
+            return Err(GatewayError::Proxy {
+                address: self.address.to_string(),
+                proxy: proxy.to_string(),
+                why: format!("it answered {}", head.status),
+            });
         }
-        if is_tls(&why) {
-            return GatewayError::Tls { address, why };
-        }
-        GatewayError::Unreachable { address, why }
+        let body = match Limited::new(body, LONGEST).collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {
+                Err(format!("its answer has more than {LONGEST} bytes"))
+            }
+            Err(error) => Err(with_causes(&*error)),
+        };
+        Ok((head, body))
     }
-}
 
-/// Whether an error is one of the secure layer, by its words: the types that know are the library's own.
-pub(super) fn is_tls(why: &str) -> bool {
-    ["certificate", "CertificateUnknown", "InvalidContentType", "corrupt message", "TLS"]
-        .iter()
-        .any(|word| why.contains(word))
+    fn request(
+        &self,
+        method: &Method,
+        url: &Url,
+        body: Option<Value>,
+        forwarder: Option<&Proxy>,
+    ) -> Result<Request<Full<Bytes>>, GatewayError> {
+        let host = &url[Position::BeforeHost..Position::AfterPort];
+        let path = &url[Position::BeforePath..Position::AfterQuery];
+        let target = match forwarder {
+            Some(_) => format!("{}://{host}{path}", url.scheme()),
+            None => path.to_owned(),
+        };
+        let body = body.map(|body| Bytes::from(body.to_string()));
+        let has_body = body.is_some();
+        let unsendable = |error: http::Error| ConnectionFailure::of(&error).at(&self.address);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header(HOST, host)
+            .header(ACCEPT, "*/*")
+            .header(CONNECTION, "close")
+            .body(Full::new(body.unwrap_or_default()))
+            .map_err(unsendable)?;
+        let headers = request.headers_mut();
+        if let Some(authorization) = self.address.authorization() {
+            headers.insert(AUTHORIZATION, authorization.map_err(|error| unsendable(error.into()))?);
+        }
+        if has_body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        } else if *method == Method::POST {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0")); // some proxies want to know
+        }
+        if let Some(proxy) = forwarder {
+            proxy.authorize(&mut request);
+        }
+        Ok(request)
+    }
+
+    fn read<T: DeserializeOwned>(&self, answer: &[u8]) -> Result<T, GatewayError> {
+        let unexpected = |error| self.not_jupyter(format!("its answer can not be read: {error}"));
+        serde_json::from_slice(answer).map_err(unexpected)
+    }
+
+    fn not_jupyter(&self, why: String) -> GatewayError {
+        GatewayError::NotJupyter { address: self.address.to_string(), why }
+    }
 }
 
 /// What an answer that is no success means.
-pub(super) fn refusal(address: &Address, status: StatusCode, what: &str, text: &str) -> GatewayError {
-    let with_token = address.token.is_some();
+pub(super) fn refusal(address: &Address, head: &response::Parts, what: &str, text: &str) -> GatewayError {
+    let status = head.status;
+    let with_token = address.has_token();
+    let location = head.headers.get(LOCATION).filter(|_| status.is_redirection());
+    if let Some(location) = location.and_then(|location| address.url().join(location.to_str().ok()?).ok()) {
+        let location = without_secrets(location.as_str());
+        return GatewayError::Redirected { address: address.to_string(), status, location };
+    }
     let address = address.to_string();
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -353,6 +340,10 @@ fn message(text: &str) -> String {
 }
 
 impl KernelSpecs {
+    pub(super) fn names(self) -> Vec<String> {
+        self.kernelspecs.into_keys().collect()
+    }
+
     /// The kernel of that name, else the best for a language of that name; the default when none is named.
     pub(super) fn choose(self, wanted: Option<&str>, address: &Address) -> Result<String, GatewayError> {
         let installed: Vec<_> = self.kernelspecs.keys().cloned().collect();
@@ -371,61 +362,5 @@ impl KernelSpecs {
             name: wanted.unwrap_or("the default").to_owned(),
             installed,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_read_as_people_paste_it() {
-        for (text, url, token) in [
-            ("http://127.0.0.1:8888", "http://127.0.0.1:8888/", None),
-            ("https://hub.example/user/ada?token=s3", "https://hub.example/user/ada/", Some("s3")),
-            ("http://localhost:8888/lab/?token=", "http://localhost:8888/lab/", None),
-        ] {
-            let address = Address::new(text, None).unwrap();
-            assert_eq!((address.url().as_str(), address.token.as_deref()), (url, token));
-        }
-        assert!(Address::new("8888", None).is_err() && Address::new("file:///tmp", None).is_err());
-        let given = Address::new("http://h/?token=theirs", Some("ours".into())).unwrap();
-        assert_eq!(given.token.as_deref(), Some("ours"));
-        assert!(!format!("{given:?} {given}").contains("ours"));
-    }
-
-    #[test]
-    fn passwords_and_tokens_are_never_shown() {
-        for (url, shown) in [
-            ("http://ada:s3cret@host:8888/lab?token=s3cret#s3cret", "http://host:8888/lab"),
-            ("https://hub/user/ada@example.com/?token=s3cret", "https://hub/user/ada@example.com/"),
-            ("http://ada:s3cret@/", "…@/"),
-            ("ada:s3cret@host:8888", "…@host:8888"),
-            ("htp//host?token=s3cret", "htp//host"),
-            ("", ""),
-        ] {
-            assert_eq!(without_secrets(url), shown);
-            let told = match Address::new(url, None) {
-                Ok(address) => {
-                    format!("{address} {address:?} {}", refusal(&address, StatusCode::FORBIDDEN, "", ""))
-                }
-                Err(error) => format!("{error} {error:?}"),
-            };
-            assert!(!told.contains("s3cret"), "{told}");
-        }
-    }
-
-    #[test]
-    fn loopback_is_known_in_every_spelling() {
-        for (url, loopback) in [
-            ("http://localhost:1", true),
-            ("http://127.8.9.1:1", true),
-            ("http://[::1]:1", true),
-            ("http://gateway.localhost", true),
-            ("http://localhost.example.com", false),
-            ("http://10.0.0.1", false),
-        ] {
-            assert_eq!(Address::new(url, None).unwrap().is_loopback(), loopback, "{url}");
-        }
     }
 }

@@ -16,8 +16,8 @@ use std::time::Duration;
 use cellwright_process::{Command, Signal, Stderr};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::address::Address;
 use super::lock::{Lock, LockError};
-use super::rest::Address;
 use crate::environment::Rules;
 use crate::interpreter::{Candidate, Search};
 use process::{Info, started};

@@ -11,18 +11,19 @@ use bytes::Bytes;
 use cellwright_jupyter::websocket::{self, Frame, WebsocketError};
 use cellwright_jupyter::{Channel, Message};
 use futures_util::{SinkExt as _, StreamExt as _};
-use reqwest::StatusCode;
+use http::HeaderValue;
+use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::error::{ProtocolError, SubProtocolError};
-use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::rest::{Address, GatewayError, is_tls, refusal};
+use super::address::Address;
+use super::connect::{ByteStream, Connection, ConnectionFailure, Purpose};
+use super::rest::{GatewayError, refusal};
 use crate::conversation::with_causes;
 
 /// How long a server may take to open a websocket; it may be waiting for the kernel.
@@ -33,7 +34,7 @@ const LONGEST: usize = 1 << 30;
 
 /// An open websocket.
 pub(super) struct Socket {
-    stream: WebSocketStream<MaybeTlsStream<Quick>>,
+    stream: WebSocketStream<CountedStream>,
     pub(super) way: Way,
 }
 
@@ -92,14 +93,8 @@ impl Socket {
 
     /// None when the server does not know the framing.
     async fn shake_hands(address: &Address, kernel: &str, way: Way) -> Result<Option<Self>, GatewayError> {
-        let unreachable = |error: &dyn std::error::Error| {
-            let (address, why) = (address.to_string(), with_causes(error));
-            if is_tls(&why) {
-                GatewayError::Tls { address, why }
-            } else {
-                GatewayError::Unreachable { address, why }
-            }
-        };
+        let unreachable =
+            |error: &(dyn std::error::Error + 'static)| ConnectionFailure::of(error).at(address);
         let mut url = address.at(&format!("api/kernels/{kernel}/channels"));
         url.query_pairs_mut().append_pair("session_id", &way.session);
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
@@ -107,27 +102,24 @@ impl Socket {
         let mut request = url.as_str().into_client_request().map_err(|error| unreachable(&error))?;
         let headers = request.headers_mut();
         if let Framing::V1 = way.framing {
-            headers.insert("Sec-WebSocket-Protocol", HeaderValue::from_static(websocket::V1));
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(websocket::V1));
         }
         if let Some(authorization) = address.authorization() {
-            let value = HeaderValue::from_str(&authorization).map_err(|error| unreachable(&error))?;
-            headers.insert("Authorization", value);
+            headers.insert(AUTHORIZATION, authorization.map_err(|error| unreachable(&error))?);
         }
-        let sockets = url.socket_addrs(|| None).map_err(|error| unreachable(&error))?;
-        let stream = TcpStream::connect(&*sockets).await.map_err(|error| unreachable(&error))?;
-        stream.set_nodelay(true).map_err(|error| unreachable(&error))?;
+        let connection = Connection::open(address, Purpose::Websocket).await?;
         let limits = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
-        let stream = Quick { stream, arriving: Arc::clone(&way.arriving) };
-        let opened = client_async_tls_with_config(request, stream, Some(limits), None).await;
+        let stream = CountedStream { stream: connection.stream, arriving: Arc::clone(&way.arriving) };
+        let opened = client_async_with_config(request, stream, Some(limits)).await;
         match opened {
             Ok((stream, _)) => Ok(Some(Self { stream, way })),
             Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(
                 SubProtocolError::NoSubProtocol,
             ))) => Ok(None),
             Err(tungstenite::Error::Http(answer)) => {
-                let status = StatusCode::from_u16(answer.status().as_u16()).expect("a status that came");
-                let text = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
-                Err(refusal(address, status, "such kernel", &text))
+                let (head, text) = answer.into_parts();
+                let text = text.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+                Err(refusal(address, &head, "such kernel", &text))
             }
             Err(error) => Err(unreachable(&error)),
         }
@@ -187,21 +179,18 @@ impl Socket {
     }
 }
 
-/// A connection that acknowledges what it reads at once. A server that sends two small messages waits with the second
-/// for the acknowledgement of the first, which systems put off for 40 ms. Counts what it reads.
-struct Quick {
-    stream: TcpStream,
+/// Counts what it reads.
+struct CountedStream {
+    stream: Box<dyn ByteStream>,
     arriving: Arc<AtomicUsize>,
 }
 
-impl AsyncRead for Quick {
+impl AsyncRead for CountedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        #[cfg(target_os = "linux")]
-        let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true); // slower without, and no worse
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         self.arriving.fetch_add(buffer.filled().len() - before, Ordering::Relaxed);
@@ -209,7 +198,7 @@ impl AsyncRead for Quick {
     }
 }
 
-impl AsyncWrite for Quick {
+impl AsyncWrite for CountedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

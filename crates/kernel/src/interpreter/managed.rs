@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellwright_process::{Child, Command, SpawnError, Stderr};
+use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
 use super::Search;
@@ -40,36 +41,38 @@ pub enum SetupError {
 
 /// Makes the virtual environment `venv` anew, with `uv` when it is on `PATH` and else with `python`,
 /// and installs `packages` into it. Returns its Python.
-pub async fn create_managed(
-    search: &Search,
-    venv: &Path,
-    python: Option<&Path>,
-    packages: &[String],
-) -> Result<PathBuf, SetupError> {
-    let uv = search.on_path("uv").next();
-    let made = venv.join("bin/python");
-    match (&uv, python) {
-        (Some(uv), python) => {
-            let command = Command::new(uv, &search.variables).args(["venv", "--clear", "--seed"]);
-            let command =
-                python.into_iter().fold(command, |command, python| command.arg("--python").arg(python));
-            run("uv venv", command.arg(venv)).await?;
+pub fn create_managed<'a>(
+    search: &'a Search,
+    venv: &'a Path,
+    python: Option<&'a Path>,
+    packages: &'a [String],
+) -> BoxFuture<'a, Result<PathBuf, SetupError>> {
+    Box::pin(async move {
+        let uv = search.on_path("uv").next();
+        let made = venv.join("bin/python");
+        match (&uv, python) {
+            (Some(uv), python) => {
+                let command = Command::new(uv, &search.variables).args(["venv", "--clear", "--seed"]);
+                let command =
+                    python.into_iter().fold(command, |command, python| command.arg("--python").arg(python));
+                run("uv venv", command.arg(venv)).await?;
+            }
+            (None, Some(python)) => {
+                let command = Command::new(python, &search.variables).args(["-m", "venv", "--clear"]);
+                run("python -m venv", command.arg(venv)).await?;
+            }
+            (None, None) => return Err(SetupError::NoTool { venv: venv.into() }),
         }
-        (None, Some(python)) => {
-            let command = Command::new(python, &search.variables).args(["-m", "venv", "--clear"]);
-            run("python -m venv", command.arg(venv)).await?;
+        if packages.is_empty() {
+            return Ok(made);
         }
-        (None, None) => return Err(SetupError::NoTool { venv: venv.into() }),
-    }
-    if packages.is_empty() {
-        return Ok(made);
-    }
-    let install = match &uv {
-        Some(uv) => Command::new(uv, &search.variables).args(["pip", "install", "--python"]).arg(&made),
-        None => Command::new(&made, &search.variables).args(["-m", "pip", "install"]),
-    };
-    run("pip install", install.args(packages)).await?;
-    Ok(made)
+        let install = match &uv {
+            Some(uv) => Command::new(uv, &search.variables).args(["pip", "install", "--python"]).arg(&made),
+            None => Command::new(&made, &search.variables).args(["-m", "pip", "install"]),
+        };
+        run("pip install", install.args(packages)).await?;
+        Ok(made)
+    })
 }
 
 async fn run(name: &str, command: Command) -> Result<(), SetupError> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use cellwright_process::{Command, Stderr, Stdout};
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::lines::Lines;
@@ -216,49 +217,53 @@ impl Launch {
     ///
     /// Starting is the test: no other process is spent on one that works. The first cell may be sent
     /// at once; it runs when the setup is done.
-    pub async fn start(&self) -> Result<Launched, LaunchError> {
-        let script = self.script()?;
-        let mut rejected = Vec::new();
-        for lead in self.search.leads() {
-            let outcome = match lead.candidate(&self.search).await {
-                None => continue,
-                Some(Ok(candidate)) => match self.try_start(&script, &candidate).await {
-                    Ok((runner, python)) => {
-                        let (kernel, background) = Kernel::start(runner, self.graces, Some(python.pid));
-                        return Ok(Launched { kernel, background, candidate, python, rejected });
-                    }
-                    Err(why) => Rejected { python: candidate.python, origin: candidate.origin, why },
-                },
-                Some(Err(rejected)) => rejected,
-            };
-            tracing::debug!(%outcome, "a Python was not used");
-            if self.search.explicit.is_some() {
-                return Err(LaunchError::Explicit { rejected: outcome });
+    pub fn start(&self) -> BoxFuture<'_, Result<Launched, LaunchError>> {
+        Box::pin(async move {
+            let script = self.script()?;
+            let mut rejected = Vec::new();
+            for lead in self.search.leads() {
+                let outcome = match lead.candidate(&self.search).await {
+                    None => continue,
+                    Some(Ok(candidate)) => match self.try_start(&script, &candidate).await {
+                        Ok((runner, python)) => {
+                            let (kernel, background) = Kernel::start(runner, self.graces, Some(python.pid));
+                            return Ok(Launched { kernel, background, candidate, python, rejected });
+                        }
+                        Err(why) => Rejected { python: candidate.python, origin: candidate.origin, why },
+                    },
+                    Some(Err(rejected)) => rejected,
+                };
+                tracing::debug!(%outcome, "a Python was not used");
+                if self.search.explicit.is_some() {
+                    return Err(LaunchError::Explicit { rejected: outcome });
+                }
+                rejected.push(outcome);
             }
-            rejected.push(outcome);
-        }
-        Err(LaunchError::NoInterpreter { rejected })
+            Err(LaunchError::NoInterpreter { rejected })
+        })
     }
 
     /// Tries every Python in the order of [`Launch::start`], in the same way, and keeps none.
-    pub async fn examine(&self) -> Result<Vec<Examined>, LaunchError> {
-        let script = self.script()?;
-        let mut examined = Vec::new();
-        for lead in self.search.leads() {
-            examined.push(match lead.candidate(&self.search).await {
-                None => continue,
-                Some(Ok(candidate)) => match self.try_start(&script, &candidate).await {
-                    Ok((_, python)) => Examined::Works(candidate, python),
-                    Err(why) => Examined::Rejected(Rejected {
-                        python: candidate.python,
-                        origin: candidate.origin,
-                        why,
-                    }),
-                },
-                Some(Err(rejected)) => Examined::Rejected(rejected),
-            });
-        }
-        Ok(examined)
+    pub fn examine(&self) -> BoxFuture<'_, Result<Vec<Examined>, LaunchError>> {
+        Box::pin(async move {
+            let script = self.script()?;
+            let mut examined = Vec::new();
+            for lead in self.search.leads() {
+                examined.push(match lead.candidate(&self.search).await {
+                    None => continue,
+                    Some(Ok(candidate)) => match self.try_start(&script, &candidate).await {
+                        Ok((_, python)) => Examined::Works(candidate, python),
+                        Err(why) => Examined::Rejected(Rejected {
+                            python: candidate.python,
+                            origin: candidate.origin,
+                            why,
+                        }),
+                    },
+                    Some(Err(rejected)) => Examined::Rejected(rejected),
+                });
+            }
+            Ok(examined)
+        })
     }
 
     /// The runner on disk, once it is clear that there is a folder to run in.

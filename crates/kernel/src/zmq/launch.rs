@@ -11,6 +11,7 @@ use cellwright_jupyter::{
     Pulse, Reserved, Session, SpecError, Unsupported,
 };
 use cellwright_process::{Child, Command, SpawnError, Stderr};
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::last_words::last_words;
@@ -185,53 +186,55 @@ impl Launch {
     }
 
     /// Starts the kernel and waits until it is ready for its first cell.
-    pub async fn start(&self) -> Result<Launched, StartError> {
-        let deadline = Instant::now() + self.ready_within;
-        if !self.search.cwd.is_dir() {
-            return Err(StartError::NoDirectory { cwd: self.search.cwd.clone() });
-        }
-        let places = Places::around(&self.search).await;
-        let spec = places.find(&self.name)?;
-        let (mut owned, info) = self.spawn(&places, &spec)?;
-        let mut client = Client::connect(&info, session())?;
-        let ready = tokio::select! {
-            biased; // a kernel that answered and died is told of as one that was ready
-            ready = timeout_at(deadline, client.ready()) => ready,
-            exit = owned.child.wait() => {
-                let stderr = last_words(&owned.child);
-                return Err(StartError::Ended { name: spec.name, exit: Exit::Process(exit), stderr });
+    pub fn start(&self) -> BoxFuture<'_, Result<Launched, StartError>> {
+        Box::pin(async move {
+            let deadline = Instant::now() + self.ready_within;
+            if !self.search.cwd.is_dir() {
+                return Err(StartError::NoDirectory { cwd: self.search.cwd.clone() });
             }
-        };
-        let not_ready = |trouble, child: &Child| StartError::NotReady {
-            name: spec.name.clone(),
-            limit: self.ready_within,
-            trouble,
-            stderr: last_words(child),
-        };
-        let info = match ready {
-            Ok(Ok(info)) => info,
-            Ok(Err(source)) => return Err(StartError::Answer { name: spec.name, source }),
-            Err(_) => return Err(not_ready(client.trouble(), &owned.child)),
-        };
-        let pid = owned.child.id();
-        let mut zmq = Zmq::new(client, Process::Ours(Box::new(owned)));
-        if info.language_info.name == "python" {
-            let prepared = timeout_at(deadline, prepare(&mut zmq, &self.setup, &self.search.cwd)).await;
-            let Process::Ours(owned) = &zmq.process else { unreachable!("we started it") };
-            match prepared {
-                Ok(Ok(events)) => zmq.conversation.begin_with(events),
-                Ok(Err(exit)) => {
-                    return Err(StartError::Ended {
-                        name: spec.name,
-                        exit,
-                        stderr: last_words(&owned.child),
-                    });
+            let places = Places::around(&self.search).await;
+            let spec = places.find(&self.name)?;
+            let (mut owned, info) = self.spawn(&places, &spec)?;
+            let mut client = Client::connect(&info, session())?;
+            let ready = tokio::select! {
+                biased; // a kernel that answered and died is told of as one that was ready
+                ready = timeout_at(deadline, client.ready()) => ready,
+                exit = owned.child.wait() => {
+                    let stderr = last_words(&owned.child);
+                    return Err(StartError::Ended { name: spec.name, exit: Exit::Process(exit), stderr });
                 }
-                Err(_) => return Err(not_ready(Some("its setup does not end".to_owned()), &owned.child)),
+            };
+            let not_ready = |trouble, child: &Child| StartError::NotReady {
+                name: spec.name.clone(),
+                limit: self.ready_within,
+                trouble,
+                stderr: last_words(child),
+            };
+            let info = match ready {
+                Ok(Ok(info)) => info,
+                Ok(Err(source)) => return Err(StartError::Answer { name: spec.name, source }),
+                Err(_) => return Err(not_ready(client.trouble(), &owned.child)),
+            };
+            let pid = owned.child.id();
+            let mut zmq = Zmq::new(client, Process::Ours(Box::new(owned)));
+            if info.language_info.name == "python" {
+                let prepared = timeout_at(deadline, prepare(&mut zmq, &self.setup, &self.search.cwd)).await;
+                let Process::Ours(owned) = &zmq.process else { unreachable!("we started it") };
+                match prepared {
+                    Ok(Ok(events)) => zmq.conversation.begin_with(events),
+                    Ok(Err(exit)) => {
+                        return Err(StartError::Ended {
+                            name: spec.name,
+                            exit,
+                            stderr: last_words(&owned.child),
+                        });
+                    }
+                    Err(_) => return Err(not_ready(Some("its setup does not end".to_owned()), &owned.child)),
+                }
             }
-        }
-        let (kernel, background) = Kernel::start(zmq, self.graces, Some(pid));
-        Ok(Launched { kernel, background, info, spec: Some(spec), pid: Some(pid) })
+            let (kernel, background) = Kernel::start(zmq, self.graces, Some(pid));
+            Ok(Launched { kernel, background, info, spec: Some(spec), pid: Some(pid) })
+        })
     }
 
     fn spawn(&self, places: &Places, spec: &KernelSpec) -> Result<(Owned, ConnectionInfo), StartError> {
@@ -279,26 +282,28 @@ impl Attach {
 
     /// Connects to the kernel and waits for its answer. It is not prepared: its folder, its environment and its
     /// names are its owner's.
-    pub async fn start(&self) -> Result<Launched, StartError> {
-        let mut client = Client::connect(&ConnectionInfo::read(&self.file)?, session())?;
-        let name = self.file.display().to_string();
-        let mut limit = self.ready_within;
-        let mut answer = timeout(limit, client.ready_though_busy()).await;
-        if answer.is_err() && *client.pulse().borrow() == Pulse::Beating {
-            limit += self.busy_within;
-            answer = timeout(self.busy_within, client.ready_though_busy()).await;
-        }
-        let Ok(info) = answer else {
-            let alive = "it is alive: busy with a cell, or the key in the file is not its key";
-            let alive = (*client.pulse().borrow() == Pulse::Beating).then(|| alive.to_owned());
-            let trouble = client.trouble().or(alive);
-            return Err(StartError::NotReady { name, limit, trouble, stderr: String::new() });
-        };
-        let info = info.map_err(|source| StartError::Answer { name, source })?;
-        let pulse = client.pulse();
-        let zmq = Zmq::new(client, Process::Theirs { pulse, silence: self.silence });
-        let (kernel, background) = Kernel::start(zmq, self.graces, None);
-        Ok(Launched { kernel, background, info, spec: None, pid: None })
+    pub fn start(&self) -> BoxFuture<'_, Result<Launched, StartError>> {
+        Box::pin(async move {
+            let mut client = Client::connect(&ConnectionInfo::read(&self.file)?, session())?;
+            let name = self.file.display().to_string();
+            let mut limit = self.ready_within;
+            let mut answer = timeout(limit, client.ready_though_busy()).await;
+            if answer.is_err() && *client.pulse().borrow() == Pulse::Beating {
+                limit += self.busy_within;
+                answer = timeout(self.busy_within, client.ready_though_busy()).await;
+            }
+            let Ok(info) = answer else {
+                let alive = "it is alive: busy with a cell, or the key in the file is not its key";
+                let alive = (*client.pulse().borrow() == Pulse::Beating).then(|| alive.to_owned());
+                let trouble = client.trouble().or(alive);
+                return Err(StartError::NotReady { name, limit, trouble, stderr: String::new() });
+            };
+            let info = info.map_err(|source| StartError::Answer { name, source })?;
+            let pulse = client.pulse();
+            let zmq = Zmq::new(client, Process::Theirs { pulse, silence: self.silence });
+            let (kernel, background) = Kernel::start(zmq, self.graces, None);
+            Ok(Launched { kernel, background, info, spec: None, pid: None })
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use cellwright_kernel::{
     Outcome, Output, Stdin, StopReason, Stream,
 };
 
-use crate::kernels::{Fixture, Kind};
+use super::kernels::{Fixture, Kind};
 
 /// One behaviour, on every kind of kernel.
 pub(crate) struct Case {

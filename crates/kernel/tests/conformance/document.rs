@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::kernels::Kind;
-use crate::table::CASES;
+use super::kernels::Kind;
+use super::table::CASES;
 
 const BEGIN: &str =
     "<!-- made from crates/kernel/tests/conformance/table.rs; CELLWRIGHT_BLESS=1 rewrites it -->\n";

@@ -8,15 +8,14 @@ use std::time::Duration;
 use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::runner::{Module, Prelude, Setup};
 use cellwright_kernel::zmq::Link;
-use cellwright_kernel::{Background, Cell, Event, Graces, Kernel, Launch, Outcome, Output, gateway, zmq};
-use cellwright_testkit::python;
+use cellwright_kernel::{Background, Cell, Event, Kernel, Launch, Outcome, Output, gateway, zmq};
+use cellwright_testkit::servers::Server;
+use cellwright_testkit::{patient_graces, python};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::servers::Server;
-
 /// How long something that must come may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -88,7 +87,7 @@ async fn start(kind: Kind, server: Option<&Server>, folder: &Path) -> (Kernel, B
         modules: vec![Module { name: "extension".into(), path: module }],
         ..Setup::default()
     };
-    let graces = Graces { interrupt: Duration::from_secs(3), ..Graces::default() };
+    let graces = patient_graces();
     match kind {
         Kind::Runner => {
             let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::case::{
+use super::case::{
     Answered, Cancelled, Case, Difference, Echoed, Interrupted, Plain, Refused, Run, Seen, Silent, Then,
     Within,
 };
-use crate::kernels::Kind::{self, Ipc, JupyterServer, KernelGateway, Tcp};
+use super::kernels::Kind::{self, Ipc, JupyterServer, KernelGateway, Tcp};
 
 /// ipykernel, however it is reached.
 const IPYKERNEL: &[Kind] = &[Ipc, Tcp, KernelGateway, JupyterServer];

@@ -2,13 +2,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::process;
-use std::time::{Duration, Instant};
 
 use cellwright_kernel::{Cell, Death, Exit, Fate, Outcome, ProcessExit, StopReason};
-use cellwright_testkit::python;
+use cellwright_testkit::{alive, end_of, end_of_blocking, python};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Fixture, alive, cache, eventually, until_printed};
+use super::support::{Fixture, cache, until_printed};
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
@@ -86,7 +85,7 @@ async fn a_kernel_that_closes_its_connection_is_ended_and_told() {
     // The runner notices by itself and ends; if it does not, we end it.
     assert!(matches!(ran.finished.outcome, Outcome::Died(Death { started: true, .. })), "{ran:?}");
     assert_eq!(ran.stdout(), "before\n");
-    eventually("the kernel's end", || !alive(fixture.pid)).await;
+    end_of(fixture.pid).await;
 }
 
 #[tokio::test]
@@ -116,7 +115,7 @@ async fn shutdown_runs_exit_handlers_and_takes_children_along() {
     let child = fixture.stdout(&code).await.trim().parse().unwrap();
     assert_eq!(fixture.kernel.shutdown().await, Exit::Process(ProcessExit::Code(0)));
     assert!(mark.exists());
-    eventually("the child's end", || !alive(child)).await;
+    end_of(child).await;
 }
 
 #[tokio::test]
@@ -133,7 +132,7 @@ async fn shutdown_while_a_cell_runs_stops_it() {
 async fn dropping_a_kernel_ends_its_process() {
     let Fixture { kernel, background, pid, folder: _folder } = Fixture::start().await;
     drop((kernel, background));
-    eventually("the kernel's end", || !alive(pid)).await;
+    end_of(pid).await;
 }
 
 #[test]
@@ -152,9 +151,5 @@ fn k6_when_the_host_is_killed_kernels_and_their_children_end() {
     assert!(ids.len() == 2 && ids.iter().all(|&pid| alive(pid)), "{ids:?}");
     host.kill().unwrap();
     host.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(2);
-    while ids.iter().any(|&pid| alive(pid)) {
-        assert!(Instant::now() < deadline, "someone is still there");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    ids.into_iter().for_each(end_of_blocking);
 }

@@ -2,7 +2,7 @@
 
 use cellwright_kernel::{Cell, Event, Next, Outcome, Stdin};
 
-use crate::support::Fixture;
+use super::support::{Fixture, Ran};
 
 #[tokio::test]
 async fn a_cell_prints_and_has_a_result() {
@@ -48,7 +48,7 @@ async fn input_is_asked_for_and_answered_or_refused() {
     };
     assert_eq!((request.prompt.as_str(), request.password), ("name? ", false));
     request.answer("Ada");
-    let ran = crate::support::Ran::of(execution).await;
+    let ran = Ran::of(execution).await;
     assert!(ran.stdout().contains("hello Ada\n"), "{ran:?}");
 
     let mut execution = fixture.kernel.execute(asking()).await;

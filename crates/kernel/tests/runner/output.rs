@@ -1,10 +1,9 @@
 //! Everything that is printed arrives, once, in order, with the cell it belongs to.
 
-use std::time::Duration;
-
 use cellwright_kernel::{Cell, Event, Next, Outcome, Output};
+use cellwright_testkit::{Door, alone};
 
-use crate::support::{Fixture, until_printed};
+use super::support::{Fixture, knock_when_held_up, until_printed};
 
 #[tokio::test]
 async fn k1_the_tail_of_a_childs_output_is_never_lost() {
@@ -182,6 +181,9 @@ async fn a_message_that_can_not_be_read_is_told_and_does_no_harm() {
 
 #[tokio::test]
 async fn thousands_of_cells_do_not_make_the_host_grow() {
+    if !alone() {
+        return;
+    }
     let fixture = Fixture::start().await;
     let run = async |cells: usize| {
         for _ in 0..cells {
@@ -204,6 +206,9 @@ async fn text_that_looks_like_a_mark_is_text() {
 
 #[tokio::test]
 async fn two_hundred_megabytes_stream_through_a_host_that_stays_small() {
+    if !alone() {
+        return;
+    }
     let fixture = Fixture::start().await;
     let before = resident();
     let code = "import sys\nfor _ in range(3200): sys.stdout.write('x' * 65535 + '\\n')";
@@ -227,8 +232,10 @@ async fn two_hundred_megabytes_stream_through_a_host_that_stays_small() {
 async fn a_reader_that_pauses_holds_the_cell_and_loses_nothing() {
     let fixture = Fixture::start().await;
     let done = fixture.folder.path().join("done");
+    let door = Door::new();
     let code = format!(
-        "import sys\nfor i in range(300): sys.stdout.write('x' * 65535 + '\\n')\nopen({done:?}, 'w').close()"
+        "{}import sys\nfor i in range(300): sys.stdout.write('x' * 65535 + '\\n')\nopen({done:?}, 'w').close()",
+        knock_when_held_up(&door)
     );
     let mut execution = fixture.kernel.execute(Cell::new(code)).await;
     let mut bytes = 0;
@@ -237,7 +244,7 @@ async fn a_reader_that_pauses_holds_the_cell_and_loses_nothing() {
         bytes += printed(&event);
     }
     // Twenty megabytes do not fit in what may wait, so the cell can not have come to its end.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    door.knocked().await;
     assert!(!done.exists());
     let (events, finished) = execution.collect().await;
     bytes += events.iter().map(printed).sum::<usize>();

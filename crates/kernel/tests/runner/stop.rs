@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use cellwright_kernel::{Cell, Event, Fate, Graces, Next, Outcome, Status, StopReason};
+use cellwright_testkit::{Door, end_of};
 
-use crate::support::{Fixture, Ran, alive, eventually, until_printed, until_started};
-
-const SECOND: Duration = Duration::from_secs(1);
+use super::support::{Fixture, Ran, knock_when_held_up, until_printed, until_started};
 
 /// Starts `code`, waits until it has printed `go`, stops it, and expects the kernel and its state to
 /// be there.
@@ -49,14 +48,22 @@ async fn k4_an_interrupt_during_await_keeps_the_kernel_and_its_loop() {
 async fn k6_an_interrupt_reaches_the_children_of_a_cell() {
     stops_and_survives("import subprocess\nprint('go', flush=True)\nsubprocess.run(['sleep', '600'])").await;
     let fixture = Fixture::start().await;
-    let code = "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\nprint(child.pid, flush=True)\nchild.wait()";
-    let ran = fixture.run_within(code, SECOND).await;
+    let door = Door::new();
+    let code = format!(
+        "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\nprint(child.pid, flush=True)\n\
+         {}.close()\nchild.wait()",
+        door.knock()
+    );
+    let execution = fixture.kernel.execute(Cell::new(code)).await;
+    door.knocked().await;
+    execution.stop();
+    let ran = Ran::of(execution).await;
     assert_eq!(
         ran.finished.outcome,
-        Outcome::Stopped { reason: StopReason::TimedOut(SECOND), kernel: Fate::Survived }
+        Outcome::Stopped { reason: StopReason::Cancelled, kernel: Fate::Survived }
     );
     let child = ran.stdout().trim().parse().unwrap();
-    eventually("the child's end", || !alive(child)).await;
+    end_of(child).await;
 }
 
 #[tokio::test]
@@ -92,23 +99,24 @@ async fn k22_code_that_ignores_interrupts_costs_the_kernel_and_the_outcome_says_
     let graces = Graces { interrupt: Duration::from_millis(200), ..Graces::default() };
     let fixture = Fixture::start_with(|launch| launch.graces = graces).await;
     let code = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('deaf')\nwhile True: time.sleep(1)";
-    let ran = fixture.run_within(code, SECOND).await;
-    assert_eq!(ran.stdout(), "deaf\n");
-    assert_eq!(
-        ran.finished.outcome,
-        Outcome::Stopped { reason: StopReason::TimedOut(SECOND), kernel: Fate::Killed }
-    );
+    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+    until_printed(&mut execution, "deaf").await;
+    execution.stop();
+    let (_, finished) = execution.collect().await;
+    assert_eq!(finished.outcome, Outcome::Stopped { reason: StopReason::Cancelled, kernel: Fate::Killed });
     assert!(fixture.kernel.exit().is_some());
 }
 
 #[tokio::test]
 async fn k22_a_second_interrupt_reaches_code_that_swallowed_the_first() {
-    let graces = Graces { interrupt: Duration::from_secs(2), ..Graces::default() };
+    let graces = Graces { interrupt: Duration::from_secs(6), ..Graces::default() };
     let fixture = Fixture::start_with(|launch| launch.graces = graces).await;
+    // Short naps: an interrupt just before a long one would be noticed at its end, with the second.
     let code = "import time\ntry:\n\
-        \x20   print('go', flush=True); time.sleep(600)\n\
+        \x20   print('go', flush=True)\n\
+        \x20   while True: time.sleep(0.01)\n\
         except KeyboardInterrupt:\n\
-        \x20   time.sleep(600)";
+        \x20   while True: time.sleep(0.01)";
     let mut execution = fixture.kernel.execute(Cell::new(code)).await;
     until_printed(&mut execution, "go").await;
     execution.stop();
@@ -121,11 +129,14 @@ async fn a_stopped_process_is_ended_within_its_graces() {
     let brief = Duration::from_millis(100);
     let graces = Graces { interrupt: brief, terminate: brief, ..Graces::default() };
     let fixture = Fixture::start_with(|launch| launch.graces = graces).await;
-    let ran = fixture.run_within("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", brief).await;
-    assert_eq!(
-        ran.finished.outcome,
-        Outcome::Stopped { reason: StopReason::TimedOut(brief), kernel: Fate::Killed }
-    );
+    // Deaf first, so that an interrupt before the process is stopped changes nothing.
+    let code = "import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('go', flush=True)\n\
+        os.kill(os.getpid(), signal.SIGSTOP)\nwhile True: pass";
+    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+    until_printed(&mut execution, "go").await;
+    execution.stop();
+    let (_, finished) = execution.collect().await;
+    assert_eq!(finished.outcome, Outcome::Stopped { reason: StopReason::Cancelled, kernel: Fate::Killed });
 }
 
 #[tokio::test]
@@ -178,9 +189,11 @@ async fn a_stop_right_after_the_start_is_heeded() {
 #[tokio::test]
 async fn a_flood_that_nobody_reads_can_be_stopped() {
     let fixture = Fixture::start().await;
-    let mut execution = fixture.kernel.execute(Cell::new("while True: print('x' * 1000)")).await;
+    let door = Door::new();
+    let code = knock_when_held_up(&door) + "while True: print('x' * 1000)";
+    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
     until_printed(&mut execution, "x").await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    door.knocked().await;
     execution.stop();
     // Not read on purpose: the stop has to come about by itself.
     fixture.kernel.ping().await.unwrap();

@@ -9,7 +9,7 @@ use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::{
     Background, Cell, Event, Execution, Finished, Kernel, Launch, Next, Outcome, Output, Status, Stream,
 };
-use cellwright_testkit::python;
+use cellwright_testkit::{Door, patient_graces, python};
 use tempfile::TempDir;
 
 /// Where the runner is unpacked in tests, once for all.
@@ -41,6 +41,7 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let mut launch = Launch::new(search(folder.path()), cache());
         launch.search.explicit = Some(python());
+        launch.graces = patient_graces();
         adjust(&mut launch);
         let launched = launch.start().await.unwrap();
         Self { kernel: launched.kernel, background: launched.background, folder, pid: launched.python.pid }
@@ -171,17 +172,14 @@ pub(crate) async fn until_started(execution: &mut Execution) {
     }
 }
 
-/// Whether a process exists and is not a zombie.
-pub(crate) fn alive(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
-}
-
-/// Waits until a condition that something else brings about holds; fails after 20 seconds.
-pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(tokio::time::Instant::now() < deadline, "{what} did not come about");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+/// Code that knocks once the cell's output has found no room for a while: what may wait has been filled.
+pub(crate) fn knock_when_held_up(door: &Door) -> String {
+    format!(
+        "import select, threading, time\n\
+         def knock_when_held_up():\n\
+         \x20   while select.select([], [1], [], 0.1)[1]: time.sleep(0.01)\n\
+         \x20   {}.close()\n\
+         threading.Thread(target=knock_when_held_up, daemon=True).start()\n",
+        door.knock()
+    )
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cellwright_kernel::{Cell, Comms, Event, Next, Outcome};
+use cellwright_testkit::alone;
 use tokio::time::timeout;
 
 use super::Place;
@@ -19,6 +20,9 @@ const LITTLE: u64 = 120 << 20;
 
 #[tokio::test]
 async fn comms_that_nobody_asked_for_hold_up_nothing_and_are_not_kept() {
+    if !alone() {
+        return;
+    }
     let place = Place::new();
     let launched = place.launch("python3").start().await.unwrap();
     let before = peak_memory();
@@ -34,6 +38,9 @@ async fn comms_that_nobody_asked_for_hold_up_nothing_and_are_not_kept() {
 
 #[tokio::test]
 async fn comms_that_are_asked_for_come_whole_at_their_readers_pace() {
+    if !alone() {
+        return;
+    }
     let place = Place::new();
     let launched = place.launch("python3").start().await.unwrap();
     launched.kernel.pass_comms(Comms::Forwarded).await;
@@ -55,7 +62,7 @@ async fn comms_that_are_asked_for_come_whole_at_their_readers_pace() {
     assert!(more < LITTLE, "{more} bytes");
 }
 
-/// The most memory this process has had; each test has a process of its own.
+/// The most memory this process has had.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells");

@@ -1,27 +1,20 @@
-//! Putting content in a file's place, whole or not at all. Every file of a user that we write is written here.
+//! Putting content in a file's place, whole or not at all. Every file of a user that we write is written here, or in place
+//! where that is impossible (see [`super::in_place`]).
 
-use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::unistd::{AccessFlags, access};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 use xattr::FileExt as _;
 
+use super::leftovers::{self, is_at};
 use crate::both::{LARGE, both};
-use crate::snapshot::Fingerprint;
-
-/// How long a saved file may take to be safe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// It survives a power cut from now on.
-    Now,
-    /// It survives our end from now on, and a power cut once the system has written it.
-    Soon,
-}
 
 /// Why a file could not be replaced. It is then as it was.
 #[derive(Debug, thiserror::Error)]
@@ -34,76 +27,122 @@ pub struct ReplaceError {
     pub source: io::Error,
 }
 
-/// What a temporary file is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Name {
-    /// As no other is.
-    Random,
-    /// After the file. Only for those who hold its lock: what has that name is left from a process that was killed, and goes, so
-    /// there is never more than one.
-    OfTheFile,
-}
-
 /// A file's new content, beside the file and not yet in its place. Dropped, it is gone; readers see the old file or the new one, never a half.
 #[derive(Debug)]
 pub struct Replacement {
     temporary: NamedTempFile,
     target: PathBuf,
-    durability: Durability,
+}
+
+/// What became of a replacement that was meant for one file and no other.
+pub(super) enum Commit {
+    /// It is in that file's place.
+    Done(File),
+    /// Another file had the name, or that one was written: everything is as it was.
+    Overtaken,
 }
 
 impl Replacement {
     /// For the file at `target`, of which owner, group and permissions stay. A link would be replaced: resolve it before.
     pub fn of(target: &Path, content: &[u8]) -> Result<Self, ReplaceError> {
-        Self::made(target, &[content], Name::Random, Durability::Now)
+        Self::of_pieces(target, &[content])
     }
 
-    pub(super) fn made(
-        target: &Path,
-        content: &[&[u8]],
-        name: Name,
-        durability: Durability,
-    ) -> Result<Self, ReplaceError> {
+    pub(super) fn of_pieces(target: &Path, content: &[&[u8]]) -> Result<Self, ReplaceError> {
         // A rename needs no right to write the file, but its owner may have taken that right away for a reason.
         access(target, AccessFlags::W_OK).map_err(|error| failed("write it")(error.into()))?;
         let old = fs::metadata(target).map_err(failed("look at it"))?;
-        let temporary = match name {
-            Name::Random => beside(target, 0o600),
-            Name::OfTheFile => beside_by_name(target),
-        }
-        .map_err(failed("make a temporary file beside it"))?;
+        leftovers::sweep_once(folder(target));
+        let temporary = leftovers::temporary_in(folder(target), 0o600)
+            .map_err(failed("make a temporary file beside it"))?;
         let file = temporary.as_file();
         // Before the content comes: nobody else is to read it meanwhile.
         keep_owner(file, &old).map_err(failed("keep its owner"))?;
         keep_attributes(file, target).map_err(failed("keep its access list"))?;
         // Last: they may take away the right to set attributes.
         file.set_permissions(old.permissions()).map_err(failed("keep its permissions"))?;
-        write(file, content, durability).map_err(failed("write its new content"))?;
-        Ok(Self { temporary, target: target.to_owned(), durability })
+        write(file, content).map_err(failed("write its new content"))?;
+        Ok(Self { temporary, target: target.to_owned() })
     }
 
     /// For a file that is not there yet, with these permissions as far as the umask lets them; its folder must be there.
     pub fn new_file(target: &Path, mode: u32, content: &[u8]) -> Result<Self, ReplaceError> {
-        let temporary = beside(target, mode).map_err(failed("create it"))?;
-        write(temporary.as_file(), &[content], Durability::Now).map_err(failed("write it"))?;
-        Ok(Self { temporary, target: target.to_owned(), durability: Durability::Now })
+        Self::new_file_of_pieces(target, mode, &[content])
     }
 
-    /// Puts it in the file's place, whatever is there.
+    pub(super) fn new_file_of_pieces(
+        target: &Path,
+        mode: u32,
+        content: &[&[u8]],
+    ) -> Result<Self, ReplaceError> {
+        leftovers::sweep_once(folder(target));
+        let temporary = leftovers::temporary_in(folder(target), mode).map_err(failed("create it"))?;
+        write(temporary.as_file(), content).map_err(failed("write it"))?;
+        Ok(Self { temporary, target: target.to_owned() })
+    }
+
+    /// Puts it in the file's place, whatever is there. The file is locked until it is dropped.
     pub fn commit(self) -> Result<File, ReplaceError> {
-        let Self { temporary, target, durability } = self;
+        let Self { temporary, target } = self;
         let file = temporary.persist(&target).map_err(|error| failed("replace it")(error.error))?;
-        settle(&target, durability)?;
+        settle(&target)?;
         Ok(file)
+    }
+
+    /// Puts it in the place of the file that `is_expected` knows. The two change names, in one step, so what had the name can
+    /// be looked at afterwards, and gets it back if it is something else. Where the file system cannot do that, whatever
+    /// is there is replaced: look just before.
+    pub(super) fn commit_over(
+        self,
+        is_expected: impl Fn(&Path) -> io::Result<bool>,
+    ) -> Result<Commit, ReplaceError> {
+        let Self { temporary, target } = self;
+        let (file, temporary) = temporary.into_parts();
+        match exchange(&temporary, &target) {
+            Ok(()) => {}
+            Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+                temporary.persist(&target).map_err(|error| failed("replace it")(error.error))?;
+                settle(&target)?;
+                return Ok(Commit::Done(file));
+            }
+            Err(error) => return Err(failed("replace it")(error.into())),
+        }
+        if !is_expected(&temporary).unwrap_or(false) {
+            put_back(&file, temporary, &target)?;
+            return Ok(Commit::Overtaken);
+        }
+        drop(temporary.close()); // the new file is in place; what cannot be removed now is swept later
+        settle(&target)?;
+        Ok(Commit::Done(file))
     }
 
     /// Puts it in the file's place unless there is a file by now; says whether it did.
     pub fn commit_new(self) -> Result<bool, ReplaceError> {
-        let Self { temporary, target, durability } = self;
+        let Self { temporary, target } = self;
         match temporary.persist_noclobber(&target) {
-            Ok(_) => settle(&target, durability).map(|()| true),
+            Ok(_) => settle(&target).map(|()| true),
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(failed("create it")(error.error)),
+        }
+    }
+}
+
+fn exchange(one: &Path, other: &Path) -> Result<(), Errno> {
+    renameat2(AT_FDCWD, one, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE)
+}
+
+/// Gives the name back to the file that had it, which has ours now.
+fn put_back(ours: &File, temporary: TempPath, target: &Path) -> Result<(), ReplaceError> {
+    loop {
+        let put_back = exchange(&temporary, target).map_err(io::Error::from);
+        match put_back.and_then(|()| is_at(ours, &temporary)) {
+            Ok(true) => return Ok(()),
+            // Another program put a file there between the two steps: the newer one has our name now, and the older theirs.
+            Ok(false) => {}
+            Err(source) => {
+                drop(temporary.keep()); // it is what others saved: better a file too many
+                return Err(failed("give the name back to what others saved meanwhile")(source));
+            }
         }
     }
 }
@@ -112,30 +151,30 @@ fn failed(attempt: &'static str) -> impl Fn(io::Error) -> ReplaceError {
     move |source| ReplaceError { attempt, source }
 }
 
-fn write(file: &File, content: &[&[u8]], durability: Durability) -> io::Result<()> {
+/// Writes, and waits until it is on the disk: a file is renamed over the last good one only then. Some file systems (xfs, for
+/// one) leave an empty file after a power cut otherwise.
+fn write(file: &File, content: &[&[u8]]) -> io::Result<()> {
     let length: usize = content.iter().map(|piece| piece.len()).sum();
-    match durability {
-        Durability::Soon => return write_all(file, content),
-        Durability::Now if length < LARGE => write_all(file, content)?,
-        Durability::Now => {
-            // What the system has taken goes to the disk while it takes more.
-            let (taken, more) = mpsc::channel();
-            let write = move || write_telling(file, content, &taken);
-            let sync = || {
-                while more.recv().is_ok() {
-                    while more.try_recv().is_ok() {}
-                    file.sync_data()?;
-                }
-                Ok(())
-            };
-            let (written, synced) = both(write, sync);
-            written.and(synced)?;
-        }
+    if length < LARGE {
+        write_all(file, content)?;
+    } else {
+        // What the system has taken goes to the disk while it takes more.
+        let (taken, more) = mpsc::channel();
+        let write = move || write_telling(file, content, &taken);
+        let sync = || {
+            while more.recv().is_ok() {
+                while more.try_recv().is_ok() {}
+                file.sync_data()?;
+            }
+            Ok(())
+        };
+        let (written, synced) = both(write, sync);
+        written.and(synced)?;
     }
     file.sync_all()
 }
 
-fn write_all(file: &File, pieces: &[&[u8]]) -> io::Result<()> {
+pub(super) fn write_all(file: &File, pieces: &[&[u8]]) -> io::Result<()> {
     let (nobody, _) = mpsc::channel();
     write_telling(file, pieces, &nobody)
 }
@@ -157,51 +196,16 @@ fn write_telling(file: &File, pieces: &[&[u8]], taken: &Sender<()>) -> io::Resul
 }
 
 /// Makes the rename survive a power cut.
-fn settle(target: &Path, durability: Durability) -> Result<(), ReplaceError> {
-    match durability {
-        Durability::Now => File::open(folder(target)).and_then(|folder| folder.sync_all()),
-        Durability::Soon => Ok(()),
-    }
-    .map_err(failed("write its folder"))
+fn settle(target: &Path) -> Result<(), ReplaceError> {
+    let synced = File::open(folder(target)).and_then(|folder| folder.sync_all());
+    synced.map_err(failed("write its folder"))
 }
 
-fn folder(target: &Path) -> &Path {
+pub(super) fn folder(target: &Path) -> &Path {
     match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
-}
-
-fn create(path: &Path, mode: u32) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
-}
-
-fn beside(target: &Path, mode: u32) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".cellwright-").suffix(".tmp").make_in(folder(target), |path| create(path, mode))
-}
-
-fn beside_by_name(target: &Path) -> io::Result<NamedTempFile> {
-    /// A name has at most 255 bytes, and ours adds some.
-    const LONGEST: usize = 200;
-    let folder = folder(target);
-    let name = target.file_name().unwrap_or_default();
-    let mut prefix = OsString::from(".");
-    if name.len() <= LONGEST {
-        prefix.push(name);
-    } else {
-        prefix.push(Fingerprint::of(name.as_encoded_bytes()).to_string());
-    }
-    prefix.push(".cellwright");
-    let left = folder.join(&prefix);
-    let private = |path: &Path| create(path, 0o600);
-    if let Err(error) = fs::remove_file(&left)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        // Someone else's, in a folder where that cannot be removed.
-        return tempfile::Builder::new().prefix(&prefix).make_in(folder, private);
-    }
-    tempfile::Builder::new().prefix(&prefix).rand_bytes(0).make_in(folder, private)
 }
 
 /// Keeps owner and group; only the group where the system does not let us give files away, as in folders a group shares.

@@ -1,48 +1,114 @@
 //! Putting a notebook on disk, if nobody else did meanwhile.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::replacement::{Durability, Name, ReplaceError, Replacement};
-use super::{FileError, Guard, read};
+use nix::libc;
+
+use super::in_place;
+use super::lock::{FolderTurn, LockedFile, jupyter_saves};
+use super::replacement::{Commit, ReplaceError, Replacement, folder};
+use super::{FileError, read};
 use crate::notebook::Notebook;
 use crate::snapshot::Snapshot;
 
-/// Puts `changed` in the place of the file, if that still holds `original`. Its lock must be held, if it can be.
+/// How notebooks are saved. This crate knows no environment: the caller names the folders.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SaveSettings {
+    /// A folder for the journals of saves in place, made when it is needed. A file that cannot be replaced by a rename (a single
+    /// file that is mounted, or one in a folder that cannot be written) is written in place, and a journal here makes
+    /// sure that a crash meanwhile costs nothing. Without a folder such a save is refused.
+    pub journal: Option<PathBuf>,
+}
+
+/// How a notebook got into its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SaveMethod {
+    /// A new file was renamed over the old one.
+    Renamed,
+    /// The file was written in place, with a journal: renaming was impossible. Worth a word: programs that read it at that
+    /// moment may have seen half of it.
+    InPlace,
+}
+
+/// A notebook that was saved.
+#[derive(Debug)]
+pub(super) struct Saved {
+    pub(super) method: SaveMethod,
+    /// What the file looks like now.
+    pub(super) stamp: Stamp,
+    /// The file, locked until this is dropped.
+    pub(super) _file: Option<File>,
+}
+
+/// Puts `changed` in the place of the locked file, if that still holds `original` and still has its name. `None` when another
+/// file with the same content has the name now: lock that one, and begin again.
 pub(super) fn replace(
-    path: &Path,
-    target: &Path,
-    guard: Guard,
-    (original, stamp): (&Notebook, &Stamp),
+    locked: &LockedFile<'_>,
+    original: &Notebook,
     changed: &Notebook,
-    durability: Durability,
-) -> Result<File, FileError> {
-    let failed = |ReplaceError { attempt, source }| FileError::Io { path: path.into(), attempt, source };
-    let name = match guard {
-        Guard::Lock => Name::OfTheFile,
-        // The name of the file could be that of another writer's new content.
-        Guard::Nothing => Name::Random,
+    settings: &SaveSettings,
+) -> Result<Option<Saved>, FileError> {
+    let LockedFile { path, target, .. } = locked;
+    let failed = |ReplaceError { attempt, source }| FileError::Io { path: (*path).into(), attempt, source };
+    let new = match Replacement::of_pieces(target, &bytes(changed)) {
+        Ok(new) => new,
+        Err(error) if error.attempt.starts_with("make") && is_about_the_folder(&error.source) => {
+            return in_place::save(locked, original, changed, settings, error.source);
+        }
+        Err(error) => return Err(failed(error)),
     };
-    let new = Replacement::made(target, &bytes(changed), name, durability);
-    let new = new.map_err(failed)?;
-    let holds = still_holds(target, stamp, original);
-    if !holds.map_err(|source| FileError::Io { path: path.into(), attempt: "read it again", source })? {
-        let what = match read(target) {
-            Ok(now) => Snapshot::of(original).changes_to(&now),
-            Err(_) => "it is not a notebook any more".to_owned(),
-        };
-        return Err(FileError::Changed { path: path.into(), what });
+    // From here on no other process of ours renames in this folder, whatever file it has locked.
+    let turn = FolderTurn::take(folder(target));
+    match compare(locked, original)? {
+        Holds::Original => {}
+        Holds::SameElsewhere => return Ok(None),
+        Holds::Other => return Err(changed_since(locked, original)),
     }
-    new.commit().map_err(failed)
+    #[cfg(test)]
+    super::seams::reach(super::seams::Seam::BeforeRename);
+    let committed = new
+        .commit_over(|displaced| Ok(Stamp::of(&fs::metadata(displaced)?).is_same_content_as(&locked.stamp)));
+    drop(turn);
+    match committed {
+        Ok(Commit::Done(file)) => {
+            let metadata = file.metadata().map_err(|source| FileError::Io {
+                path: (*path).into(),
+                attempt: "look at it",
+                source,
+            })?;
+            Ok(Some(Saved { method: SaveMethod::Renamed, stamp: Stamp::of(&metadata), _file: Some(file) }))
+        }
+        Ok(Commit::Overtaken) => Err(changed_since(locked, original)),
+        Err(error) if error.attempt == "replace it" && is_about_the_folder(&error.source) => {
+            in_place::save(locked, original, changed, settings, error.source)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Whether a rename failed for where the file is, not for want of space or of the file.
+fn is_about_the_folder(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EACCES | libc::EPERM | libc::EROFS))
+}
+
+/// Somebody else wrote the file: what they did to it, for the caller.
+fn changed_since(locked: &LockedFile<'_>, original: &Notebook) -> FileError {
+    let what = match read(locked.target) {
+        Ok(now) => Snapshot::of(original).changes_to(&now),
+        Err(_) => "it is not a notebook any more".to_owned(),
+    };
+    let what = if what.is_empty() { "it was written at the same moment".to_owned() } else { what };
+    FileError::Changed { path: locked.path.into(), what }
 }
 
 /// Writes a new file; false when there is one already.
 pub fn create(path: &Path, notebook: &Notebook) -> Result<bool, FileError> {
     // With the permissions any new file has.
-    let new = Replacement::new_file(path, 0o666, notebook.text().as_bytes());
+    let new = Replacement::new_file_of_pieces(path, 0o666, &bytes(notebook));
     let created = new.and_then(Replacement::commit_new);
     created.map_err(|ReplaceError { attempt, source }| FileError::Io { path: path.into(), attempt, source })
 }
@@ -69,6 +135,12 @@ impl Stamp {
         self.length
     }
 
+    /// Whether it is the same file, and nothing shows that it was written. It may have been renamed.
+    fn is_same_content_as(&self, other: &Self) -> bool {
+        let Self { identity, length, written, changed: _, settled: _ } = self;
+        (identity, length, written) == (&other.identity, &other.length, &other.written)
+    }
+
     /// Must be taken before the content is read.
     pub(super) fn of(metadata: &Metadata) -> Self {
         /// Coarser than any clock a file system keeps.
@@ -85,17 +157,40 @@ impl Stamp {
     }
 }
 
-fn bytes(notebook: &Notebook) -> Vec<&[u8]> {
+pub(super) fn bytes(notebook: &Notebook) -> Vec<&[u8]> {
     notebook.pieces().map(str::as_bytes).collect()
 }
 
-/// Whether the file holds this notebook. Read only when its stamp cannot tell, and then without holding it twice.
-fn still_holds(target: &Path, stamp: &Stamp, notebook: &Notebook) -> io::Result<bool> {
-    let mut file = File::open(target)?;
-    if stamp.settled && Stamp::of(&file.metadata()?).looks_like(stamp) {
-        return Ok(true);
-    }
-    holds(&mut file, notebook)
+/// What has the name of a locked file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// That file, with what was read from it.
+    Original,
+    /// Another file with the same content, whose lock we do not hold; or Jupyter is about to write it.
+    SameElsewhere,
+    /// Something else.
+    Other,
+}
+
+/// Looks at the file once more. It is read only when its stamp says too little, and then without holding it twice.
+pub(super) fn compare(locked: &LockedFile<'_>, original: &Notebook) -> Result<Holds, FileError> {
+    let LockedFile { path, target, stamp, .. } = locked;
+    let compared = || {
+        if jupyter_saves(target) {
+            return Ok(Holds::SameElsewhere);
+        }
+        let mut file = File::open(target)?;
+        let now = Stamp::of(&file.metadata()?);
+        if stamp.settled && now.looks_like(stamp) {
+            return Ok(Holds::Original);
+        }
+        Ok(match holds(&mut file, original)? {
+            true if now.identity == stamp.identity => Holds::Original,
+            true => Holds::SameElsewhere,
+            false => Holds::Other,
+        })
+    };
+    compared().map_err(|source| FileError::Io { path: (*path).into(), attempt: "read it again", source })
 }
 
 /// Whether the rest of the file is this notebook.

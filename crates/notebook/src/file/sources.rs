@@ -72,6 +72,8 @@ impl<R: Read> Chunks<R> {
 struct Window<R> {
     text: String,
     at: usize,
+    /// How many brackets of the file are open there.
+    depth: usize,
     chunks: Chunks<R>,
     more: More,
     kept: String,
@@ -81,7 +83,7 @@ impl<R: Read> Window<R> {
     fn onto(file: R, chunk: usize) -> Self {
         let chunks =
             Chunks { file, bytes: vec![0; CARRIED + chunk], carried: 0, hashing: Hashing::default() };
-        Self { text: String::new(), at: 0, chunks, more: More::Maybe, kept: String::new() }
+        Self { text: String::new(), at: 0, depth: 0, chunks, more: More::Maybe, kept: String::new() }
     }
 
     /// Keeps the notebook's text without outputs; returns what its cells are with them.
@@ -94,6 +96,7 @@ impl<R: Read> Window<R> {
             scanner.space();
             open(scanner, b'{')
         })?;
+        self.depth = 1;
         loop {
             let is_cells = self.keep(|text, scanner| {
                 scanner.key().map(|key| decode(&text[key.start + 1..key.end - 1]) == "cells")
@@ -116,6 +119,7 @@ impl<R: Read> Window<R> {
 
     fn cells(&mut self, seen: &mut Vec<CellPrint>) -> Option<()> {
         self.keep(|_, scanner| open(scanner, b'['))?;
+        self.depth = 2;
         loop {
             let index = seen.len();
             let ((spans, is_last), span) = self.step(|text, scanner| {
@@ -135,6 +139,7 @@ impl<R: Read> Window<R> {
             }
             self.kept.extend(parts);
             if is_last {
+                self.depth = 1;
                 return Some(());
             }
         }
@@ -156,7 +161,7 @@ impl<R: Read> Window<R> {
         look: impl Fn(&str, &mut Scanner<'_>) -> Result<T, SyntaxError>,
     ) -> Option<(T, Span)> {
         loop {
-            let mut scanner = Scanner::new(&self.text, self.at);
+            let mut scanner = Scanner::inside(&self.text, self.at, self.depth);
             match look(&self.text, &mut scanner) {
                 // What reaches the end of the window may go on after it.
                 Ok(found) if self.more == More::No || scanner.at < self.text.len() => {

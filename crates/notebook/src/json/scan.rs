@@ -3,24 +3,35 @@
 use super::Span;
 
 /// Deeper than any notebook, and far from the end of the stack. Python's own reader gives up near 1,000.
-const MAX_DEPTH: usize = 900;
+/// Counted in open brackets from the start of the file, whichever part of it is read.
+pub(crate) const MAX_DEPTH: usize = 900;
 
 /// Why the text is not JSON, and at which byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) at: usize,
     pub(crate) reason: String,
+    /// Whether the text ends before the fault could be anything else: more of it might be right.
+    pub(crate) is_cut: bool,
 }
 
 /// A position in a JSON text. Methods named after a thing step over that thing and return where it was.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
     pub(crate) at: usize,
+    /// How many brackets of the file are open here.
+    pub(crate) depth: usize,
 }
 
 impl<'a> Scanner<'a> {
+    /// At a place of a text that was checked whole: whatever is there is not too deep.
     pub(crate) fn new(text: &'a str, at: usize) -> Self {
-        Self { bytes: text.as_bytes(), at }
+        Self::inside(text, at, 0)
+    }
+
+    /// At a place inside `depth` brackets of the file.
+    pub(crate) fn inside(text: &'a str, at: usize, depth: usize) -> Self {
+        Self { bytes: text.as_bytes(), at, depth }
     }
 
     pub(crate) fn peek(&self) -> Option<u8> {
@@ -28,7 +39,13 @@ impl<'a> Scanner<'a> {
     }
 
     pub(crate) fn fail<T>(&self, reason: impl Into<String>) -> Result<T, SyntaxError> {
-        Err(SyntaxError { at: self.at, reason: reason.into() })
+        let is_cut = self.at >= self.bytes.len();
+        Err(SyntaxError { at: self.at, reason: reason.into(), is_cut })
+    }
+
+    /// A fault that more text would mend.
+    fn cut_off<T>(&self, reason: &str) -> Result<T, SyntaxError> {
+        Err(SyntaxError { at: self.at, reason: reason.to_owned(), is_cut: true })
     }
 
     /// Steps over `byte` if it is next.
@@ -45,17 +62,13 @@ impl<'a> Scanner<'a> {
     }
 
     pub(crate) fn value(&mut self) -> Result<Span, SyntaxError> {
-        self.nested_value(0)
-    }
-
-    fn nested_value(&mut self, depth: usize) -> Result<Span, SyntaxError> {
         let start = self.at;
         match self.peek() {
             Some(b'"') => {
                 self.string()?;
             }
-            Some(b'{') => self.object(depth)?,
-            Some(b'[') => self.array(depth)?,
+            Some(b'{') => self.object()?,
+            Some(b'[') => self.array()?,
             Some(b'-' | b'0'..=b'9') => self.number()?,
             Some(b't') => self.word("true")?,
             Some(b'f') => self.word("false")?,
@@ -68,24 +81,24 @@ impl<'a> Scanner<'a> {
         Ok(start..self.at)
     }
 
-    fn array(&mut self, depth: usize) -> Result<(), SyntaxError> {
-        self.items(depth, b']', |scanner, depth| scanner.nested_value(depth).map(drop))
+    fn array(&mut self) -> Result<(), SyntaxError> {
+        self.items(b']', |scanner| scanner.value().map(drop))
     }
 
-    fn object(&mut self, depth: usize) -> Result<(), SyntaxError> {
-        self.items(depth, b'}', |scanner, depth| {
+    fn object(&mut self) -> Result<(), SyntaxError> {
+        self.items(b'}', |scanner| {
             scanner.key()?;
-            scanner.nested_value(depth).map(drop)
+            scanner.value().map(drop)
         })
     }
 
-    fn items(
+    /// Steps over a bracket, the items after it, and the bracket that closes it; `item` steps over one item.
+    pub(crate) fn items(
         &mut self,
-        depth: usize,
         close: u8,
-        mut item: impl FnMut(&mut Self, usize) -> Result<(), SyntaxError>,
+        mut item: impl FnMut(&mut Self) -> Result<(), SyntaxError>,
     ) -> Result<(), SyntaxError> {
-        if depth == MAX_DEPTH {
+        if self.depth == MAX_DEPTH {
             return self.fail(format!("nested deeper than {MAX_DEPTH} levels"));
         }
         self.at += 1;
@@ -93,9 +106,11 @@ impl<'a> Scanner<'a> {
         if self.take(close) {
             return Ok(());
         }
+        self.depth += 1;
         loop {
-            item(self, depth + 1)?;
+            item(self)?;
             if self.delimiter(close)? {
+                self.depth -= 1;
                 return Ok(());
             }
         }
@@ -154,7 +169,7 @@ impl<'a> Scanner<'a> {
                 Some(_) => return self.fail("a control character inside a string must be escaped"),
                 None => {
                     self.at = start;
-                    return self.fail("a string that never ends");
+                    return self.cut_off("a string that never ends");
                 }
             }
         }
@@ -167,7 +182,10 @@ impl<'a> Scanner<'a> {
             Some(b'u') => {
                 let digits = self.bytes.get(self.at + 1..self.at + 5).unwrap_or_default();
                 if digits.len() < 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return self.fail("`\\u` needs four hex digits");
+                    let reason = "`\\u` needs four hex digits";
+                    let rest = self.bytes.get(self.at + 1..).unwrap_or_default();
+                    let may_go_on = rest.len() < 4 && rest.iter().all(u8::is_ascii_hexdigit);
+                    return if may_go_on { self.cut_off(reason) } else { self.fail(reason) };
                 }
                 self.at += 5;
             }
@@ -205,8 +223,11 @@ impl<'a> Scanner<'a> {
     }
 
     fn word(&mut self, word: &str) -> Result<(), SyntaxError> {
-        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
-            return self.fail("expected a value");
+        let rest = &self.bytes[self.at..];
+        if !rest.starts_with(word.as_bytes()) {
+            let reason = "expected a value";
+            let may_go_on = word.as_bytes().starts_with(rest);
+            return if may_go_on { self.cut_off(reason) } else { self.fail(reason) };
         }
         self.at += word.len();
         Ok(())
@@ -306,5 +327,24 @@ mod tests {
     fn deep_nesting_is_refused_before_the_stack_ends() {
         let text = "[".repeat(100_000);
         check(&text, Err((MAX_DEPTH, "nested deeper than 900 levels")));
+        // Inside other brackets, those count.
+        for depth in [0, 1, 899, 900] {
+            let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+            let fits = |levels: usize| Scanner::inside(&nested(levels), 0, depth).value().is_ok();
+            assert!(fits(MAX_DEPTH - depth) || depth == MAX_DEPTH, "{depth}");
+            assert!(!fits(MAX_DEPTH - depth + 1), "{depth}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_was_cut_short_is_known_from_one_that_is_wrong() {
+        let is_cut = |text: &str| Scanner::new(text, 0).value().expect_err("a fault").is_cut;
+        let whole = r#"{"a": [1.5e-3, true, -Infinity, "x\u00e9\n", {"b": null}]}"#;
+        for end in 0..whole.len() {
+            assert!(is_cut(&whole[..end]), "{}", &whole[..end]);
+        }
+        for wrong in ["[1 2", "{1", "[tru]", "\"\\x", "\"\\u12 ", "\"a\n", "[,"] {
+            assert!(!is_cut(wrong), "{wrong}");
+        }
     }
 }

@@ -41,25 +41,74 @@ pub(crate) fn decode(inside: &str) -> Cow<'_, str> {
     let mut rest = &inside[first..];
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         text.push_str(&rest[..at]);
-        let escape = rest.as_bytes()[at + 1];
-        let mut length = 2;
-        match escape {
-            b'b' => text.push('\u{8}'),
-            b'f' => text.push('\u{c}'),
-            b'n' => text.push('\n'),
-            b'r' => text.push('\r'),
-            b't' => text.push('\t'),
-            b'u' => {
-                let (character, taken) = unicode_escape(&rest[at..]);
-                text.push(character);
-                length = taken;
-            }
-            quoted => text.push(char::from(quoted)),
-        }
-        rest = &rest[at + length..];
+        rest = &rest[at..];
+        rest = &rest[unescape(rest, &mut text)..];
     }
     text.push_str(rest);
     Cow::Owned(text)
+}
+
+/// Appends the character that an escape stands for, and returns how many bytes spell it.
+fn unescape(escape: &str, text: &mut String) -> usize {
+    match escape.as_bytes()[1] {
+        b'b' => text.push('\u{8}'),
+        b'f' => text.push('\u{c}'),
+        b'n' => text.push('\n'),
+        b'r' => text.push('\r'),
+        b't' => text.push('\t'),
+        b'u' => {
+            let (character, length) = unicode_escape(escape);
+            text.push(character);
+            return length;
+        }
+        quoted => text.push(char::from(quoted)),
+    }
+    2
+}
+
+/// The strings of a checked array, joined. Nothing if it holds anything else.
+pub(crate) fn joined_array(array: &str) -> Option<String> {
+    let mut text = String::with_capacity(array.len());
+    for_each_string(array, |mut literal| {
+        while let Some(at) = memchr::memchr(b'\\', literal.as_bytes()) {
+            text.push_str(&literal[..at]);
+            literal = &literal[at..];
+            literal = &literal[unescape(literal, &mut text)..];
+        }
+        text.push_str(literal);
+    })
+    .then_some(text)
+}
+
+/// Whether a checked array holds strings and nothing else.
+pub(crate) fn is_array_of_strings(array: &str) -> bool {
+    for_each_string(array, |_| {})
+}
+
+/// Hands over what is between the quotes of each string of a checked array; false at the first thing that is no string.
+fn for_each_string<'a>(array: &'a str, mut take: impl FnMut(&'a str)) -> bool {
+    let bytes = array.as_bytes();
+    let mut at = 1;
+    loop {
+        match bytes[at] {
+            b' ' | b'\n' | b'\r' | b'\t' | b',' => at += 1,
+            b']' => return true,
+            b'"' => {
+                let start = at + 1;
+                at = start;
+                while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at..]) {
+                    at += found;
+                    if bytes[at] == b'"' {
+                        break;
+                    }
+                    at += 2;
+                }
+                take(&array[start..at]);
+                at += 1;
+            }
+            _ => return false,
+        }
+    }
 }
 
 /// Whether checked literals hold half of a surrogate pair, which [`decode`] can not show as it is.

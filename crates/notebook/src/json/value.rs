@@ -42,9 +42,9 @@ pub(crate) struct Sequence {
 const CHECKED: &str = "the text was checked whole";
 
 impl<'a> Json<'a> {
-    /// Whether a text is one value and nothing else.
-    pub(crate) fn is_one(text: &str) -> bool {
-        let mut scanner = Scanner::new(text, 0);
+    /// Whether a text is one value and nothing else, and can stand inside `depth` brackets of a file.
+    pub(crate) fn is_one(text: &str, depth: usize) -> bool {
+        let mut scanner = Scanner::inside(text, 0, depth);
         scanner.value().is_ok() && scanner.at == text.len()
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Notebook, ParseError, Placed, malformed};
+use super::diagnose::malformed;
+use super::{Notebook, ParseError, Placed};
 use crate::both::{LARGE, both};
 use crate::cell::{CellKind, CellSpans};
 use crate::json::{Json, Scanner, Span, SyntaxError};
@@ -45,7 +46,7 @@ pub(super) fn index(text: &str) -> Result<Index, SyntaxError> {
     scanner.space();
     let start = scanner.at;
     match scanner.peek() {
-        None => return scanner.fail("the file is empty; a notebook is a JSON object"),
+        None => return scanner.fail("the file is empty"),
         Some(b'{') => {}
         // Valid JSON of another shape deserves that answer; anything else, the scanner's.
         Some(_) => {
@@ -82,19 +83,11 @@ fn object(
     scanner: &mut Scanner<'_>,
     mut member: impl FnMut(&str, &mut Scanner<'_>) -> Result<(), SyntaxError>,
 ) -> Result<(), SyntaxError> {
-    scanner.at += 1;
-    scanner.space();
-    if scanner.take(b'}') {
-        return Ok(());
-    }
-    loop {
+    scanner.items(b'}', |scanner| {
         let key = scanner.key()?;
         let key = crate::json::string::decode(&text[key.start + 1..key.end - 1]);
-        member(&key, scanner)?;
-        if scanner.delimiter(b'}')? {
-            return Ok(());
-        }
-    }
+        member(&key, scanner)
+    })
 }
 
 fn integer(text: &str, scanner: &mut Scanner<'_>) -> Result<Option<i64>, SyntaxError> {
@@ -114,7 +107,9 @@ fn cells(text: &str, scanner: &mut Scanner<'_>) -> Result<(Span, Vec<CellSpans>)
     }
     let is_large = text.len() - scanner.at >= LARGE;
     let middle = if is_large { probable_middle(text, scanner.at) } else { None };
+    scanner.depth += 1;
     let cells = all_cells(text, scanner, middle)?;
+    scanner.depth -= 1;
     Ok((start..scanner.at, cells))
 }
 
@@ -129,8 +124,9 @@ fn all_cells(
         cells_up_to(usize::MAX, text, scanner, &mut cells)?;
         return Ok(cells);
     };
+    let depth = scanner.depth;
     let ahead = || {
-        let (mut scanner, mut cells) = (Scanner::new(text, middle), Vec::new());
+        let (mut scanner, mut cells) = (Scanner::inside(text, middle, depth), Vec::new());
         cells_up_to(usize::MAX, text, &mut scanner, &mut cells).map(|_| (cells, scanner.at))
     };
     let (ahead, stands_at) = both(ahead, || cells_up_to(middle, text, scanner, &mut cells));
@@ -191,8 +187,12 @@ impl CellSpans {
     /// Steps over a cell.
     pub(crate) fn scan(text: &str, scanner: &mut Scanner<'_>, number: usize) -> Result<Self, SyntaxError> {
         let start = scanner.at;
-        let fail =
-            |at: usize, reason: &str| Err(SyntaxError { at, reason: format!("cell {number}: {reason}") });
+        if scanner.peek().is_none() {
+            return scanner.fail("the file ends where a cell should be");
+        }
+        let fail = |at: usize, reason: &str| {
+            Err(SyntaxError { at, reason: format!("cell {number}: {reason}"), is_cut: false })
+        };
         if scanner.peek() != Some(b'{') {
             return fail(start, "a cell must be an object");
         }
@@ -240,10 +240,10 @@ impl CellSpans {
 }
 
 fn is_multiline_string(value: &Json<'_>) -> bool {
-    use crate::json::Kind;
+    use crate::json::{Kind, string};
     match value.kind() {
         Kind::String => true,
-        Kind::Array => value.elements().iter().all(|element| element.kind() == Kind::String),
+        Kind::Array => string::is_array_of_strings(value.raw()),
         Kind::Object | Kind::Number | Kind::Word => false,
     }
 }

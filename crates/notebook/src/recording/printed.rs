@@ -29,13 +29,6 @@ enum Line {
 }
 
 impl Printed {
-    /// All of a text at once.
-    pub(crate) fn of(text: &str) -> Self {
-        let mut printed = Self::default();
-        printed.push(text);
-        printed
-    }
-
     pub(super) fn push(&mut self, text: &str) {
         let whole;
         let mut text = text;

@@ -89,6 +89,9 @@ fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
     Node::Object(members.map(|(key, node)| (key.to_owned(), node)).into())
 }
 
+/// The brackets a value of a bundle is in: notebook, cells, cell, outputs, output, data.
+const DEPTH: usize = 6;
+
 /// A MIME bundle as nbformat stores it: sorted, what is text cut into lines, JSON only under types that are JSON.
 fn data(content: &Bundle) -> Node {
     let sorted: BTreeMap<_, _> = content.data.iter().collect();
@@ -98,7 +101,7 @@ fn data(content: &Bundle) -> Node {
         // nbformat's schema: `^application/(.*\+)?json$`.
         let is_json =
             mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json"));
-        let exact = content.exact.get(mime).filter(|text| Json::is_one(text));
+        let exact = content.exact.get(mime).filter(|text| Json::is_one(text, DEPTH));
         let node = match (value, exact) {
             (Value::String(text), _) if is_text => Node::Value(lines(text)),
             (Value::String(_), _) => Node::Value(value.clone()),

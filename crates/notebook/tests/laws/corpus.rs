@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::Notebook;
+use cellwright_notebook::{Notebook, ParseError};
 
-use crate::law;
+use super::law;
 
 fn files_in(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -37,6 +37,23 @@ fn the_laws_hold_for_the_fuzzers_corpus() {
     for path in inputs {
         println!("{}", path.display());
         law::hold_for_bytes(&fs::read(&path).unwrap());
+    }
+}
+
+#[test]
+fn the_start_of_a_notebook_is_known_as_one() {
+    for path in
+        files_in("tests/corpus").into_iter().filter(|path| path.extension().is_some_and(|e| e == "ipynb"))
+    {
+        let bytes = fs::read(&path).unwrap();
+        let end = bytes.trim_ascii_end().len();
+        for step in 0..200 {
+            let cut = &bytes[..end * step / 200];
+            match Notebook::parse(cut.to_vec()) {
+                Err(ParseError::Empty | ParseError::CutOff { .. }) => {}
+                other => panic!("{}, {} bytes: {other:?}", path.display(), cut.len()),
+            }
+        }
     }
 }
 

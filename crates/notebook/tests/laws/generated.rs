@@ -5,7 +5,7 @@ use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs,
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::law;
+use super::law;
 
 /// JSON as a shape that can be written in any layout.
 #[derive(Debug, Clone)]
@@ -236,12 +236,12 @@ fn make(edit: Edit, notebook: &Notebook, model: &mut Vec<NewCell>) -> Option<Not
             let (from, to) = (from.index(model.len()), to.index(model.len()));
             let moved = model.remove(from);
             model.insert(to, moved);
-            Action::Move { cell: cell(from), to }
+            Action::Move { cells: vec![cell(from)], to }
         }
         Edit::Retype(at, kind) => {
             let at = at.index(model.len());
             model[at].kind = kind;
-            Action::Retype { cell: cell(at), kind }
+            Action::Retype { cells: vec![cell(at)], kind }
         }
         Edit::Text(at, source) => {
             let at = at.index(model.len());

@@ -107,14 +107,14 @@ pub(crate) fn moving_keeps_every_cell(notebook: &Notebook, from: usize, to: usiz
     let mut expected = raw_without(notebook, 0..0);
     let moved = expected.remove(from);
     expected.insert(to, moved);
-    match act(notebook, &Action::Move { cell: CellRef::Index(from), to }) {
+    match act(notebook, &Action::Move { cells: vec![CellRef::Index(from)], to }) {
         Some(edited) => assert_eq!(raw_without(&edited, 0..0), expected),
         None => assert_eq!(from, to),
     }
 }
 
 pub(crate) fn retyping_keeps_the_rest(notebook: &Notebook, index: usize, kind: CellKind) {
-    let Some(edited) = act(notebook, &Action::Retype { cell: CellRef::Index(index), kind }) else {
+    let Some(edited) = act(notebook, &Action::Retype { cells: vec![CellRef::Index(index)], kind }) else {
         assert_eq!(notebook.cell(index).kind(), kind);
         return;
     };
@@ -182,7 +182,7 @@ fn act(notebook: &Notebook, action: &Action) -> Option<Notebook> {
     let last = CellRef::Index(read.len().saturating_sub(1));
     for action in [
         Action::Clear { cells: None },
-        Action::Move { cell: last.clone(), to: 0 },
+        Action::Move { cells: vec![last.clone()], to: 0 },
         Action::Edit { cell: last, source: AWKWARD.to_owned() },
     ] {
         let again = |notebook: &Notebook| {

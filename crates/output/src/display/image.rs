@@ -1,25 +1,26 @@
 //! Images: taken from a bundle, measured, and made to fit what a model accepts.
 
-use std::{borrow::Cow, fmt, io::Cursor};
+mod codec;
+mod info;
+
+use std::{borrow::Cow, fmt};
 
 use base64::{
     Engine as _,
     alphabet::STANDARD,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use image::{DynamicImage, ImageReader, codecs::jpeg::JpegEncoder};
 use serde_json::{Map, Value};
 
+pub use self::info::{ImageInfo, UnusableImage};
 use super::string;
-use crate::{artifacts::Kind, lines::Counted};
+use crate::artifacts::Kind;
 
 /// Images of more pixels than this are not decoded: they would take gigabytes.
 const MOST_PIXELS: u64 = 100_000_000;
 
 /// An image is not made smaller than this in the attempt to fit a limit of bytes.
 const SMALLEST_SIDE: u32 = 64;
-
-const JPEG_QUALITY: u8 = 85;
 
 /// An image, as it was displayed.
 #[derive(Clone, PartialEq, Eq)]
@@ -93,14 +94,13 @@ impl Image {
     /// An image file. `None` if its bytes are none of the formats.
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let format = ImageFormat::of(&bytes)?;
-        let size = match format {
-            ImageFormat::Svg => svg_size(&bytes),
-            ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Webp | ImageFormat::Gif => {
-                let size = imagesize::blob_size(&bytes).ok();
-                size.and_then(|size| PixelSize::checked(size.width, size.height))
-            }
-        };
+        let size = pixel_size(format, &bytes);
         Some(Self { format, bytes, size })
+    }
+
+    /// What it is and how large.
+    pub fn info(&self) -> ImageInfo {
+        ImageInfo { format: self.format, size: self.size, bytes: self.bytes.len() }
     }
 
     /// The image of a bundle, in the format that most can show; or a note on why it cannot be shown.
@@ -137,9 +137,9 @@ impl Image {
         let mut longer = size.longer().min(limits.side);
         while longer >= SMALLEST_SIDE.min(size.longer()) {
             let is_smaller = longer < size.longer();
-            let scaled = if is_smaller { &decoded.thumbnail(longer, longer) } else { &decoded };
-            for encode in [png, jpeg] {
-                let bytes = encode(scaled).map_err(|error| refused(&error.to_string()))?;
+            let scaled = if is_smaller { &decoded.within(longer, longer) } else { &decoded };
+            for encode in [Pixels::to_png, Pixels::to_jpeg] {
+                let bytes = encode(scaled).map_err(|reason| refused(&reason))?;
                 if bytes.len() <= limits.bytes {
                     return Self::new(bytes)
                         .map(Cow::Owned)
@@ -157,39 +157,28 @@ impl Image {
     pub fn pixels(&self, width: u32) -> Result<Pixels, Unbounded> {
         let refused = |reason: String| Unbounded { image: self.to_string(), reason };
         let size = self.size.ok_or_else(|| refused("its size is unknown".to_owned()))?;
-        let mut decoded = self.decoded(size).map_err(refused)?;
-        if size.width > width {
-            decoded = decoded.thumbnail(width.max(1), size.height);
-        }
-        let rgba = decoded.into_rgba8();
-        let size = PixelSize { width: rgba.width(), height: rgba.height() };
-        Ok(Pixels { size, rgba: rgba.into_raw() })
+        let decoded = self.decoded(size).map_err(refused)?;
+        Ok(if size.width > width { decoded.within(width.max(1), size.height) } else { decoded })
     }
 
-    fn decoded(&self, size: PixelSize) -> Result<DynamicImage, String> {
+    fn decoded(&self, size: PixelSize) -> Result<Pixels, String> {
         if u64::from(size.width) * u64::from(size.height) > MOST_PIXELS {
             return Err("it is too large to be decoded".to_owned());
         }
-        let format = match self.format {
-            ImageFormat::Png => image::ImageFormat::Png,
-            ImageFormat::Jpeg => image::ImageFormat::Jpeg,
+        match self.format {
+            ImageFormat::Png => Pixels::from_png(&self.bytes),
+            ImageFormat::Jpeg => Pixels::from_jpeg(&self.bytes),
             ImageFormat::Webp | ImageFormat::Gif | ImageFormat::Svg => {
-                return Err("only PNG and JPEG can be decoded".to_owned());
+                Err("only PNG and JPEG can be decoded".to_owned())
             }
-        };
-        let decoded = ImageReader::with_format(Cursor::new(&self.bytes), format).decode();
-        decoded.map_err(|error| error.to_string())
+        }
     }
 }
 
 /// What the image is, in words.
 impl fmt::Display for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.format.mime())?;
-        if let Some(PixelSize { width, height }) = self.size {
-            write!(f, ", {width}x{height}")?;
-        }
-        write!(f, ", {}", Counted(self.bytes.len() as u64, "byte"))
+        self.info().fmt(f)
     }
 }
 
@@ -259,28 +248,15 @@ fn base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
     LENIENT.decode(text)
 }
 
-fn png(image: &DynamicImage) -> image::ImageResult<Vec<u8>> {
-    let mut file = Cursor::new(Vec::new());
-    image.write_to(&mut file, image::ImageFormat::Png)?;
-    Ok(file.into_inner())
-}
-
-fn jpeg(image: &DynamicImage) -> image::ImageResult<Vec<u8>> {
-    let mut pixels = image.to_rgba8();
-    for pixel in pixels.pixels_mut() {
-        // JPEG knows no transparency: what shows through is white, like a page.
-        let [red, green, blue, alpha] = pixel.0;
-        let over_white = |part: u8| {
-            let sum = u16::from(part) * u16::from(alpha) + 255 * (255 - u16::from(alpha));
-            u8::try_from(sum / 255).unwrap_or(u8::MAX)
-        };
-        pixel.0 = [over_white(red), over_white(green), over_white(blue), 255];
+/// The size that the beginning of a file has.
+fn pixel_size(format: ImageFormat, bytes: &[u8]) -> Option<PixelSize> {
+    match format {
+        ImageFormat::Svg => svg_size(bytes),
+        ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Webp | ImageFormat::Gif => {
+            let size = imagesize::blob_size(bytes).ok()?;
+            PixelSize::checked(size.width, size.height)
+        }
     }
-    let mut file = Vec::new();
-    DynamicImage::from(pixels)
-        .to_rgb8()
-        .write_with_encoder(JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY))?;
-    Ok(file)
 }
 
 /// The size in the attributes of the outermost element: `width` and `height`, else the `viewBox`.

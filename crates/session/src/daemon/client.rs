@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::{Death, Exit};
+use futures_util::FutureExt as _;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde::de::DeserializeOwned;
@@ -110,7 +111,7 @@ impl Connection {
         let (leave, left) = oneshot::channel();
         let following = Following { wire, events: event_sender, stop: stop.clone(), left, tools, unfinished };
         // Ends with the call, with its `Running`, or with the connection.
-        drop(tokio::spawn(following.run(report_sender)));
+        drop(tokio::spawn(following.run(report_sender).boxed()));
         let leave = Box::new(move |left| {
             let _ = leave.send(left); // the call may be over
         });

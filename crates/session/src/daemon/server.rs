@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Serialize;
@@ -41,72 +43,78 @@ pub struct Serve {
 
 /// Serves `sessions` until there has been nothing to do for a while, then ends them. `ready` is called once clients
 /// can connect.
-pub async fn serve(settings: Serve, sessions: Sessions, ready: impl FnOnce()) -> Result<(), DaemonError> {
-    let Serve { place, version, linger, stop } = settings;
-    place.prepare()?;
-    let _lock = take_over(&place)?;
-    let socket = place.socket();
-    let failed = |action, path: &std::path::Path| {
-        let path = path.to_path_buf();
-        move |source| DaemonError::Io { action, path, source }
-    };
-    // Whoever left it is dead, or the lock would not be ours.
-    match fs::remove_file(&socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(failed("remove", &socket)(error));
+pub fn serve(
+    settings: Serve,
+    sessions: Sessions,
+    ready: Box<dyn FnOnce() + Send>,
+) -> BoxFuture<'static, Result<(), DaemonError>> {
+    Box::pin(async move {
+        let Serve { place, version, linger, stop } = settings;
+        place.prepare()?;
+        let _lock = take_over(&place)?;
+        let socket = place.socket();
+        let failed = |action, path: &std::path::Path| {
+            let path = path.to_path_buf();
+            move |source| DaemonError::Io { action, path, source }
+        };
+        // Whoever left it is dead, or the lock would not be ours.
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("remove", &socket)(error));
+            }
+            Ok(()) | Err(_) => {}
         }
-        Ok(()) | Err(_) => {}
-    }
-    let listener = UnixListener::bind(&socket).map_err(failed("listen at", &socket))?;
-    let private = fs::Permissions::from_mode(0o600);
-    fs::set_permissions(&socket, private).map_err(failed("make private", &socket))?;
-    ready();
-    let (connections, mut changed) = watch::channel(0_usize);
-    let host = Arc::new(Host {
-        sessions,
-        version,
-        clients: Mutex::default(),
-        last_client: AtomicU64::new(0),
-        retire: stop.child_token(),
-    });
-    let tasks = TaskTracker::new();
-    loop {
-        let unused = *changed.borrow_and_update() == 0;
-        tokio::select! {
-            () = host.retire.cancelled() => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.send_modify(|count| *count += 1);
-                    let (host, connections) = (Arc::clone(&host), connections.clone());
-                    tasks.spawn(async move {
-                        tokio::select! {
-                            () = host.retire.cancelled() => {}
-                            served = host.attend(stream) => if let Err(error) = served {
-                                tracing::debug!(%error, "a connection ended");
+        let listener = UnixListener::bind(&socket).map_err(failed("listen at", &socket))?;
+        let private = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(&socket, private).map_err(failed("make private", &socket))?;
+        ready();
+        let (connections, mut changed) = watch::channel(0_usize);
+        let host = Arc::new(Host {
+            sessions,
+            version,
+            clients: Mutex::default(),
+            last_client: AtomicU64::new(0),
+            retire: stop.child_token(),
+        });
+        let tasks = TaskTracker::new();
+        loop {
+            let unused = *changed.borrow_and_update() == 0;
+            tokio::select! {
+                () = host.retire.cancelled() => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        connections.send_modify(|count| *count += 1);
+                        let (host, connections) = (Arc::clone(&host), connections.clone());
+                        tasks.spawn(async move {
+                            tokio::select! {
+                                () = host.retire.cancelled() => {}
+                                served = host.attend(stream) => if let Err(error) = served {
+                                    tracing::debug!(%error, "a connection ended");
+                                }
                             }
-                        }
-                        connections.send_modify(|count| *count -= 1);
-                    });
-                }
-                Err(error) => {
-                    // Out of descriptors, most likely: they come back when someone leaves.
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            },
-            changed = changed.changed() => changed.expect("we hold the sender"),
-            () = tokio::time::sleep(linger), if unused => if host.sessions.is_empty() {
-                break;
-            },
+                            connections.send_modify(|count| *count -= 1);
+                        }.boxed());
+                    }
+                    Err(error) => {
+                        // Out of descriptors, most likely: they come back when someone leaves.
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                },
+                changed = changed.changed() => changed.expect("we hold the sender"),
+                () = tokio::time::sleep(linger), if unused => if host.sessions.is_empty() {
+                    break;
+                },
+            }
         }
-    }
-    // New clients find nothing here any more, and wait for the lock.
-    drop(fs::remove_file(&socket));
-    host.retire.cancel();
-    tasks.close();
-    tasks.wait().await;
-    host.sessions.shutdown().await;
-    Ok(())
+        // New clients find nothing here any more, and wait for the lock.
+        drop(fs::remove_file(&socket));
+        host.retire.cancel();
+        tasks.close();
+        tasks.wait().await;
+        host.sessions.shutdown().await;
+        Ok(())
+    })
 }
 
 /// The lock that says that we are the daemon.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
 use super::client::{Joined, Presence};
@@ -37,9 +38,15 @@ pub struct Spawn {
 ///
 /// Calls that have no [`variables`](crate::Call::variables) of their own find Python by the environment of whoever
 /// started the daemon. A daemon that dies later is replaced, which the next report tells.
-pub async fn connect(place: &Place, version: &str, spawn: &Spawn) -> Result<Client, DaemonError> {
-    let door = Door { place: place.clone(), version: version.into(), spawn: spawn.clone() };
-    Ok(Client::of_daemon(Connection::open(door).await?))
+pub fn connect<'a>(
+    place: &'a Place,
+    version: &'a str,
+    spawn: &'a Spawn,
+) -> BoxFuture<'a, Result<Client, DaemonError>> {
+    Box::pin(async move {
+        let door = Door { place: place.clone(), version: version.into(), spawn: spawn.clone() };
+        Ok(Client::of_daemon(Connection::open(door).await?))
+    })
 }
 
 /// A daemon as a client reaches it.

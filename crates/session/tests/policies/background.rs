@@ -6,7 +6,7 @@ use cellwright_session::{
     Abandoned, CallEvent, CellStatus, Departure, Force, JobState, Next, NotRun, SessionError,
 };
 
-use crate::support::{Fixture, statuses, text};
+use super::support::{Fixture, statuses, text};
 
 const MOMENT: Duration = Duration::ZERO;
 

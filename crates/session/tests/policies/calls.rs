@@ -8,7 +8,7 @@ use cellwright_session::{
     SessionError, Timeout, Turn, Turns,
 };
 
-use crate::support::{Fixture, begin, notices, run, statuses, text};
+use super::support::{Fixture, begin, notices, run, statuses, text};
 
 #[tokio::test(start_paused = true)]
 async fn cells_run_in_one_kernel_that_stays() {

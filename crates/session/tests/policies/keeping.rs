@@ -6,7 +6,7 @@ use cellwright_session::{
     CellRequest, CellStatus, Departure, Force, KernelUse, NotRun, Notice, Replacement, Reset, SessionError,
 };
 
-use crate::support::{Fixture, begin, run, statuses};
+use super::support::{Fixture, begin, run, statuses};
 
 fn resetting(reset: Reset, code: &str) -> Vec<CellRequest> {
     vec![CellRequest { reset, ..CellRequest::new(code) }]

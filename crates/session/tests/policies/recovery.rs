@@ -9,7 +9,7 @@ use cellwright_session::{
 };
 use futures_util::future::BoxFuture;
 
-use crate::support::{Doom, Fixture, begin, exited, notices, run, statuses, text};
+use super::support::{Doom, Fixture, begin, exited, notices, run, statuses, text};
 
 #[tokio::test(start_paused = true)]
 async fn k9_a_cell_that_died_half_way_is_not_run_again() {

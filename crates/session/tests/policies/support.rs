@@ -99,12 +99,14 @@ impl Transport for Mortal {
         self.inner.send(request);
     }
 
-    async fn recv(&mut self) -> Incoming {
-        let Some(at) = self.at else { return self.inner.recv().await };
-        tokio::select! {
-            () = sleep_until(at) => Incoming::Closed(exited(7)),
-            incoming = self.inner.recv() => incoming,
-        }
+    fn recv(&mut self) -> BoxFuture<'_, Incoming> {
+        let Some(at) = self.at else { return self.inner.recv() };
+        Box::pin(async move {
+            tokio::select! {
+                () = sleep_until(at) => Incoming::Closed(exited(7)),
+                incoming = self.inner.recv() => incoming,
+            }
+        })
     }
 
     fn stop(&mut self, step: Step) -> Result<(), StopFailed> {

@@ -6,7 +6,7 @@ use cellwright_session::bridge::{ToolHost, ToolScope};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::support::Fixture;
+use super::support::Fixture;
 
 /// Says who called what.
 pub(crate) struct Echo;

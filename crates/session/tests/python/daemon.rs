@@ -11,12 +11,12 @@ use cellwright_session::{
     Abandoned, CallEvent, CallReport, CellStatus, Client, Force, JobState, Next, Notice, Reset, SessionError,
     Turn, Turns,
 };
-use cellwright_testkit::python;
+use cellwright_testkit::{alive, end_of, eventually, python};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::bridge::Echo;
-use crate::support::{alive, call, eventually, host_program, signal, until_printed};
+use super::bridge::Echo;
+use super::support::{call, host_program, signal, until_printed};
 
 fn place(folder: &Path) -> Place {
     Place::new(folder.join("run"))
@@ -66,7 +66,7 @@ async fn a_session_survives_its_client_and_the_daemon_leaves_when_there_is_nothi
     assert_eq!((variables.total, variables.listed[0].preview.as_str()), (1, "41"));
     second.end(&listed[0].key, Force::No).await.unwrap();
     drop(second);
-    eventually("the daemon's end", || !socket.exists()).await;
+    eventually("the daemon's end", async || !socket.exists()).await;
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn a_call_goes_on_or_stops_without_its_client_as_it_was_asked() {
     drop(client);
     let client = connect(&folder).await;
     std::fs::write(folder.path().join("go"), "").unwrap();
-    let JobState::Finished(report) = client.wait(job, Duration::from_secs(20)).await.unwrap() else {
+    let JobState::Finished(report) = client.wait(job, Duration::from_mins(1)).await.unwrap() else {
         panic!("it goes on")
     };
     assert_eq!(report.cells[0].output.text.text, "begun\ndone\n");
@@ -180,7 +180,7 @@ async fn a_call_goes_on_or_stops_without_its_client_as_it_was_asked() {
     assert_eq!(text(&client, &folder, "'free again'").await, "'free again'\n");
     let detached = call(folder.path(), &["print('begun', flush=True)\ntime.sleep(0.1)\nprint('done')"]);
     let job = until_printed(&client, detached).await.detach();
-    let JobState::Finished(report) = client.wait(job, Duration::from_secs(20)).await.unwrap() else {
+    let JobState::Finished(report) = client.wait(job, Duration::from_mins(1)).await.unwrap() else {
         panic!("it goes on")
     };
     assert_eq!(report.cells[0].output.text.text, "begun\ndone\n");
@@ -234,7 +234,7 @@ async fn a_daemon_that_dies_under_a_call_is_told_and_replaced() {
     assert_eq!(report.cells[0].status, CellStatus::Ok);
     assert!(matches!(report.cells[1].status, CellStatus::Died(_)), "{report:#?}");
     assert!(matches!(report.error, Some(SessionError::Daemon(_))), "{report:#?}");
-    eventually("the kernel's end", || !alive(pids[0])).await;
+    end_of(pids[0]).await;
     // The same client finds the next daemon, and is told.
     let report = run(&client, &folder, "'x' in globals()").await;
     assert_eq!(report.cells[0].output.text.text, "False\n");

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use cellwright_kernel::{Fate, StopReason};
 use cellwright_session::{CellRequest, CellStatus, KernelUse, Replacement, SessionError, Timeout};
+use cellwright_testkit::{Door, alive, end_of, holds_the_interpreter};
 use nix::sys::signal::Signal;
 
-use crate::support::{Fixture, alive, eventually, facts, host, notices, signal, until_printed};
+use super::support::{Fixture, facts, host, notices, signal, until_printed};
 
 #[tokio::test]
 async fn a_kernel_killed_between_calls_is_replaced_and_told() {
@@ -73,14 +74,17 @@ async fn a_kernel_that_is_stopped_is_killed_after_the_timeout_and_replaced() {
             launch.graces.interrupt = Duration::from_millis(200);
             launch.graces.terminate = Duration::from_millis(200);
         },
-        |settings, _| settings.timeout = Duration::from_millis(300),
+        |_, _| {},
     );
     let pid = fixture.pid().await;
     signal(pid, Signal::SIGSTOP);
-    let report = fixture.run(&["1"]).await;
-    let reason = StopReason::TimedOut(Duration::from_millis(300));
+    let limit = Duration::from_millis(300);
+    let mut call = fixture.call(&["1"]);
+    call.cells[0].timeout = Timeout::After(limit);
+    let report = fixture.client.call(call).await.unwrap().report().await;
+    let reason = StopReason::TimedOut(limit);
     assert_eq!(report.cells[0].status, CellStatus::Stopped { reason, kernel: Fate::Killed });
-    eventually("its end", || !alive(pid)).await;
+    end_of(pid).await;
     assert_eq!(fixture.text("2").await, "2\n");
 }
 
@@ -88,15 +92,17 @@ async fn a_kernel_that_is_stopped_is_killed_after_the_timeout_and_replaced() {
 async fn a_kernel_that_does_not_answer_is_replaced_and_told() {
     let fixture = Fixture::launched(
         |launch| {
-            launch.graces.start = Duration::from_millis(100);
-            launch.graces.answer = Duration::from_millis(200);
+            launch.graces.start = Duration::from_secs(1);
+            launch.graces.answer = Duration::from_secs(3);
         },
         |settings, _| settings.limits.crashes = 2,
     );
-    let hang = "import re, threading\nx = 1\n\
-        thread = threading.Timer(0.2, lambda: re.match(r'(a+)+$', 'a' * 60 + 'b'))\nthread.daemon = True\nthread.start()";
-    fixture.run(&[hang]).await;
-    tokio::time::sleep(Duration::from_secs(1)).await; // nothing tells when the interpreter is held
+    let hang = async || {
+        let door = Door::new();
+        fixture.run(&[&holds_the_interpreter(&door)]).await;
+        door.let_in().await;
+    };
+    hang().await;
     let report = fixture.run(&["'x' in globals()"]).await;
     assert_eq!(report.cells[0].output.text.text, "False\n", "{report:#?}");
     assert!(matches!(report.kernel.usage, KernelUse::Replaced(Replacement::Died(_))), "{report:#?}");
@@ -108,8 +114,7 @@ async fn a_kernel_that_does_not_answer_is_replaced_and_told() {
         "{told:?}"
     );
     // It counts as a crash.
-    fixture.run(&[hang]).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    hang().await;
     let report = fixture.run(&["1"]).await;
     assert!(matches!(report.error, Some(SessionError::CrashBudget { crashes: 2, .. })), "{report:#?}");
 }

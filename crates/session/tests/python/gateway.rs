@@ -5,10 +5,10 @@ use std::time::Duration;
 use cellwright_kernel::gateway::{Address, Launch};
 use cellwright_kernel::{Death, Exit};
 use cellwright_session::{About, CellStatus, KernelUse, Launcher, Replacement, Start, StartError, Started};
+use cellwright_testkit::servers::{Server, free_port};
 use futures_util::future::BoxFuture;
 
-use crate::servers::{Server, free_port};
-use crate::support::{Fixture, until_printed};
+use super::support::{Fixture, until_printed};
 
 /// Kernels on a server that may be out of reach for a moment only.
 struct OnServer(Address);

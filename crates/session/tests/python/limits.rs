@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use crate::support::{facts, host};
+use super::support::{facts, host};
 
 #[test]
 fn two_hundred_megabytes_of_text_take_little_memory_and_lose_nothing() {

@@ -2,9 +2,10 @@
 
 use cellwright_output::Artifacts;
 use cellwright_session::{After, CallEvent, CellRequest, CellStatus, KernelUse, Next, Reset, Shown};
+use cellwright_testkit::eventually;
 use serde_json::json;
 
-use crate::support::{Fixture, eventually, notices};
+use super::support::{Fixture, notices};
 
 #[tokio::test]
 async fn variables_last_until_a_reset() {
@@ -162,7 +163,7 @@ async fn a_thread_that_prints_without_end_between_calls_is_held_up_and_harms_not
     let artifacts = fixture.folder.path().join("artifacts");
     let stored = || std::fs::read_dir(&artifacts).into_iter().flatten().flatten();
     let largest = || stored().filter_map(|file| Some(file.metadata().ok()?.len())).max();
-    eventually("the limit", || largest().is_some_and(|bytes| bytes > 60 << 20)).await;
+    eventually("the limit", async || largest().is_some_and(|bytes| bytes > 60 << 20)).await;
     let report = fixture.run(&["go = False"]).await;
     assert!(report.succeeded(), "{report:#?}");
     let late = report.late.as_ref().unwrap().text.truncation.as_ref().unwrap().total.bytes;

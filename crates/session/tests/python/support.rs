@@ -4,7 +4,6 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cellwright_kernel::Launch;
 use cellwright_kernel::interpreter::Search;
@@ -13,7 +12,7 @@ use cellwright_session::{
     Call, CallEvent, CallReport, CellRequest, Client, KernelChoice, Next, Running, SessionKey, Sessions,
     Settings, StartRunner,
 };
-use cellwright_testkit::python;
+use cellwright_testkit::{patient_graces, python};
 use tempfile::TempDir;
 
 /// Where the runner is unpacked in tests, once for all.
@@ -49,7 +48,7 @@ impl Fixture {
             variables: variables.into(),
             managed: None,
         };
-        let mut template = Launch::new(search, cache());
+        let mut template = Launch { graces: patient_graces(), ..Launch::new(search, cache()) };
         adjust_launch(&mut template);
         let mut settings = Settings::new(StartRunner { template });
         settings.output.artifacts = Some(Artifacts::new(folder.path().join("artifacts")));
@@ -109,20 +108,6 @@ pub(crate) async fn until_printed(client: &Client, call: Call) -> Running {
 
 pub(crate) fn signal(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.try_into().unwrap()), signal).unwrap();
-}
-
-/// Waits until a condition that something else brings about holds; fails after 20 seconds.
-pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(tokio::time::Instant::now() < deadline, "{what} did not come about");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-pub(crate) fn alive(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
 }
 
 /// The example that cargo builds along with the tests.

@@ -11,13 +11,13 @@ use cellwright_run::{
 use cellwright_session::{OutputSettings, Reset, SessionKey, Timeout};
 use serde_json::json;
 
+use super::background::BackgroundRun;
 use crate::attention::Attention;
 use crate::bridge;
 use crate::client::Client;
-use crate::eval::{background, tell};
+use crate::eval::tell;
 use crate::reply::{Failure, Reply};
 use crate::report::{self, Naming, Stage};
-use crate::seen::{Memory, Sight};
 use crate::toolbox::{Background, Context, Shared, blocking};
 use crate::workspace::Place;
 
@@ -73,9 +73,14 @@ pub(super) async fn run(
     request.timeout = how.timeout.map_or(Timeout::Never, Timeout::After);
     request.errors = if how.allow_errors { Errors::Allow } else { Errors::Stop };
     request.artifacts = Some(shared.settings.artifacts.clone());
+    request.save = shared.settings.save.clone();
     request.reset = if how.reset { Reset::Yes } else { Reset::No };
-    // A cell named by its place may be another one by now.
-    let is_named = matches!(wanted, Wanted::Some(Selection::Cells(_) | Selection::From(_)));
+    // A cell named by its number may be another one by now.
+    let named = match &wanted {
+        Wanted::Some(Selection::Cells(cells)) => cells.clone(),
+        Wanted::Some(Selection::From(cell)) => vec![cell.clone()],
+        Wanted::Some(Selection::All) | Wanted::Stale => Vec::new(),
+    };
     match wanted {
         Wanted::Some(cells) => request.cells = cells,
         Wanted::Stale => match first_stale(shared, context, place).await? {
@@ -83,13 +88,15 @@ pub(super) async fn run(
             None => return Ok(Reply::text("no cell is out of date, so none was run")),
         },
     }
-    let (client, at) = (Arc::clone(&context.client), place.clone());
+    let (shared_here, client, at) = (Arc::clone(shared), Arc::clone(&context.client), place.clone());
     let plan = blocking(move || {
-        if is_named {
-            ensure_seen(&client, &at)?;
+        if !named.is_empty() {
+            let editor = shared_here.settings.editor(&client);
+            let (notebook, _) = editor.open(&at.file_name(), Need::Sources)?;
+            editor.check_run(&at.file_name(), &notebook, &named)?;
         }
         Plan::make(&request).map_err(|error| match error {
-            PlanError::File(error) => client.in_callers_words(&at, error),
+            PlanError::File(error) => error.called(&at.named).into(),
             other => Failure::from(other).about(&at.named),
         })
     })
@@ -116,20 +123,6 @@ pub(super) async fn run(
     }
 }
 
-/// Refuses when the notebook's cells are not those that the client knows.
-fn ensure_seen(client: &Client, at: &Place) -> Result<(), Failure> {
-    let Some(Memory::Notebook { now: seen, .. }) = client.seen().memory(&at.path) else { return Ok(()) };
-    let now = file::read(&at.path).map_err(|error| client.in_callers_words(at, error))?;
-    if seen.has_cells_of(&now) {
-        return Ok(());
-    }
-    let changes = seen.changes_to(&now);
-    Err(Failure::new(format!(
-        "{}: changed since it was read, so nothing was run ({changes}); read it again",
-        at.named
-    )))
-}
-
 /// The session of a notebook, as the client's settings have it.
 pub(crate) fn key(shared: &Shared, client: &Client, home: &Home) -> Result<SessionKey, Failure> {
     let kernel = home.kernel_or(&shared.settings.kernel);
@@ -147,9 +140,8 @@ pub(crate) async fn session_of(
     named: &str,
 ) -> Result<SessionKey, Failure> {
     let place = context.client.workspace().file(named)?;
-    let client = Arc::clone(&context.client);
     let home = blocking(move || {
-        let notebook = file::read(&place.path).map_err(|error| client.in_callers_words(&place, error))?;
+        let notebook = file::read(&place.path).map_err(|error| error.called(&place.named))?;
         Ok(cellwright_run::home(&place.path, &notebook))
     });
     key(shared, &context.client, &home.await?)
@@ -161,9 +153,7 @@ async fn first_stale(
     place: &Place,
 ) -> Result<Option<usize>, Failure> {
     let at = place.clone();
-    let client = Arc::clone(&context.client);
-    let notebook =
-        blocking(move || file::read(&at.path).map_err(|error| client.in_callers_words(&at, error)));
+    let notebook = blocking(move || file::read(&at.path).map_err(|error| error.called(&at.named).into()));
     let notebook = notebook.await?;
     let key = key(shared, &context.client, &cellwright_run::home(&place.path, &notebook))?;
     let sessions = context.client.sessions().await?.sessions().await?;
@@ -185,20 +175,14 @@ async fn follow(
     let mut stopping = false;
     loop {
         let next = tokio::select! {
-            next = run.next() => next,
+            next = run.next_event() => next,
             () = context.stop.cancelled(), if !stopping => {
                 run.stop();
                 stopping = true;
                 continue;
             }
             () = attention.ends(), if !stopping => {
-                let (job, cells) = (run.release(), run.cells().to_vec());
-                let (to, caller, place) = (Arc::clone(shared), context.clone(), place.clone());
-                // Ends with the run, which ends with its session.
-                drop(tokio::spawn(async move {
-                    drop(end(&to, &caller, &place, &run.finish().await).await);
-                }));
-                return background(shared, context, job, &Naming::Notebook(&cells)).await;
+                return BackgroundRun::start(shared, place, run).started(shared, context).await;
             }
         };
         match next {
@@ -208,30 +192,32 @@ async fn follow(
                 }
             }
             Next::Changed { .. } | Next::Saved(_) => {} // the end tells
-            Next::Finished => return Ok(end(shared, context, place, &run.finish().await).await),
+            Next::Finished => {
+                let finished = run.finish().await;
+                learn(shared, &finished);
+                return Ok(reply(shared, context, place, &finished));
+            }
         }
     }
 }
 
-/// Learns from a run that is over, and tells of it.
-async fn end(shared: &Arc<Shared>, context: &Context, place: &Place, finished: &Finished) -> Reply {
-    let kept = &finished.kept;
+/// Learns from a run that is over.
+pub(super) fn learn(shared: &Shared, finished: &Finished) {
     shared.learn(&finished.report);
     shared.history().note(finished);
+}
+
+fn is_saved(Finished { kept, .. }: &Finished) -> bool {
+    kept.side.is_none() && kept.failed.is_none()
+}
+
+/// What a run that is over came to.
+pub(super) fn reply(shared: &Shared, context: &Context, place: &Place, finished: &Finished) -> Reply {
     let mut reply = told(shared, context, finished);
-    let is_saved = kept.side.is_none() && kept.failed.is_none();
-    if is_saved && kept.merged == 0 {
-        // What the client knows of the notebook is still right, but for what it just learnt.
-        let path = place.path.clone();
-        let read = tokio::task::spawn_blocking(move || file::read_for(&path, Need::Sources));
-        if let Ok(Ok((_, snapshot))) = read.await {
-            context.client.seen().remember_notebook(&place.path, snapshot, Sight::OwnChange);
-        }
-    }
-    reply.is_error |= !is_saved;
+    reply.is_error |= !is_saved(finished);
     if let Some(structured) = &mut reply.structured {
         structured["path"] = json!(place.named);
-        structured["saved"] = is_saved.into();
+        structured["saved"] = is_saved(finished).into();
     }
     reply
 }
@@ -262,6 +248,11 @@ fn told(shared: &Shared, context: &Context, finished: &Finished) -> Reply {
     if let Some(side) = &kept.side {
         let path = side.path.display();
         reply.note(format!("[{}; the notebook was left alone, the outputs are in {path}]", side.why));
+    }
+    if kept.in_place {
+        reply.note(
+            "[the notebook was written in place: where it is, it cannot be replaced by a renamed file]",
+        );
     }
     if let Some(error) = &kept.failed {
         reply.note(format!("[the outputs could not be saved: {}]", Failure::from(error)));

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use cellwright_testkit::eventually;
 use cellwright_tools::{Ask, Content, Mode, Progress, Python, Reader, Workspace};
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -243,9 +244,7 @@ async fn an_interrupt_frees_a_call_whose_question_nobody_answers() {
     let code = "print('begun', flush=True)\nx = input('who? ')";
     let call = fixture.call_in("eval", json!({ "code": code, "timeout": 600 }), &context);
     let interrupt = async {
-        while gathered.0.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        eventually("the first text", async || !gathered.0.lock().unwrap().is_empty()).await;
         fixture.ok("kernel", json!({ "action": "interrupt" })).await
     };
     let (reply, told) = tokio::join!(call, interrupt);
@@ -262,9 +261,7 @@ async fn a_cancelled_call_stops_its_cell() {
     let code = "import time\nprint('begun', flush=True)\ntime.sleep(60)";
     let call = fixture.call_in("eval", json!({ "code": code }), &context);
     let begun = async {
-        while gathered.0.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        eventually("the first text", async || !gathered.0.lock().unwrap().is_empty()).await;
         stop.cancel();
     };
     let (reply, ()) = tokio::join!(call, begun);

@@ -3,7 +3,9 @@
 mod background;
 mod cells;
 mod files;
+mod losses;
 mod notebooks;
+mod scenarios;
 mod schemas;
 mod shell;
 mod support;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellwright_testkit::eventually;
 use cellwright_tools::{Background, Content};
 use serde_json::{Value, json};
 
@@ -234,7 +235,7 @@ async fn a_failing_cell_ends_the_run_and_what_was_done_is_kept() {
 }
 
 #[tokio::test]
-async fn n15_a_text_of_all_cells_is_refused_when_only_a_part_was_read_since_the_file_changed() {
+async fn n15_a_text_of_all_cells_is_merged_with_what_others_did_since_it_was_read() {
     let fixture = Fixture::new();
     let write = |text: &str| json!({ "path": "a.ipynb", "content": text });
     let text = "# %% [code] cell:0\na\n# %% [code] cell:1\nb\n";
@@ -242,35 +243,33 @@ async fn n15_a_text_of_all_cells_is_refused_when_only_a_part_was_read_since_the_
     fixture.ok("read", json!({ "path": "a.ipynb" })).await;
     fixture.put("a.ipynb", &notebook(&["a", "theirs"]));
     fixture.ok("read", json!({ "path": "a.ipynb#0" })).await;
-    let refused = fixture.error("write", write(text)).await;
-    assert!(refused.contains("(cell 1 was edited); read it again"), "{refused}");
-    // The part that was read can be changed; of the rest the client knows no more than before.
-    fixture.ok("edit", json!({ "path": "a.ipynb", "old": "a", "new": "mine" })).await;
-    fixture.error("write", write(text)).await;
+    let merged = fixture.ok("write", write(&text.replace("\na\n", "\nmine\n"))).await;
+    assert!(merged.contains("merged with what others changed since you read it: cell 1 edited"), "{merged}");
     assert!(fixture.get("a.ipynb").contains("theirs") && fixture.get("a.ipynb").contains("mine"));
+    // Of the cell that was merged the client knows no more than before.
+    let both = fixture.error("write", write(&text.replace('b', "c"))).await;
+    assert!(both.contains("[in the file now]\n# %% [code] cell:1\ntheirs\n[your version]"), "{both}");
     fixture.ok("read", json!({ "path": "a.ipynb" })).await;
-    fixture.ok("edit", json!({ "path": "a.ipynb", "old": "mine", "new": "a" })).await;
     fixture.ok("write", write(text)).await;
-    fixture.ok("write", write(&text.replace('b', "c"))).await;
-    // A cell more, and the numbers of the text are those of others.
+    // A cell more in front, and the numbers of the text are those of others.
     let more = "# %% [code]\nnew\n# %% [code] cell:0\na\n# %% [code] cell:1\nc\n";
     fixture.ok("write", write(more)).await;
     let refused = fixture.error("write", write(more)).await;
-    assert!(refused.contains("1 cell was added"), "{refused}");
+    assert!(refused.contains("cells have other numbers than when you read them"), "{refused}");
     fixture.ok("read", json!({ "path": "a.ipynb" })).await;
     fixture.ok("notebook", json!({ "action": "insert", "path": "a.ipynb", "at": 0, "source": "new" })).await;
     let refused = fixture.error("write", write(text)).await;
-    assert!(refused.contains("1 cell was added"), "{refused}");
+    assert!(refused.contains("cells have other numbers than when you read them"), "{refused}");
     // A text without numbers is a new notebook, as often as one likes.
     for text in ["# %% [code]\nx\n", "# %% [code]\ny\n# %% [code]\nz\n"] {
         fixture.ok("write", write(text)).await;
     }
-    // Who knows a part does not delete the rest.
+    // Reading a part does not permit deleting the rest.
     fixture.put("b.ipynb", &notebook(&["a", "b"]));
     fixture.ok("read", json!({ "path": "b.ipynb#1" })).await;
     let part = json!({ "path": "b.ipynb", "content": "# %% [code] cell:1\nb\n" });
     let refused = fixture.error("write", part).await;
-    assert!(refused.contains("you have not read all of the notebook"), "{refused}");
+    assert!(refused.contains("you have not seen all of cell 0"), "{refused}");
 }
 
 #[tokio::test]
@@ -280,7 +279,7 @@ async fn n15_a_cell_named_by_its_place_is_not_run_when_the_file_has_changed() {
     fixture.ok("read", json!({ "path": "a.ipynb" })).await;
     fixture.put("a.ipynb", &notebook(&["print('new')", "print('a')", "print('b')"]));
     let refused = fixture.error("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": 1 })).await;
-    assert!(refused.contains("changed since it was read, so nothing was run ("), "{refused}");
+    assert!(refused.contains("changed since you read it, so nothing was done (cell 1 edited)"), "{refused}");
     assert_eq!(printed(&fixture, "a.ipynb"), vec![(String::new(), Value::Null); 3]);
 }
 
@@ -309,21 +308,76 @@ async fn a_run_in_the_background_returns_at_once_and_is_recorded() {
     let handle = reply.structured.as_ref().unwrap()["handle"].clone();
     fixture.put("go", "");
     let waited = fixture.ok("kernel", json!({ "action": "wait", "handle": handle, "timeout": 60 })).await;
-    assert!(waited.contains("done"), "{waited}");
-    // The kernel is done before the file is: it is saved a moment later.
-    while printed(&fixture, "a.ipynb") != [("done\n".to_owned(), json!(1))] {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    assert!(waited.contains("[cell 0: ok") && waited.contains("done"), "{waited}");
+    assert_eq!(printed(&fixture, "a.ipynb"), [("done\n".to_owned(), json!(1))]);
+    // It can be asked for again.
+    let again = fixture.ok("kernel", json!({ "action": "output", "handle": handle })).await;
+    assert!(again.contains("[cell 0: ok") && again.contains("done"), "{again}");
+}
+
+/// `wait` returned before the last outputs were in the file, two times of three.
+#[tokio::test]
+async fn wait_returns_when_the_notebook_holds_what_it_reports() {
+    let fixture = Fixture::new();
+    let sources: Vec<_> = (0..20).map(|number| format!("print({number})")).collect();
+    let sources: Vec<_> = sources.iter().map(String::as_str).collect();
+    for _ in 0..5 {
+        fixture.put("a.ipynb", &notebook(&sources));
+        let run = json!({ "action": "run", "path": "a.ipynb", "background": true });
+        let reply = fixture.call("notebook", run).await;
+        if let Some(handle) = reply.structured.as_ref().unwrap().get("handle") {
+            let wait = json!({ "action": "wait", "handle": handle, "timeout": 60 });
+            let waited = fixture.ok("kernel", wait).await;
+            assert!(waited.contains("[cell 19: ok"), "{waited}");
+        }
+        let texts: Vec<_> = printed(&fixture, "a.ipynb").into_iter().map(|(text, _)| text).collect();
+        let expected: Vec<_> = (0..20).map(|number| format!("{number}\n")).collect();
+        assert_eq!(texts, expected);
     }
+}
+
+/// All later outputs went to a file beside the notebook, and `wait` said ok.
+#[tokio::test]
+async fn a_background_run_whose_cell_was_edited_says_where_its_outputs_are() {
+    let fixture = Fixture::new();
+    let wait = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\nprint('done')";
+    fixture.put("a.ipynb", &notebook(&[wait, "print('next')"]));
+    let run = json!({ "action": "run", "path": "a.ipynb", "background": true });
+    let reply = fixture.call("notebook", run).await;
+    let handle = reply.structured.as_ref().unwrap()["handle"].clone();
+    let begun = fixture.path().join("begun");
+    eventually("the first cell", async || begun.exists()).await;
+    let output = fixture.ok("kernel", json!({ "action": "output", "handle": handle })).await;
+    assert!(output.contains("is still running"), "{output}");
+    fixture.put("a.ipynb", &notebook(&["print('theirs')", "print('next')"]));
+    fixture.put("go", "");
+    for action in ["wait", "output"] {
+        let reply = fixture.call("kernel", json!({ "action": action, "handle": handle })).await;
+        let told = reply.to_text();
+        assert!(reply.is_error, "{told}");
+        assert!(told.contains("cell 0 was edited while it ran here; the notebook was left alone"), "{told}");
+        assert!(told.contains("a.run.ipynb"), "{told}");
+        assert_eq!(reply.structured.as_ref().unwrap()["saved"], json!(false), "{told}");
+    }
+    let texts: Vec<_> = printed(&fixture, "a.run.ipynb").into_iter().map(|(text, _)| text).collect();
+    assert_eq!(texts, ["done\n", "next\n"]);
 }
 
 #[tokio::test]
 async fn a_cell_that_is_no_place_is_refused_with_what_would_be_one() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", &notebook(&["1"]));
-    for cell in [json!([0, 1]), json!(-1)] {
+    for (cell, why) in [
+        (json!({ "index": 0 }), "an index from 0, or a text such as `3`, `2,5-7` or `id:abc`"),
+        (json!(-1), "-1 is not an index; they count from 0"),
+        (json!(0.5), "0.5 is not an index; they count from 0"),
+    ] {
         let refused =
             fixture.error("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": cell })).await;
-        assert!(refused.contains("an index from 0, or a text such as `3`, `2,5-7` or `id:abc`"), "{refused}");
+        assert!(refused.contains(why), "{refused}");
+    }
+    for cell in [json!("cell:0"), json!("#0"), json!(0.0), json!([0]), json!("0")] {
+        fixture.ok("notebook", json!({ "action": "run", "path": "a.ipynb", "cell": cell })).await;
     }
 }
 
@@ -340,10 +394,7 @@ async fn a_run_that_takes_long_goes_on_in_the_background_and_is_still_recorded()
     assert!(reply.to_text().contains("goes on in the background"), "{}", reply.to_text());
     let waited = fixture.ok("kernel", json!({ "action": "wait", "handle": handle, "timeout": 60 })).await;
     assert!(waited.contains("done"), "{waited}");
-    // The kernel is done before the file is: it is saved a moment later.
-    while printed(&fixture, "a.ipynb") != [("begun\ndone\n".to_owned(), json!(1))] {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    assert_eq!(printed(&fixture, "a.ipynb"), [("begun\ndone\n".to_owned(), json!(1))]);
 }
 
 #[tokio::test]

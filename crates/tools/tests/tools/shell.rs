@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use cellwright_testkit::{alive, end_of, eventually};
 use serde_json::json;
 
 use crate::support::Fixture;
@@ -62,7 +63,7 @@ async fn a_command_that_takes_too_long_ends_with_its_children() {
     let command = "sh -c 'echo $$ > pid; exec sleep 300' & sleep 300 | cat";
     let stopped = fixture.error("bash", json!({ "command": command, "timeout": 1 })).await;
     assert!(stopped.contains("[took longer than 1 s and was stopped with all it had started]"), "{stopped}");
-    gone(fixture.get("pid").trim()).await;
+    end_of(fixture.get("pid").trim().parse().unwrap()).await;
 }
 
 #[tokio::test]
@@ -81,14 +82,14 @@ async fn what_a_command_leaves_running_is_kept_told_and_ended_on_request() {
     let reply = fixture.call("bash", json!({ "command": command })).await;
     assert!(reply.to_text().starts_with("now\n") && !reply.is_error, "{}", reply.to_text());
     let handle = reply.structured.unwrap()["handle"].as_str().unwrap().to_owned();
-    assert!(lives(fixture.get("pid").trim()));
+    assert!(alive(fixture.get("pid").trim().parse().unwrap()));
     let command = "touch go; while [ ! -e done ]; do sleep 0.05; done";
     let later = fixture.ok("bash", json!({ "command": command })).await;
     assert!(later.contains("printed meanwhile]\nlate\n"), "{later}");
     assert!(fixture.ok("kernel", json!({ "action": "list" })).await.contains("has left processes running"));
     fixture.ok("kernel", json!({ "action": "interrupt", "handle": handle })).await;
     fixture.call("kernel", json!({ "action": "wait", "handle": handle })).await;
-    gone(fixture.get("pid").trim()).await;
+    end_of(fixture.get("pid").trim().parse().unwrap()).await;
 }
 
 #[tokio::test]
@@ -97,22 +98,22 @@ async fn what_a_leftover_printed_last_is_shown_with_the_next_command() {
     let command = "(while [ ! -e go ]; do sleep 0.05; done; echo LATE) & echo now";
     assert!(fixture.ok("bash", json!({ "command": command })).await.starts_with("now\n"));
     fixture.put("go", "");
-    while !fixture.ok("kernel", json!({ "action": "list" })).await.contains("sh-1: finished") {}
+    let list = async || fixture.ok("kernel", json!({ "action": "list" })).await;
+    eventually("the end of what was left", async || list().await.contains("sh-1: finished")).await;
     let next = fixture.ok("bash", json!({ "command": "echo next" })).await;
     assert!(next.starts_with("next\n") && next.contains("printed meanwhile]\nLATE\n"), "{next}");
     assert_eq!(fixture.ok("bash", json!({ "command": "echo again" })).await, "again\n");
-    let list = fixture.ok("kernel", json!({ "action": "list" })).await;
-    assert_eq!(list, "no sessions and no background work");
+    assert_eq!(list().await, "no sessions and no background work");
 }
 
 #[tokio::test]
 async fn a_client_that_goes_takes_everything_with_it() {
     let fixture = Fixture::new();
     fixture.ok("bash", json!({ "command": "sleep 300 > /dev/null 2>&1 & echo $! > pid" })).await;
-    let pid = fixture.get("pid").trim().to_owned();
-    assert!(lives(&pid));
+    let pid = fixture.get("pid").trim().parse().unwrap();
+    assert!(alive(pid));
     let folder = fixture.leave();
-    gone(&pid).await;
+    end_of(pid).await;
     drop(folder);
 }
 
@@ -158,16 +159,4 @@ async fn commands_that_can_not_be_started_say_why() {
     ] {
         assert!(fixture.error("bash", json!({ "command": command })).await.starts_with(told));
     }
-}
-
-/// A kill is on its way when the reply comes, and none of these ends by itself.
-async fn gone(pid: &str) {
-    while lives(pid) {
-        tokio::task::yield_now().await;
-    }
-}
-
-fn lives(pid: &str) -> bool {
-    // A zombie waits for its reaper, but runs no more.
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_editing::HistoryStore;
 use cellwright_kernel::Launch;
 use cellwright_kernel::interpreter::Search;
+use cellwright_notebook::file::SaveSettings;
 use cellwright_output::{Artifacts, ImageLimits, Limits};
 use cellwright_session::{KernelChoice, StartRunner};
+use cellwright_testkit::{patient_graces, python};
 use cellwright_tools::{
     Background, Client, Content, Context, Mode, Reader, Reply, SessionNames, Settings, ToolSpec, Toolbox,
     Workspace,
@@ -47,7 +50,7 @@ impl Fixture {
             variables: environment.clone(),
             managed: None,
         };
-        let launch = Launch::new(search, folder.path().join("cache"));
+        let launch = Launch { graces: patient_graces(), ..Launch::new(search, folder.path().join("cache")) };
         let artifacts = Artifacts::new(folder.path().join("artifacts"));
         let mut settings = Settings {
             mode: Mode::Both,
@@ -61,6 +64,8 @@ impl Fixture {
             environment: launch.rules.pass(&environment),
             shell_snapshot: None,
             launch,
+            history: Some(HistoryStore::new(folder.path().join("history"))),
+            save: SaveSettings { journal: Some(folder.path().join("journal")) },
         };
         change(&mut settings);
         let mut sessions =
@@ -150,14 +155,4 @@ impl Fixture {
         });
         texts.collect()
     }
-}
-
-/// The Python of the test environment.
-pub(crate) fn python() -> PathBuf {
-    let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python"),
-        PathBuf::from,
-    );
-    assert!(python.exists(), "{} is missing; run scripts/check.sh prepare", python.display());
-    python
 }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use cellwright_zmtp::{Endpoint, Options, Rep, Router, SendError, Subscription, XPub};
 use serde_json::json;
 
-use crate::python::Python;
-use crate::{BIG, SMALL_MESSAGES, big_body, endpoints, loopback, message, quick_heartbeat};
+use super::python::Python;
+use super::{BIG, SMALL_MESSAGES, big_body, endpoints, loopback, message, quick_heartbeat};
 
 async fn router(endpoint: &Endpoint) -> (Router, String) {
     let router = Router::bind(endpoint, Options::default()).await.expect("binds");

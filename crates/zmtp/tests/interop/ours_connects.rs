@@ -2,8 +2,8 @@ use bytes::Bytes;
 use cellwright_zmtp::{Dealer, Endpoint, Options, Req, Sub};
 use serde_json::json;
 
-use crate::python::Python;
-use crate::{BIG, SMALL_MESSAGES, big_body, endpoints, message, quick_heartbeat};
+use super::python::Python;
+use super::{BIG, SMALL_MESSAGES, big_body, endpoints, message, quick_heartbeat};
 
 fn dealer(endpoint: &str) -> Dealer {
     let options = Options { identity: Bytes::from_static(b"ours"), ..Options::default() };

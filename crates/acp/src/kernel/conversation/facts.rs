@@ -1,6 +1,6 @@
 //! What is known of a conversation, for those who look while it is busy.
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     AuthMethod, AvailableCommand, SessionConfigOption, SessionId, SessionModeState, SessionUpdate,
     UsageUpdate,
 };

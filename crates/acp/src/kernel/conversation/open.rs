@@ -1,7 +1,6 @@
 //! Starting the agent, opening sessions, and what else is done besides talking.
 
-use agent_client_protocol::JsonRpcRequest;
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest, ForkSessionResponse, ListSessionsRequest,
     LoadSessionRequest, McpServer, NewSessionRequest, NoticeSeverity, ResumeSessionRequest,
     SessionConfigOption, SessionId,
@@ -13,7 +12,7 @@ use super::super::asking::{self, Granted, Waiting};
 use super::super::sessions::name_of;
 use super::sign_in::sign_in_help;
 use super::{Conversation, Deed, Failure, Running, Turn, lock};
-use crate::agent::{Agent, CallError, Event, Log};
+use crate::agent::{Agent, AgentCall, AnswerText, CallError, CallText, Event, Log};
 use crate::view::Ending;
 
 /// How the agent comes to an old session.
@@ -136,19 +135,34 @@ impl Conversation {
     }
 
     /// Sends a request, and listens to the agent until the answer comes. What it asks meanwhile is asked in the cell.
-    pub(super) async fn call<R: JsonRpcRequest>(
+    pub(super) async fn call<R: AgentCall>(
         &mut self,
         request: R,
         turn: &mut Turn,
         heard: Heard,
     ) -> Result<R::Response, CallError> {
+        self.exchange(CallText::new(&request)?, turn, heard).await?.read()
+    }
+
+    /// [`Conversation::call`], once for all requests.
+    async fn exchange(
+        &mut self,
+        call: CallText,
+        turn: &mut Turn,
+        heard: Heard,
+    ) -> Result<AnswerText, CallError> {
         let workspace = self.workspace();
         let Self { shared, running, facts, .. } = self;
         let Running { agent, events, .. } = running.as_mut().expect("it was started");
-        let mut answer = Box::pin(agent.call(request));
+        let mut answer = agent.call_text(call);
         let mut waiting: FuturesUnordered<Waiting<'_>> = FuturesUnordered::new();
         let mut granted = Granted::default();
+        let mut answered = None;
         let answer = loop {
+            // As in a turn: what was said before the answer may have come between the two looks of one `select!`.
+            if let Some(answered) = answered.take_if(|_| events.is_empty()) {
+                break answered;
+            }
             tokio::select! {
                 biased; // what came before the answer belongs to it
                 Some(event) = events.recv() => {
@@ -168,7 +182,7 @@ impl Conversation {
                         Event::Unknown(_) => {}
                     }
                 }
-                answer = &mut answer => break answer,
+                result = &mut answer, if answered.is_none() => answered = Some(result),
                 Some(answered) = waiting.next() => asking::settle(shared, turn, &mut granted, answered),
                 () = turn.due() => {}
             }
@@ -228,7 +242,7 @@ impl Conversation {
     fn opened(
         &mut self,
         session: SessionId,
-        modes: Option<agent_client_protocol::v1::schema::SessionModeState>,
+        modes: Option<agent_client_protocol_schema::v1::SessionModeState>,
         options: Option<Vec<SessionConfigOption>>,
     ) {
         lock(&self.facts).opened(session.clone(), modes, options);

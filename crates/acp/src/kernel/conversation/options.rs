@@ -1,6 +1,6 @@
 //! Choosing from what an agent offers: modes and options.
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     CurrentModeUpdate, SessionConfigKind, SessionConfigOptionCategory, SessionConfigOptionValue,
     SessionConfigSelectOptions, SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_client_protocol::v1::schema::{AuthMethod, AuthenticateRequest};
+use agent_client_protocol_schema::v1::{AuthMethod, AuthenticateRequest};
 use serde::Deserialize;
 
 use super::open::Heard;

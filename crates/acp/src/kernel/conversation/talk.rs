@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_client_protocol::v1::schema::{NoticeSeverity, PromptRequest, StopReason};
+use agent_client_protocol_schema::v1::{NoticeSeverity, PromptRequest, StopReason};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
@@ -132,12 +132,18 @@ impl Conversation {
         for remark in &remarks {
             turn.view.aside(remark);
         }
-        let mut answer = Box::pin(agent.prompt(PromptRequest::new(session.clone(), blocks)));
+        let mut answer = agent.prompt(&PromptRequest::new(session.clone(), blocks));
         let mut waiting: FuturesUnordered<Waiting<'_>> = FuturesUnordered::new();
         let mut granted = Granted::default();
         let mut batch = Vec::new();
         let mut give_up_at: Option<Instant> = None;
+        let mut answered = None;
         let left = loop {
+            // All that the agent said before its answer is among the events by now. It may have come between the two looks
+            // of one `select!`.
+            if let Some(answered) = answered.take_if(|_| events.is_empty()) {
+                break Left::Answered(answered);
+            }
             tokio::select! {
                 biased; // stopping beats output; what came before the answer counts to it
                 () = turn.stop.asked(), if give_up_at.is_none() => {
@@ -183,7 +189,7 @@ impl Conversation {
                     }
                     turn.flush().await;
                 }
-                result = &mut answer => break Left::Answered(result.map(|(answer, unknown)| {
+                result = &mut answer, if answered.is_none() => answered = Some(result.map(|(answer, unknown)| {
                     answer.usage.into_iter().for_each(|usage| turn.view.spent(usage));
                     if let Some(reason) = unknown {
                         turn.view.aside(&format!("the agent stopped for a reason that is not known here: {reason}"));

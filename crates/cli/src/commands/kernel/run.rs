@@ -11,6 +11,7 @@ use cellwright_acp::catalog;
 use cellwright_acp::kernel::{self, OwnServers, Setup};
 use cellwright_acp::permission::{Mode, Policy};
 use cellwright_jupyter::ConnectionInfo;
+use futures_util::FutureExt as _;
 use nix::unistd::getppid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
@@ -95,9 +96,10 @@ impl Run {
         };
         log(agent);
         let runtime = host::runtime()?;
-        runtime.block_on(async {
+        host::block_on(&runtime, async {
             let end = CancellationToken::new();
-            let watch = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(until_told(end.clone())?));
+            let watch =
+                tokio_util::task::AbortOnDropHandle::new(tokio::spawn(until_told(end.clone())?.boxed()));
             kernel::run(&connection, setup, end).await?;
             drop(watch);
             anyhow::Ok(())

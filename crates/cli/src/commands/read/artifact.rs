@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
-use cellwright_notebook::select::{LineRange, Selector};
+use cellwright_notebook::select::{LineRange, NotebookPart, Selector};
 use cellwright_output::ArtifactId;
 
 use crate::config::Config;
@@ -24,8 +24,11 @@ pub(super) fn address(target: &str) -> Option<&str> {
 
 /// Shows an artifact, or some of its lines.
 pub(super) fn show(address: &str) -> anyhow::Result<()> {
-    let (id, Selector { cells, raw, lines }) = Selector::split(address);
-    ensure!(cells.is_none() && !raw, "an artifact has lines, as in `{SCHEME}{id}:10-40`, and no cells");
+    let (id, Selector { part, raw, lines }) = Selector::split(address);
+    ensure!(
+        part == NotebookPart::Whole && !raw,
+        "an artifact has lines, as in `{SCHEME}{id}:10-40`, and no cells"
+    );
     let config = Config::load(&std::env::current_dir().context("the current folder is gone")?, Vec::new())?;
     let artifact = host::artifacts(&config).open(&id.parse::<ArtifactId>()?)?;
     if lines.is_empty() {
@@ -42,6 +45,12 @@ pub(super) fn show(address: &str) -> anyhow::Result<()> {
                     bail!("{} has no line {from}", artifact.id);
                 }
                 print::plain(&page.text)?;
+            }
+            LineRange::Within { line, byte } => {
+                let page = artifact.lines(line as u64..=line as u64, usize::MAX)?;
+                let text = page.text.get(page.text.floor_char_boundary(byte - 1)..).unwrap_or_default();
+                ensure!(!text.trim_end_matches('\n').is_empty(), "{} has no byte {line}@{byte}", artifact.id);
+                print::plain(text)?;
             }
             LineRange::Last(count) => {
                 let failed = || format!("could not read {}", artifact.path.display());

@@ -3,6 +3,7 @@
 mod options;
 mod record;
 mod show;
+mod yaml;
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -20,6 +21,7 @@ use cellwright_session::{
     Call, CallEvent, CellRequest, CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions,
     Timeout,
 };
+use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -101,11 +103,14 @@ impl Notebooks {
             let is_last = !several;
             // Taken here, so that they start in the order they were given: one may need what another leaves.
             let turn = Arc::clone(&turns).acquire_owned().await.expect("it is never closed");
-            runs.spawn(async move {
-                let ran = run_one(&common, &request, is_last).await;
-                drop(turn);
-                (place, ran)
-            });
+            runs.spawn(
+                async move {
+                    let ran = run_one(&common, &request, is_last).await;
+                    drop(turn);
+                    (place, ran)
+                }
+                .boxed(),
+            );
         }
         let mut suites = Vec::new();
         let mut exit = Exit::Done;
@@ -149,6 +154,7 @@ impl Notebooks {
             reset: self.reset,
             timing: !self.options.no_timing,
             artifacts: Some(host::artifacts(config)),
+            save: config.places.save_settings(),
             ..Request::new(path)
         });
         Ok(requests.collect())
@@ -277,7 +283,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     let mut clock = tokio::time::interval(Duration::from_secs(1));
     loop {
         let next = tokio::select! {
-            next = run.next() => next,
+            next = run.next_event() => next,
             _ = clock.tick() => {
                 show.tick()?;
                 continue;

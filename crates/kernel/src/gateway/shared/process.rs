@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use super::LOOK;
-use crate::gateway::rest::{Address, GatewayError, Rest};
+use crate::gateway::address::Address;
+use crate::gateway::rest::{GatewayError, Rest};
 
 const HEALTH: Duration = Duration::from_secs(3);
 /// How often a gateway whose process lives is asked before it counts as broken: others' kernels end with it.
@@ -33,7 +34,7 @@ impl Info {
     }
 
     pub(super) async fn is_well(&self) -> Result<(), GatewayError> {
-        Rest::new(self.address())?.kernelspecs(HEALTH).await.map(drop)
+        Rest::new(self.address()).kernelspecs(HEALTH).await.map(drop)
     }
 
     /// The same with patience, for a machine that is busy.

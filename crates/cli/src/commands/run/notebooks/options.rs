@@ -8,6 +8,8 @@ use cellwright_notebook::CellRef;
 use cellwright_run::Parameter;
 use serde_json::{Map, Value};
 
+use super::yaml;
+
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Notebooks")]
 #[expect(clippy::struct_excessive_bools, reason = "a table of flags")]
@@ -117,10 +119,7 @@ fn value(text: &str) -> anyhow::Result<Value> {
 
 fn from_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
     let text = crate::commands::input(path)?;
-    // Without the piece of the file: an error is told on one line.
-    let options = serde_saphyr::options! { with_snippet: false };
-    let values: Result<Map<String, Value>, _> = serde_saphyr::from_str_with_options(&text, options);
-    let values = values
+    let values = yaml::mapping(&text)
         .map_err(|error| anyhow::anyhow!("{} does not map names to values: {error}", path.display()))?;
     if let Some(number) = values.values().any(is_large).then(|| long_integer(&text)).flatten() {
         anyhow::bail!(

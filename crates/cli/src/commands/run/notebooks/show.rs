@@ -175,9 +175,14 @@ impl Show {
                 "failed_cell": failed,
                 "error": trouble.first(),
                 "merged": kept.merged,
+                "in_place": kept.in_place,
                 "side_file": kept.side.as_ref().map(|side| &side.path),
                 "seconds": report.duration.as_secs_f64(),
             }));
+        }
+        if kept.in_place {
+            self.lines
+                .told("note: the notebook was written in place: it cannot be replaced by a renamed file")?;
         }
         self.lines.end(report, &self.cells, &trouble)
     }

@@ -1,0 +1,82 @@
+//! The requests that we send to agents.
+
+use agent_client_protocol_schema::v1::{
+    AuthenticateRequest, AuthenticateResponse, CloseSessionRequest, CloseSessionResponse,
+    DeleteSessionRequest, DeleteSessionResponse, ErrorCode, ForkSessionRequest, ForkSessionResponse,
+    InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
+    LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse,
+    ResumeSessionRequest, ResumeSessionResponse, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::CallError;
+
+/// A request that an agent can be sent.
+pub trait AgentCall: Serialize {
+    /// What the protocol calls it.
+    const METHOD: &'static str;
+    /// What it is answered with.
+    type Response: DeserializeOwned;
+}
+
+macro_rules! agent_calls {
+    ($($method:literal: $request:ty => $response:ty,)*) => {$(
+        impl AgentCall for $request {
+            const METHOD: &'static str = $method;
+            type Response = $response;
+        }
+    )*};
+}
+
+agent_calls! {
+    "initialize": InitializeRequest => InitializeResponse,
+    "authenticate": AuthenticateRequest => AuthenticateResponse,
+    "session/new": NewSessionRequest => NewSessionResponse,
+    "session/load": LoadSessionRequest => LoadSessionResponse,
+    "session/resume": ResumeSessionRequest => ResumeSessionResponse,
+    "session/fork": ForkSessionRequest => ForkSessionResponse,
+    "session/list": ListSessionsRequest => ListSessionsResponse,
+    "session/close": CloseSessionRequest => CloseSessionResponse,
+    "session/delete": DeleteSessionRequest => DeleteSessionResponse,
+    "session/set_mode": SetSessionModeRequest => SetSessionModeResponse,
+    "session/set_config_option": SetSessionConfigOptionRequest => SetSessionConfigOptionResponse,
+    "session/prompt": PromptRequest => PromptResponse,
+}
+
+/// A request as text, so that what sends it is compiled once for all of them.
+#[derive(Debug)]
+pub struct CallText {
+    pub(super) method: &'static str,
+    pub(super) params: Box<RawValue>,
+}
+
+impl CallText {
+    /// Writes a request. That fails if it holds a path that is not UTF-8.
+    pub fn new<R: AgentCall>(request: &R) -> Result<Self, CallError> {
+        let params = to_raw_value(request).map_err(|error| CallError::Refused {
+            code: ErrorCode::InternalError.into(),
+            message: format!("`{}` could not be written ({error})", R::METHOD),
+        })?;
+        Ok(Self { method: R::METHOD, params })
+    }
+}
+
+/// An answer as text.
+#[derive(Debug)]
+pub struct AnswerText {
+    pub(super) method: &'static str,
+    pub(super) result: Box<RawValue>,
+}
+
+impl AnswerText {
+    /// Reads the answer.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+        serde_json::from_str(self.result.get()).map_err(|error| CallError::Refused {
+            code: ErrorCode::ParseError.into(),
+            message: format!("its answer to `{}` could not be read ({error})", self.method),
+        })
+    }
+}

@@ -1,0 +1,11 @@
+//! Tasks that end with their owner.
+
+use futures_util::future::BoxFuture;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Does work beside its owner, until it is done or the owner drops it. To the runtime all these tasks are of one type, so what
+/// runs them is compiled once.
+pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    let work: BoxFuture<'static, ()> = Box::pin(work);
+    AbortOnDropHandle::new(tokio::spawn(work))
+}

@@ -1,0 +1,12 @@
+//! The `cellwright` program, run as users run it.
+
+mod comms;
+mod doctor;
+mod gateway;
+mod install;
+mod kernel;
+mod notebooks;
+mod run;
+mod run_notebooks;
+mod show;
+mod tool;

@@ -1,0 +1,69 @@
+//! Where a notebook lives. Today that is a file. A live document in JupyterLab will be another kind of it, with the same
+//! two things to do: read it, and change what it is at this moment.
+
+use std::path::{Path, PathBuf};
+
+use cellwright_notebook::file::{self, FileError, IfMissing, Need, SaveSettings, Updated};
+use cellwright_notebook::{Fingerprint, Notebook};
+
+/// A notebook that can be read and changed.
+#[derive(Debug, Clone)]
+pub(crate) struct Document<'a> {
+    path: PathBuf,
+    save: &'a SaveSettings,
+}
+
+impl<'a> Document<'a> {
+    /// The notebook in this file, or the place for one.
+    pub(crate) fn file(path: &Path, save: &'a SaveSettings) -> Self {
+        Self { path: path.to_owned(), save }
+    }
+
+    /// Its real name, by which memories and histories know it.
+    pub(crate) fn key(&self) -> PathBuf {
+        if let Ok(real) = self.path.canonicalize() {
+            return real;
+        }
+        // Of a file that is not there yet, the folder is resolved: it may be there the next time.
+        let folder = match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        match (folder.canonicalize(), self.path.file_name()) {
+            (Ok(folder), Some(name)) => folder.join(name),
+            _ => self.path.clone(),
+        }
+    }
+
+    /// Reads it.
+    pub(crate) fn read(&self, need: Need) -> Result<(Notebook, Fingerprint), FileError> {
+        file::recover(&self.path, self.save)?;
+        file::read_fingerprinted(&self.path, need)
+    }
+
+    /// Changes what it is at this moment: `change` sees the notebook and returns the one to be, or nothing to leave it
+    /// alone. Nobody who respects our locks changes it in between.
+    pub(crate) fn change<T, E: From<FileError>>(
+        &self,
+        if_missing: IfMissing,
+        change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
+    ) -> Result<Updated<T>, E> {
+        file::update_with(self.save, &self.path, if_missing, &file::Expected::Anything, change)
+    }
+
+    /// Replaces what is there, which is not a notebook, and returns what that was.
+    pub(crate) fn overwrite(&self, notebook: &Notebook) -> Result<Vec<u8>, FileError> {
+        let failed = |attempt, source| FileError::Io { path: self.path.clone(), attempt, source };
+        let target = self.path.canonicalize().map_err(|source| failed("open it", source))?;
+        let before = std::fs::read(&target).map_err(|source| failed("read it", source))?;
+        let replaced =
+            file::Replacement::of(&target, notebook.text().as_bytes()).and_then(file::Replacement::commit);
+        replaced.map_err(|error| failed(error.attempt, error.source))?;
+        Ok(before)
+    }
+}
+
+/// The fingerprint of a notebook as it is in its file.
+pub(crate) fn fingerprint(notebook: &Notebook) -> Fingerprint {
+    Fingerprint::of_file(notebook)
+}

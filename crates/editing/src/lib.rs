@@ -1,0 +1,45 @@
+//! Reading and changing files for a caller who may not know their latest state.
+//!
+//! Every door to a file (the command line, MCP, `cellwright tool`, cells that call tools) is arguments and presentation
+//! around one [`Editor`]. It remembers what each caller was shown ([`ReadMemory`]), decides whether a change is based on
+//! the file as it is ([`Refusal`]), merges changes of different cells, and keeps what a change took away
+//! ([`HistoryStore`]).
+//!
+//! The rules:
+//!
+//! - A read vouches for what it showed, and for nothing else.
+//! - No text goes that the caller did not see, unless it insists (`force`) or names the file's fingerprint (`expect`).
+//! - A number means the cell that the caller was shown with it. An id always means its cell.
+//! - Whatever goes can be had back by [`Editor::undo`].
+//!
+//! Blocks on files.
+
+mod content;
+mod coverage;
+mod document;
+mod editor;
+mod error;
+mod guard;
+mod history;
+mod knowledge;
+mod matching;
+mod memory;
+mod merge;
+pub mod page;
+mod reading;
+mod refusal;
+mod report;
+mod text_file;
+pub mod view;
+
+pub use content::{ContentError, NewContent};
+pub use coverage::{Coverage, LineSet};
+pub use editor::{ChangeOptions, Editor, FileName};
+pub use error::EditingError;
+pub use history::{HistoryStore, PastChange, UndoError};
+pub use knowledge::{FileKnowledge, NotebookKnowledge, TextKnowledge};
+pub use memory::{DiskMemory, ProcessMemory, ReadMemory};
+pub use reading::{NotebookRead, ReadRequest, ShownLines};
+pub use refusal::{CellVersion, Conflict, Refusal, Unseen};
+pub use report::EditReport;
+pub use text_file::{TextEdit, TextFileError, TextWrite};

@@ -1,0 +1,99 @@
+//! Which cell of the notebook as it is now is the one that a caller knows.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use cellwright_notebook::{CellKind, Fingerprint, Notebook};
+
+use crate::knowledge::{KnownCell, source_print};
+
+/// Where the known cells are now: first by id, then by what they say, then, for cells without ids, by the cells around
+/// them. `None` for a cell that is gone, or that was never shown.
+pub(crate) fn places(known: &[Option<KnownCell>], now: &Notebook) -> Vec<Option<usize>> {
+    let mut matching =
+        Matching { known, now, places: vec![None; known.len()], taken: vec![false; now.len()] };
+    matching.by_id();
+    matching.by_content();
+    matching.by_neighbours();
+    matching.places
+}
+
+struct Matching<'a> {
+    known: &'a [Option<KnownCell>],
+    now: &'a Notebook,
+    places: Vec<Option<usize>>,
+    taken: Vec<bool>,
+}
+
+impl Matching<'_> {
+    fn set(&mut self, known: usize, place: usize) {
+        self.places[known] = Some(place);
+        self.taken[place] = true;
+    }
+
+    fn by_id(&mut self) {
+        let mut ids: HashMap<String, Option<usize>> = HashMap::new();
+        for cell in self.now.cells() {
+            if let Some(id) = cell.id() {
+                // An id that several cells have names none of them.
+                ids.entry(id.into_owned()).and_modify(|place| *place = None).or_insert(Some(cell.index()));
+            }
+        }
+        for (at, known) in self.known.iter().enumerate() {
+            let id = known.as_ref().and_then(|known| known.id.as_deref());
+            if let Some(place) = id.and_then(|id| ids.get(id).copied().flatten())
+                && !self.taken[place]
+            {
+                self.set(at, place);
+            }
+        }
+    }
+
+    fn by_content(&mut self) {
+        let known_ids: HashSet<_> =
+            self.known.iter().flatten().filter_map(|known| known.id.as_deref()).collect();
+        let mut free: HashMap<(CellKind, Fingerprint), VecDeque<usize>> = HashMap::new();
+        for cell in self.now.cells().filter(|cell| !self.taken[cell.index()]) {
+            // A cell with an id that the caller knows is that one and no other.
+            if cell.id().is_none_or(|id| !known_ids.contains(&*id)) {
+                free.entry((cell.kind(), source_print(&cell))).or_default().push_back(cell.index());
+            }
+        }
+        let open: Vec<_> =
+            self.known.iter().enumerate().filter(|(at, _)| self.places[*at].is_none()).collect();
+        // Of several that say the same, one that stands where it stood is the one.
+        for at_same_place in [true, false] {
+            for (at, known) in &open {
+                let Some(known) = known.as_ref().filter(|_| self.places[*at].is_none()) else { continue };
+                let Some(places) = free.get_mut(&(known.kind, known.source)) else { continue };
+                let found = if at_same_place { places.iter().position(|place| place == at) } else { Some(0) };
+                if let Some(place) = found.and_then(|found| places.remove(found)) {
+                    self.set(*at, place);
+                }
+            }
+        }
+    }
+
+    /// Cells without ids that were edited where they stand: between two that were found, as many known ones are missing
+    /// as there are cells that nobody knows.
+    fn by_neighbours(&mut self) {
+        let mut from = 0;
+        while from < self.known.len() {
+            let to =
+                (from..self.known.len()).find(|at| self.places[*at].is_some()).unwrap_or(self.known.len());
+            let first =
+                from.checked_sub(1).and_then(|before| self.places[before]).map_or(0, |place| place + 1);
+            let end = self.places.get(to).copied().flatten().unwrap_or(self.now.len());
+            let free: Vec<_> = (first..end).filter(|place| !self.taken[*place]).collect();
+            let lacks_ids = |at: usize, place: usize| {
+                let known = self.known[at].as_ref();
+                known.is_none_or(|known| known.id.is_none()) && self.now.cell(place).id().is_none()
+            };
+            if free.len() == to - from && (from..to).zip(&free).all(|(at, place)| lacks_ids(at, *place)) {
+                for (at, place) in (from..to).zip(free).filter(|(at, _)| self.known[*at].is_some()) {
+                    self.set(at, place);
+                }
+            }
+            from = to + 1;
+        }
+    }
+}

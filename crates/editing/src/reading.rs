@@ -1,0 +1,107 @@
+//! Reading for a caller: what is shown is what it knows afterwards.
+
+use std::io;
+
+use cellwright_notebook::select::PastTheEnd;
+use cellwright_notebook::{Fingerprint, Notebook, Selector};
+use regex::Regex;
+
+use crate::coverage::{Coverage, LineSet};
+use crate::editor::{Editor, FileName};
+use crate::error::EditingError;
+use crate::page::{self, Page, SearchPage};
+use crate::view::{NotebookView, OutputView, ViewRequest};
+
+/// What a caller wants to see of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadRequest<'a> {
+    /// Which part.
+    pub selector: &'a Selector,
+    /// How much of the outputs of a notebook.
+    pub outputs: OutputView,
+    /// Show only the lines that match.
+    pub search: Option<&'a Regex>,
+    /// Most bytes on a page.
+    pub budget: usize,
+}
+
+/// What is shown of a notebook.
+#[derive(Debug)]
+pub struct NotebookRead {
+    /// The notebook, without outputs if they were not asked for.
+    pub notebook: Notebook,
+    /// The file.
+    pub fingerprint: Fingerprint,
+    /// The part that was asked for.
+    pub view: NotebookView,
+    /// The lines of it that are shown.
+    pub shown: ShownLines,
+    /// Whether it could be remembered what was shown. If not, a later write is refused.
+    pub remembered: io::Result<()>,
+}
+
+/// Lines that are shown.
+#[derive(Debug)]
+pub enum ShownLines {
+    /// Those that were asked for, as far as they fit on a page.
+    Page(Page),
+    /// Those that match a search.
+    Found(SearchPage),
+}
+
+impl ShownLines {
+    /// Of a text, as much as `request` asks for and allows. `named` is what to read to go on.
+    pub fn of(named: &str, text: &str, request: &ReadRequest<'_>) -> Result<Self, PastTheEnd> {
+        let ranges = &request.selector.lines;
+        Ok(match request.search {
+            Some(pattern) => Self::Found(page::search(named, text, ranges, pattern)?),
+            None => Self::Page(page::lines(named, text, ranges, request.budget)?),
+        })
+    }
+
+    /// The lines that are shown from their first byte to their last.
+    pub fn whole_lines(&self) -> LineSet {
+        let mut lines = LineSet::default();
+        let ranges = match self {
+            Self::Page(page) => page.whole_lines(),
+            Self::Found(found) => found.whole_lines(),
+        };
+        for range in ranges {
+            lines.add(range);
+        }
+        lines
+    }
+
+    /// The text to show.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Page(page) => page.text(),
+            Self::Found(found) => found.text(),
+        }
+    }
+
+    /// What is not shown, and how to read on.
+    pub fn notes(&self) -> &[String] {
+        match self {
+            Self::Page(page) => &page.notes,
+            Self::Found(found) => &found.notes,
+        }
+    }
+}
+
+impl Editor<'_> {
+    /// Reads a part of a notebook for the caller, and remembers what was shown of it.
+    pub fn read(&self, file: &FileName, request: &ReadRequest<'_>) -> Result<NotebookRead, EditingError> {
+        let named = || file.named.clone();
+        let view_request =
+            ViewRequest { selector: request.selector, outputs: request.outputs, named: &file.named };
+        let (notebook, fingerprint) = self.open(file, view_request.need())?;
+        let view = NotebookView::of(&notebook, &view_request)
+            .map_err(|source| EditingError::View { named: named(), source })?;
+        let shown = ShownLines::of(&request.selector.name_in(&file.named), &view.text, request)
+            .map_err(|source| EditingError::PastTheEnd { named: named(), source })?;
+        let coverage = Coverage::of(&view.cells, &shown.whole_lines());
+        let remembered = self.saw(file, (&notebook, fingerprint), &coverage);
+        Ok(NotebookRead { notebook, fingerprint, view, shown, remembered })
+    }
+}

@@ -1,0 +1,309 @@
+//! A notebook, or part of it, as text to read: which lines show which cell, and the images beside the text.
+//!
+//! This is the only place that turns notebooks into text for callers. It promises:
+//!
+//! - the line map is exact: the lines of a cell, cut out and parsed as marked text, are that cell;
+//! - nothing is left out silently: a shortened output shows its true size and the address of the rest, and that
+//!   address ([`Selector`], `nb.ipynb#7.0`) shows all of it;
+//! - what an output looks like as text is decided in one place ([`OutputContent`]).
+//!
+//! Pages of a fixed size and searches are [`page`](crate::page)'s.
+
+mod content;
+mod cut;
+mod image;
+
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+
+use cellwright_notebook::file::Need;
+use cellwright_notebook::select::NotebookPart;
+use cellwright_notebook::text::{print_cell, print_lines};
+use cellwright_notebook::{Cell, CellRef, NoSuchCell, Notebook, Output, Selector};
+use cellwright_output::fair_share;
+
+pub use self::content::{ChosenText, FoundImage, OutputContent};
+pub use self::image::{ImageAddress, ImageError, LabelledImage};
+
+/// What is shown of a notebook.
+#[derive(Debug)]
+pub struct NotebookView {
+    /// Marked text, JSON for a raw view, or the text of one output.
+    pub text: String,
+    /// Which lines of the text show which cell, in order. Empty for a view of one output.
+    pub cells: Vec<CellLines>,
+    /// Images of outputs and attachments that can be shown, in order. None of them is decoded yet.
+    pub images: Vec<LabelledImage>,
+    /// What the caller should know and the text does not say.
+    pub notes: Vec<String>,
+}
+
+/// The lines of a view that show a cell, counting from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellLines {
+    /// The cell.
+    pub index: usize,
+    /// From its marker to the last line of its source. A cell was shown whole when all of these were.
+    pub lines: RangeInclusive<usize>,
+}
+
+/// How much of the outputs a view shows. Text that shows any is refused by `write`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OutputView {
+    /// Sources only.
+    #[default]
+    None,
+    /// One line for each output.
+    Summary,
+    /// Their text, with a note for each image. Short ones are whole; long ones share what is left of the budget.
+    Text {
+        /// Most bytes of outputs in the whole view, notices not counted.
+        budget: usize,
+    },
+}
+
+/// What to show.
+#[derive(Debug, Clone, Copy)]
+pub struct ViewRequest<'a> {
+    /// Which part. Its lines are [`page`](crate::page)'s matter.
+    pub selector: &'a Selector,
+    /// How much of the outputs. An output that the selector names is always shown whole.
+    pub outputs: OutputView,
+    /// What the caller calls the file, for notices such as `read nb.ipynb#7.0:41-`.
+    pub named: &'a str,
+}
+
+/// Why a part of a notebook cannot be shown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ViewError {
+    /// No such cell.
+    #[error(transparent)]
+    NoSuchCell(#[from] NoSuchCell),
+    /// No such output.
+    #[error("cell {cell} has no output {output}; {}", outputs_there(*total))]
+    NoSuchOutput {
+        /// The cell.
+        cell: usize,
+        /// The output asked for.
+        output: usize,
+        /// How many the cell has.
+        total: usize,
+    },
+}
+
+impl ViewRequest<'_> {
+    /// How much of the file must be read for it.
+    pub fn need(&self) -> Need {
+        let names_output = matches!(self.selector.part, NotebookPart::Output { .. });
+        match self.outputs {
+            OutputView::None if !self.selector.raw && !names_output => Need::Sources,
+            OutputView::None | OutputView::Summary | OutputView::Text { .. } => Need::All,
+        }
+    }
+}
+
+impl NotebookView {
+    /// Shows a part of a notebook, which must have been read with its outputs if [`ViewRequest::need`] says so.
+    pub fn of(notebook: &Notebook, request: &ViewRequest<'_>) -> Result<Self, ViewError> {
+        let mut view = Self { text: String::new(), cells: Vec::new(), images: Vec::new(), notes: Vec::new() };
+        match &request.selector.part {
+            NotebookPart::Output { cell, output } => {
+                view.show_output(notebook, cell, *output, request.selector.raw)?;
+                return Ok(view);
+            }
+            NotebookPart::Whole if request.selector.raw => view.show_file(notebook),
+            NotebookPart::Whole => view.show_cells(notebook, 0..notebook.len(), request),
+            NotebookPart::Cells(cells) => view.show_cells(notebook, cells.resolve(notebook)?, request),
+        }
+        if notebook.is_empty() {
+            view.notes.push("the notebook has no cells".to_owned());
+        }
+        Ok(view)
+    }
+
+    /// The file as it is.
+    fn show_file(&mut self, notebook: &Notebook) {
+        let text = notebook.text();
+        let (mut line, mut counted) = (1, 0);
+        for index in 0..notebook.len() {
+            let at = notebook.position(index);
+            line += feeds(&text[counted..at.start]);
+            let last = line + feeds(&text[at.clone()]);
+            self.cells.push(CellLines { index, lines: line..=last });
+            (line, counted) = (last, at.end);
+        }
+        text.clone_into(&mut self.text);
+    }
+
+    fn show_cells(
+        &mut self,
+        notebook: &Notebook,
+        chosen: impl IntoIterator<Item = usize>,
+        request: &ViewRequest<'_>,
+    ) {
+        let chosen = chosen.into_iter().map(|index| notebook.cell(index));
+        // The next line of the text.
+        let mut line = 1;
+        if request.selector.raw {
+            for cell in chosen {
+                self.end_cell(&cell, &mut line, |text| *text += cell.raw());
+            }
+            return;
+        }
+        let print = |text: &mut String, cell: &Cell<'_>| {
+            print_cell(text, cell.index(), cell.kind(), &cell.source());
+            text.pop(); // the line end comes with the line map
+        };
+        match request.outputs {
+            OutputView::None => {
+                chosen.for_each(|cell| self.end_cell(&cell, &mut line, |text| print(text, &cell)));
+            }
+            OutputView::Summary => {
+                for cell in chosen {
+                    self.end_cell(&cell, &mut line, |text| print(text, &cell));
+                    let start = self.text.len();
+                    for (number, output) in cell.outputs().iter().enumerate() {
+                        let summary = OutputContent::of(output).summary(output);
+                        push_line(&mut self.text, format_args!("# %% [output {number}] {summary}"));
+                    }
+                    self.attachments(&cell);
+                    line += feeds(&self.text[start..]);
+                }
+            }
+            OutputView::Text { budget } => {
+                let cells: Vec<_> = chosen.map(|cell| (contents(&cell), cell)).collect();
+                let lengths: Vec<_> = cells
+                    .iter()
+                    .flat_map(|(outputs, _)| outputs.iter().map(|(_, content)| content.text.len()))
+                    .collect();
+                let share = fair_share(&lengths, budget);
+                for (outputs, cell) in &cells {
+                    self.end_cell(cell, &mut line, |text| print(text, cell));
+                    let start = self.text.len();
+                    for (number, (output, content)) in outputs.iter().enumerate() {
+                        self.output_text(cell.index(), number, output, content, share, request.named);
+                    }
+                    self.attachments(cell);
+                    line += feeds(&self.text[start..]);
+                }
+                self.images = images(&cells);
+            }
+        }
+    }
+
+    /// Prints a cell, ends its last line, and notes which lines it has.
+    fn end_cell(&mut self, cell: &Cell<'_>, line: &mut usize, print: impl FnOnce(&mut String)) {
+        let start = self.text.len();
+        print(&mut self.text);
+        self.text.push('\n');
+        let next = *line + feeds(&self.text[start..]);
+        self.cells.push(CellLines { index: cell.index(), lines: *line..=next - 1 });
+        *line = next;
+    }
+
+    fn output_text(
+        &mut self,
+        cell: usize,
+        number: usize,
+        output: &Output<'_>,
+        content: &OutputContent,
+        share: usize,
+        named: &str,
+    ) {
+        push_line(&mut self.text, format_args!("# %% [output {number}] {}", content.describe(output)));
+        for note in content.image_notes(cell, number) {
+            push_line(&mut self.text, format_args!("{note}"));
+        }
+        let text = &content.text;
+        if text.len() <= share {
+            print_lines(&mut self.text, text);
+            if !text.is_empty() && !text.ends_with('\n') {
+                self.text.push('\n');
+            }
+        } else {
+            let cut = cut::cut(text, share, &format!("{named}#{cell}.{number}"));
+            print_lines(&mut self.text, &cut);
+        }
+    }
+
+    /// Names what is attached to a cell, each on a line.
+    fn attachments(&mut self, cell: &Cell<'_>) {
+        for (name, images) in cell.attachments() {
+            let what =
+                images.first().map_or_else(|| "no image".to_owned(), |it| FoundImage::of(it).describe());
+            let name = content::on_one_line(&name);
+            push_line(&mut self.text, format_args!("# %% [attachment {name}] {what}"));
+        }
+    }
+
+    /// One output alone.
+    fn show_output(
+        &mut self,
+        notebook: &Notebook,
+        cell: &CellRef,
+        number: usize,
+        is_raw: bool,
+    ) -> Result<(), ViewError> {
+        let index = notebook.locate(cell)?;
+        let outputs = notebook.cell(index).outputs();
+        let missing = || ViewError::NoSuchOutput { cell: index, output: number, total: outputs.len() };
+        let output = outputs.get(number).ok_or_else(missing)?;
+        if is_raw {
+            self.text = format!("{}\n", output.raw());
+            return Ok(());
+        }
+        let content = OutputContent::of(output);
+        self.images = content.images(index, number).collect();
+        if content.text.is_empty() && content.images.is_empty() {
+            self.notes.push(format!("output {index}.{number} is empty ({})", content.describe(output)));
+        }
+        let notes = content.image_notes(index, number);
+        self.text = content.text;
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        // Behind the text, whose lines count from 1 wherever they are named.
+        for note in notes {
+            push_line(&mut self.text, format_args!("{note}"));
+        }
+        Ok(())
+    }
+}
+
+fn contents<'a>(cell: &Cell<'a>) -> Vec<(Output<'a>, OutputContent)> {
+    let with_content = |output| {
+        let content = OutputContent::of(&output);
+        (output, content)
+    };
+    cell.outputs().into_iter().map(with_content).collect()
+}
+
+/// One image of each output, and each attachment: those whose format can be shown.
+fn images(cells: &[(Vec<(Output<'_>, OutputContent)>, Cell<'_>)]) -> Vec<LabelledImage> {
+    let mut images = Vec::new();
+    for (outputs, cell) in cells {
+        for (number, (_, content)) in outputs.iter().enumerate() {
+            // The others are the same picture in other formats.
+            images.extend(content.images(cell.index(), number).next());
+        }
+        images.extend(image::attached(cell));
+    }
+    images
+}
+
+fn push_line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("a String takes everything");
+}
+
+/// How many lines end in a text.
+fn feeds(text: &str) -> usize {
+    memchr::memchr_iter(b'\n', text.as_bytes()).count()
+}
+
+fn outputs_there(total: usize) -> String {
+    match total {
+        0 => "it has no outputs".to_owned(),
+        1 => "it has one output, 0".to_owned(),
+        _ => format!("it has outputs 0 to {}", total - 1),
+    }
+}

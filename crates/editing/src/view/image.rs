@@ -1,0 +1,147 @@
+//! Images of a notebook, by their addresses.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cellwright_notebook::{Cell, CellRef, NoSuchCell, NotBase64, Notebook};
+use cellwright_output::{Image, ImageFormat, ImageInfo};
+
+/// An image and what it is called. [`LabelledImage::load`] decodes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelledImage {
+    /// `3.0`, as in the address `nb.ipynb#3.0`, or `3:plot.png` for an attachment.
+    pub label: String,
+    /// What it is and how large.
+    pub info: ImageInfo,
+    address: ImageAddress,
+}
+
+/// Where in a notebook an image is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImageAddress {
+    /// `3.0`, and `3.0.1` for the second of several in one output.
+    Output {
+        /// The cell.
+        cell: CellRef,
+        /// Which of its outputs.
+        output: usize,
+        /// Which of the output's images: PNG before JPEG before others.
+        image: usize,
+    },
+    /// `3:plot.png`: an attachment of a markdown or raw cell.
+    Attachment {
+        /// The cell.
+        cell: CellRef,
+        /// What the cell's text calls it.
+        name: String,
+    },
+}
+
+/// Why there is no such image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// No such cell.
+    #[error(transparent)]
+    NoSuchCell(#[from] NoSuchCell),
+    /// The cell has no such image.
+    #[error("cell {cell} has no image {address}; a summary of the outputs lists those it has")]
+    Missing {
+        /// The cell.
+        cell: usize,
+        /// The address.
+        address: String,
+    },
+    /// Its data is not base64.
+    #[error(transparent)]
+    NotBase64(#[from] NotBase64),
+    /// Its data is no image.
+    #[error("image {address} is not an image of a known format")]
+    UnknownFormat {
+        /// The address.
+        address: String,
+    },
+}
+
+impl LabelledImage {
+    pub(super) fn new(address: ImageAddress, info: ImageInfo) -> Self {
+        Self { label: address.to_string(), info, address }
+    }
+
+    /// Decodes it from the notebook that was viewed.
+    pub fn load(&self, notebook: &Notebook) -> Result<Image, ImageError> {
+        self.address.load(notebook)
+    }
+}
+
+impl ImageAddress {
+    pub(super) fn in_output(cell: usize, output: usize, image: usize) -> Self {
+        Self::Output { cell: CellRef::Index(cell), output, image }
+    }
+
+    /// The image.
+    pub fn load(&self, notebook: &Notebook) -> Result<Image, ImageError> {
+        Image::new(self.bytes(notebook)?)
+            .ok_or_else(|| ImageError::UnknownFormat { address: self.to_string() })
+    }
+
+    /// The bytes of the image file, whatever its format.
+    pub fn bytes(&self, notebook: &Notebook) -> Result<Vec<u8>, ImageError> {
+        let (Self::Output { cell, .. } | Self::Attachment { cell, .. }) = self;
+        let cell = notebook.cell(notebook.locate(cell)?);
+        let image = match self {
+            Self::Output { output, image, .. } => {
+                cell.outputs().get(*output).and_then(|output| output.images().into_iter().nth(*image))
+            }
+            Self::Attachment { name, .. } => {
+                let attached = cell.attachments().into_iter().find(|(attached, _)| attached == name);
+                attached.and_then(|(_, images)| images.into_iter().next())
+            }
+        };
+        let image =
+            image.ok_or_else(|| ImageError::Missing { cell: cell.index(), address: self.to_string() })?;
+        Ok(image.bytes()?)
+    }
+}
+
+impl FromStr for ImageAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is not a number"));
+        let (scheme, rest) = text.split_at(if text.starts_with("id:") { "id:".len() } else { 0 });
+        if let Some((cell, name)) = rest.split_once(':') {
+            let name = name.to_owned();
+            return Ok(Self::Attachment { cell: format!("{scheme}{cell}").parse()?, name });
+        }
+        let parts: Vec<_> = text.split('.').collect();
+        match parts[..] {
+            [cell, output] => Ok(Self::Output { cell: cell.parse()?, output: number(output)?, image: 0 }),
+            [cell, output, image] => {
+                Ok(Self::Output { cell: cell.parse()?, output: number(output)?, image: number(image)? })
+            }
+            _ => Err("an image is named CELL.OUTPUT, as in 3.0, or CELL:NAME if it is attached".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for ImageAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output { cell, output, image: 0 } => write!(f, "{cell}.{output}"),
+            Self::Output { cell, output, image } => write!(f, "{cell}.{output}.{image}"),
+            Self::Attachment { cell, name } => write!(f, "{cell}:{name}"),
+        }
+    }
+}
+
+/// The attachments of a cell that callers can show.
+pub(super) fn attached(cell: &Cell<'_>) -> Vec<LabelledImage> {
+    let named = cell.attachments().into_iter().filter_map(|(name, images)| {
+        let image = images.first()?;
+        let info = ImageInfo::of_encoded(&image.mime, &image.data).ok()?;
+        let address =
+            ImageAddress::Attachment { cell: CellRef::Index(cell.index()), name: name.into_owned() };
+        Some(LabelledImage::new(address, info))
+    });
+    named.filter(|image| image.info.format != ImageFormat::Svg).collect()
+}

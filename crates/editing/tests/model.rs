@@ -1,0 +1,45 @@
+//! Two callers and a third program at one notebook, for thousands of random steps.
+//!
+//! Every line of every source is a token that occurs once, so the test can tell by itself which lines a caller was shown:
+//! it looks at the text that was returned, not at what the editor remembers. The laws:
+//!
+//! - A line that a change takes away was shown to the caller who made it, or the caller never saw its cell.
+//! - A line that is gone from the file is in the undo store.
+//! - What others changed in other cells stays.
+//! - A caller with a memory in the process and one with a memory on disk get the same verdicts.
+
+mod world;
+
+use world::{MemoryKind, World};
+
+/// How many sequences there are, unless `CELLWRIGHT_MODEL_SEQUENCES` says otherwise.
+const SEQUENCES: u64 = 300;
+const STEPS: usize = 40;
+
+#[test]
+fn no_text_that_a_caller_did_not_see_is_lost_and_both_doors_decide_alike() {
+    let asked = std::env::var("CELLWRIGHT_MODEL_SEQUENCES").ok().and_then(|asked| asked.parse().ok());
+    for seed in 0..asked.unwrap_or(SEQUENCES) {
+        let mut first = World::new(seed, [MemoryKind::Process, MemoryKind::Disk]);
+        let mut second = World::new(seed, [MemoryKind::Disk, MemoryKind::Process]);
+        for step in 0..STEPS {
+            let verdict = first.step();
+            assert_eq!(verdict, second.step(), "seed {seed}, step {step}: the doors differ\n{}", first.log());
+            assert_eq!(first.text(), second.text(), "seed {seed}, step {step}\n{}", first.log());
+        }
+    }
+}
+
+#[test]
+fn most_kinds_of_verdicts_occur_in_the_model() {
+    let mut verdicts = std::collections::BTreeMap::new();
+    for seed in 0..60 {
+        let mut world = World::new(seed, [MemoryKind::Process, MemoryKind::Process]);
+        for _ in 0..STEPS {
+            *verdicts.entry(world.step()).or_insert(0) += 1;
+        }
+    }
+    for wanted in ["done", "merged", "stale", "never read", "partly read", "cell moved", "undone"] {
+        assert!(verdicts.get(wanted).is_some_and(|count| *count >= 5), "{wanted} is too rare: {verdicts:?}");
+    }
+}

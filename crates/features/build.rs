@@ -1,0 +1,3 @@
+//! Build dependencies are only considered where there is a build script.
+
+fn main() {}

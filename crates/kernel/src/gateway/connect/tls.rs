@@ -1,0 +1,73 @@
+//! The secure layer, with the system's certificates.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use url::{Host, Url};
+
+use super::{ByteStream, ConnectionFailure};
+use crate::conversation::with_causes;
+
+/// Speaks TLS with the URL's host on a stream that leads there.
+pub(super) async fn secure(
+    stream: Box<dyn ByteStream>,
+    url: &Url,
+) -> Result<Box<dyn ByteStream>, ConnectionFailure> {
+    let config = config().await.map_err(ConnectionFailure::Tls)?;
+    let name = match url.host() {
+        Some(Host::Domain(name)) => ServerName::try_from(name.to_owned()).map_err(|error| {
+            ConnectionFailure::Tls(format!("its name can not be in a certificate: {error}"))
+        })?,
+        Some(Host::Ipv4(ip)) => ServerName::from(std::net::IpAddr::from(ip)),
+        Some(Host::Ipv6(ip)) => ServerName::from(std::net::IpAddr::from(ip)),
+        None => return Err(ConnectionFailure::Broken("its URL has no host".to_owned())),
+    };
+    match TlsConnector::from(config).connect(name, stream).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        // What a server does that expects something else than TLS.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(ConnectionFailure::Tls("it hung up when it was to speak TLS".to_owned()))
+        }
+        Err(error) => Err(ConnectionFailure::of(&error)),
+    }
+}
+
+/// Made once in a process, when it is first needed: there are hundreds of certificates to read.
+async fn config() -> Result<Arc<ClientConfig>, String> {
+    static CONFIG: OnceCell<Arc<ClientConfig>> = OnceCell::const_new();
+    let made = CONFIG.get_or_try_init(async || {
+        let reading = tokio::task::spawn_blocking(|| config_with(roots()?));
+        reading.await.expect("reading certificates does not panic").map(Arc::new)
+    });
+    made.await.cloned()
+}
+
+fn config_with(roots: RootCertStore) -> Result<ClientConfig, String> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| with_causes(&error))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+fn roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Systems have some that nothing can read; the others are as good without them.
+    let (added, unusable) = roots.add_parsable_certificates(found.certs);
+    let errors: Vec<_> = found.errors.iter().map(|error| with_causes(error)).collect();
+    let told = errors.join("; ");
+    tracing::debug!(added, unusable, errors = told, "read the certificates to trust");
+    match (added, told.as_str()) {
+        (0, "") => Err("this system has no certificates to trust".to_owned()),
+        (0, told) => Err(format!("there are no certificates to trust: {told}")),
+        (1.., _) => Ok(roots),
+    }
+}

@@ -1,0 +1,195 @@
+//! Cells of a notebook, and an output of one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::heading::section;
+use super::{NotebookPart, ends_before_it_begins, number};
+use crate::cell::CellRef;
+use crate::notebook::{NoSuchCell, Notebook};
+
+/// Some cells, in the order they were asked for: `2,5-7,id:abcd1234,"Data cleaning"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellSelection {
+    /// At least one, unless it was made of no selections: then no cell is meant.
+    parts: Vec<CellPart>,
+}
+
+/// One part of a list of cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CellPart {
+    /// `3`, or `id:abcd1234`
+    Cell(CellRef),
+    /// `3-7`, and `5-` to the end. Both ends are included.
+    Range(usize, Option<usize>),
+    /// `"Data cleaning"`: the cell with that heading and those below it, up to the next heading of the same
+    /// or a higher level.
+    Section(String),
+}
+
+impl CellSelection {
+    /// One cell.
+    pub fn one(cell: CellRef) -> Self {
+        Self { parts: vec![CellPart::Cell(cell)] }
+    }
+
+    /// The section under a heading.
+    pub fn section(heading: &str) -> Self {
+        Self { parts: vec![CellPart::Section(heading.to_owned())] }
+    }
+
+    /// Its parts, in the order they were written.
+    pub fn parts(&self) -> &[CellPart] {
+        &self.parts
+    }
+
+    /// The indexes it means in `notebook`, each once, in the order asked for.
+    pub fn resolve(&self, notebook: &Notebook) -> Result<Vec<usize>, NoSuchCell> {
+        let mut chosen = Vec::new();
+        let mut is_chosen = vec![false; notebook.len()];
+        for part in &self.parts {
+            let range = match part {
+                CellPart::Cell(cell) => notebook.locate(cell).map(|index| index..index + 1)?,
+                CellPart::Range(first, last) => {
+                    let first = notebook.locate(&CellRef::Index(*first))?;
+                    let last = last.map(|last| notebook.locate(&CellRef::Index(last))).transpose()?;
+                    first..last.map_or(notebook.len(), |last| last + 1)
+                }
+                CellPart::Section(heading) => section(notebook, heading)?,
+            };
+            chosen.extend(range.filter(|index| !std::mem::replace(&mut is_chosen[*index], true)));
+        }
+        Ok(chosen)
+    }
+}
+
+/// Several selections as one, for arguments that are lists.
+impl FromIterator<Self> for CellSelection {
+    fn from_iter<T: IntoIterator<Item = Self>>(selections: T) -> Self {
+        Self { parts: selections.into_iter().flat_map(|selection| selection.parts).collect() }
+    }
+}
+
+/// Reads the `cell` argument of an action: all that a selector takes after its `#`, and what people and models
+/// write besides: `cell:2`, `#2`, `2.0`, ids without `id:`, spaces after commas.
+///
+/// An id that reads as a number or as a range needs its `id:`.
+impl FromStr for CellSelection {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut rest = Some(text);
+        while let Some(text) = rest {
+            let text = text.trim_start();
+            let text = text.strip_prefix('#').unwrap_or(text);
+            let (part, after) = if text.starts_with('"') {
+                let (heading, after) = quoted(text)?;
+                (CellPart::Section(heading), after.trim_start())
+            } else {
+                let (part, after) = text.split_at(text.find(',').unwrap_or(text.len()));
+                let part = part.trim_end();
+                (range_of(part)?.map_or_else(|| part.parse().map(CellPart::Cell), Ok)?, after)
+            };
+            parts.push(part);
+            rest = match after.strip_prefix(',') {
+                None if !after.is_empty() => return Err(format!("`{after}` cannot follow a heading")),
+                next => next,
+            };
+        }
+        Ok(Self { parts })
+    }
+}
+
+/// As it is written after `#`.
+impl fmt::Display for CellSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, part) in self.parts.iter().enumerate() {
+            f.write_str(if at > 0 { "," } else { "" })?;
+            match part {
+                CellPart::Cell(cell) => write!(f, "{cell}")?,
+                CellPart::Range(first, None) => write!(f, "{first}-")?,
+                CellPart::Range(first, Some(last)) => write!(f, "{first}-{last}")?,
+                CellPart::Section(heading) => {
+                    write!(f, "\"{}\"", heading.replace('\\', "\\\\").replace('"', "\\\""))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What follows `#`: cells or an output, and the text after them.
+pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), String> {
+    let (first, mut rest) = cells(text)?;
+    if let Some(after) = rest.strip_prefix('.') {
+        let (digits, after) = after.split_at(after.find([':', ',']).unwrap_or(after.len()));
+        let output = number(digits).ok_or_else(|| format!("`{digits}` is not the number of an output"))?;
+        let CellPart::Cell(cell) = first else {
+            return Err("an output is of one cell, as in `#7.0`".to_owned());
+        };
+        if after.starts_with(',') {
+            return Err("an output is named alone, as in `#7.0`".to_owned());
+        }
+        return Ok((NotebookPart::Output { cell, output }, after));
+    }
+    let mut parts = vec![first];
+    while let Some(after) = rest.strip_prefix(',') {
+        let (next, after) = cells(after)?;
+        if after.starts_with('.') {
+            return Err("an output is named alone, as in `#7.0`".to_owned());
+        }
+        parts.push(next);
+        rest = after;
+    }
+    Ok((NotebookPart::Cells(CellSelection { parts }), rest))
+}
+
+/// `3`, `3-7`, `5-`, `id:abcd1234` or `"Data cleaning"`, and what follows.
+fn cells(text: &str) -> Result<(CellPart, &str), String> {
+    if text.starts_with('"') {
+        let (heading, rest) = quoted(text)?;
+        return Ok((CellPart::Section(heading), rest));
+    }
+    if let Some(rest) = text.strip_prefix("id:") {
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_')).unwrap_or(rest.len());
+        let cell: CellRef = text[.."id:".len() + end].parse()?;
+        return Ok((CellPart::Cell(cell), &rest[end..]));
+    }
+    let (cells, rest) = text.split_at(text.find([':', ',', '.']).unwrap_or(text.len()));
+    match (range_of(cells)?, number(cells)) {
+        (Some(range), _) => Ok((range, rest)),
+        (None, Some(index)) => Ok((CellPart::Cell(CellRef::Index(index)), rest)),
+        (None, None) if cells.is_empty() => Err("a cell is missing".to_owned()),
+        (None, None) => Err(format!("`{cells}` is not a cell")),
+    }
+}
+
+/// `3-7` or `5-`. `None` for anything else.
+fn range_of(text: &str) -> Result<Option<CellPart>, String> {
+    let Some((first, last)) = text.split_once('-') else {
+        return Ok(None);
+    };
+    Ok(match (number(first), number(last)) {
+        (Some(first), Some(last)) if last < first => return Err(ends_before_it_begins(text, first, last)),
+        (Some(first), Some(last)) => Some(CellPart::Range(first, Some(last))),
+        (Some(first), None) if last.is_empty() => Some(CellPart::Range(first, None)),
+        (Some(_) | None, _) => None,
+    })
+}
+
+/// The text between quotes, in which `\"` is a quote, and what follows.
+fn quoted(text: &str) -> Result<(String, &str), String> {
+    let mut heading = String::new();
+    let mut letters = text.char_indices().skip(1);
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' if heading.trim().is_empty() => return Err("the heading is empty".to_owned()),
+            '"' => return Ok((heading, &text[at + 1..])),
+            '\\' => heading.extend(letters.next().map(|(_, quoted)| quoted)),
+            _ => heading.push(letter),
+        }
+    }
+    Err(format!("`{text}` has no closing quote"))
+}

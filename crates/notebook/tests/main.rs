@@ -1,0 +1,8 @@
+//! Notebooks through the crate's public door.
+
+mod format;
+mod hazards;
+mod in_place;
+mod laws;
+mod nesting;
+mod recording;

@@ -1,0 +1,7 @@
+//! Outputs through the crate's public door.
+
+mod artifacts;
+mod display;
+mod laws;
+mod sink;
+mod terminal;

@@ -1,0 +1,5 @@
+//! Sessions through the crate's public door.
+
+mod outputs;
+mod policies;
+mod python;

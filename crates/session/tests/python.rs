@@ -1,0 +1,9 @@
+//! Sessions on real Python.
+
+mod bridge;
+mod daemon;
+mod faults;
+mod gateway;
+mod limits;
+mod state;
+mod support;

@@ -1,0 +1,120 @@
+//! Notebooks that run in the background. Such a run is over when its outputs are in the file, not when its last cell is.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_run::{Finished, NotebookRun, PlannedCell};
+use cellwright_session::{JobId, JobState};
+use futures_util::FutureExt as _;
+use tokio::sync::watch;
+
+use super::run::{learn, reply};
+use crate::eval::goes_on;
+use crate::handle::Handle;
+use crate::reply::{Failure, Reply};
+use crate::report::{self, Naming, Stage, seconds};
+use crate::toolbox::{Context, Shared};
+use crate::workspace::Place;
+
+/// Runs that are over and can still be asked for. Sessions keep no more of their calls.
+const MOST: usize = 64;
+
+/// Runs that go on in the background, and some that did; the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct BackgroundRuns(VecDeque<BackgroundRun>);
+
+#[derive(Debug, Clone)]
+pub(crate) struct BackgroundRun {
+    job: JobId,
+    place: Place,
+    cells: Vec<PlannedCell>,
+    /// What it came to, once that is in the file.
+    finished: watch::Receiver<Option<Arc<Finished>>>,
+}
+
+impl BackgroundRuns {
+    pub(crate) fn named(&self, job: JobId) -> Option<BackgroundRun> {
+        self.0.iter().find(|run| run.job == job).cloned()
+    }
+
+    fn add(&mut self, run: BackgroundRun) {
+        self.0.push_back(run);
+        while self.0.len() > MOST
+            && let Some(over) = self.0.iter().position(|run| run.finished.borrow().is_some())
+        {
+            self.0.remove(over);
+        }
+    }
+}
+
+impl BackgroundRun {
+    /// Lets a run go on in the background.
+    pub(super) fn start(shared: &Arc<Shared>, place: &Place, mut run: NotebookRun) -> Self {
+        let (job, cells) = (run.release(), run.cells().to_vec());
+        let (sender, finished) = watch::channel(None);
+        let to = Arc::clone(shared);
+        // Ends with the run, which ends with its session.
+        drop(tokio::spawn(
+            async move {
+                let finished = Arc::new(run.finish().await);
+                learn(&to, &finished);
+                sender.send_replace(Some(finished));
+            }
+            .boxed(),
+        ));
+        let run = Self { job, place: place.clone(), cells, finished };
+        shared.background_runs().add(run.clone());
+        run
+    }
+
+    /// The reply to the call that started it.
+    pub(super) async fn started(self, shared: &Arc<Shared>, context: &Context) -> Result<Reply, Failure> {
+        match context.client.sessions().await?.job(self.job).await? {
+            JobState::Running(report) => {
+                Ok(goes_on(shared, context, self.job, &report, &Naming::Notebook(&self.cells)))
+            }
+            // A short one: then its outputs are about to be there.
+            JobState::Finished(_) => self.wait(shared, context, Duration::from_secs(30)).await,
+        }
+    }
+
+    /// Waits for its end, at most so long, and reports what it came to so far.
+    pub(crate) async fn wait(
+        mut self,
+        shared: &Arc<Shared>,
+        context: &Context,
+        at_most: Duration,
+    ) -> Result<Reply, Failure> {
+        let handle = Handle::Cells(self.job);
+        let is_over = tokio::select! {
+            // An error means that it ended without a result: then the session knows more.
+            over = tokio::time::timeout(at_most, self.finished.wait_for(Option::is_some)) => {
+                over.is_ok_and(|over| over.is_ok())
+            }
+            () = context.stop.cancelled() => {
+                return Err(Failure::new(format!("no longer waiting; {handle} goes on")));
+            }
+        };
+        let naming = Naming::Notebook(&self.cells);
+        // Asked also when it is over: then the session knows that its end was collected.
+        let state = context.client.sessions().await?.wait(self.job, Duration::ZERO).await?;
+        let finished = if is_over { self.finished.borrow().clone() } else { None };
+        if let Some(finished) = finished {
+            return Ok(reply(shared, context, &self.place, &finished));
+        }
+        let (report, note) = match state {
+            JobState::Running(report) => {
+                let note = format!("[{handle} is still running, for {}]", seconds(report.duration));
+                (report, note)
+            }
+            JobState::Finished(report) => {
+                let note = format!("[the cells of {handle} are over; their outputs are still being saved]");
+                (report, note)
+            }
+        };
+        let mut reply = report::reply(&shared.settings, context, &report, Stage::Running, &naming);
+        reply.note(note);
+        Ok(reply)
+    }
+}
