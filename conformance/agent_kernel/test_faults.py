@@ -19,7 +19,7 @@ import os, sys, time
 from kernels import execute, install, running
 with running(sys.argv[1]) as (manager, client):
     print(manager.provisioner.process.pid, execute(client, "pid").text.strip(), flush=True)
-    client.execute("say begun\\nhang")
+    client.execute("hang begun")
     time.sleep(600)
 """
 
@@ -98,7 +98,7 @@ class Faults(unittest.TestCase):
 
     def test_an_agent_that_never_answers_a_cancel(self):
         with running() as (manager, client):
-            outcome = execute(client, "say begun\nhang", on_output=interrupting(manager))
+            outcome = execute(client, "hang begun", on_output=interrupting(manager))
             self.assertEqual((outcome.status, outcome.reply["ename"]), ("error", "Interrupted"))
             self.assertIn("did not stop", outcome.text)
             outcome = execute(client, "say fine")
@@ -319,7 +319,7 @@ class Faults(unittest.TestCase):
         command = f"echo $$ > {marker}.new; mv {marker}.new {marker}; sleep 600"
         agent = int(execute(client, f"start {command}\npid").text.split()[-1])
         wait_until(marker.exists, "the command runs")
-        msg_id = client.execute("say begun\nhang", allow_stdin=False)
+        msg_id = client.execute("hang begun", allow_stdin=False)
         while "begun" not in str(client.get_iopub_msg(timeout=TIMEOUT)["content"].get("data")):
             pass
         self.assertTrue(msg_id)

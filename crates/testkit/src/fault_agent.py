@@ -9,6 +9,7 @@ A session that is named `missing` can not be loaded or resumed.
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import sys
@@ -20,7 +21,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 output = threading.Lock()
 replies: dict = {}
 replied = threading.Condition()
-cancelled = threading.Event()
+cancelled: dict[str, threading.Event] = collections.defaultdict(threading.Event)  # by session
 sessions: dict[str, dict] = {}
 client: dict = {}
 last_id = 0
@@ -94,7 +95,7 @@ def order_shout(session, rest):
     """What a terminal's echo of this line does not hold. With `wait` in it, until it is cancelled."""
     say(session, rest.upper() + "\n")
     if "wait" in rest:
-        cancelled.wait()
+        cancelled[session].wait()
 
 
 def order_think(session, rest):
@@ -162,11 +163,16 @@ def order_close(session, rest):
 
 def order_wait(session, rest):
     """Waits to be cancelled."""
-    cancelled.wait()
+    cancelled[session].wait()
 
 
 def order_hang(session, rest):
-    """Never answers, whatever is cancelled."""
+    """Says what it is given, if anything, and then never answers, whatever is cancelled.
+
+    The two are one order: between orders a cancel is answered.
+    """
+    if rest:
+        say(session, rest + "\n")
     threading.Event().wait()
 
 
@@ -374,7 +380,6 @@ ORDERS = {name[6:]: function for name, function in list(globals().items()) if na
 
 def prompt(request_id, params) -> None:
     session = params["sessionId"]
-    cancelled.clear()
     sessions[session]["prompt"] = params["prompt"]
     text = "".join(block.get("text", "") for block in params["prompt"])
     for line in text.splitlines():
@@ -394,7 +399,7 @@ def prompt(request_id, params) -> None:
             ORDERS[order](session, rest)
         else:
             say(session, line + "\n")
-        if cancelled.is_set():
+        if cancelled[session].is_set():
             send(id=request_id, result={"stopReason": "cancelled"})
             return
     send(id=request_id, result={"stopReason": "end_turn"})
@@ -523,8 +528,10 @@ def main() -> None:
                 replies[message["id"]] = message
                 replied.notify_all()
         elif method == "session/cancel":
-            cancelled.set()
+            cancelled[message["params"]["sessionId"]].set()
         elif method == "session/prompt":
+            # Here and not in the thread: a cancel may come before the thread runs.
+            cancelled[message["params"]["sessionId"]].clear()
             threading.Thread(target=prompt, args=(message["id"], message["params"]), daemon=True).start()
         elif method == "authenticate":
             # Beside the loop: it may ask something, and the answer comes through the loop.
