@@ -239,8 +239,15 @@ impl Notebook {
         let kind = rework.kind.unwrap_or(cell.kind());
         let clear = rework.clear && cell.kind() == CellKind::Code;
         let becomes_code = kind == CellKind::Code && cell.kind() != CellKind::Code;
-        let mut missing =
-            if becomes_code { vec![("execution_count", "null"), ("outputs", "[]")] } else { Vec::new() };
+        // A cell whose type or source changes leaves with what its type requires and without what it forbids.
+        let conforms = rework.kind.is_some() || rework.source.is_some();
+        let mut missing = if conforms && kind == CellKind::Code {
+            let is_kept = |key: &str| !becomes_code && members.iter().any(|member| member.key == key);
+            let required = [("execution_count", "null"), ("outputs", "[]")];
+            required.into_iter().filter(|(key, _)| !is_kept(key)).collect()
+        } else {
+            Vec::new()
+        };
         let mut items = Vec::with_capacity(members.len() + missing.len());
         for (at, member) in members.iter().enumerate() {
             // Jupyter sorts the keys of a cell; new ones go where they would be.
@@ -249,8 +256,8 @@ impl Notebook {
                 missing.remove(0);
             }
             let value = match &*member.key {
-                // What the new type may not have. (A cell whose type stays keeps even what it should not have.)
-                "outputs" | "execution_count" if rework.kind.is_some() => continue,
+                "outputs" | "execution_count" if becomes_code => continue, // strays of another type
+                "outputs" | "execution_count" if conforms && kind != CellKind::Code => continue,
                 "attachments" if becomes_code => continue,
                 "cell_type" if rework.kind.is_some() => Some(format!("\"{kind}\"")),
                 "outputs" if clear && !member.value.elements().is_empty() => Some("[]".to_owned()),

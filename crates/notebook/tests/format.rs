@@ -1,7 +1,7 @@
 //! Our verdict on notebooks beside that of nbformat itself, on the corpus and on thousands of notebooks that were changed at
 //! random.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cellwright_notebook::{Notebook, ParseError, Repair};
@@ -9,9 +9,11 @@ use serde_json::Value;
 
 /// What nbformat says: a line for each notebook, with its text and whether it is valid.
 fn verdicts(count: usize) -> Vec<(String, String, bool)> {
-    let python = std::env::var("CELLWRIGHT_TEST_PYTHON")
-        .expect("CELLWRIGHT_TEST_PYTHON names a Python with nbformat; scripts/check.sh prepares one");
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON")
+        .map_or_else(|| here.join("../../target/venv/bin/python"), PathBuf::from);
+    assert!(python.exists(), "no Python at {}: run scripts/check.sh", python.display());
+    let tests = here.join("tests");
     let ran = Command::new(python)
         .arg(tests.join("format/verdicts.py"))
         .arg(tests.join("corpus"))

@@ -257,15 +257,34 @@ fn n14_an_edited_cell_does_not_keep_results_that_are_not_its_own() {
 }
 
 #[test]
-fn an_edit_keeps_even_what_the_cell_should_not_have() {
+fn an_edited_cell_gets_what_its_type_requires_and_loses_what_it_forbids() {
     let odd = |cells: &str| with_cells(cells, 4);
     editing(
         &odd(r#"{"cell_type":"code","attachments":{"a":{}},"source":"x"}"#),
-        &odd(r#"{"cell_type":"code","attachments":{"a":{}},"source":"y"}"#),
+        &odd(
+            r#"{"cell_type":"code","attachments":{"a":{}},"execution_count":null,"outputs":[],"source":"y"}"#,
+        ),
     );
     editing(
-        &odd(r#"{"cell_type":"markdown","outputs":[1],"execution_count":7,"source":"x"}"#),
-        &odd(r#"{"cell_type":"markdown","outputs":[1],"execution_count":7,"source":"y"}"#),
+        &odd(r#"{"cell_type":"code","outputs":[],"source":"x","z":1}"#),
+        &odd(r#"{"cell_type":"code","execution_count":null,"outputs":[],"source":"y","z":1}"#),
+    );
+    for kind in ["markdown", "raw"] {
+        editing(
+            &odd(&format!(r#"{{"cell_type":"{kind}","outputs":[1],"execution_count":7,"source":"x"}}"#)),
+            &odd(&format!(r#"{{"cell_type":"{kind}","source":"y"}}"#)),
+        );
+    }
+}
+
+#[test]
+fn a_cell_that_is_not_edited_keeps_even_what_it_should_not_have() {
+    let odd = r#"{"cell_type":"markdown","outputs":[1],"execution_count":7,"source":"z"}"#;
+    let bare = r#"{"cell_type":"code","source":"z"}"#;
+    let cells = |first: &str| with_cells(&format!("{first},{odd},{bare}"), 4);
+    editing(
+        &cells(r#"{"cell_type":"markdown","metadata":{},"source":"x"}"#),
+        &cells(r#"{"cell_type":"markdown","metadata":{},"source":"y"}"#),
     );
 }
 
@@ -411,7 +430,7 @@ fn a_large_file_is_read_and_replaced_byte_for_byte() {
         let outputs =
             format!(r#"[{{"name": "stdout", "output_type": "stream", "text": [{}]}}]"#, lines.join(", "));
         format!(
-            "  {{\n   \"cell_type\": \"code\",\n   \"outputs\": {outputs},\n   \"source\": [\"größe\\n\", \"{number}\"]\n  }}"
+            "  {{\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"outputs\": {outputs},\n   \"source\": [\"größe\\n\", \"{number}\"]\n  }}"
         )
     };
     let cells: Vec<_> = (0..400).map(cell).collect();
