@@ -256,9 +256,9 @@ impl Notebook {
                 missing.remove(0);
             }
             let value = match &*member.key {
-                "outputs" | "execution_count" if becomes_code => continue, // strays of another type
+                // What the type that it had or has forbids.
+                "outputs" | "execution_count" | "attachments" if becomes_code => continue,
                 "outputs" | "execution_count" if conforms && kind != CellKind::Code => continue,
-                "attachments" if becomes_code => continue,
                 "cell_type" if rework.kind.is_some() => Some(format!("\"{kind}\"")),
                 "outputs" if clear && !member.value.elements().is_empty() => Some("[]".to_owned()),
                 "execution_count" if clear && member.value.raw() != "null" => Some("null".to_owned()),

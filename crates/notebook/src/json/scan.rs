@@ -56,8 +56,12 @@ impl<'a> Scanner<'a> {
     }
 
     pub(crate) fn space(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b' ') => self.at += spaces(&self.bytes[self.at..]),
+                Some(b'\n' | b'\r' | b'\t') => self.at += 1,
+                _ => return,
+            }
         }
     }
 
@@ -134,16 +138,22 @@ impl<'a> Scanner<'a> {
 
     /// Steps over what follows an item: the closing bracket (true), or a comma up to the next item (false).
     pub(crate) fn delimiter(&mut self, close: u8) -> Result<bool, SyntaxError> {
-        self.space();
-        if self.take(close) {
-            return Ok(true);
+        // Most items have their comma right behind them.
+        if self.peek() != Some(b',') {
+            self.space();
+            match self.peek() {
+                Some(b',') => {}
+                Some(byte) if byte == close => {
+                    self.at += 1;
+                    return Ok(true);
+                }
+                Some(_) => return self.fail(format!("expected `,` or `{}`", char::from(close))),
+                None => {
+                    return self.fail(format!("the file ends before the closing `{}`", char::from(close)));
+                }
+            }
         }
-        if !self.take(b',') {
-            return match self.peek() {
-                Some(_) => self.fail(format!("expected `,` or `{}`", char::from(close))),
-                None => self.fail(format!("the file ends before the closing `{}`", char::from(close))),
-            };
-        }
+        self.at += 1;
         self.space();
         if self.peek() == Some(close) {
             return self.fail(format!("a comma before `{}`", char::from(close)));
@@ -156,12 +166,15 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         self.at += 1;
         loop {
-            self.at += plain(&self.bytes[self.at..]);
-            match self.peek() {
+            let rest = &self.bytes[self.at..];
+            let end = plain(rest);
+            self.at += end;
+            match rest.get(end) {
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(start..self.at);
                 }
+                Some(b'\\') if rest.get(end + 1) == Some(&b'n') => self.at += 2,
                 Some(b'\\') => {
                     self.at += 1;
                     self.escape()?;
@@ -234,44 +247,67 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes come before the first quote, backslash or control character.
-fn plain(bytes: &[u8]) -> usize {
-    let blocks = plain_blocks(bytes);
-    let (words, rest) = bytes[blocks..].as_chunks();
-    for (at, word) in words.iter().enumerate() {
-        let special = special_bytes(*word);
-        if special != 0 {
-            return blocks + 8 * at + special.trailing_zeros() as usize / 8;
+/// How many of the next eight bytes come before the first that is not a space. Indentation is most of a file's lines.
+fn spaces(bytes: &[u8]) -> usize {
+    match bytes.first_chunk() {
+        Some(word) => {
+            (u64::from_le_bytes(*word) ^ u64::from_le_bytes([b' '; 8])).trailing_zeros() as usize / 8
         }
+        None => bytes.iter().take_while(|byte| **byte == b' ').count(),
     }
-    let rest_plain = rest.iter().take_while(|byte| !is_special(**byte)).count();
-    blocks + 8 * words.len() + rest_plain
 }
 
-fn is_special(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
+/// How many bytes come before the first quote, backslash or control character.
+fn plain(bytes: &[u8]) -> usize {
+    /// Looked at twice, so no more than the fastest cache holds.
+    const WINDOW: usize = 8192;
+    // Many strings are short, and most lines end with their line feed.
+    if bytes.first() == Some(&b'"') {
+        return 0;
+    }
+    if let Some(word) = bytes.first_chunk() {
+        let special = special_bytes(*word);
+        if special != 0 {
+            return special.trailing_zeros() as usize / 8;
+        }
+    }
+    let mut at = 0;
+    loop {
+        let window = &bytes[at..bytes.len().min(at + WINDOW)];
+        let end = memchr::memchr2(b'"', b'\\', window);
+        let run = &window[..end.unwrap_or(window.len())];
+        if has_control(run) {
+            return at + run.iter().take_while(|byte| **byte >= 0x20).count();
+        }
+        at += run.len();
+        if end.is_some() || at == bytes.len() {
+            return at;
+        }
+    }
+}
+
+/// Whether there is a control character. By words: the release build is made for size and leaves no loop to vectors.
+fn has_control(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let found = words.iter().fold(0, |found, word| found | less_than(u64::from_le_bytes(*word), 0x20));
+    found != 0 || rest.iter().any(|byte| *byte < 0x20)
 }
 
 /// A number whose lowest set bit is in the first special byte of the word; 0 if it has none. Bits above that tell nothing.
 fn special_bytes(word: [u8; 8]) -> u64 {
-    const EACH: u64 = u64::from_ne_bytes([1; 8]);
     let word = u64::from_le_bytes(word);
-    // Taking a number from every byte of the word borrows, into the high bit, first where the byte is less than that.
-    let less_than = |word: u64, number: u8| word.wrapping_sub(EACH * u64::from(number)) & !word & (EACH << 7);
     let equal = |byte: u8| less_than(word ^ (EACH * u64::from(byte)), 1);
     less_than(word, 0x20) | equal(b'"') | equal(b'\\')
 }
 
-/// How many bytes can be skipped at once for none of them is special.
-fn plain_blocks(bytes: &[u8]) -> usize {
-    /// Bytes that are looked at together.
-    const BLOCK: usize = 32;
-    // Without an early exit a block is a few vector instructions: megabytes of base64 pass at memory speed.
-    let is_plain =
-        |block: &[u8; BLOCK]| block.iter().fold(0, |found, byte| found | u8::from(is_special(*byte))) == 0;
-    let (blocks, _) = bytes.as_chunks();
-    BLOCK * blocks.iter().take_while(|block| is_plain(block)).count()
+/// A number whose lowest set bit is in the first byte of the word that is less than `number`; 0 if there is none.
+fn less_than(word: u64, number: u8) -> u64 {
+    // Taking a number from every byte of the word borrows, into the high bit, first where the byte is less than that.
+    word.wrapping_sub(EACH * u64::from(number)) & !word & (EACH << 7)
 }
+
+/// Times a byte: that byte in every place of a word.
+const EACH: u64 = u64::from_ne_bytes([1; 8]);
 
 #[cfg(test)]
 mod tests {
