@@ -1,12 +1,12 @@
 //! Any bytes, in any split, leave the frame decoder alive and say the same as when they came at once.
 #![no_main]
 
-use cellwright_zmtp::frame::{Decoder, FrameError, Incoming};
+use cellwright_zmtp::frame::{FrameDecoder, FrameError, IncomingFrames};
 use futures_util::FutureExt as _;
 use libfuzzer_sys::fuzz_target;
 
-fn decode(mut bytes: &[u8], piece: usize) -> (Vec<Incoming>, Option<FrameError>) {
-    let mut decoder = Decoder::for_handshake();
+fn decode(mut bytes: &[u8], piece: usize) -> (Vec<IncomingFrames>, Option<FrameError>) {
+    let mut decoder = FrameDecoder::for_handshake();
     decoder.accept_messages(1 << 20);
     let mut incoming = Vec::new();
     while !bytes.is_empty() {

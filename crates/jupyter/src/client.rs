@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cellwright_zmtp::{Backoff, Dealer, DealerSender, Options, SendError, Sub};
+use cellwright_zmtp::{Backoff, Dealer, DealerSender, SendError, SocketOptions, Sub};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -57,7 +57,7 @@ impl Client {
         let local = ConnectionInfo { ip, ..info.clone() };
         // One identity for all: the kernel asks for input on stdin whoever sent the request on shell.
         let identity = Bytes::copy_from_slice(session.id().as_bytes());
-        let options = Options { identity, reconnect: RECONNECT, ..Options::default() };
+        let options = SocketOptions { identity, reconnect: RECONNECT, ..SocketOptions::default() };
         let dealer = |channel| Dealer::connect(&local.endpoint(channel), options.clone());
         let (shell, control, stdin) =
             (dealer(Channel::Shell), dealer(Channel::Control), dealer(Channel::Stdin));

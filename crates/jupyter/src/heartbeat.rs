@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use cellwright_zmtp::{Endpoint, Options, Req};
+use cellwright_zmtp::{Endpoint, Req, SocketOptions};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -29,7 +29,7 @@ pub enum Pulse {
 /// Asks once a second until dropped.
 pub(crate) fn watch_pulse(
     endpoint: &Endpoint,
-    options: Options,
+    options: SocketOptions,
 ) -> (watch::Receiver<Pulse>, AbortOnDropHandle<()>) {
     let (told, pulse) = watch::channel(Pulse::Unknown);
     let mut req = Req::connect(endpoint, options);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cellwright_zmtp::{Endpoint, Options, Rep, Router, RouterSender, SendError, XPub, XPubSender};
+use cellwright_zmtp::{Endpoint, Rep, Router, RouterSender, SendError, SocketOptions, XPub, XPubSender};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -170,7 +170,7 @@ impl Server {
 macro_rules! bind {
     ($socket:ident, $endpoint:expr) => {{
         let endpoint = $endpoint;
-        $socket::bind(&endpoint, Options::default())
+        $socket::bind(&endpoint, SocketOptions::default())
             .await
             .map_err(|source| BindError::Bind { endpoint, source })
     }};

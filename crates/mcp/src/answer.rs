@@ -9,13 +9,13 @@ use rmcp::model::{CallToolResult, ContentBlock, Implementation, Tool, ToolAnnota
 
 /// Which parts of a reply a client can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Structured {
+pub(crate) enum StructuredContent {
     Sent,
     /// The client's model would see the structured part in the place of the text.
     Withheld,
 }
 
-impl Structured {
+impl StructuredContent {
     /// Codex and Claude Code hand their model `structuredContent` alone when there is any: the output would be lost on it.
     pub(crate) fn for_client(client: Option<&Implementation>) -> Self {
         let name = client.map(|client| client.name.to_lowercase()).unwrap_or_default();
@@ -23,13 +23,13 @@ impl Structured {
     }
 }
 
-pub(crate) fn result(reply: Reply, structured: Structured) -> CallToolResult {
+pub(crate) fn result(reply: Reply, structured: StructuredContent) -> CallToolResult {
     let content = reply.content.into_iter().map(block).collect();
     let mut result =
         if reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
     result.structured_content = match structured {
-        Structured::Sent => reply.structured,
-        Structured::Withheld => None,
+        StructuredContent::Sent => reply.structured,
+        StructuredContent::Withheld => None,
     };
     result
 }

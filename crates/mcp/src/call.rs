@@ -21,20 +21,20 @@ const GATHER: Duration = Duration::from_millis(50);
 const SENT: usize = 4 * 1024;
 
 /// Sends output to the client while a call runs.
-pub(crate) struct Reporter {
-    gathered: Mutex<Gathered>,
+pub(crate) struct ProgressReporter {
+    gathered: Mutex<PendingProgress>,
     printed: Notify,
 }
 
 #[derive(Default)]
-struct Gathered {
+struct PendingProgress {
     /// The last of what was printed and not sent.
     text: String,
     /// All that was printed, in bytes: a number that only grows, as progress has to.
     total: u64,
 }
 
-impl Progress for Reporter {
+impl Progress for ProgressReporter {
     fn text(&self, text: &str) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         gathered.total += text.len() as u64;
@@ -49,7 +49,7 @@ impl Progress for Reporter {
     }
 }
 
-impl Reporter {
+impl ProgressReporter {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { gathered: Mutex::default(), printed: Notify::new() })
     }
@@ -77,9 +77,9 @@ impl Reporter {
 }
 
 /// Puts questions to the client's user.
-pub(crate) struct Elicit(Peer<RoleServer>);
+pub(crate) struct UserQuestions(Peer<RoleServer>);
 
-impl Elicit {
+impl UserQuestions {
     /// `None` when the client can not ask its user.
     pub(crate) fn of(peer: &Peer<RoleServer>) -> Option<Self> {
         peer.supported_elicitation_modes().contains(&ElicitationMode::Form).then(|| Self(peer.clone()))
@@ -88,7 +88,7 @@ impl Elicit {
     async fn answer(&self, question: ElicitRequestParams) -> Result<ElicitResult, ServiceError> {
         let question = ServerRequest::ElicitRequest(ElicitRequest::new(question));
         let asked = self.0.send_cancellable_request(question, PeerRequestOptions::no_options()).await?;
-        let mut open = Open { peer: &self.0, id: Some(asked.id.clone()) };
+        let mut open = OpenQuestion { peer: &self.0, id: Some(asked.id.clone()) };
         let answer = asked.await_response().await;
         open.id = None;
         match answer? {
@@ -99,12 +99,12 @@ impl Elicit {
 }
 
 /// A question that waits for its answer. Dropped before, it is taken back: a client would go on asking its user for nothing.
-struct Open<'a> {
+struct OpenQuestion<'a> {
     peer: &'a Peer<RoleServer>,
     id: Option<RequestId>,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.peer.clone();
@@ -119,7 +119,7 @@ impl Drop for Open<'_> {
     }
 }
 
-impl Ask for Elicit {
+impl Ask for UserQuestions {
     fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(async move {
             if password {

@@ -8,13 +8,13 @@ use cellwright_tools::{Client, Daemon, Home, Outside, SessionNames, Toolbox, Wor
 
 /// What is served, and to which folders.
 #[derive(Clone)]
-pub struct Host {
+pub struct McpHost {
     /// The tools.
     pub toolbox: Toolbox,
     /// The folder we were started in.
     pub start: PathBuf,
     /// Where file tools may go.
-    pub roots: Roots,
+    pub roots: WorkspaceRoots,
     /// What happens to paths elsewhere.
     pub outside: Outside,
     /// What the sessions of a client are called.
@@ -30,14 +30,14 @@ pub struct Host {
 
 /// Where file tools may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Roots {
+pub enum WorkspaceRoots {
     /// Where the client says, if it does; else the start folder.
     Client,
     /// In these folders.
     Fixed(Vec<PathBuf>),
 }
 
-impl Host {
+impl McpHost {
     /// A new client of this server, with sessions of its own if it is one of many.
     pub(crate) fn client(&self, number: Option<u64>) -> io::Result<Arc<Client>> {
         let mut names = self.names.clone();
@@ -46,8 +46,8 @@ impl Host {
             names.prefix = format!("client-{number}/");
         }
         let roots = match &self.roots {
-            Roots::Client => Vec::new(),
-            Roots::Fixed(folders) => folders.clone(),
+            WorkspaceRoots::Client => Vec::new(),
+            WorkspaceRoots::Fixed(folders) => folders.clone(),
         };
         let workspace = self.workspace(roots)?;
         Ok(match &self.daemon {

@@ -1,9 +1,9 @@
 //! Clients that connect: streamable HTTP on one address.
 //!
-//! Every request needs the bearer token, a `Host` we answer to and, from a browser, an `Origin` we know; bodies, connections and
+//! Every request needs the bearer token, a `McpHost` we answer to and, from a browser, an `Origin` we know; bodies, connections and
 //! sessions are bounded, and a client that sends too slowly is let go.
 
-mod guests;
+mod clients;
 mod token;
 
 use std::convert::Infallible;
@@ -37,11 +37,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use self::guests::Guests;
-use self::token::Token;
+use self::clients::HttpClients;
+use self::token::ServerToken;
 pub use self::token::{TokenError, TokenFile};
-use crate::host::Host;
-use crate::server::Server;
+use crate::host::McpHost;
+use crate::server::ClientServer;
 use crate::wire;
 
 /// Largest request.
@@ -96,7 +96,7 @@ pub enum HttpError {
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
-    token: Token,
+    token: ServerToken,
     options: HttpOptions,
 }
 
@@ -107,7 +107,7 @@ impl HttpServer {
         let failed = |source| HttpError::Bind { address: asked, source };
         let listener = TcpListener::bind(asked).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let token = Token::of(options.token.clone(), address)?;
+        let token = ServerToken::of(options.token.clone(), address)?;
         Ok(Self { listener, address, token, options })
     }
 
@@ -127,7 +127,7 @@ impl HttpServer {
     }
 
     /// Serves until `stop` is cancelled; then all sessions end.
-    pub fn serve(self, mut host: Host, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
+    pub fn serve(self, mut host: McpHost, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(async move {
             // Once for all clients: those that come and go need no kernel each.
             let trial = std::mem::take(&mut host.warm_up).then(|| host.clone());
@@ -137,7 +137,7 @@ impl HttpServer {
                 }
             });
             let trial = AbortOnDropHandle::new(tokio::spawn(trial.boxed()));
-            let gate = Arc::new(Gate::new(&self, host, &stop));
+            let gate = Arc::new(HttpGate::new(&self, host, &stop));
             let room = Arc::new(Semaphore::new(CONNECTIONS));
             let connections = TaskTracker::new();
             loop {
@@ -174,18 +174,18 @@ impl HttpServer {
     }
 }
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 
 /// What stands before the protocol.
-struct Gate {
+struct HttpGate {
     token: String,
-    service: StreamableHttpService<Server, LocalSessionManager>,
+    service: StreamableHttpService<ClientServer, LocalSessionManager>,
     clients: Arc<LocalSessionManager>,
-    guests: Guests,
+    guests: HttpClients,
 }
 
-impl Gate {
-    fn new(server: &HttpServer, host: Host, stop: &CancellationToken) -> Self {
+impl HttpGate {
+    fn new(server: &HttpServer, host: McpHost, stop: &CancellationToken) -> Self {
         let mut clients = LocalSessionManager::default();
         clients.session_config.keep_alive = Some(SILENCE);
         let clients = Arc::new(clients);
@@ -202,10 +202,10 @@ impl Gate {
         let last = AtomicU64::new(0);
         let factory = move || {
             let number = last.fetch_add(1, Ordering::Relaxed) + 1;
-            Server::new(Arc::clone(&host), stop.child_token(), Some(number))
+            ClientServer::new(Arc::clone(&host), stop.child_token(), Some(number))
         };
         let service = StreamableHttpService::new(factory, Arc::clone(&clients), config);
-        Self { token: server.token.text.clone(), service, clients, guests: Guests::default() }
+        Self { token: server.token.text.clone(), service, clients, guests: HttpClients::default() }
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
@@ -231,7 +231,7 @@ impl Gate {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>) -> HttpAnswer {
         if !self.is_authorized(&request) {
             let mut answer = refusal(
                 StatusCode::UNAUTHORIZED,
@@ -301,7 +301,7 @@ impl Gate {
 }
 
 /// The whole of a body, if it is not too large and not too long in coming.
-async fn received<B>(body: B) -> Result<Bytes, Answer>
+async fn received<B>(body: B) -> Result<Bytes, HttpAnswer>
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
@@ -336,7 +336,7 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get("mcp-session-id").and_then(|id| id.to_str().ok())
 }
 
-fn refusal(status: StatusCode, why: &str) -> Answer {
+fn refusal(status: StatusCode, why: &str) -> HttpAnswer {
     let body = Full::new(Bytes::from(format!("{why}\n"))).boxed();
     Response::builder()
         .status(status)
@@ -346,7 +346,7 @@ fn refusal(status: StatusCode, why: &str) -> Answer {
 }
 
 /// The type is right, what is in it is not.
-fn malformed(error: ErrorData) -> Answer {
+fn malformed(error: ErrorData) -> HttpAnswer {
     let error = ServerJsonRpcMessage::error(error, None);
     let body = serde_json::to_vec(&error).expect("a message can be written");
     Response::builder()

@@ -18,6 +18,6 @@ mod server;
 mod stdio;
 mod wire;
 
-pub use host::{Host, Roots};
+pub use host::{McpHost, WorkspaceRoots};
 pub use http::{HttpError, HttpOptions, HttpServer, TokenError, TokenFile};
 pub use stdio::serve_stdio;

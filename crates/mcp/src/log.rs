@@ -9,17 +9,17 @@ use rmcp::service::{Peer, RoleServer};
 
 /// Log messages to one client, from the level it asked for on.
 #[derive(Clone)]
-pub(crate) struct Log {
+pub(crate) struct ClientLog {
     least: Arc<AtomicU8>,
 }
 
-impl Default for Log {
+impl Default for ClientLog {
     fn default() -> Self {
         Self { least: Arc::new(AtomicU8::new(severity(LoggingLevel::Info))) }
     }
 }
 
-impl Log {
+impl ClientLog {
     pub(crate) fn set_level(&self, level: LoggingLevel) {
         self.least.store(severity(level), Ordering::Relaxed);
     }

@@ -6,7 +6,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value};
 
-use crate::server::Server;
+use crate::server::ClientServer;
 
 pub(crate) fn list() -> Vec<Prompt> {
     let path = PromptArgument::new("path").with_description("The .ipynb file").with_required(true);
@@ -19,7 +19,7 @@ pub(crate) fn list() -> Vec<Prompt> {
 }
 
 pub(crate) async fn get(
-    server: &Server,
+    server: &ClientServer,
     request: GetPromptRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<GetPromptResult, ErrorData> {

@@ -11,7 +11,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::server::Server;
+use crate::server::ClientServer;
 
 /// Notebooks listed. There may be thousands; a client that knows a name can read any.
 const NOTEBOOKS: usize = 200;
@@ -24,7 +24,7 @@ const FOLDERS: usize = 2_000;
 
 const NOTEBOOK_TYPE: &str = "text/x-python";
 
-pub(crate) async fn list(server: &Server) -> Vec<Resource> {
+pub(crate) async fn list(server: &ClientServer) -> Vec<Resource> {
     let workspace = server.client.workspace();
     let artifacts = server.host().toolbox.artifacts().clone();
     let listing = tokio::task::spawn_blocking(move || {
@@ -95,7 +95,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 }
 
 pub(crate) async fn read(
-    server: &Server,
+    server: &ClientServer,
     uri: &str,
     request: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResult, ErrorData> {

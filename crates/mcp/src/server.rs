@@ -22,10 +22,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::answer::{self, Structured};
-use crate::call::{Elicit, Reporter};
-use crate::host::{Host, Roots};
-use crate::log::Log;
+use crate::answer::{self, StructuredContent};
+use crate::call::{ProgressReporter, UserQuestions};
+use crate::host::{McpHost, WorkspaceRoots};
+use crate::log::ClientLog;
 use crate::{prompts, resources};
 
 /// The newest version spoken; the next one has no sessions.
@@ -41,30 +41,30 @@ touching anything else: never write notebook JSON by hand. Long outputs are cut,
 artifact://ID that `read` opens in parts or searches.";
 
 /// One client. Dropping it stops what it started.
-pub(crate) struct Server {
-    host: Arc<Host>,
+pub(crate) struct ClientServer {
+    host: Arc<McpHost>,
     pub(crate) client: Arc<Client>,
     /// Parent of every call's token.
     stop: CancellationToken,
     /// Whether it is known where the client works.
     settled: watch::Sender<bool>,
-    log: Log,
+    log: ClientLog,
     /// Whether Python works, from when the client came on.
     python: watch::Receiver<Python>,
     /// What it was then: what the client's first list of tools says.
     failed: bool,
 }
 
-impl Drop for Server {
+impl Drop for ClientServer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Server {
+impl ClientServer {
     /// `number` tells it from the other clients of the same server.
     pub(crate) fn new(
-        host: Arc<Host>,
+        host: Arc<McpHost>,
         stop: CancellationToken,
         number: Option<u64>,
     ) -> std::io::Result<Self> {
@@ -76,7 +76,7 @@ impl Server {
             client,
             stop,
             settled: watch::Sender::new(true),
-            log: Log::default(),
+            log: ClientLog::default(),
             python,
             failed,
         })
@@ -135,7 +135,7 @@ impl Server {
 
     fn has_roots(&self, peer: &Peer<RoleServer>) -> bool {
         let offered = peer.peer_info().is_some_and(|client| client.capabilities.roots.is_some());
-        offered && self.host.roots == Roots::Client
+        offered && self.host.roots == WorkspaceRoots::Client
     }
 
     pub(crate) async fn settle(&self) {
@@ -149,12 +149,12 @@ impl Server {
             client: Arc::clone(&self.client),
             stop: self.stop.child_token(),
             progress: None,
-            ask: Elicit::of(&request.peer).map(|elicit| Arc::new(elicit) as Arc<dyn Ask>),
+            ask: UserQuestions::of(&request.peer).map(|elicit| Arc::new(elicit) as Arc<dyn Ask>),
             reader: Reader::Model,
         }
     }
 
-    pub(crate) fn host(&self) -> &Host {
+    pub(crate) fn host(&self) -> &McpHost {
         &self.host
     }
 }
@@ -169,7 +169,7 @@ fn listed(folders: &[PathBuf]) -> String {
     folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for ClientServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
@@ -243,8 +243,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.settle().await;
-        let structured = Structured::for_client(context.client_info().as_ref());
-        let reporter = Reporter::new();
+        let structured = StructuredContent::for_client(context.client_info().as_ref());
+        let reporter = ProgressReporter::new();
         let mut surroundings = self.context(&context);
         let token = context.meta.get_progress_token();
         if token.is_some() {

@@ -15,8 +15,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
-use crate::server::Server;
+use crate::host::McpHost;
+use crate::server::ClientServer;
 use crate::wire;
 
 /// Largest message. A notebook may come as one string.
@@ -26,12 +26,12 @@ const LARGEST: usize = 64 * 1024 * 1024;
 const LAST_REPLIES: Duration = Duration::from_secs(1);
 
 /// Serves stdin and stdout until the client closes stdin or `stop` is cancelled. Calls that run then are stopped.
-pub fn serve_stdio(host: Host, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
+pub fn serve_stdio(host: McpHost, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
         let calls = stop.child_token();
-        let server = Server::new(Arc::new(host), calls.clone(), None)?;
+        let server = ClientServer::new(Arc::new(host), calls.clone(), None)?;
         let (reader, writer) = stdio_pipes();
-        let transport = Lines {
+        let transport = MessageLines {
             reader: BufReader::with_capacity(64 * 1024, reader),
             line: Vec::new(),
             discarding: false,
@@ -49,7 +49,7 @@ pub fn serve_stdio(host: Host, stop: CancellationToken) -> BoxFuture<'static, io
 }
 
 /// One JSON message a line.
-struct Lines {
+struct MessageLines {
     reader: BufReader<StdioReader>,
     /// What came of a line so far; kept here so that `receive` is cancel-safe.
     line: Vec<u8>,
@@ -59,25 +59,25 @@ struct Lines {
     calls: CancellationToken,
 }
 
-enum Read {
+enum LineRead {
     Line,
     TooLarge,
     End,
 }
 
-impl Lines {
+impl MessageLines {
     /// Reads up to the end of a line. Cancel-safe.
-    async fn read(&mut self) -> Read {
+    async fn read(&mut self) -> LineRead {
         loop {
             let available = match self.reader.fill_buf().await {
                 // A last line may lack its end.
-                Ok([]) if std::mem::take(&mut self.discarding) => return Read::TooLarge,
-                Ok([]) if !self.line.is_empty() => return Read::Line,
-                Ok([]) => return Read::End,
+                Ok([]) if std::mem::take(&mut self.discarding) => return LineRead::TooLarge,
+                Ok([]) if !self.line.is_empty() => return LineRead::Line,
+                Ok([]) => return LineRead::End,
                 Ok(available) => available,
                 Err(error) => {
                     tracing::warn!(%error, "could not read stdin");
-                    return Read::End;
+                    return LineRead::End;
                 }
             };
             let end = available.iter().position(|byte| *byte == b'\n');
@@ -92,7 +92,11 @@ impl Lines {
                 self.discarding = true;
             }
             if end.is_some() {
-                return if std::mem::take(&mut self.discarding) { Read::TooLarge } else { Read::Line };
+                return if std::mem::take(&mut self.discarding) {
+                    LineRead::TooLarge
+                } else {
+                    LineRead::Line
+                };
             }
         }
     }
@@ -112,7 +116,7 @@ impl Lines {
     }
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for MessageLines {
     type Error = io::Error;
 
     fn send(
@@ -125,13 +129,13 @@ impl Transport<RoleServer> for Lines {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             match self.read().await {
-                Read::Line => {}
-                Read::TooLarge => {
+                LineRead::Line => {}
+                LineRead::TooLarge => {
                     let why = format!("a message may have at most {LARGEST} bytes");
                     self.refuse(ErrorData::invalid_request(why, None));
                     continue;
                 }
-                Read::End => {
+                LineRead::End => {
                     let calls = self.calls.clone();
                     // Ends by itself, and with it what the calls started.
                     drop(tokio::spawn(

@@ -13,43 +13,43 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::DropGuard;
 use tracing::{debug, warn};
 
-use crate::connection::{Core, Delivery, Peer, converse};
-use crate::endpoint::{Endpoint, Listener, Stream};
-use crate::frame::Decoder;
-use crate::handshake::{Fault, SocketKind, shake_hands};
-use crate::outbox::Outbox;
-use crate::{Message, Options, SendError};
+use crate::connection::{ConnectedPeer, ReceivedMessage, SocketCore, converse};
+use crate::endpoint::{Endpoint, EndpointListener, EndpointStream};
+use crate::frame::FrameDecoder;
+use crate::handshake::{ConnectionFault, SocketKind, shake_hands};
+use crate::send_queue::SendQueue;
+use crate::{SendError, SocketOptions, WireMessage};
 
 /// The peers of a bound socket.
-struct Hub {
-    core: Core,
-    peers: Mutex<HashMap<Bytes, Arc<Peer>>>,
+struct PeerHub {
+    core: SocketCore,
+    peers: Mutex<HashMap<Bytes, Arc<ConnectedPeer>>>,
     newcomers: AtomicU32,
 }
 
-struct Bound {
-    hub: Arc<Hub>,
-    inbox: UnboundedReceiver<Delivery>,
+struct BoundSocket {
+    hub: Arc<PeerHub>,
+    inbox: UnboundedReceiver<ReceivedMessage>,
     endpoint: Endpoint,
     _close: DropGuard,
 }
 
-impl Bound {
-    async fn bind(kind: SocketKind, endpoint: &Endpoint, options: Options) -> io::Result<Self> {
-        let (listener, endpoint) = Listener::bind(endpoint).await?;
-        let (core, inbox) = Core::new(kind, options);
+impl BoundSocket {
+    async fn bind(kind: SocketKind, endpoint: &Endpoint, options: SocketOptions) -> io::Result<Self> {
+        let (listener, endpoint) = EndpointListener::bind(endpoint).await?;
+        let (core, inbox) = SocketCore::new(kind, options);
         let close = core.closing.clone().drop_guard();
-        let hub = Arc::new(Hub { core, peers: Mutex::default(), newcomers: AtomicU32::new(0) });
+        let hub = Arc::new(PeerHub { core, peers: Mutex::default(), newcomers: AtomicU32::new(0) });
         hub.core.tasks.spawn(accept(Arc::clone(&hub), listener).boxed());
         Ok(Self { hub, inbox, endpoint, _close: close })
     }
 
-    async fn recv(&mut self) -> Delivery {
+    async fn recv(&mut self) -> ReceivedMessage {
         self.inbox.recv().await.expect("the hub holds a sender")
     }
 }
 
-async fn accept(hub: Arc<Hub>, listener: Listener) {
+async fn accept(hub: Arc<PeerHub>, listener: EndpointListener) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -66,14 +66,14 @@ async fn accept(hub: Arc<Hub>, listener: Listener) {
     }
 }
 
-async fn serve(hub: Arc<Hub>, mut stream: Box<dyn Stream>) {
+async fn serve(hub: Arc<PeerHub>, mut stream: Box<dyn EndpointStream>) {
     let core = &hub.core;
-    let mut decoder = Decoder::for_handshake();
+    let mut decoder = FrameDecoder::for_handshake();
     let shaken = tokio::select! {
         shaken = timeout(core.options.handshake, shake_hands(&mut stream, &mut decoder, core.kind, &[])) => shaken,
         () = core.closing.cancelled() => return, // nothing can have been queued for it
     };
-    let introduction = match shaken.unwrap_or(Err(Fault::HandshakeTimeout)) {
+    let introduction = match shaken.unwrap_or(Err(ConnectionFault::HandshakeTimeout)) {
         Ok(introduction) => introduction,
         Err(fault) => return debug!(kind = ?core.kind, %fault, "handshake failed"),
     };
@@ -84,14 +84,14 @@ async fn serve(hub: Arc<Hub>, mut stream: Box<dyn Stream>) {
     hub.dismiss(&peer);
 }
 
-impl Hub {
-    fn peers(&self) -> MutexGuard<'_, HashMap<Bytes, Arc<Peer>>> {
+impl PeerHub {
+    fn peers(&self) -> MutexGuard<'_, HashMap<Bytes, Arc<ConnectedPeer>>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a peer. One that claims the identity of another takes its place, and what waited for the other:
     /// it is the same client whose old connection is dead without our knowing.
-    fn admit(&self, claimed: Bytes) -> Arc<Peer> {
+    fn admit(&self, claimed: Bytes) -> Arc<ConnectedPeer> {
         let number = self.newcomers.fetch_add(1, Ordering::Relaxed);
         let routed = self.core.kind == SocketKind::Router && !claimed.is_empty();
         let identity = if routed { claimed } else { [&[0], &number.to_be_bytes()[..]].concat().into() };
@@ -101,14 +101,14 @@ impl Hub {
                 former.gone.cancel();
                 Arc::clone(&former.outbox)
             }
-            None => Arc::new(Outbox::new(self.core.options.send_queue)),
+            None => Arc::new(SendQueue::new(self.core.options.send_queue)),
         };
-        let peer = Arc::new(Peer::new(identity.clone(), outbox));
+        let peer = Arc::new(ConnectedPeer::new(identity.clone(), outbox));
         peers.insert(identity, Arc::clone(&peer));
         peer
     }
 
-    fn dismiss(&self, peer: &Arc<Peer>) {
+    fn dismiss(&self, peer: &Arc<ConnectedPeer>) {
         peer.gone.cancel();
         let mut peers = self.peers();
         if peers.get(&peer.identity).is_some_and(|current| Arc::ptr_eq(current, peer)) {
@@ -117,7 +117,7 @@ impl Hub {
         }
     }
 
-    fn send(&self, identity: &[u8], message: Message) -> Result<(), SendError> {
+    fn send(&self, identity: &[u8], message: WireMessage) -> Result<(), SendError> {
         if self.core.closing.is_cancelled() {
             return Err(SendError::Closed);
         }
@@ -133,8 +133,8 @@ macro_rules! bound_socket {
     ($socket:ident) => {
         impl $socket {
             /// Binds; [`Self::endpoint`] then tells the port that was chosen.
-            pub async fn bind(endpoint: &Endpoint, options: Options) -> io::Result<Self> {
-                Bound::bind(SocketKind::$socket, endpoint, options).await.map(Self)
+            pub async fn bind(endpoint: &Endpoint, options: SocketOptions) -> io::Result<Self> {
+                BoundSocket::bind(SocketKind::$socket, endpoint, options).await.map(Self)
             }
 
             /// Where the socket listens.
@@ -147,7 +147,7 @@ macro_rules! bound_socket {
                 self.0.hub.core.dropped()
             }
 
-            /// Sends what is queued, for up to [`Options::linger`], and frees the endpoint. Returns how many
+            /// Sends what is queued, for up to [`SocketOptions::linger`], and frees the endpoint. Returns how many
             /// messages could not be sent.
             pub async fn close(self) -> u64 {
                 self.0.hub.core.close().await
@@ -157,12 +157,12 @@ macro_rules! bound_socket {
 }
 
 /// Takes messages of many peers and answers each by its identity.
-pub struct Router(Bound);
+pub struct Router(BoundSocket);
 bound_socket!(Router);
 
 impl Router {
     /// The next message and who sent it. Cancel-safe.
-    pub async fn recv(&mut self) -> (Bytes, Message) {
+    pub async fn recv(&mut self) -> (Bytes, WireMessage) {
         let delivery = self.0.recv().await;
         (delivery.peer, delivery.message)
     }
@@ -175,31 +175,31 @@ impl Router {
 
 /// Sends for a [`Router`]. Does not keep it open.
 #[derive(Clone)]
-pub struct RouterSender(Arc<Hub>);
+pub struct RouterSender(Arc<PeerHub>);
 
 impl RouterSender {
     /// Queues a message for the peer known as `identity`. Never waits.
-    pub fn send(&self, identity: &[u8], message: Message) -> Result<(), SendError> {
+    pub fn send(&self, identity: &[u8], message: WireMessage) -> Result<(), SendError> {
         self.0.send(identity, message)
     }
 }
 
 /// Takes requests and answers each once.
-pub struct Rep(Bound);
+pub struct Rep(BoundSocket);
 bound_socket!(Rep);
 
 /// Where the reply to a request goes.
 #[derive(Debug)]
 pub struct ReplyTo {
     peer: Bytes,
-    envelope: Message,
+    envelope: WireMessage,
 }
 
 impl Rep {
     /// The next request. Messages without the empty frame that every request starts with are skipped. Cancel-safe.
-    pub async fn recv(&mut self) -> (ReplyTo, Message) {
+    pub async fn recv(&mut self) -> (ReplyTo, WireMessage) {
         loop {
-            let Delivery { peer, mut message, .. } = self.0.recv().await;
+            let ReceivedMessage { peer, mut message, .. } = self.0.recv().await;
             if let Some(delimiter) = message.iter().position(Bytes::is_empty) {
                 let body = message.split_off(delimiter + 1);
                 return (ReplyTo { peer, envelope: message }, body);
@@ -208,18 +208,18 @@ impl Rep {
     }
 
     /// Queues the reply. Never waits.
-    pub fn send(&self, to: ReplyTo, reply: Message) -> Result<(), SendError> {
+    pub fn send(&self, to: ReplyTo, reply: WireMessage) -> Result<(), SendError> {
         self.0.hub.send(&to.peer, [to.envelope, reply].concat())
     }
 }
 
 /// Publishes to everyone who subscribed, and tells who did.
-pub struct XPub(Bound);
+pub struct XPub(BoundSocket);
 bound_socket!(XPub);
 
 /// A change in what a subscriber wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subscription {
+pub struct SubscriptionChange {
     /// For [`XPubSender::send_to`].
     pub peer: Bytes,
     /// What messages it is about: those whose first frame starts so.
@@ -230,10 +230,10 @@ pub struct Subscription {
 
 impl XPub {
     /// The next change of a subscription. It is in force already. Cancel-safe.
-    pub async fn recv(&mut self) -> Subscription {
-        let Delivery { peer, message, .. } = self.0.recv().await;
+    pub async fn recv(&mut self) -> SubscriptionChange {
+        let ReceivedMessage { peer, message, .. } = self.0.recv().await;
         let change = &message[0];
-        Subscription { peer, topic: change.slice(1..), active: change[0] == 1 }
+        SubscriptionChange { peer, topic: change.slice(1..), active: change[0] == 1 }
     }
 
     /// A handle for sending.
@@ -244,12 +244,12 @@ impl XPub {
 
 /// Sends for an [`XPub`]. Does not keep it open.
 #[derive(Clone)]
-pub struct XPubSender(Arc<Hub>);
+pub struct XPubSender(Arc<PeerHub>);
 
 impl XPubSender {
     /// Queues a message for everyone who wants it. Never waits: a subscriber whose queue is full misses it, which
     /// is counted.
-    pub fn send(&self, message: &Message) -> Result<(), SendError> {
+    pub fn send(&self, message: &WireMessage) -> Result<(), SendError> {
         let hub = &self.0;
         if hub.core.closing.is_cancelled() {
             return Err(SendError::Closed);
@@ -264,7 +264,7 @@ impl XPubSender {
     }
 
     /// Queues a message for one subscriber, whatever it subscribed to. Never waits.
-    pub fn send_to(&self, peer: &[u8], message: Message) -> Result<(), SendError> {
+    pub fn send_to(&self, peer: &[u8], message: WireMessage) -> Result<(), SendError> {
         self.0.send(peer, message)
     }
 

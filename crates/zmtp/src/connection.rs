@@ -15,38 +15,41 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::frame::{Decoder, Incoming, put_command, put_part_header, split_command};
-use crate::handshake::{Fault, SocketKind};
-use crate::outbox::{Item, Outbox, cost};
-use crate::topics::Topics;
-use crate::{Message, Options};
+use crate::frame::{FrameDecoder, IncomingFrames, put_command, put_part_header, split_command};
+use crate::handshake::{ConnectionFault, SocketKind};
+use crate::send_queue::{OutboxItem, SendQueue, cost};
+use crate::topics::TopicPrefixes;
+use crate::{SocketOptions, WireMessage};
 
 /// Frames up to this size are copied into one write; larger ones are written from where they are.
 const COALESCE: usize = 16 * 1024;
 const WRITE: usize = 64 * 1024;
 
 /// What every connection of a socket shares.
-pub(crate) struct Core {
+pub(crate) struct SocketCore {
     pub(crate) kind: SocketKind,
-    pub(crate) options: Options,
+    pub(crate) options: SocketOptions,
     pub(crate) closing: CancellationToken,
     pub(crate) tasks: TaskTracker,
     dropped: AtomicU64,
     /// Of a socket with one connection: what has come of a large frame.
     arriving: AtomicUsize,
-    deliveries: UnboundedSender<Delivery>,
+    deliveries: UnboundedSender<ReceivedMessage>,
 }
 
 /// A message on its way to the socket's owner. Its permit returns to the peer's budget when it is taken, which is
 /// what bounds the channel.
-pub(crate) struct Delivery {
+pub(crate) struct ReceivedMessage {
     pub(crate) peer: Bytes,
-    pub(crate) message: Message,
+    pub(crate) message: WireMessage,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Core {
-    pub(crate) fn new(kind: SocketKind, options: Options) -> (Self, UnboundedReceiver<Delivery>) {
+impl SocketCore {
+    pub(crate) fn new(
+        kind: SocketKind,
+        options: SocketOptions,
+    ) -> (Self, UnboundedReceiver<ReceivedMessage>) {
         let (deliveries, inbox) = unbounded_channel();
         let core = Self {
             kind,
@@ -89,34 +92,34 @@ impl Core {
 }
 
 /// The other end of a connection.
-pub(crate) struct Peer {
+pub(crate) struct ConnectedPeer {
     pub(crate) identity: Bytes,
-    pub(crate) outbox: Arc<Outbox>,
-    pub(crate) topics: Topics,
+    pub(crate) outbox: Arc<SendQueue>,
+    pub(crate) topics: TopicPrefixes,
     /// The conversation is over, or must be: another connection took over its identity.
     pub(crate) gone: CancellationToken,
 }
 
-impl Peer {
-    pub(crate) fn new(identity: Bytes, outbox: Arc<Outbox>) -> Self {
-        Self { identity, outbox, topics: Topics::default(), gone: CancellationToken::new() }
+impl ConnectedPeer {
+    pub(crate) fn new(identity: Bytes, outbox: Arc<SendQueue>) -> Self {
+        Self { identity, outbox, topics: TopicPrefixes::default(), gone: CancellationToken::new() }
     }
 }
 
 /// Talks until either side ends it, and says why it ended.
 pub(crate) async fn converse(
     stream: impl AsyncRead + AsyncWrite,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     minor: u8,
-    peer: &Peer,
-    core: &Core,
-) -> Fault {
+    peer: &ConnectedPeer,
+    core: &SocketCore,
+) -> ConnectionFault {
     let (reader, writer) = tokio::io::split(stream);
     let ended = tokio::select! {
         ended = read(reader, decoder, minor, peer, core) => ended,
-        ended = write(writer, minor, &peer.outbox, core) => ended.map_err(Fault::Io),
-        () = peer.gone.cancelled() => return Fault::Closed,
-        () = core.lingered() => return Fault::Closed,
+        ended = write(writer, minor, &peer.outbox, core) => ended.map_err(ConnectionFault::Io),
+        () = peer.gone.cancelled() => return ConnectionFault::Closed,
+        () = core.lingered() => return ConnectionFault::Closed,
     };
     let Err(fault) = ended;
     fault
@@ -124,19 +127,19 @@ pub(crate) async fn converse(
 
 async fn read(
     mut reader: impl AsyncRead + Unpin,
-    mut decoder: Decoder,
+    mut decoder: FrameDecoder,
     minor: u8,
-    peer: &Peer,
-    core: &Core,
-) -> Result<Infallible, Fault> {
+    peer: &ConnectedPeer,
+    core: &SocketCore,
+) -> Result<Infallible, ConnectionFault> {
     let budget = Arc::new(Semaphore::new(core.options.receive_queue));
     let heartbeat = core.options.heartbeat.filter(|_| minor >= 1);
     let mut silence = heartbeat.map(|heartbeat| heartbeat.interval + heartbeat.timeout);
     loop {
         while let Some(incoming) = decoder.next_incoming()? {
             let message = match incoming {
-                Incoming::Message(message) => message,
-                Incoming::Command(command) => match obey(&command, peer, &mut silence)? {
+                IncomingFrames::Message(message) => message,
+                IncomingFrames::Command(command) => match obey(&command, peer, &mut silence)? {
                     Some(subscription) if core.kind == SocketKind::XPub => vec![subscription],
                     _ => continue,
                 },
@@ -152,29 +155,33 @@ async fn read(
                 () = core.closing.cancelled() => continue,
             };
             let permit = permit.expect("the budget is never closed");
-            let delivery = Delivery { peer: peer.identity.clone(), message, _permit: permit };
+            let delivery = ReceivedMessage { peer: peer.identity.clone(), message, _permit: permit };
             drop(core.deliveries.send(delivery)); // the owner may have gone; the peer is told by our end of file
         }
         core.arriving.store(decoder.unfinished(), Ordering::Relaxed);
         // Silence is counted while we listen, not while the owner keeps us from listening.
         let filled = decoder.fill(&mut reader);
         let read = match silence {
-            Some(limit) => timeout(limit, filled).await.map_err(|_| Fault::Silent)??,
+            Some(limit) => timeout(limit, filled).await.map_err(|_| ConnectionFault::Silent)??,
             None => filled.await?,
         };
         if read == 0 {
-            return Err(Fault::Closed);
+            return Err(ConnectionFault::Closed);
         }
     }
 }
 
 /// Acts on a command; a subscription comes back in the form it has as a message.
-fn obey(command: &Bytes, peer: &Peer, silence: &mut Option<Duration>) -> Result<Option<Bytes>, Fault> {
-    let (name, mut body) = split_command(command).ok_or(Fault::Malformed("command"))?;
+fn obey(
+    command: &Bytes,
+    peer: &ConnectedPeer,
+    silence: &mut Option<Duration>,
+) -> Result<Option<Bytes>, ConnectionFault> {
+    let (name, mut body) = split_command(command).ok_or(ConnectionFault::Malformed("command"))?;
     let subscription = |flag: u8, topic: &[u8]| Some([&[flag], topic].concat().into());
     match name {
         b"PING" => {
-            let tenths = body.try_get_u16().map_err(|_| Fault::Malformed("PING"))?;
+            let tenths = body.try_get_u16().map_err(|_| ConnectionFault::Malformed("PING"))?;
             if tenths > 0 {
                 let promised = Duration::from_millis(u64::from(tenths) * 100);
                 *silence = Some(silence.map_or(promised, |limit| limit.min(promised)));
@@ -184,9 +191,9 @@ fn obey(command: &Bytes, peer: &Peer, silence: &mut Option<Duration>) -> Result<
         }
         b"SUBSCRIBE" => Ok(subscription(1, &body)),
         b"CANCEL" => Ok(subscription(0, &body)),
-        b"ERROR" => {
-            Err(Fault::Refused(String::from_utf8_lossy(body.get(1..).unwrap_or_default()).into_owned()))
-        }
+        b"ERROR" => Err(ConnectionFault::Refused(
+            String::from_utf8_lossy(body.get(1..).unwrap_or_default()).into_owned(),
+        )),
         _ => Ok(None), // PONG is news by having come; unknown commands are for later versions
     }
 }
@@ -194,8 +201,8 @@ fn obey(command: &Bytes, peer: &Peer, silence: &mut Option<Duration>) -> Result<
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     minor: u8,
-    outbox: &Outbox,
-    core: &Core,
+    outbox: &SendQueue,
+    core: &SocketCore,
 ) -> io::Result<Infallible> {
     let heartbeat = core.options.heartbeat.filter(|_| minor >= 1);
     let mut pings = heartbeat.map(|heartbeat| {
@@ -241,11 +248,11 @@ async fn ping_due(pings: &mut Option<(tokio::time::Interval, u16)>) -> u16 {
 async fn put(
     writer: &mut (impl AsyncWrite + Unpin),
     out: &mut BytesMut,
-    item: Item,
+    item: OutboxItem,
     minor: u8,
 ) -> io::Result<()> {
     match item {
-        Item::Message(message) => {
+        OutboxItem::Message(message) => {
             let mut frames = message.into_iter().peekable();
             while let Some(frame) = frames.next() {
                 put_part_header(out, frame.len(), frames.peek().is_some());
@@ -261,9 +268,9 @@ async fn put(
                 }
             }
         }
-        Item::Subscribe(topic) => put_subscription(out, minor, ("SUBSCRIBE", 1), &topic),
-        Item::Cancel(topic) => put_subscription(out, minor, ("CANCEL", 0), &topic),
-        Item::Pong(context) => put_command(out, "PONG", &context),
+        OutboxItem::Subscribe(topic) => put_subscription(out, minor, ("SUBSCRIBE", 1), &topic),
+        OutboxItem::Cancel(topic) => put_subscription(out, minor, ("CANCEL", 0), &topic),
+        OutboxItem::Pong(context) => put_command(out, "PONG", &context),
     }
     Ok(())
 }

@@ -58,11 +58,11 @@ impl fmt::Display for Endpoint {
 }
 
 /// Either kind of byte stream.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+pub(crate) trait EndpointStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> EndpointStream for S {}
 
 impl Endpoint {
-    pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+    pub(crate) async fn connect(&self) -> io::Result<Box<dyn EndpointStream>> {
         match self {
             Self::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
@@ -79,13 +79,13 @@ impl Endpoint {
 }
 
 /// Small messages leave at once.
-fn prompt(stream: TcpStream) -> io::Result<Box<dyn Stream>> {
+fn prompt(stream: TcpStream) -> io::Result<Box<dyn EndpointStream>> {
     stream.set_nodelay(true)?;
     Ok(Box::new(stream))
 }
 
 /// A bound endpoint. A Unix socket's file is removed on drop.
-pub(crate) enum Listener {
+pub(crate) enum EndpointListener {
     Tcp(TcpListener),
     Ipc { listener: UnixListener, _file: SocketFile },
 }
@@ -98,7 +98,7 @@ impl Drop for SocketFile {
     }
 }
 
-impl Listener {
+impl EndpointListener {
     /// Binds, and says where: the port is known when 0 was asked for.
     pub(crate) async fn bind(endpoint: &Endpoint) -> io::Result<(Self, Endpoint)> {
         match endpoint {
@@ -115,7 +115,7 @@ impl Listener {
         }
     }
 
-    pub(crate) async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    pub(crate) async fn accept(&self) -> io::Result<Box<dyn EndpointStream>> {
         match self {
             Self::Tcp(listener) => listener.accept().await.and_then(|(stream, _)| prompt(stream)),
             Self::Ipc { listener, .. } => Ok(Box::new(listener.accept().await?.0)),

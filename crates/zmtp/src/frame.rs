@@ -10,7 +10,7 @@ use std::io;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::Message;
+use crate::WireMessage;
 
 const MORE: u8 = 1;
 const LONG: u8 = 2;
@@ -35,49 +35,49 @@ pub enum FrameError {
     TooLarge {
         /// As claimed by the peer.
         size: u64,
-        /// As set by `Options::max_message`, or our own for commands.
+        /// As set by `SocketOptions::max_message`, or our own for commands.
         limit: usize,
     },
 }
 
 /// What a peer sent.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Incoming {
+pub enum IncomingFrames {
     /// A command's body, name included. Peers may send one between two frames of a message.
     Command(Bytes),
     /// All frames of a message.
-    Message(Message),
+    Message(WireMessage),
 }
 
 /// Turns a stream of bytes into messages and commands.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct FrameDecoder {
     buffer: BytesMut,
-    large: Option<Large>,
-    parts: Message,
+    large: Option<LargeFrame>,
+    parts: WireMessage,
     cost: usize,
     limit: usize,
 }
 
 #[derive(Debug)]
-struct Large {
-    header: Header,
+struct LargeFrame {
+    header: FrameHeader,
     body: Vec<u8>,
 }
 
-impl Large {
+impl LargeFrame {
     fn missing(&self) -> usize {
         self.header.size - self.body.len()
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Header {
+struct FrameHeader {
     flags: u8,
     size: usize,
 }
 
-impl Decoder {
+impl FrameDecoder {
     /// A decoder that takes commands only: no message may come before the handshake is over.
     pub fn for_handshake() -> Self {
         Self { buffer: BytesMut::new(), large: None, parts: Vec::new(), cost: 0, limit: 0 }
@@ -89,15 +89,15 @@ impl Decoder {
     }
 
     /// The next message or command among the bytes read so far; `None` when more bytes are needed.
-    pub fn next_incoming(&mut self) -> Result<Option<Incoming>, FrameError> {
+    pub fn next_incoming(&mut self) -> Result<Option<IncomingFrames>, FrameError> {
         while let Some((flags, body)) = self.next_frame()? {
             if flags & COMMAND != 0 {
-                return Ok(Some(Incoming::Command(body)));
+                return Ok(Some(IncomingFrames::Command(body)));
             }
             self.parts.push(body);
             if flags & MORE == 0 {
                 self.cost = 0;
-                return Ok(Some(Incoming::Message(std::mem::take(&mut self.parts))));
+                return Ok(Some(IncomingFrames::Message(std::mem::take(&mut self.parts))));
             }
         }
         Ok(None)
@@ -138,25 +138,27 @@ impl Decoder {
             self.buffer.advance(length);
             self.charge(header);
             let body = self.buffer.split_to(header.size.min(self.buffer.len())).to_vec();
-            self.large = Some(Large { header, body });
+            self.large = Some(LargeFrame { header, body });
         }
         let whole = self.large.take_if(|large| large.missing() == 0);
         Ok(whole.map(|large| (large.header.flags, large.body.into())))
     }
 
-    fn admit(&self, (flags, size): (u8, u64)) -> Result<Header, FrameError> {
+    fn admit(&self, (flags, size): (u8, u64)) -> Result<FrameHeader, FrameError> {
         if flags & !(MORE | LONG | COMMAND) != 0 || flags & (COMMAND | MORE) == COMMAND | MORE {
             return Err(FrameError::Flags(flags));
         }
         let (used, limit) =
             if flags & COMMAND != 0 { (0, COMMAND_LIMIT) } else { (self.cost + FRAME_COST, self.limit) };
         match usize::try_from(size) {
-            Ok(size) if size <= limit.saturating_sub(used) && used <= limit => Ok(Header { flags, size }),
+            Ok(size) if size <= limit.saturating_sub(used) && used <= limit => {
+                Ok(FrameHeader { flags, size })
+            }
             _ => Err(FrameError::TooLarge { size: size.saturating_add(used as u64), limit }),
         }
     }
 
-    fn charge(&mut self, header: Header) {
+    fn charge(&mut self, header: FrameHeader) {
         if header.flags & COMMAND == 0 {
             self.cost += FRAME_COST + header.size;
         }

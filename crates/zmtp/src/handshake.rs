@@ -5,7 +5,7 @@ use std::io;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::frame::{Decoder, FrameError, Incoming, put_command, split_command};
+use crate::frame::{FrameDecoder, FrameError, IncomingFrames, put_command, split_command};
 
 /// What a socket is, as told to its peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl SocketKind {
 
 /// Why a connection ended, or never began.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum ConnectionFault {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("{0}")]
@@ -72,7 +72,7 @@ pub(crate) enum Fault {
 }
 
 /// What the handshake told about the peer.
-pub(crate) struct Introduction {
+pub(crate) struct PeerGreeting {
     pub(crate) identity: Bytes,
     /// ZMTP 3.1 knows heartbeats and sends subscriptions as commands; 3.0 sends them as messages.
     pub(crate) minor: u8,
@@ -84,10 +84,10 @@ const MECHANISM: [u8; 20] = *b"NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 /// Runs the handshake. The caller sets the deadline.
 pub(crate) async fn shake_hands(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    decoder: &mut Decoder,
+    decoder: &mut FrameDecoder,
     kind: SocketKind,
     identity: &[u8],
-) -> Result<Introduction, Fault> {
+) -> Result<PeerGreeting, ConnectionFault> {
     let mut greeting = [0; 64];
     greeting[..10].copy_from_slice(&SIGNATURE);
     greeting[10..12].copy_from_slice(&[3, 1]);
@@ -98,17 +98,17 @@ pub(crate) async fn shake_hands(
     let mut theirs = [0; 64];
     read_exact(stream, &mut theirs[..1]).await?;
     if theirs[0] != SIGNATURE[0] {
-        return Err(Fault::NotZmtp);
+        return Err(ConnectionFault::NotZmtp);
     }
     read_exact(stream, &mut theirs[1..11]).await?;
     if theirs[9] & 1 == 0 || theirs[10] < 3 {
-        return Err(Fault::NotZmtp);
+        return Err(ConnectionFault::NotZmtp);
     }
     read_exact(stream, &mut theirs[11..]).await?;
     let (minor, mechanism) = (theirs[11], &theirs[12..32]);
     if mechanism != MECHANISM {
         let name = String::from_utf8_lossy(mechanism);
-        return Err(Fault::Mechanism(name.trim_end_matches('\0').to_owned()));
+        return Err(ConnectionFault::Mechanism(name.trim_end_matches('\0').to_owned()));
     }
 
     let mut ready = BytesMut::new();
@@ -122,19 +122,19 @@ pub(crate) async fn shake_hands(
 
     let (socket_type, identity) = read_ready(stream, decoder).await?;
     if kind.peers().iter().any(|name| name.as_bytes() == socket_type) {
-        return Ok(Introduction { identity, minor });
+        return Ok(PeerGreeting { identity, minor });
     }
     let theirs = String::from_utf8_lossy(&socket_type).into_owned();
     let mut refusal = BytesMut::new();
     put_command(&mut refusal, "ERROR", b"\x13Invalid socket type");
     stream.write_all(&refusal).await?;
-    Err(Fault::Mismatch { ours: kind.name(), theirs })
+    Err(ConnectionFault::Mismatch { ours: kind.name(), theirs })
 }
 
 /// libzmq hangs up without a word when mechanisms differ, and before it has told its own.
-async fn read_exact(stream: &mut (impl AsyncRead + Unpin), bytes: &mut [u8]) -> Result<(), Fault> {
+async fn read_exact(stream: &mut (impl AsyncRead + Unpin), bytes: &mut [u8]) -> Result<(), ConnectionFault> {
     match stream.read_exact(bytes).await {
-        Err(end) if end.kind() == io::ErrorKind::UnexpectedEof => Err(Fault::HungUp),
+        Err(end) if end.kind() == io::ErrorKind::UnexpectedEof => Err(ConnectionFault::HungUp),
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),
     }
@@ -142,28 +142,28 @@ async fn read_exact(stream: &mut (impl AsyncRead + Unpin), bytes: &mut [u8]) -> 
 
 async fn read_ready(
     stream: &mut (impl AsyncRead + Unpin),
-    decoder: &mut Decoder,
-) -> Result<(Bytes, Bytes), Fault> {
+    decoder: &mut FrameDecoder,
+) -> Result<(Bytes, Bytes), ConnectionFault> {
     let command = loop {
         match decoder.next_incoming()? {
-            Some(Incoming::Command(command)) => break command,
-            Some(Incoming::Message(_)) => return Err(Fault::Malformed("handshake")),
-            None if decoder.fill(stream).await? == 0 => return Err(Fault::HungUp),
+            Some(IncomingFrames::Command(command)) => break command,
+            Some(IncomingFrames::Message(_)) => return Err(ConnectionFault::Malformed("handshake")),
+            None if decoder.fill(stream).await? == 0 => return Err(ConnectionFault::HungUp),
             None => {}
         }
     };
-    let (name, mut rest) = split_command(&command).ok_or(Fault::Malformed("command"))?;
+    let (name, mut rest) = split_command(&command).ok_or(ConnectionFault::Malformed("command"))?;
     match name {
         b"READY" => {}
         b"ERROR" => {
             let reason = rest.get(1..).unwrap_or_default();
-            return Err(Fault::Refused(String::from_utf8_lossy(reason).into_owned()));
+            return Err(ConnectionFault::Refused(String::from_utf8_lossy(reason).into_owned()));
         }
-        _ => return Err(Fault::Malformed("handshake")),
+        _ => return Err(ConnectionFault::Malformed("handshake")),
     }
     let (mut socket_type, mut identity) = (Bytes::new(), Bytes::new());
     while !rest.is_empty() {
-        let (name, value) = take_property(&mut rest).ok_or(Fault::Malformed("READY"))?;
+        let (name, value) = take_property(&mut rest).ok_or(ConnectionFault::Malformed("READY"))?;
         if name.eq_ignore_ascii_case(b"Socket-Type") {
             socket_type = value;
         } else if name.eq_ignore_ascii_case(b"Identity") {
@@ -173,7 +173,7 @@ async fn read_ready(
     }
     // An identity that starts with zero is one that a ROUTER made up: claiming it would be hijacking.
     if identity.len() > 255 || identity.first() == Some(&0) {
-        return Err(Fault::Malformed("identity"));
+        return Err(ConnectionFault::Malformed("identity"));
     }
     Ok((socket_type, identity))
 }

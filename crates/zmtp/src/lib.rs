@@ -5,10 +5,10 @@
 //! or Unix sockets, the mechanism is NULL, peers may speak 3.0 or 3.1.
 //!
 //! What is promised:
-//! - Everything is bounded, see [`Options`]: frames, messages, the handshake's time, what waits for a peer, what a peer may
+//! - Everything is bounded, see [`SocketOptions`]: frames, messages, the handshake's time, what waits for a peer, what a peer may
 //!   have waiting for us. Memory follows the bytes that arrive, never a size that a peer claims.
 //! - A peer that stalls, floods or sends garbage costs the others nothing. What had to be dropped is counted.
-//! - `close` waits until the system has taken and the peer has seen the last message, up to [`Options::linger`].
+//! - `close` waits until the system has taken and the peer has seen the last message, up to [`SocketOptions::linger`].
 //!   Dropping a socket does the same in the background, as long as the runtime lives.
 //! - Every `recv` is cancel-safe: a message is either returned or stays queued. So is every `send`: what was not
 //!   queued when the future is dropped is not sent.
@@ -21,23 +21,23 @@ mod endpoint;
 pub mod frame;
 mod handshake;
 mod linked;
-mod outbox;
+mod send_queue;
 mod topics;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use bound::{Rep, ReplyTo, Router, RouterSender, Subscription, XPub, XPubSender};
+pub use bound::{Rep, ReplyTo, Router, RouterSender, SubscriptionChange, XPub, XPubSender};
 pub use endpoint::{Endpoint, EndpointError};
 pub use linked::{Dealer, DealerSender, Req, Sub};
 
 /// The frames of a message: at least one to be seen on the wire. Cloning shares the bytes.
-pub type Message = Vec<Bytes>;
+pub type WireMessage = Vec<Bytes>;
 
 /// The limits and habits of a socket.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SocketOptions {
     /// How a [`Dealer`] is known to a [`Router`], up to 255 bytes, not starting with zero. Empty: the router makes one up.
     pub identity: Bytes,
     /// The largest message taken from a peer; a larger one ends the connection before it is read.
@@ -74,7 +74,7 @@ pub struct Backoff {
     pub most: Duration,
 }
 
-impl Default for Options {
+impl Default for SocketOptions {
     fn default() -> Self {
         Self {
             identity: Bytes::new(),

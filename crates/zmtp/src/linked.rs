@@ -10,51 +10,51 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::DropGuard;
 use tracing::debug;
 
-use crate::connection::{Core, Delivery, Peer, converse};
-use crate::endpoint::{Endpoint, Stream};
-use crate::frame::Decoder;
-use crate::handshake::{Fault, Introduction, SocketKind, shake_hands};
-use crate::outbox::{Item, Outbox};
-use crate::{Message, Options, SendError};
+use crate::connection::{ConnectedPeer, ReceivedMessage, SocketCore, converse};
+use crate::endpoint::{Endpoint, EndpointStream};
+use crate::frame::FrameDecoder;
+use crate::handshake::{ConnectionFault, PeerGreeting, SocketKind, shake_hands};
+use crate::send_queue::{OutboxItem, SendQueue};
+use crate::{SendError, SocketOptions, WireMessage};
 
-struct Link {
-    core: Core,
+struct PeerLink {
+    core: SocketCore,
     endpoint: Endpoint,
     /// Outlives connections: what waits is sent when the endpoint is back.
-    outbox: Arc<Outbox>,
-    state: Mutex<State>,
+    outbox: Arc<SendQueue>,
+    state: Mutex<LinkState>,
 }
 
 #[derive(Default)]
-struct State {
+struct LinkState {
     topics: BTreeSet<Bytes>,
     /// Why there is no connection; `None` while there is one.
     trouble: Option<String>,
 }
 
-struct Linked {
-    link: Arc<Link>,
-    inbox: UnboundedReceiver<Delivery>,
+struct ConnectedSocket {
+    link: Arc<PeerLink>,
+    inbox: UnboundedReceiver<ReceivedMessage>,
     _close: DropGuard,
 }
 
-impl Linked {
-    fn connect(kind: SocketKind, endpoint: &Endpoint, options: Options) -> Self {
-        let outbox = Arc::new(Outbox::new(options.send_queue));
-        let (core, inbox) = Core::new(kind, options);
+impl ConnectedSocket {
+    fn connect(kind: SocketKind, endpoint: &Endpoint, options: SocketOptions) -> Self {
+        let outbox = Arc::new(SendQueue::new(options.send_queue));
+        let (core, inbox) = SocketCore::new(kind, options);
         let close = core.closing.clone().drop_guard();
-        let state = State { trouble: Some("not connected yet".to_owned()), ..State::default() };
-        let link = Arc::new(Link { core, endpoint: endpoint.clone(), outbox, state: Mutex::new(state) });
+        let state = LinkState { trouble: Some("not connected yet".to_owned()), ..LinkState::default() };
+        let link = Arc::new(PeerLink { core, endpoint: endpoint.clone(), outbox, state: Mutex::new(state) });
         link.core.tasks.spawn(stay_connected(Arc::clone(&link)).boxed());
         Self { link, inbox, _close: close }
     }
 
-    async fn recv(&mut self) -> Message {
+    async fn recv(&mut self) -> WireMessage {
         self.inbox.recv().await.expect("the link holds a sender").message
     }
 }
 
-async fn stay_connected(link: Arc<Link>) {
+async fn stay_connected(link: Arc<PeerLink>) {
     tokio::select! {
         () = link.attempts() => {}
         () = link.core.lingered() => {}
@@ -62,14 +62,14 @@ async fn stay_connected(link: Arc<Link>) {
     link.core.count_dropped(link.outbox.waiting());
 }
 
-impl Link {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PeerLink {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Connects again and again until the socket is closed and nothing is left to send.
     async fn attempts(&self) {
-        let Options { reconnect, handshake, .. } = self.core.options;
+        let SocketOptions { reconnect, handshake, .. } = self.core.options;
         let mut pause = reconnect.first;
         loop {
             let fault = tokio::select! {
@@ -79,7 +79,7 @@ impl Link {
                         self.talk(stream, decoder, &introduction).await
                     }
                     Ok(Err(fault)) => fault,
-                    Err(_) => Fault::HandshakeTimeout,
+                    Err(_) => ConnectionFault::HandshakeTimeout,
                 },
                 () = self.finished() => return,
             };
@@ -101,28 +101,33 @@ impl Link {
         }
     }
 
-    async fn reach(&self) -> Result<(Box<dyn Stream>, Decoder, Introduction), Fault> {
+    async fn reach(&self) -> Result<(Box<dyn EndpointStream>, FrameDecoder, PeerGreeting), ConnectionFault> {
         let mut stream = self.endpoint.connect().await?;
-        let mut decoder = Decoder::for_handshake();
+        let mut decoder = FrameDecoder::for_handshake();
         let identity = &self.core.options.identity;
         let introduction = shake_hands(&mut stream, &mut decoder, self.core.kind, identity).await?;
         decoder.accept_messages(self.core.options.max_message);
         Ok((stream, decoder, introduction))
     }
 
-    async fn talk(&self, stream: Box<dyn Stream>, decoder: Decoder, introduction: &Introduction) -> Fault {
+    async fn talk(
+        &self,
+        stream: Box<dyn EndpointStream>,
+        decoder: FrameDecoder,
+        introduction: &PeerGreeting,
+    ) -> ConnectionFault {
         {
             let mut state = self.state();
             state.trouble = None;
             if self.core.kind == SocketKind::Sub {
-                self.outbox.restart_with(state.topics.iter().cloned().map(Item::Subscribe));
+                self.outbox.restart_with(state.topics.iter().cloned().map(OutboxItem::Subscribe));
             }
         }
-        let peer = Peer::new(introduction.identity.clone(), Arc::clone(&self.outbox));
+        let peer = ConnectedPeer::new(introduction.identity.clone(), Arc::clone(&self.outbox));
         converse(stream, decoder, introduction.minor, &peer, &self.core).await
     }
 
-    async fn send(&self, message: Message) -> Result<(), SendError> {
+    async fn send(&self, message: WireMessage) -> Result<(), SendError> {
         tokio::select! {
             biased; // a closed socket takes nothing, even when there is room
             () = self.core.closing.cancelled() => Err(SendError::Closed),
@@ -135,8 +140,8 @@ macro_rules! linked_socket {
     ($socket:ident) => {
         impl $socket {
             /// Starts to connect, and returns at once; the endpoint may come up later. Must be called in a runtime.
-            pub fn connect(endpoint: &Endpoint, options: Options) -> Self {
-                Self(Linked::connect(SocketKind::$socket, endpoint, options))
+            pub fn connect(endpoint: &Endpoint, options: SocketOptions) -> Self {
+                Self(ConnectedSocket::connect(SocketKind::$socket, endpoint, options))
             }
 
             /// Why there is no connection at the moment, for error messages. `None` while there is one.
@@ -149,7 +154,7 @@ macro_rules! linked_socket {
                 self.0.link.core.arriving()
             }
 
-            /// Sends what is queued, for up to [`Options::linger`]. Returns how many messages could not be sent.
+            /// Sends what is queued, for up to [`SocketOptions::linger`]. Returns how many messages could not be sent.
             pub async fn close(self) -> u64 {
                 self.0.link.core.close().await
             }
@@ -158,12 +163,12 @@ macro_rules! linked_socket {
 }
 
 /// Exchanges messages with one peer, in any order.
-pub struct Dealer(Linked);
+pub struct Dealer(ConnectedSocket);
 linked_socket!(Dealer);
 
 impl Dealer {
     /// The next message. Cancel-safe.
-    pub async fn recv(&mut self) -> Message {
+    pub async fn recv(&mut self) -> WireMessage {
         self.0.recv().await
     }
 
@@ -175,17 +180,17 @@ impl Dealer {
 
 /// Sends for a [`Dealer`]. Does not keep it open.
 #[derive(Clone)]
-pub struct DealerSender(Arc<Link>);
+pub struct DealerSender(Arc<PeerLink>);
 
 impl DealerSender {
     /// Queues a message, also while there is no connection; waits while the queue is full. Cancel-safe.
-    pub async fn send(&self, message: Message) -> Result<(), SendError> {
+    pub async fn send(&self, message: WireMessage) -> Result<(), SendError> {
         self.0.send(message).await
     }
 }
 
 /// Sends a request, waits for its reply.
-pub struct Req(Linked);
+pub struct Req(ConnectedSocket);
 linked_socket!(Req);
 
 impl Req {
@@ -193,7 +198,7 @@ impl Req {
     /// may still come: it is thrown away if it is there when the next request is made, and taken for
     /// that one's reply if it comes later. A caller who gives up and must tell them apart marks its requests. An
     /// abandoned request that was not sent yet is not sent any more.
-    pub async fn request(&mut self, request: Message) -> Result<Message, SendError> {
+    pub async fn request(&mut self, request: WireMessage) -> Result<WireMessage, SendError> {
         while self.0.inbox.try_recv().is_ok() {}
         self.0.link.outbox.restart_with(std::iter::empty());
         self.0.link.send([vec![Bytes::new()], request].concat()).await?;
@@ -208,7 +213,7 @@ impl Req {
 }
 
 /// Receives what it subscribed to.
-pub struct Sub(Linked);
+pub struct Sub(ConnectedSocket);
 linked_socket!(Sub);
 
 impl Sub {
@@ -217,7 +222,7 @@ impl Sub {
         let topic = Bytes::copy_from_slice(topic);
         let mut state = self.0.link.state();
         if state.topics.insert(topic.clone()) {
-            self.0.link.outbox.push_subscription(Item::Subscribe(topic));
+            self.0.link.outbox.push_subscription(OutboxItem::Subscribe(topic));
         }
     }
 
@@ -225,12 +230,12 @@ impl Sub {
     pub fn unsubscribe(&self, topic: &[u8]) {
         let mut state = self.0.link.state();
         if let Some(topic) = state.topics.take(topic) {
-            self.0.link.outbox.push_subscription(Item::Cancel(topic));
+            self.0.link.outbox.push_subscription(OutboxItem::Cancel(topic));
         }
     }
 
     /// The next message. Cancel-safe.
-    pub async fn recv(&mut self) -> Message {
+    pub async fn recv(&mut self) -> WireMessage {
         self.0.recv().await
     }
 }

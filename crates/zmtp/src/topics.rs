@@ -5,30 +5,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::Message;
-use crate::handshake::Fault;
+use crate::WireMessage;
+use crate::handshake::ConnectionFault;
 
 /// Topics of one subscriber take no more memory than this.
 const LIMIT: usize = 64 * 1024;
 
 /// Prefixes a subscriber wants, each with how often it asked: it takes as many cancels to be rid of one.
 #[derive(Debug, Default)]
-pub(crate) struct Topics(Mutex<BTreeMap<Bytes, usize>>);
+pub(crate) struct TopicPrefixes(Mutex<BTreeMap<Bytes, usize>>);
 
-impl Topics {
+impl TopicPrefixes {
     fn prefixes(&self) -> MutexGuard<'_, BTreeMap<Bytes, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Applies a subscription in its message form, 1 or 0 and the topic. False when it was none, or none new.
-    pub(crate) fn apply(&self, message: &Message) -> Result<bool, Fault> {
+    pub(crate) fn apply(&self, message: &WireMessage) -> Result<bool, ConnectionFault> {
         let [change] = message.as_slice() else { return Ok(false) };
         let mut prefixes = self.prefixes();
         match change.split_first() {
             Some((1, topic)) => {
                 let held: usize = prefixes.keys().map(Bytes::len).sum::<usize>() + prefixes.len() * 64;
                 if held + topic.len() > LIMIT {
-                    return Err(Fault::Malformed("subscriptions: too many"));
+                    return Err(ConnectionFault::Malformed("subscriptions: too many"));
                 }
                 // Copied: kept for long, and a slice would hold on to the whole read buffer.
                 let count = prefixes.entry(Bytes::copy_from_slice(topic)).or_default();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use cellwright_zmtp::{Dealer, Endpoint, Heartbeat, Options, Router, XPub};
+use cellwright_zmtp::{Dealer, Endpoint, Heartbeat, Router, SocketOptions, XPub};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -23,7 +23,7 @@ fn loopback() -> Endpoint {
     "tcp://127.0.0.1:0".parse().expect("an endpoint")
 }
 
-async fn router(options: Options) -> Router {
+async fn router(options: SocketOptions) -> Router {
     Router::bind(&loopback(), options).await.expect("binds")
 }
 
@@ -52,7 +52,7 @@ async fn hung_up(peer: &mut TcpStream) {
 
 /// The socket still serves others.
 async fn still_serves(router: &mut Router) {
-    let dealer = Dealer::connect(router.endpoint(), Options::default());
+    let dealer = Dealer::connect(router.endpoint(), SocketOptions::default());
     dealer.sender().send(vec![Bytes::from_static(b"hello")]).await.expect("open");
     let (_, message) = router.recv().await;
     assert_eq!(message, [Bytes::from_static(b"hello")]);
@@ -60,7 +60,7 @@ async fn still_serves(router: &mut Router) {
 
 #[tokio::test]
 async fn garbage_is_hung_up_on() {
-    let mut router = router(Options::default()).await;
+    let mut router = router(SocketOptions::default()).await;
     let mut old_version = greeting(0);
     old_version[10] = 1;
     let mut curve = greeting(1);
@@ -92,7 +92,7 @@ async fn garbage_is_hung_up_on() {
 
 #[tokio::test]
 async fn a_frame_over_the_limit_ends_the_connection() {
-    let mut router = router(Options::default()).await;
+    let mut router = router(SocketOptions::default()).await;
     for header in [b"\x02\x00\x00\x20\x00\x00\x00\x00\x00", b"\x02\xff\xff\xff\xff\xff\xff\xff\xff"] {
         let mut peer = introduced(router.endpoint(), 1, DEALER, 30).await;
         peer.write_all(header).await.expect("connected");
@@ -103,7 +103,8 @@ async fn a_frame_over_the_limit_ends_the_connection() {
 
 #[tokio::test]
 async fn who_never_introduces_itself_is_hung_up_on() {
-    let mut router = router(Options { handshake: Duration::from_millis(100), ..Options::default() }).await;
+    let mut router =
+        router(SocketOptions { handshake: Duration::from_millis(100), ..SocketOptions::default() }).await;
     let mut silent = dial(router.endpoint()).await;
     let mut half = dial(router.endpoint()).await;
     half.write_all(&greeting(1)[..20]).await.expect("connected");
@@ -115,7 +116,7 @@ async fn who_never_introduces_itself_is_hung_up_on() {
 #[tokio::test]
 async fn who_stops_answering_heartbeats_is_hung_up_on() {
     let heartbeat = Heartbeat { interval: Duration::from_millis(50), timeout: Duration::from_millis(100) };
-    let router = router(Options { heartbeat: Some(heartbeat), ..Options::default() }).await;
+    let router = router(SocketOptions { heartbeat: Some(heartbeat), ..SocketOptions::default() }).await;
     let mut peer = introduced(router.endpoint(), 1, DEALER, 30).await;
     let mut ping = [0; 9];
     peer.read_exact(&mut ping).await.expect("a PING");
@@ -125,7 +126,7 @@ async fn who_stops_answering_heartbeats_is_hung_up_on() {
 
 #[tokio::test]
 async fn who_promised_to_speak_within_a_time_and_does_not_is_hung_up_on() {
-    let router = router(Options::default()).await;
+    let router = router(SocketOptions::default()).await;
     let mut peer = introduced(router.endpoint(), 1, DEALER, 30).await;
     peer.write_all(b"\x04\x0b\x04PING\x00\x01mark").await.expect("connected");
     let mut pong = [0; 11];
@@ -137,7 +138,7 @@ async fn who_promised_to_speak_within_a_time_and_does_not_is_hung_up_on() {
 #[tokio::test]
 async fn a_subscriber_of_version_3_0_subscribes_by_message() {
     let heartbeat = Heartbeat { interval: Duration::from_millis(1), timeout: Duration::from_millis(1) };
-    let options = Options { heartbeat: Some(heartbeat), ..Options::default() };
+    let options = SocketOptions { heartbeat: Some(heartbeat), ..SocketOptions::default() };
     let mut publisher = XPub::bind(&loopback(), options).await.expect("binds");
     let mut peer = introduced(publisher.endpoint(), 0, SUB, 28).await;
     peer.write_all(b"\x00\x02\x01a").await.expect("connected");
@@ -152,7 +153,7 @@ async fn a_subscriber_of_version_3_0_subscribes_by_message() {
 async fn a_publisher_of_version_3_0_is_subscribed_to_by_message() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let endpoint = format!("tcp://{}", listener.local_addr().expect("bound")).parse().expect("an endpoint");
-    let sub = cellwright_zmtp::Sub::connect(&endpoint, Options::default());
+    let sub = cellwright_zmtp::Sub::connect(&endpoint, SocketOptions::default());
     sub.subscribe(b"a");
     let (mut peer, _) = listener.accept().await.expect("it connects");
     peer.write_all(&greeting(0)).await.expect("connected");
@@ -164,7 +165,7 @@ async fn a_publisher_of_version_3_0_is_subscribed_to_by_message() {
 
 #[tokio::test]
 async fn commands_that_mean_nothing_here_are_not_messages() {
-    let mut router = router(Options::default()).await;
+    let mut router = router(SocketOptions::default()).await;
     let mut peer = introduced(router.endpoint(), 1, DEALER, 30).await;
     peer.write_all(b"\x04\x0b\x09SUBSCRIBEa\x04\x07\x06FUTURE\x00\x01!").await.expect("connected");
     assert_eq!(router.recv().await.1, [Bytes::from_static(b"!")]);
@@ -172,13 +173,13 @@ async fn commands_that_mean_nothing_here_are_not_messages() {
 
 #[tokio::test]
 async fn a_peer_whose_messages_nobody_takes_does_not_hold_up_another() {
-    let mut router = router(Options { receive_queue: 1000, ..Options::default() }).await;
+    let mut router = router(SocketOptions { receive_queue: 1000, ..SocketOptions::default() }).await;
     let mut flooding = introduced(router.endpoint(), 1, DEALER, 30).await;
     // More than the queue and both socket buffers hold, so that writing it all would not end.
     let flood =
         async { while flooding.write_all(&[b"\x00\xc8", &[b'f'; 200][..]].concat()).await.is_ok() {} };
     let others = async {
-        let dealer = Dealer::connect(router.endpoint(), Options::default());
+        let dealer = Dealer::connect(router.endpoint(), SocketOptions::default());
         dealer.sender().send(vec![Bytes::from_static(b"hello")]).await.expect("open");
         let mut flooded = 0;
         while router.recv().await.1 != [Bytes::from_static(b"hello")] {
@@ -196,7 +197,7 @@ async fn a_peer_whose_messages_nobody_takes_does_not_hold_up_another() {
 async fn a_router_that_never_reads_stalls_only_its_dealer_and_close_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let endpoint = format!("tcp://{}", listener.local_addr().expect("bound")).parse().expect("an endpoint");
-    let options = Options { linger: Duration::from_millis(50), ..Options::default() };
+    let options = SocketOptions { linger: Duration::from_millis(50), ..SocketOptions::default() };
     let dealer = Dealer::connect(&endpoint, options);
     let (mut peer, _) = listener.accept().await.expect("it connects");
     peer.write_all(&[greeting(1).as_slice(), ROUTER].concat()).await.expect("connected");
@@ -213,20 +214,20 @@ async fn socket_files_of_the_dead_are_replaced_and_those_of_the_living_are_not()
     let endpoint = Endpoint::Ipc(path.clone());
 
     drop(std::os::unix::net::UnixListener::bind(&path).expect("binds"));
-    let router = Router::bind(&endpoint, Options::default()).await.expect("replaces a dead socket");
-    let taken = Router::bind(&endpoint, Options::default()).await.err().expect("it lives");
+    let router = Router::bind(&endpoint, SocketOptions::default()).await.expect("replaces a dead socket");
+    let taken = Router::bind(&endpoint, SocketOptions::default()).await.err().expect("it lives");
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
     router.close().await;
 
     std::fs::write(&path, "precious").expect("writable");
-    let taken = Router::bind(&endpoint, Options::default()).await.err().expect("not a socket");
+    let taken = Router::bind(&endpoint, SocketOptions::default()).await.err().expect("not a socket");
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
     assert_eq!(std::fs::read(&path).expect("still there"), b"precious");
 }
 
 #[tokio::test]
 async fn what_waited_for_a_dead_connection_goes_to_the_one_that_takes_its_identity() {
-    let mut router = router(Options::default()).await;
+    let mut router = router(SocketOptions::default()).await;
     let ready = b"\x04\x2d\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x04same";
     let mut dead = introduced(router.endpoint(), 1, ready, 30).await;
     dead.write_all(b"\x00\x01?").await.expect("connected");
@@ -235,7 +236,7 @@ async fn what_waited_for_a_dead_connection_goes_to_the_one_that_takes_its_identi
     for number in 0..32_u8 {
         router.sender().send(b"same", vec![vec![number; 1 << 20].into()]).expect("room");
     }
-    let options = Options { identity: Bytes::from_static(b"same"), ..Options::default() };
+    let options = SocketOptions { identity: Bytes::from_static(b"same"), ..SocketOptions::default() };
     let mut back = Dealer::connect(router.endpoint(), options);
     while back.recv().await[0][0] != 31 {}
 }

@@ -7,12 +7,12 @@ mod python;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cellwright_zmtp::{Endpoint, Heartbeat, Message};
+use cellwright_zmtp::{Endpoint, Heartbeat, WireMessage};
 
 const SMALL_MESSAGES: usize = 100_000;
 const BIG: usize = 64 << 20;
 
-fn message(frames: &[&[u8]]) -> Message {
+fn message(frames: &[&[u8]]) -> WireMessage {
     frames.iter().map(|frame| Bytes::copy_from_slice(frame)).collect()
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use cellwright_mcp::{Host, HttpOptions, HttpServer, Roots, TokenFile, serve_stdio};
+use cellwright_mcp::{HttpOptions, HttpServer, McpHost, TokenFile, WorkspaceRoots, serve_stdio};
 use cellwright_tools::Toolbox;
 
 use super::install::Install;
@@ -76,10 +76,10 @@ impl Mcp {
         }
         let toolbox = Toolbox::new(self.offer.settings(&config, &start, &sessions)?, sessions);
         let roots = self.offer.roots(&config)?;
-        let host = Host {
+        let host = McpHost {
             toolbox: toolbox.clone(),
             start,
-            roots: if roots.is_empty() { Roots::Client } else { Roots::Fixed(roots) },
+            roots: if roots.is_empty() { WorkspaceRoots::Client } else { WorkspaceRoots::Fixed(roots) },
             outside: self.offer.outside(&config),
             names: self.offer.names(),
             daemon: self.offer.daemon(&config),

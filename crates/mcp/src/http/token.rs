@@ -53,13 +53,13 @@ pub enum TokenError {
 
 /// The token. Dropping it removes its file, unless that stays.
 #[derive(Debug)]
-pub(super) struct Token {
+pub(super) struct ServerToken {
     pub(super) text: String,
     pub(super) path: PathBuf,
     stays: bool,
 }
 
-impl Token {
+impl ServerToken {
     /// The token of a server that listens at `address`.
     pub(super) fn of(file: TokenFile, address: SocketAddr) -> Result<Self, TokenError> {
         match file {
@@ -95,7 +95,7 @@ impl Token {
     }
 }
 
-impl Drop for Token {
+impl Drop for ServerToken {
     fn drop(&mut self) {
         // One that is not ours may belong to a server that lives.
         if !self.stays && fs::read_to_string(&self.path).is_ok_and(|stored| stored.trim() == self.text) {
@@ -133,9 +133,9 @@ mod tests {
     fn a_token_file_that_is_named_is_made_once_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let first = Token::of(TokenFile::Kept(path.clone()), address(1)).unwrap().text.clone();
+        let first = ServerToken::of(TokenFile::Kept(path.clone()), address(1)).unwrap().text.clone();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        let second = Token::of(TokenFile::Kept(path.clone()), address(2)).unwrap().text.clone();
+        let second = ServerToken::of(TokenFile::Kept(path.clone()), address(2)).unwrap().text.clone();
         assert_eq!((&first, first.len() > SHORTEST), (&second, true));
         assert_eq!(fs::read_to_string(path).unwrap().trim(), first);
     }
@@ -147,7 +147,7 @@ mod tests {
         let refused = |text: &str, mode: u32| {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            let error = Token::of(TokenFile::Kept(path.clone()), address(1)).unwrap_err();
+            let error = ServerToken::of(TokenFile::Kept(path.clone()), address(1)).unwrap_err();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             error
         };
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn servers_at_different_addresses_do_not_overwrite_each_other() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |port| Token::of(TokenFile::In(folder.path().into()), address(port)).unwrap();
+        let open = |port| ServerToken::of(TokenFile::In(folder.path().into()), address(port)).unwrap();
         let (one, two) = (open(1), open(2));
         for token in [&one, &two] {
             assert_eq!(fs::read_to_string(&token.path).unwrap().trim(), token.text);

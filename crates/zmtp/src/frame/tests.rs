@@ -7,8 +7,8 @@ use super::*;
 const LIMIT: usize = 1 << 20;
 
 /// Decodes `bytes` as they come in pieces of the given sizes, checking what is held after each piece.
-fn decode(bytes: &[u8], pieces: &[usize], limit: usize) -> (Vec<Incoming>, Option<FrameError>) {
-    let mut decoder = Decoder::for_handshake();
+fn decode(bytes: &[u8], pieces: &[usize], limit: usize) -> (Vec<IncomingFrames>, Option<FrameError>) {
+    let mut decoder = FrameDecoder::for_handshake();
     decoder.accept_messages(limit);
     let (mut incoming, mut rest, mut arrived) = (Vec::new(), bytes, 0);
     for piece in pieces.iter().copied().chain(std::iter::repeat(usize::MAX)) {
@@ -52,15 +52,15 @@ fn the_fuzzers_corpus_says_the_same_in_pieces_as_at_once() {
     assert!(read >= 8, "{read} messages and commands were read");
 }
 
-fn encode(incoming: &[Incoming]) -> BytesMut {
+fn encode(incoming: &[IncomingFrames]) -> BytesMut {
     let mut out = BytesMut::new();
     for one in incoming {
         match one {
-            Incoming::Command(body) => {
+            IncomingFrames::Command(body) => {
                 put_header(&mut out, COMMAND, body.len());
                 out.put_slice(body);
             }
-            Incoming::Message(message) => {
+            IncomingFrames::Message(message) => {
                 for (index, frame) in message.iter().enumerate() {
                     put_part_header(&mut out, frame.len(), index + 1 < message.len());
                     out.put_slice(frame);
@@ -80,10 +80,10 @@ fn body() -> impl Strategy<Value = Bytes> {
     .prop_map(|size| Bytes::from(vec![size.to_le_bytes()[0]; size]))
 }
 
-fn incoming() -> impl Strategy<Value = Incoming> {
+fn incoming() -> impl Strategy<Value = IncomingFrames> {
     prop_oneof![
-        1 => vec(any::<u8>(), 0..300).prop_map(|body| Incoming::Command(body.into())),
-        4 => vec(body(), 1..4).prop_map(Incoming::Message),
+        1 => vec(any::<u8>(), 0..300).prop_map(|body| IncomingFrames::Command(body.into())),
+        4 => vec(body(), 1..4).prop_map(IncomingFrames::Message),
     ]
 }
 
@@ -146,8 +146,8 @@ fn messages_are_refused_during_the_handshake() {
 fn a_command_between_two_frames_of_a_message_comes_first_and_the_message_whole() {
     let bytes = [MORE, 1, b'a', COMMAND, 1, b'!', 0, 1, b'b'];
     let expected = vec![
-        Incoming::Command(Bytes::from_static(b"!")),
-        Incoming::Message(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]),
+        IncomingFrames::Command(Bytes::from_static(b"!")),
+        IncomingFrames::Message(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]),
     ];
     assert_eq!(decode(&bytes, &[1; 9], LIMIT), (expected, None));
 }
@@ -158,7 +158,7 @@ fn a_large_frame_does_not_keep_its_memory_in_the_decoder() {
     put_part_header(&mut bytes, 8 * CHUNK, false);
     bytes.resize(bytes.len() + 8 * CHUNK, 0);
     bytes.put_slice(&[0, 1, b'x']);
-    let mut decoder = Decoder::for_handshake();
+    let mut decoder = FrameDecoder::for_handshake();
     decoder.accept_messages(LIMIT);
     let mut source = &bytes[..];
     while !source.is_empty() {

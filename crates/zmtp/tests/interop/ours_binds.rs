@@ -1,19 +1,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use cellwright_zmtp::{Endpoint, Options, Rep, Router, SendError, Subscription, XPub};
+use cellwright_zmtp::{Endpoint, Rep, Router, SendError, SocketOptions, SubscriptionChange, XPub};
 use serde_json::json;
 
 use super::python::Python;
 use super::{BIG, SMALL_MESSAGES, big_body, endpoints, loopback, message, quick_heartbeat};
 
 async fn router(endpoint: &Endpoint) -> (Router, String) {
-    let router = Router::bind(endpoint, Options::default()).await.expect("binds");
+    let router = Router::bind(endpoint, SocketOptions::default()).await.expect("binds");
     let endpoint = router.endpoint().to_string();
     (router, endpoint)
 }
 
-async fn publisher(options: Options) -> (XPub, String) {
+async fn publisher(options: SocketOptions) -> (XPub, String) {
     let publisher = XPub::bind(&loopback(), options).await.expect("binds");
     let endpoint = publisher.endpoint().to_string();
     (publisher, endpoint)
@@ -49,7 +49,7 @@ async fn the_file_of_a_unix_socket_goes_with_the_socket() {
 #[tokio::test]
 async fn a_rep_echoes_requests_of_a_req() {
     let mut python = Python::start();
-    let mut rep = Rep::bind(&loopback(), Options::default()).await.expect("binds");
+    let mut rep = Rep::bind(&loopback(), SocketOptions::default()).await.expect("binds");
     python.open("req", "REQ", json!({"connect": rep.endpoint().to_string()})).await;
     for beat in [&b"ping"[..], b"", b"again"] {
         python.send("req", &[beat]).await;
@@ -62,9 +62,9 @@ async fn a_rep_echoes_requests_of_a_req() {
 #[tokio::test]
 async fn subscribers_get_what_they_subscribed_to_and_the_publisher_sees_it() {
     let mut python = Python::start();
-    let (mut publisher, address) = publisher(Options::default()).await;
+    let (mut publisher, address) = publisher(SocketOptions::default()).await;
     python.open("sub", "SUB", json!({"connect": address, "subscribe": ["a"]})).await;
-    let Subscription { peer, topic, active } = publisher.recv().await;
+    let SubscriptionChange { peer, topic, active } = publisher.recv().await;
     assert_eq!((topic, active), (Bytes::from_static(b"a"), true));
     let sender = publisher.sender();
     sender.send_to(&peer, message(&[b"a welcome"])).expect("routed");
@@ -94,7 +94,7 @@ async fn a_client_that_comes_back_under_its_identity_gets_the_answers() {
 async fn closing_right_after_sending_loses_nothing() {
     let mut python = Python::start();
     let (mut router, shell) = router(&loopback()).await;
-    let (mut publisher, iopub) = publisher(Options::default()).await;
+    let (mut publisher, iopub) = publisher(SocketOptions::default()).await;
     python.open("sub", "SUB", json!({"connect": iopub, "subscribe": [""]})).await;
     publisher.recv().await;
     python.open("dealer", "DEALER", json!({"connect": shell})).await;
@@ -118,7 +118,7 @@ async fn closing_right_after_sending_loses_nothing() {
 #[tokio::test]
 async fn heartbeats_both_ways_keep_a_quiet_connection() {
     let mut python = Python::start();
-    let options = Options { heartbeat: Some(quick_heartbeat()), ..Options::default() };
+    let options = SocketOptions { heartbeat: Some(quick_heartbeat()), ..SocketOptions::default() };
     let mut router = Router::bind(&loopback(), options).await.expect("binds");
     let heartbeat = json!({"HEARTBEAT_IVL": 20, "HEARTBEAT_TIMEOUT": 2000, "HEARTBEAT_TTL": 2000});
     python
@@ -137,7 +137,8 @@ async fn heartbeats_both_ways_keep_a_quiet_connection() {
 async fn a_stalled_subscriber_costs_the_others_nothing() {
     const BODY: [u8; 4096] = [b'x'; 4096];
     let mut python = Python::start();
-    let (mut publisher, address) = publisher(Options { send_queue: 1 << 20, ..Options::default() }).await;
+    let (mut publisher, address) =
+        publisher(SocketOptions { send_queue: 1 << 20, ..SocketOptions::default() }).await;
     let stalled = json!({"connect": address, "subscribe": [""], "options": {"RCVHWM": 1, "RCVBUF": 4096}});
     python.open("stalled", "SUB", stalled).await;
     python.open("reading", "SUB", json!({"connect": address, "subscribe": [""]})).await;

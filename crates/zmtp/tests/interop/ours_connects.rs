@@ -1,12 +1,12 @@
 use bytes::Bytes;
-use cellwright_zmtp::{Dealer, Endpoint, Options, Req, Sub};
+use cellwright_zmtp::{Dealer, Endpoint, Req, SocketOptions, Sub};
 use serde_json::json;
 
 use super::python::Python;
 use super::{BIG, SMALL_MESSAGES, big_body, endpoints, message, quick_heartbeat};
 
 fn dealer(endpoint: &str) -> Dealer {
-    let options = Options { identity: Bytes::from_static(b"ours"), ..Options::default() };
+    let options = SocketOptions { identity: Bytes::from_static(b"ours"), ..SocketOptions::default() };
     Dealer::connect(&endpoint.parse().expect("an endpoint"), options)
 }
 
@@ -42,7 +42,7 @@ async fn a_sub_subscribes_again_after_the_publisher_came_back() {
     let mut python = Python::start();
     let (_folder, [_, ipc]) = endpoints();
     let endpoint = ipc.to_string();
-    let mut sub = Sub::connect(&endpoint.parse().expect("an endpoint"), Options::default());
+    let mut sub = Sub::connect(&endpoint.parse().expect("an endpoint"), SocketOptions::default());
     sub.subscribe(b"gone");
     sub.unsubscribe(b"gone");
     sub.subscribe(b"a");
@@ -61,7 +61,7 @@ async fn a_sub_subscribes_again_after_the_publisher_came_back() {
 async fn a_live_subscription_change_reaches_the_publisher() {
     let mut python = Python::start();
     let endpoint = python.open("xpub", "XPUB", json!({"bind": "tcp://127.0.0.1:*"})).await;
-    let sub = Sub::connect(&endpoint.parse().expect("an endpoint"), Options::default());
+    let sub = Sub::connect(&endpoint.parse().expect("an endpoint"), SocketOptions::default());
     sub.subscribe(b"a");
     assert_eq!(python.recv("xpub").await, [b"\x01a"]);
     sub.subscribe(b"b");
@@ -75,7 +75,7 @@ async fn a_req_is_answered_by_rep_and_by_router() {
     let mut python = Python::start();
     for kind in ["REP", "ROUTER"] {
         let endpoint = python.open(kind, kind, json!({"bind": "tcp://127.0.0.1:*"})).await;
-        let mut req = Req::connect(&endpoint.parse().expect("an endpoint"), Options::default());
+        let mut req = Req::connect(&endpoint.parse().expect("an endpoint"), SocketOptions::default());
         python.begin("echo", json!({"name": kind, "count": 2})).await;
         for beat in [&b"one"[..], b"two"] {
             assert_eq!(req.request(message(&[beat])).await, Ok(message(&[beat])));
@@ -100,7 +100,7 @@ async fn closing_right_after_sending_loses_nothing() {
 #[tokio::test]
 async fn closing_towards_nobody_ends_and_says_what_was_not_sent() {
     let (_folder, [_, ipc]) = endpoints();
-    let options = Options { linger: std::time::Duration::from_millis(50), ..Options::default() };
+    let options = SocketOptions { linger: std::time::Duration::from_millis(50), ..SocketOptions::default() };
     let dealer = Dealer::connect(&ipc, options);
     dealer.sender().send(message(&[b"lost"])).await.expect("open");
     assert_eq!(dealer.close().await, 1);
@@ -112,7 +112,7 @@ async fn heartbeats_both_ways_keep_a_quiet_connection() {
     let heartbeat = json!({"HEARTBEAT_IVL": 20, "HEARTBEAT_TIMEOUT": 2000, "HEARTBEAT_TTL": 2000});
     let endpoint =
         python.open("router", "ROUTER", json!({"bind": "tcp://127.0.0.1:*", "options": heartbeat})).await;
-    let options = Options { heartbeat: Some(quick_heartbeat()), ..Options::default() };
+    let options = SocketOptions { heartbeat: Some(quick_heartbeat()), ..SocketOptions::default() };
     let dealer = Dealer::connect(&endpoint.parse().expect("an endpoint"), options);
     dealer.sender().send(message(&[b"before"])).await.expect("open");
     let before = python.recv("router").await;
@@ -163,7 +163,7 @@ async fn a_message_of_64_megabytes_passes_both_ways() {
     let (_folder, [_, ipc]) = endpoints();
     let endpoint: Endpoint =
         python.open("dealer", "DEALER", json!({"bind": ipc.to_string()})).await.parse().expect("an endpoint");
-    let mut dealer = Dealer::connect(&endpoint, Options::default());
+    let mut dealer = Dealer::connect(&endpoint, SocketOptions::default());
     dealer.sender().send(vec![big_body()]).await.expect("open");
     let answer = python.call("recv_big", json!({"name": "dealer", "size": BIG})).await;
     assert_eq!(answer, json!({"intact": true}));

@@ -10,23 +10,24 @@ use hyper::body::{Body, Frame, SizeHint};
 
 /// Clients by the id of their session. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Guests(Arc<Mutex<HashMap<Arc<str>, Guest>>>);
+pub(super) struct HttpClients(Arc<Mutex<HashMap<Arc<str>, HttpClient>>>);
 
-struct Guest {
+struct HttpClient {
     /// Requests and streams that are open.
     open: usize,
     heard: Instant,
 }
 
-impl Guests {
+impl HttpClients {
     /// A client is heard, and is there for as long as the visit lasts.
-    pub(super) fn visit(&self, id: &str) -> Visit {
+    pub(super) fn visit(&self, id: &str) -> ClientVisit {
         let id: Arc<str> = id.into();
         let mut guests = self.lock();
-        let guest = guests.entry(Arc::clone(&id)).or_insert_with(|| Guest { open: 0, heard: Instant::now() });
+        let guest =
+            guests.entry(Arc::clone(&id)).or_insert_with(|| HttpClient { open: 0, heard: Instant::now() });
         guest.open += 1;
         drop(guests);
-        Visit { guests: self.clone(), id }
+        ClientVisit { guests: self.clone(), id }
     }
 
     /// Of these clients the one that was silent for longest and has nothing open. All but these are forgotten.
@@ -38,25 +39,25 @@ impl Guests {
         silent.min_by_key(|(_, guest)| guest.heard).map(|(id, _)| Arc::clone(id))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Guest>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, HttpClient>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request of a client, or the stream that answers it.
-pub(super) struct Visit {
-    guests: Guests,
+pub(super) struct ClientVisit {
+    guests: HttpClients,
     id: Arc<str>,
 }
 
-impl Visit {
+impl ClientVisit {
     /// Lasts until the answer has been sent.
-    pub(super) fn until_sent<B>(self, body: B) -> Sent<B> {
-        Sent { body, _visit: self }
+    pub(super) fn until_sent<B>(self, body: B) -> AnswerBody<B> {
+        AnswerBody { body, _visit: self }
     }
 }
 
-impl Drop for Visit {
+impl Drop for ClientVisit {
     fn drop(&mut self) {
         if let Some(guest) = self.guests.lock().get_mut(&self.id) {
             guest.open -= 1;
@@ -66,12 +67,12 @@ impl Drop for Visit {
 }
 
 /// The body of an answer, with the visit that asked for it.
-pub(super) struct Sent<B> {
+pub(super) struct AnswerBody<B> {
     body: B,
-    _visit: Visit,
+    _visit: ClientVisit,
 }
 
-impl<B: Body + Unpin> Body for Sent<B> {
+impl<B: Body + Unpin> Body for AnswerBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn who_has_nothing_open_and_was_silent_longest_goes_first() {
-        let guests = Guests::default();
+        let guests = HttpClients::default();
         let ids: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
         let streaming = guests.visit("a");
         drop(guests.visit("b"));

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::Message;
+use crate::WireMessage;
 use crate::frame::FRAME_COST;
 
 /// One thing to put on the wire.
 #[derive(Debug)]
-pub(crate) enum Item {
-    Message(Message),
+pub(crate) enum OutboxItem {
+    Message(WireMessage),
     Subscribe(Bytes),
     Cancel(Bytes),
     Pong(Bytes),
@@ -23,8 +23,8 @@ pub(crate) enum Item {
 /// A queue that accepts while it holds less than its limit: it holds at most the limit and one message more,
 /// so a message of any size can pass.
 #[derive(Debug)]
-pub(crate) struct Outbox {
-    queue: Mutex<Queue>,
+pub(crate) struct SendQueue {
+    queue: Mutex<QueuedItems>,
     limit: usize,
     /// Something to send. One waiter: the connection.
     filled: Notify,
@@ -33,8 +33,8 @@ pub(crate) struct Outbox {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    items: VecDeque<Item>,
+struct QueuedItems {
+    items: VecDeque<OutboxItem>,
     bytes: usize,
     /// The newest unanswered PING. A peer that does not read gets one PONG for all of them.
     pong: Option<Bytes>,
@@ -42,30 +42,30 @@ struct Queue {
     stalled: bool,
 }
 
-impl Outbox {
+impl SendQueue {
     pub(crate) fn new(limit: usize) -> Self {
         Self { queue: Mutex::default(), limit, filled: Notify::new(), drained: Notify::new() }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, QueuedItems> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a message, or hands it back when there is no room.
-    pub(crate) fn offer(&self, message: Message) -> Result<(), Message> {
+    pub(crate) fn offer(&self, message: WireMessage) -> Result<(), WireMessage> {
         let mut queue = self.queue();
         if queue.bytes >= self.limit {
             return Err(message);
         }
         queue.bytes += cost(&message);
-        queue.items.push_back(Item::Message(message));
+        queue.items.push_back(OutboxItem::Message(message));
         drop(queue);
         self.filled.notify_one();
         Ok(())
     }
 
     /// Waits for room, then queues. Cancel-safe: the message is queued when this returns, and not before.
-    pub(crate) async fn push(&self, mut message: Message) {
+    pub(crate) async fn push(&self, mut message: WireMessage) {
         loop {
             let drained = self.drained.notified();
             match self.offer(message) {
@@ -94,13 +94,13 @@ impl Outbox {
     }
 
     /// Queues a subscription change. Not bounded here: the caller keeps the set of topics anyway.
-    pub(crate) fn push_subscription(&self, item: Item) {
+    pub(crate) fn push_subscription(&self, item: OutboxItem) {
         self.queue().items.push_back(item);
         self.filled.notify_one();
     }
 
     /// Replaces everything queued, for a connection that starts anew.
-    pub(crate) fn restart_with(&self, items: impl Iterator<Item = Item>) {
+    pub(crate) fn restart_with(&self, items: impl Iterator<Item = OutboxItem>) {
         let mut queue = self.queue();
         queue.items = items.collect();
         queue.bytes = 0;
@@ -111,13 +111,13 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    pub(crate) fn pop(&self) -> Option<Item> {
+    pub(crate) fn pop(&self) -> Option<OutboxItem> {
         let mut queue = self.queue();
         if let Some(context) = queue.pong.take() {
-            return Some(Item::Pong(context));
+            return Some(OutboxItem::Pong(context));
         }
         let item = queue.items.pop_front()?;
-        if let Item::Message(message) = &item {
+        if let OutboxItem::Message(message) = &item {
             queue.bytes -= cost(message);
         }
         queue.stalled = false;
@@ -133,11 +133,11 @@ impl Outbox {
 
     /// Messages not handed to the system yet.
     pub(crate) fn waiting(&self) -> usize {
-        self.queue().items.iter().filter(|item| matches!(item, Item::Message(_))).count()
+        self.queue().items.iter().filter(|item| matches!(item, OutboxItem::Message(_))).count()
     }
 }
 
 /// What a message is charged against a queue's limit.
-pub(crate) fn cost(message: &Message) -> usize {
+pub(crate) fn cost(message: &WireMessage) -> usize {
     message.iter().map(|frame| FRAME_COST + frame.len()).sum()
 }
