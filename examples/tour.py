@@ -5,7 +5,7 @@ print("Python", ".".join(map(str, sys.version_info[:3])))
 squares = {n: n * n for n in range(1, 6)}
 squares
 
-# %% the state of one cell is there in the next
+# %% variables stay from cell to cell
 sum(squares.values())
 
 # %% top-level await
@@ -18,7 +18,7 @@ await asyncio.sleep(0.01)
 files = !ls
 len(files) > 0
 
-# %% a table, when pandas is there
+# %% a table, if pandas is installed
 try:
     import pandas
 except ImportError:
@@ -26,7 +26,7 @@ except ImportError:
 else:
     display(pandas.DataFrame({"n": squares.keys(), "n²": squares.values()}))
 
-# %% a plot, when matplotlib is there
+# %% a plot, if matplotlib is installed
 try:
     import matplotlib.pyplot as plt
 except ImportError:
