@@ -1,23 +1,22 @@
 //! The one editor behind every door.
 
+mod undoing;
+mod writing;
+
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use cellwright_notebook::file::{FileError, Found, IfMissing, Need, SaveMethod, SaveSettings, Updated};
 use cellwright_notebook::replace::Replacement;
-use cellwright_notebook::text::TextCell;
 use cellwright_notebook::{Action, CellRef, Edited, Fingerprint, Note, Notebook, Outputs};
 
-use crate::content::NewContent;
 use crate::coverage::Coverage;
 use crate::document::{Document, fingerprint};
-use crate::error::{EditingError, Unreadable};
+use crate::error::EditingError;
 use crate::guard::Guard;
-use crate::history::{ChangeReach, HistoryStore, PastChange, Recorded, StoredChange, UndoSteps};
+use crate::history::{ChangeReach, HistoryStore, PastChange, Recorded, StoredChange};
 use crate::knowledge::{FileKnowledge, NotebookKnowledge};
 use crate::memory::ReadMemory;
-use crate::merge::merge;
-use crate::refusal::Refusal;
 use crate::report::EditReport;
 
 /// A file, and what the caller calls it.
@@ -196,94 +195,6 @@ impl<'a> Editor<'a> {
         })
     }
 
-    /// Replaces a notebook's cells by those of a text, or the whole notebook by JSON. Creates the notebook if need be.
-    pub fn write(
-        &self,
-        file: &FileName,
-        content: &NewContent,
-        options: &ChangeOptions,
-    ) -> Result<EditReport, EditingError> {
-        let if_missing = match content {
-            NewContent::Marked(cells) if cells.is_empty() => IfMissing::Fail,
-            NewContent::Marked(_) | NewContent::Json(_) => IfMissing::Create,
-        };
-        if let NewContent::Json(json) = content {
-            valid(file, json, options)?;
-        }
-        let written = self.change(file, if_missing, options, |now, knowledge| match content {
-            NewContent::Json(json) => planned_json(file, json, now, knowledge, options),
-            NewContent::Marked(cells) => planned_text(file, cells, now, knowledge, options),
-        });
-        match written {
-            Err(EditingError::File(error @ FileError::Parse { .. })) if !options.force => {
-                Err(EditingError::Unreadable { reason: Unreadable(error) })
-            }
-            Err(EditingError::File(FileError::Parse { .. })) => self.overwrite(file, content, options),
-            written => written,
-        }
-    }
-
-    /// Replaces a file that is not a notebook, because the caller insists.
-    fn overwrite(
-        &self,
-        file: &FileName,
-        content: &NewContent,
-        options: &ChangeOptions,
-    ) -> Result<EditReport, EditingError> {
-        let empty = Notebook::empty();
-        let edited = match content {
-            NewContent::Json(json) => empty.replaced_by((**json).clone()),
-            NewContent::Marked(cells) => {
-                empty.write(cells, options.outputs).map_err(|error| EditingError::edit(&file.named, error))?
-            }
-        };
-        let after = edited.notebook.unwrap_or(empty);
-        let document = self.document(file);
-        let before =
-            document.overwrite(&after).map_err(|error| EditingError::File(error.called(&file.named)))?;
-        let mut report = edited.report;
-        report.notes.push(Note::Overwritten);
-        let key = document.key();
-        if let Some(history) = self.history {
-            let change = StoredChange {
-                action: report.action.to_owned(),
-                summary: report.to_string().lines().next().unwrap_or_default().to_owned(),
-                undoes: None,
-                after: fingerprint(&after).to_string(),
-                undo: UndoSteps::Whole { text: String::from_utf8_lossy(&before).into_owned() },
-            };
-            drop(history.record(&key, &change)); // the caller asked for what was there to go
-        }
-        let mut knowledge = NotebookKnowledge::default();
-        knowledge.wrote_all(&after);
-        drop(self.memory.remember(&key, FileKnowledge::Notebook(knowledge))); // a later write is refused then
-        Ok(EditReport { path: file.named.clone(), report, fingerprint: fingerprint(&after) })
-    }
-
-    /// Undoes a change: the one with this number, else the latest that was not undone.
-    pub fn undo(
-        &self,
-        file: &FileName,
-        number: Option<u64>,
-        options: &ChangeOptions,
-    ) -> Result<EditReport, EditingError> {
-        let failed = |error| EditingError::undo(&file.named, error);
-        let history = self.history.ok_or(crate::UndoError::Nothing).map_err(failed)?;
-        let key = self.document(file).key();
-        let (number, change) = history.to_undo(&key, number).map_err(failed)?;
-        self.change_undoing(file, IfMissing::Fail, options, Some(number), |now, _| {
-            let edited = change.undone_in(now, number, options.force).map_err(failed)?;
-            // What comes back may be others' text, which the caller has not seen.
-            let learnt = Learnt::Cells(vec![false; edited.origins.len()]);
-            Ok(PlannedChange {
-                edited,
-                reach: change.undo.reach(),
-                notes: vec![Note::Undid { change: number }],
-                learnt,
-            })
-        })
-    }
-
     /// The changes of a notebook that are kept, the latest first.
     pub fn history(&self, file: &FileName) -> Vec<PastChange> {
         let key = self.document(file).key();
@@ -338,14 +249,16 @@ impl<'a> Editor<'a> {
                     knowledge.wrote_text(now, after, &edited.origins, |at| is_given(given, at));
                 }
             }
-            if let (Some(history), Some(_)) = (self.history, &edited.notebook) {
+            let mut report_notes = notes;
+            if edited.notebook.is_some() {
                 let change = StoredChange { undoes, ..StoredChange::of(now, after, &edited, reach) };
-                // Before the file changes: whatever ends us, what was there can be had back.
-                *recorded.borrow_mut() = history.record(&key, &change).ok();
+                let (stored, note) = self.record(file, &key, &change, options)?;
+                *recorded.borrow_mut() = stored;
+                report_notes.extend(note);
             }
             let now_is = fingerprint(after);
             let mut report = edited.report;
-            report.notes.splice(0..0, notes);
+            report.notes.splice(0..0, report_notes);
             Ok((edited.notebook, (report, now_is, knowledge)))
         });
         let Updated { outcome, found, saved } = changed.map_err(|error| {
@@ -367,76 +280,28 @@ impl<'a> Editor<'a> {
         }
         Ok(EditReport { path: file.named.clone(), report, fingerprint })
     }
-}
 
-fn planned_json(
-    file: &FileName,
-    json: &Notebook,
-    now: &Notebook,
-    knowledge: Option<&NotebookKnowledge>,
-    options: &ChangeOptions,
-) -> Result<PlannedChange, EditingError> {
-    if !options.is_trusted() {
-        let checked = Guard::new(knowledge, now).check_all_seen();
-        checked.map_err(|refusal| EditingError::refused(&file.named, refusal))?;
-    }
-    let repairs: Vec<_> = json.check().into_iter().filter_map(|problem| problem.repair).collect();
-    let repaired = json.repaired(&repairs);
-    let notes = if repaired.is_some() { vec![Note::Repaired] } else { Vec::new() };
-    let edited = now.replaced_by(repaired.unwrap_or_else(|| json.clone()));
-    Ok(PlannedChange { edited, reach: ChangeReach::File, notes, learnt: Learnt::All })
-}
-
-fn planned_text(
-    file: &FileName,
-    cells: &[TextCell],
-    now: &Notebook,
-    knowledge: Option<&NotebookKnowledge>,
-    options: &ChangeOptions,
-) -> Result<PlannedChange, EditingError> {
-    let written = |cells: &[TextCell]| {
-        now.write(cells, options.outputs).map_err(|error| EditingError::edit(&file.named, error))
-    };
-    let names_cells = cells.iter().any(|cell| cell.origin.is_some());
-    // A text for an empty notebook is all new, whatever its numbers once meant; an empty one is refused as such.
-    if options.is_trusted() || now.is_empty() || cells.is_empty() {
-        let learnt = Learnt::Text(vec![true; cells.len()]);
-        return Ok(PlannedChange {
-            edited: written(cells)?,
-            reach: ChangeReach::Cells,
-            notes: Vec::new(),
-            learnt,
-        });
-    }
-    let refused = |refusal| EditingError::refused(&file.named, refusal);
-    if !names_cells {
-        Guard::new(knowledge, now).check_all_seen().map_err(refused)?;
-        let learnt = Learnt::Text(vec![true; cells.len()]);
-        return Ok(PlannedChange {
-            edited: written(cells)?,
-            reach: ChangeReach::Cells,
-            notes: Vec::new(),
-            learnt,
-        });
-    }
-    let knowledge = knowledge.ok_or(Refusal::NeverRead).map_err(refused)?;
-    let merged = merge(cells, knowledge, now).map_err(refused)?;
-    let given = merged.cells.iter().map(|cell| cell.is_known).collect();
-    let cells: Vec<_> = merged.cells.into_iter().map(|cell| cell.cell).collect();
-    Ok(PlannedChange {
-        edited: written(&cells)?,
-        reach: ChangeReach::Cells,
-        notes: merged.notes,
-        learnt: Learnt::Text(given),
-    })
-}
-
-/// Whether nbformat would accept a notebook, but for what can be repaired.
-fn valid(file: &FileName, json: &Notebook, options: &ChangeOptions) -> Result<(), EditingError> {
-    let problem = json.check().into_iter().find(|problem| problem.is_invalid() && problem.repair.is_none());
-    match problem {
-        Some(problem) if !options.force => Err(EditingError::Invalid { named: file.named.clone(), problem }),
-        Some(_) | None => Ok(()),
+    /// Stores a change before the file is saved: whatever ends us, what was there can be had back. A change that takes
+    /// something away is refused if that cannot be stored, unless the caller insists.
+    fn record(
+        &self,
+        file: &FileName,
+        key: &Path,
+        change: &StoredChange,
+        options: &ChangeOptions,
+    ) -> Result<(Option<Recorded>, Option<Note>), EditingError> {
+        let Some(history) = self.history else { return Ok((None, None)) };
+        match history.record(key, change) {
+            Ok(recorded) => Ok((Some(recorded), None)),
+            Err(source) if change.undo.takes_away() && !options.force => {
+                let (named, folder) = (file.named.clone(), history.folder().to_owned());
+                Err(EditingError::NotKept { named, folder, source })
+            }
+            Err(source) => {
+                let reason = format!("{}: {source}", history.folder().display());
+                Ok((None, Some(Note::CannotBeUndone { reason })))
+            }
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Why a file could not be read or changed. It is then as it was.
 
+use std::io;
+use std::path::PathBuf;
+
 use cellwright_notebook::file::FileError;
 use cellwright_notebook::replace::ReplaceError;
 use cellwright_notebook::select::PastTheEnd;
@@ -98,6 +101,20 @@ pub enum EditingError {
         #[source]
         source: UndoError,
     },
+    /// What the change would take away could not be stored, and the caller did not insist.
+    #[error(
+        "{named}: nothing was done: undo could not keep what this would replace or delete, because {} cannot be \
+         written; make it writable, or use force to go on without undo",
+        folder.display()
+    )]
+    NotKept {
+        /// What the caller calls the file.
+        named: String,
+        /// Where it was to be stored.
+        folder: PathBuf,
+        /// Why that failed.
+        source: io::Error,
+    },
     /// JSON that is not that of a valid notebook.
     #[error(
         "{named}: the JSON is not a valid notebook: {problem}; correct it, or use force to write it as it is"
@@ -173,6 +190,7 @@ impl EditingError {
             | Self::NoSuchCell { .. }
             | Self::Edit { .. }
             | Self::Replace { .. }
+            | Self::NotKept { .. }
             | Self::Invalid { .. }
             | Self::Unreadable { .. } => false,
         }

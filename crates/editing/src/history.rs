@@ -51,6 +51,17 @@ impl UndoSteps {
             Self::Whole { .. } => ChangeReach::File,
         }
     }
+
+    /// Whether the change took away anything that only the history holds afterwards. New cells and moves do not.
+    pub(crate) fn takes_away(&self) -> bool {
+        match self {
+            Self::Whole { .. } => true,
+            Self::Cells(steps) => steps.iter().any(|step| match step {
+                UndoStep::Restore { .. } | UndoStep::Insert { .. } => true,
+                UndoStep::Remove { .. } | UndoStep::Order { .. } => false,
+            }),
+        }
+    }
 }
 
 /// One step of undoing a change.

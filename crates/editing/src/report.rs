@@ -38,7 +38,10 @@ impl fmt::Display for EditReport {
             shown += text.len();
             if shown > DELETED_SHOWN {
                 let left = deleted().count() - at;
-                return write!(f, "\n[{left} more deleted cells not shown; undo brings them back]");
+                let can_be_undone =
+                    !self.report.notes.iter().any(|note| matches!(note, Note::CannotBeUndone { .. }));
+                let way = if can_be_undone { "; undo brings them back" } else { "" };
+                return write!(f, "\n[{left} more deleted cells not shown{way}]");
             }
             write!(f, "\n{}", text.trim_end_matches('\n'))?;
         }

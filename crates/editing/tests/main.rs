@@ -1,5 +1,7 @@
 //! Reading and changing files through the crate's public door.
 
+mod keeping;
 mod model;
 mod page;
+mod support;
 mod view;

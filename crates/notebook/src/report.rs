@@ -123,6 +123,11 @@ pub enum Note {
     },
     /// The file was written in place, because it could not be replaced.
     InPlace,
+    /// The change could not be stored, so it cannot be undone.
+    CannotBeUndone {
+        /// Why not.
+        reason: String,
+    },
     /// An earlier change was undone.
     Undid {
         /// Its number.
@@ -171,6 +176,9 @@ impl fmt::Display for Note {
             Self::Overwritten => f.write_str("what was in the file could not be read; it was replaced"),
             Self::Merged { changes } => {
                 write!(f, "merged with what others changed since you read it: {changes}")
+            }
+            Self::CannotBeUndone { reason } => {
+                write!(f, "this change cannot be undone, because it could not be stored: {reason}")
             }
             Self::Undid { change } => write!(f, "this undid change {change}"),
             Self::Repaired => f.write_str("ids or line ends that the JSON lacked were added"),

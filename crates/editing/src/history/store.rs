@@ -64,6 +64,11 @@ impl HistoryStore {
         Self { folder: folder.into() }
     }
 
+    /// Where changes are kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn folder_of(&self, file: &Path) -> PathBuf {
         self.folder.join(Fingerprint::of(file.as_os_str().as_encoded_bytes()).to_string())
     }

@@ -1,0 +1,153 @@
+//! Writing all of a notebook: as marked text, as JSON, or over a file that is not a notebook.
+
+use cellwright_notebook::file::{FileError, IfMissing};
+use cellwright_notebook::text::TextCell;
+use cellwright_notebook::{Note, Notebook};
+
+use super::{ChangeOptions, Editor, FileName, Learnt, PlannedChange};
+use crate::content::NewContent;
+use crate::document::fingerprint;
+use crate::error::{EditingError, Unreadable};
+use crate::guard::Guard;
+use crate::history::{ChangeReach, StoredChange, UndoSteps};
+use crate::knowledge::{FileKnowledge, NotebookKnowledge};
+use crate::merge::merge;
+use crate::refusal::Refusal;
+use crate::report::EditReport;
+
+impl Editor<'_> {
+    /// Replaces a notebook's cells by those of a text, or the whole notebook by JSON. Creates the notebook if need be.
+    pub fn write(
+        &self,
+        file: &FileName,
+        content: &NewContent,
+        options: &ChangeOptions,
+    ) -> Result<EditReport, EditingError> {
+        let if_missing = match content {
+            NewContent::Marked(cells) if cells.is_empty() => IfMissing::Fail,
+            NewContent::Marked(_) | NewContent::Json(_) => IfMissing::Create,
+        };
+        if let NewContent::Json(json) = content {
+            valid(file, json, options)?;
+        }
+        let written = self.change(file, if_missing, options, |now, knowledge| match content {
+            NewContent::Json(json) => planned_json(file, json, now, knowledge, options),
+            NewContent::Marked(cells) => planned_text(file, cells, now, knowledge, options),
+        });
+        match written {
+            Err(EditingError::File(error @ FileError::Parse { .. })) if !options.force => {
+                Err(EditingError::Unreadable { reason: Unreadable(error) })
+            }
+            Err(EditingError::File(FileError::Parse { .. })) => self.overwrite(file, content, options),
+            written => written,
+        }
+    }
+
+    /// Replaces a file that is not a notebook, because the caller insists.
+    fn overwrite(
+        &self,
+        file: &FileName,
+        content: &NewContent,
+        options: &ChangeOptions,
+    ) -> Result<EditReport, EditingError> {
+        let empty = Notebook::empty();
+        let edited = match content {
+            NewContent::Json(json) => empty.replaced_by((**json).clone()),
+            NewContent::Marked(cells) => {
+                empty.write(cells, options.outputs).map_err(|error| EditingError::edit(&file.named, error))?
+            }
+        };
+        let after = edited.notebook.unwrap_or(empty);
+        let document = self.document(file);
+        let before =
+            document.overwrite(&after).map_err(|error| EditingError::File(error.called(&file.named)))?;
+        let mut report = edited.report;
+        report.notes.push(Note::Overwritten);
+        let key = document.key();
+        if let Some(history) = self.history {
+            let change = StoredChange {
+                action: report.action.to_owned(),
+                summary: report.to_string().lines().next().unwrap_or_default().to_owned(),
+                undoes: None,
+                after: fingerprint(&after).to_string(),
+                undo: UndoSteps::Whole { text: String::from_utf8_lossy(&before).into_owned() },
+            };
+            drop(history.record(&key, &change)); // the caller asked for what was there to go
+        }
+        let mut knowledge = NotebookKnowledge::default();
+        knowledge.wrote_all(&after);
+        drop(self.memory.remember(&key, FileKnowledge::Notebook(knowledge))); // a later write is refused then
+        Ok(EditReport { path: file.named.clone(), report, fingerprint: fingerprint(&after) })
+    }
+}
+
+fn planned_json(
+    file: &FileName,
+    json: &Notebook,
+    now: &Notebook,
+    knowledge: Option<&NotebookKnowledge>,
+    options: &ChangeOptions,
+) -> Result<PlannedChange, EditingError> {
+    if !options.is_trusted() {
+        let checked = Guard::new(knowledge, now).check_all_seen();
+        checked.map_err(|refusal| EditingError::refused(&file.named, refusal))?;
+    }
+    let repairs: Vec<_> = json.check().into_iter().filter_map(|problem| problem.repair).collect();
+    let repaired = json.repaired(&repairs);
+    let notes = if repaired.is_some() { vec![Note::Repaired] } else { Vec::new() };
+    let edited = now.replaced_by(repaired.unwrap_or_else(|| json.clone()));
+    Ok(PlannedChange { edited, reach: ChangeReach::File, notes, learnt: Learnt::All })
+}
+
+fn planned_text(
+    file: &FileName,
+    cells: &[TextCell],
+    now: &Notebook,
+    knowledge: Option<&NotebookKnowledge>,
+    options: &ChangeOptions,
+) -> Result<PlannedChange, EditingError> {
+    let written = |cells: &[TextCell]| {
+        now.write(cells, options.outputs).map_err(|error| EditingError::edit(&file.named, error))
+    };
+    let names_cells = cells.iter().any(|cell| cell.origin.is_some());
+    // A text for an empty notebook is all new, whatever its numbers once meant; an empty one is refused as such.
+    if options.is_trusted() || now.is_empty() || cells.is_empty() {
+        let learnt = Learnt::Text(vec![true; cells.len()]);
+        return Ok(PlannedChange {
+            edited: written(cells)?,
+            reach: ChangeReach::Cells,
+            notes: Vec::new(),
+            learnt,
+        });
+    }
+    let refused = |refusal| EditingError::refused(&file.named, refusal);
+    if !names_cells {
+        Guard::new(knowledge, now).check_all_seen().map_err(refused)?;
+        let learnt = Learnt::Text(vec![true; cells.len()]);
+        return Ok(PlannedChange {
+            edited: written(cells)?,
+            reach: ChangeReach::Cells,
+            notes: Vec::new(),
+            learnt,
+        });
+    }
+    let knowledge = knowledge.ok_or(Refusal::NeverRead).map_err(refused)?;
+    let merged = merge(cells, knowledge, now).map_err(refused)?;
+    let given = merged.cells.iter().map(|cell| cell.is_known).collect();
+    let cells: Vec<_> = merged.cells.into_iter().map(|cell| cell.cell).collect();
+    Ok(PlannedChange {
+        edited: written(&cells)?,
+        reach: ChangeReach::Cells,
+        notes: merged.notes,
+        learnt: Learnt::Text(given),
+    })
+}
+
+/// Whether nbformat would accept a notebook, but for what can be repaired.
+fn valid(file: &FileName, json: &Notebook, options: &ChangeOptions) -> Result<(), EditingError> {
+    let problem = json.check().into_iter().find(|problem| problem.is_invalid() && problem.repair.is_none());
+    match problem {
+        Some(problem) if !options.force => Err(EditingError::Invalid { named: file.named.clone(), problem }),
+        Some(_) | None => Ok(()),
+    }
+}
