@@ -51,15 +51,12 @@ impl<'a> Document<'a> {
         file::update_with(self.save, &self.path, if_missing, &file::Expected::Anything, change)
     }
 
-    /// Replaces what is there, which is not a notebook, and returns what that was.
-    pub(crate) fn overwrite(&self, notebook: &Notebook) -> Result<Vec<u8>, FileError> {
-        let failed = |attempt, source| FileError::Io { path: self.path.clone(), attempt, source };
-        let target = self.path.canonicalize().map_err(|source| failed("open it", source))?;
-        let before = std::fs::read(&target).map_err(|source| failed("read it", source))?;
-        let replaced =
-            file::Replacement::of(&target, notebook.text().as_bytes()).and_then(file::Replacement::commit);
-        replaced.map_err(|error| failed(error.attempt, error.source))?;
-        Ok(before)
+    /// The same for a file that need not be a notebook, nor become one.
+    pub(crate) fn change_bytes<T, E: From<FileError>>(
+        &self,
+        change: impl Fn(&[u8]) -> Result<(Option<Vec<u8>>, T), E>,
+    ) -> Result<Updated<T>, E> {
+        file::update_bytes(self.save, &self.path, change)
     }
 }
 

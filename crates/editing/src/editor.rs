@@ -228,13 +228,11 @@ impl<'a> Editor<'a> {
         if if_missing == IfMissing::Create {
             make_folder(file, || plan(&Notebook::empty(), known.as_ref()).map(drop))?;
         }
-        let recorded: RefCell<Option<Recorded>> = RefCell::new(None);
+        let recorded = PendingRecord::default();
         let changed = document.change(if_missing, |now| {
-            withdraw(&recorded);
-            if let Some(expected) = options.expect
-                && fingerprint(now) != expected
-            {
-                return Err(EditingError::Unexpected { named: file.named.clone(), now: fingerprint(now) });
+            recorded.withdraw();
+            if options.expect.is_some() {
+                check_expected(file, options, fingerprint(now))?;
             }
             let PlannedChange { edited, reach, notes, learnt } = plan(now, known.as_ref())?;
             let after = edited.notebook.as_ref().unwrap_or(now);
@@ -252,21 +250,16 @@ impl<'a> Editor<'a> {
             let mut report_notes = notes;
             if edited.notebook.is_some() {
                 let change = StoredChange { undoes, ..StoredChange::of(now, after, &edited, reach) };
-                let (stored, note) = self.record(file, &key, &change, options)?;
-                *recorded.borrow_mut() = stored;
-                report_notes.extend(note);
+                report_notes.extend(self.record(file, &key, &change, options, &recorded)?);
             }
             let now_is = fingerprint(after);
             let mut report = edited.report;
             report.notes.splice(0..0, report_notes);
             Ok((edited.notebook, (report, now_is, knowledge)))
         });
-        let Updated { outcome, found, saved } = changed.map_err(|error| {
-            withdraw(&recorded);
-            match error {
-                EditingError::File(error) => EditingError::File(error.called(&file.named)),
-                error => error,
-            }
+        let Updated { outcome, found, saved } = changed.map_err(|error: EditingError| {
+            recorded.withdraw();
+            error.called(&file.named)
         })?;
         let (mut report, fingerprint, knowledge) = outcome;
         if found == Found::Nothing {
@@ -289,17 +282,21 @@ impl<'a> Editor<'a> {
         key: &Path,
         change: &StoredChange,
         options: &ChangeOptions,
-    ) -> Result<(Option<Recorded>, Option<Note>), EditingError> {
-        let Some(history) = self.history else { return Ok((None, None)) };
+        pending: &PendingRecord,
+    ) -> Result<Option<Note>, EditingError> {
+        let Some(history) = self.history else { return Ok(None) };
         match history.record(key, change) {
-            Ok(recorded) => Ok((Some(recorded), None)),
+            Ok(recorded) => {
+                pending.0.replace(Some(recorded));
+                Ok(None)
+            }
             Err(source) if change.undo.takes_away() && !options.force => {
                 let (named, folder) = (file.named.clone(), history.folder().to_owned());
                 Err(EditingError::NotKept { named, folder, source })
             }
             Err(source) => {
                 let reason = format!("{}: {source}", history.folder().display());
-                Ok((None, Some(Note::CannotBeUndone { reason })))
+                Ok(Some(Note::CannotBeUndone { reason }))
             }
         }
     }
@@ -324,8 +321,26 @@ fn make_folder(
     })
 }
 
-fn withdraw(recorded: &RefCell<Option<Recorded>>) {
-    if let Some(recorded) = recorded.borrow_mut().take() {
-        recorded.withdraw();
+pub(crate) fn check_expected(
+    file: &FileName,
+    options: &ChangeOptions,
+    now: Fingerprint,
+) -> Result<(), EditingError> {
+    match options.expect {
+        Some(expected) if expected != now => Err(EditingError::Unexpected { named: file.named.clone(), now }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A change that is stored while the file is not yet saved.
+#[derive(Default)]
+struct PendingRecord(RefCell<Option<Recorded>>);
+
+impl PendingRecord {
+    /// Removes it again: the file was not saved.
+    fn withdraw(&self) {
+        if let Some(recorded) = self.0.take() {
+            recorded.withdraw();
+        }
     }
 }

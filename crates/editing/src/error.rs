@@ -175,6 +175,14 @@ impl EditingError {
         Self::Undo { named: named.to_owned(), source }
     }
 
+    /// The same, about a file that the caller calls by this name.
+    pub(crate) fn called(self, named: &str) -> Self {
+        match self {
+            Self::File(error) => Self::File(error.called(named)),
+            error => error,
+        }
+    }
+
     /// Whether others changed the file since the caller read it.
     pub fn is_change(&self) -> bool {
         match self {

@@ -6,12 +6,15 @@
 mod store;
 mod undo;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use cellwright_notebook::{Cell, Edited, Fingerprint, Notebook};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use store::Recorded;
 pub use store::{HistoryStore, PastChange};
 pub use undo::UndoError;
+pub(crate) use undo::undone;
 
 /// A change as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,7 +35,32 @@ pub(crate) enum UndoSteps {
     /// Cell by cell.
     Cells(Vec<UndoStep>),
     /// By putting the file back as it was.
-    Whole { text: String },
+    Whole { content: StoredContent },
+}
+
+/// The content of a file, to the byte.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum StoredContent {
+    Text(String),
+    /// What is not UTF-8.
+    Base64(String),
+}
+
+impl StoredContent {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        match str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Base64(BASE64_STANDARD.encode(bytes)),
+        }
+    }
+
+    /// The bytes, unless the store was damaged.
+    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Text(text) => Some(text.clone().into_bytes()),
+            Self::Base64(text) => BASE64_STANDARD.decode(text).ok(),
+        }
+    }
 }
 
 /// How much of a file a change may change.
@@ -45,13 +73,6 @@ pub(crate) enum ChangeReach {
 }
 
 impl UndoSteps {
-    pub(crate) fn reach(&self) -> ChangeReach {
-        match self {
-            Self::Cells(_) => ChangeReach::Cells,
-            Self::Whole { .. } => ChangeReach::File,
-        }
-    }
-
     /// Whether the change took away anything that only the history holds afterwards. New cells and moves do not.
     pub(crate) fn takes_away(&self) -> bool {
         match self {
@@ -116,7 +137,7 @@ impl StoredChange {
     /// The change from `before` to what `edited` has.
     pub(crate) fn of(before: &Notebook, after: &Notebook, edited: &Edited, reach: ChangeReach) -> Self {
         let undo = match reach {
-            ChangeReach::File => UndoSteps::Whole { text: before.text().to_owned() },
+            ChangeReach::File => UndoSteps::Whole { content: StoredContent::Text(before.text().to_owned()) },
             ChangeReach::Cells => UndoSteps::Cells(steps(before, after, &edited.origins)),
         };
         let summary = edited.report.to_string();

@@ -1,14 +1,16 @@
 //! Reading for a caller: what is shown is what it knows afterwards.
 
+use std::borrow::Cow;
 use std::io;
 
-use cellwright_notebook::select::PastTheEnd;
+use cellwright_notebook::file::FileError;
+use cellwright_notebook::select::{NotebookPart, PastTheEnd};
 use cellwright_notebook::{Fingerprint, Notebook, Selector};
 use regex::Regex;
 
 use crate::coverage::{Coverage, LineSet};
 use crate::editor::{Editor, FileName};
-use crate::error::EditingError;
+use crate::error::{EditingError, Unreadable};
 use crate::page::{self, Page, SearchPage};
 use crate::view::{NotebookView, OutputView, ViewRequest};
 
@@ -28,8 +30,9 @@ pub struct ReadRequest<'a> {
 /// What is shown of a notebook.
 #[derive(Debug)]
 pub struct NotebookRead {
-    /// The notebook, without outputs if they were not asked for.
-    pub notebook: Notebook,
+    /// The notebook, without outputs if they were not asked for. `None` if the file is not a notebook: then the raw view
+    /// that was asked for shows its text, and a note says what is wrong with it.
+    pub notebook: Option<Notebook>,
     /// The file.
     pub fingerprint: Fingerprint,
     /// The part that was asked for.
@@ -95,13 +98,42 @@ impl Editor<'_> {
         let named = || file.named.clone();
         let view_request =
             ViewRequest { selector: request.selector, outputs: request.outputs, named: &file.named };
-        let (notebook, fingerprint) = self.open(file, view_request.need())?;
+        let opened = self.open(file, view_request.need());
+        if let Err(EditingError::File(error @ FileError::Parse { .. })) = opened {
+            let is_raw_file = request.selector.raw && request.selector.part == NotebookPart::Whole;
+            return if is_raw_file { self.read_broken(file, request, error) } else { Err(error.into()) };
+        }
+        let (notebook, fingerprint) = opened?;
         let view = NotebookView::of(&notebook, &view_request)
             .map_err(|source| EditingError::View { named: named(), source })?;
         let shown = ShownLines::of(&request.selector.name_in(&file.named), &view.text, request)
             .map_err(|source| EditingError::PastTheEnd { named: named(), source })?;
         let coverage = Coverage::of(&view.cells, &shown.whole_lines());
         let remembered = self.saw(file, (&notebook, fingerprint), &coverage);
-        Ok(NotebookRead { notebook, fingerprint, view, shown, remembered })
+        Ok(NotebookRead { notebook: Some(notebook), fingerprint, view, shown, remembered })
+    }
+
+    /// The text of a file that is not a notebook, so that it can be repaired.
+    fn read_broken(
+        &self,
+        file: &FileName,
+        request: &ReadRequest<'_>,
+        fault: FileError,
+    ) -> Result<NotebookRead, EditingError> {
+        let bytes = self.read_bytes(file)?;
+        let fingerprint = Fingerprint::of(&bytes);
+        let mut notes = vec![format!("{}; this is the text of the file", Unreadable(fault))];
+        let text = match String::from_utf8_lossy(&bytes) {
+            Cow::Borrowed(text) => text.to_owned(),
+            Cow::Owned(text) => {
+                notes.push("the file is not UTF-8: what could not be read is shown as \u{fffd}".to_owned());
+                text
+            }
+        };
+        let shown = ShownLines::of(&request.selector.name_in(&file.named), &text, request)
+            .map_err(|source| EditingError::PastTheEnd { named: file.named.clone(), source })?;
+        let remembered = self.saw_text(file, &bytes, text.lines().count(), shown.whole_lines());
+        let view = NotebookView { text, cells: Vec::new(), images: Vec::new(), notes };
+        Ok(NotebookRead { notebook: None, fingerprint, view, shown, remembered })
     }
 }

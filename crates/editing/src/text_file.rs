@@ -9,7 +9,7 @@ use cellwright_notebook::file::{ReplaceError as SaveError, Replacement as SavedF
 use cellwright_notebook::replace::{Replaced, Replacement, TextKind, replace};
 
 use crate::coverage::LineSet;
-use crate::editor::{ChangeOptions, Editor, FileName};
+use crate::editor::{ChangeOptions, Editor, FileName, check_expected};
 use crate::error::EditingError;
 use crate::knowledge::{FileKnowledge, TextKnowledge};
 use crate::refusal::{Refusal, Unseen};
@@ -125,7 +125,7 @@ impl Editor<'_> {
         }
         let before = String::from_utf8(read(file)?).map_err(|_| TextFileError::NotText { named: named() })?;
         let now = Fingerprint::of(before.as_bytes());
-        check_expected(file, now, options)?;
+        check_expected(file, options, now)?;
         let known = self.text_knowledge(&real(&file.path));
         let is_stale = known.as_ref().is_some_and(|known| known.fingerprint != now);
         if is_stale && !options.force && options.expect.is_none() {
@@ -160,7 +160,7 @@ impl Editor<'_> {
         };
         let now = before.as_deref().map(Fingerprint::of);
         match now {
-            Some(now) => check_expected(file, now, options)?,
+            Some(now) => check_expected(file, options, now)?,
             None if options.expect.is_some() => return Err(EditingError::Gone { named: file.named.clone() }),
             None => {}
         }
@@ -190,13 +190,6 @@ impl Editor<'_> {
         let fingerprint = Fingerprint::of(content.as_bytes());
         let knowledge = FileKnowledge::Text(TextKnowledge { fingerprint, total_lines, shown });
         drop(self.memory.remember(&real(&file.path), knowledge)); // a later change is refused then
-    }
-}
-
-fn check_expected(file: &FileName, now: Fingerprint, options: &ChangeOptions) -> Result<(), EditingError> {
-    match options.expect {
-        Some(expected) if expected != now => Err(EditingError::Unexpected { named: file.named.clone(), now }),
-        Some(_) | None => Ok(()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading and changing files through the crate's public door.
 
+mod broken;
 mod keeping;
 mod model;
 mod page;

@@ -28,7 +28,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use self::lock::{Access, LockedFile, notebook_in, open, unreadable, when_whole};
-use self::save::Stamp;
+use self::save::{FileContent, Stamp};
 use crate::both::LARGE;
 use crate::notebook::{Notebook, ParseError};
 use crate::snapshot::{Fingerprint, Snapshot};
@@ -243,10 +243,13 @@ pub fn update_with<T, E: From<FileError>>(
                 check_expected(path, expected, &notebook)?;
                 let (changed, outcome) = change(&notebook)?;
                 let saved = match changed {
-                    Some(changed) => match save::replace(&locked, &notebook, &changed, settings)? {
-                        Some(saved) => Some(saved.method),
-                        None => continue, // another file has the name now
-                    },
+                    Some(changed) => {
+                        let (old, new) = (FileContent::Notebook(&notebook), FileContent::Notebook(&changed));
+                        match save::replace(&locked, old, new, settings)? {
+                            Some(saved) => Some(saved.method),
+                            None => continue, // another file has the name now
+                        }
+                    }
                     None => None,
                 };
                 return Ok(Updated { outcome, found: Found::File, saved });
@@ -270,6 +273,32 @@ pub fn update_with<T, E: From<FileError>>(
             }
             Err(error) => return Err(unreadable(path, error).into()),
         }
+    }
+}
+
+/// As [`update_with`], for a file that need not be a notebook, nor become one.
+pub fn update_bytes<T, E: From<FileError>>(
+    settings: &SaveSettings,
+    path: &Path,
+    change: impl Fn(&[u8]) -> Result<(Option<Vec<u8>>, T), E>,
+) -> Result<Updated<T>, E> {
+    recover(path, settings)?;
+    loop {
+        let target = fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
+        let Some(mut locked) = LockedFile::acquire(path, &target)? else { continue };
+        let bytes = locked.bytes()?;
+        let (changed, outcome) = change(&bytes)?;
+        let saved = match changed {
+            Some(changed) => {
+                let (old, new) = (FileContent::Bytes(&bytes), FileContent::Bytes(&changed));
+                match save::replace(&locked, old, new, settings)? {
+                    Some(saved) => Some(saved.method),
+                    None => continue, // another file has the name now
+                }
+            }
+            None => None,
+        };
+        return Ok(Updated { outcome, found: Found::File, saved });
     }
 }
 

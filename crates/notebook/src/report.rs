@@ -123,6 +123,8 @@ pub enum Note {
     },
     /// The file was written in place, because it could not be replaced.
     InPlace,
+    /// The file is again what it was before, which is not a notebook.
+    PutBack,
     /// The change could not be stored, so it cannot be undone.
     CannotBeUndone {
         /// Why not.
@@ -177,6 +179,7 @@ impl fmt::Display for Note {
             Self::Merged { changes } => {
                 write!(f, "merged with what others changed since you read it: {changes}")
             }
+            Self::PutBack => f.write_str("the file is what it was before, byte for byte"),
             Self::CannotBeUndone { reason } => {
                 write!(f, "this change cannot be undone, because it could not be stored: {reason}")
             }
@@ -199,6 +202,12 @@ impl fmt::Display for Note {
 impl fmt::Display for Report {
     /// One line, then one per note.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let notes =
+            |f: &mut fmt::Formatter<'_>| self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"));
+        if self.notes.contains(&Note::PutBack) {
+            write!(f, "put back a file that is not a notebook")?;
+            return notes(f);
+        }
         if self.cells.is_empty() {
             write!(f, "no cell changed")?;
         }
@@ -215,7 +224,7 @@ impl fmt::Display for Report {
             write!(f, "{separator}{} {kind}{noun} {}", group[0].change.name(), index_ranges(&numbers))?;
         }
         write!(f, " ({} {} now)", self.total, if self.total == 1 { "cell" } else { "cells" })?;
-        self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"))
+        notes(f)
     }
 }
 

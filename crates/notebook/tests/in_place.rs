@@ -90,6 +90,17 @@ impl Desk {
             assert_eq!(method, SaveMethod::InPlace);
             assert_eq!(file::read(&path).unwrap().cell(0).source(), source);
         }
+        // What is not a notebook is replaced the same way.
+        fs::write(&path, b"{ broken \xff").unwrap();
+        let replaced = file::update_bytes::<_, FileError>(&settings, &path, |bytes| {
+            Ok((Some(NOTEBOOK.into()), bytes.to_vec()))
+        });
+        let replaced = replaced.unwrap();
+        assert_eq!(
+            (replaced.outcome, replaced.saved),
+            (b"{ broken \xff".to_vec(), Some(SaveMethod::InPlace))
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), NOTEBOOK);
         let after = fs::metadata(&path).unwrap();
         assert_eq!((before.ino(), before.mode(), before.uid()), (after.ino(), after.mode(), after.uid()));
         let left: Vec<_> = fs::read_dir(journal).unwrap().map(|entry| entry.unwrap().file_name()).collect();

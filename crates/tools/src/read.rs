@@ -83,6 +83,11 @@ fn notebook(
     for note in &view.notes {
         reply.note(format!("[{note}]"));
     }
+    let Some(notebook) = notebook else {
+        return Ok(reply.with(json!({
+            "path": place.named, "lines": view.text.lines().count(), "fingerprint": fingerprint.to_string(),
+        })));
+    };
     if request.search.is_none() {
         show_images(settings, &notebook, &view, &mut reply);
     }

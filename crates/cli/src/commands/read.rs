@@ -79,7 +79,9 @@ enum Shown {
 #[derive(Serialize)]
 struct ReadJson<'a> {
     path: &'a str,
-    cells: usize,
+    /// Of a file that is a notebook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cells: Option<usize>,
     fingerprint: String,
     excerpts: Vec<ExcerptJson<'a>>,
 }
@@ -139,7 +141,7 @@ impl Read {
             });
             return print::json(&ReadJson {
                 path: &file.named,
-                cells: read.notebook.len(),
+                cells: read.notebook.as_ref().map(Notebook::len),
                 fingerprint: read.fingerprint.to_string(),
                 excerpts: excerpts.collect(),
             });

@@ -269,8 +269,11 @@ fn n15_a_text_that_names_cells_of_a_notebook_nobody_read_is_refused() {
         read.stderr
     );
     assert_eq!(folder.run_with(&["write", "nb.ipynb"], text, &nowhere).code, 1);
-    assert_eq!(folder.run_with(&["write", "nb.ipynb", "--expect", expect], text, &nowhere).code, 0);
-    assert_eq!(folder.run_with(&["write", "nb.ipynb", "--force"], text, &nowhere).code, 0);
+    // Nor can it be undone there, so only force makes the change.
+    let refused = folder.run_with(&["write", "nb.ipynb", "--expect", expect], text, &nowhere);
+    assert!(refused.code == 1 && refused.stderr.contains("undo could not keep what"), "{}", refused.stderr);
+    let forced = folder.run_with(&["write", "nb.ipynb", "--force"], text, &nowhere);
+    assert!(forced.code == 0 && forced.stdout.contains("this change cannot be undone"), "{}", forced.stdout);
 }
 
 #[test]

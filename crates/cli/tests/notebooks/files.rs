@@ -128,7 +128,9 @@ fn n19_without_the_right_to_write_the_original_stays() {
         set(&folder.path("nb.ipynb"), file_mode);
         fs::copy(BINARY, folder.path("cellwright")).unwrap();
         set(folder.0.path(), folder_mode);
-        let ran = run_bound_by_permissions(&folder, &["edit", "nb.ipynb", "--old", "10", "--new", "11"]);
+        // Forced, because undo cannot be stored in the first of these either.
+        let edit = ["edit", "nb.ipynb", "--old", "10", "--new", "11", "--force"];
+        let ran = run_bound_by_permissions(&folder, &edit);
         set(folder.0.path(), 0o755);
         set(&folder.path("nb.ipynb"), 0o644);
         assert_eq!((ran.code, ran.stderr.as_str()), (1, told));
@@ -342,6 +344,28 @@ fn n21_savers_that_are_held_up_before_their_renames_tear_nothing_and_report_the_
             }
         }
     }
+}
+
+#[test]
+fn the_text_of_a_broken_notebook_is_shown_raw_and_what_replaces_it_can_be_undone() {
+    let broken = "{\n<<<<<<< HEAD\n \"a\": 1\n=======\n \"a\": 2\n>>>>>>> other\n}\n";
+    let folder = Folder::with("nb.ipynb", broken);
+    let read = folder.run(&["read", "nb.ipynb:raw"], "");
+    assert_eq!((read.code, read.stdout.as_str()), (0, broken));
+    assert!(
+        read.stderr
+            .starts_with("note: nb.ipynb is not a usable notebook: line 2: it has the conflict markers"),
+        "{}",
+        read.stderr
+    );
+    assert_eq!(folder.run(&["read", "nb.ipynb:raw:3"], "").stdout, " \"a\": 1\n");
+    let json = folder.run(&["read", "nb.ipynb:raw", "--json"], "").stdout;
+    assert!(json.starts_with(r#"{"path":"nb.ipynb","fingerprint":""#), "{json}");
+    assert_eq!(folder.run(&["write", "nb.ipynb", "--force"], NOTEBOOK).code, 0);
+    let history = folder.run(&["notebook", "history", "nb.ipynb"], "").stdout;
+    assert!(history.contains("replaced a file that was not a notebook"), "{history}");
+    assert_eq!(folder.run(&["notebook", "undo", "nb.ipynb"], "").code, 0);
+    assert_eq!(folder.read("nb.ipynb"), broken);
 }
 
 #[test]

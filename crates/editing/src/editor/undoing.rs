@@ -1,10 +1,12 @@
 //! Undoing changes.
 
-use cellwright_notebook::Note;
-use cellwright_notebook::file::IfMissing;
+use cellwright_notebook::file::{IfMissing, SaveMethod, Updated};
+use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Report};
 
-use super::{ChangeOptions, Editor, FileName, Learnt, PlannedChange};
+use super::{ChangeOptions, Editor, FileName, Learnt, PendingRecord, PlannedChange, check_expected};
 use crate::error::EditingError;
+use crate::history::{ChangeReach, StoredChange, StoredContent, UndoError, UndoStep, UndoSteps, undone};
+use crate::knowledge::FileKnowledge;
 use crate::report::EditReport;
 
 impl Editor<'_> {
@@ -16,19 +18,97 @@ impl Editor<'_> {
         options: &ChangeOptions,
     ) -> Result<EditReport, EditingError> {
         let failed = |error| EditingError::undo(&file.named, error);
-        let history = self.history.ok_or(crate::UndoError::Nothing).map_err(failed)?;
+        let history = self.history.ok_or(UndoError::Nothing).map_err(failed)?;
         let key = self.document(file).key();
         let (number, change) = history.to_undo(&key, number).map_err(failed)?;
+        match &change.undo {
+            UndoSteps::Cells(steps) => self.undo_cells(file, number, steps, options),
+            UndoSteps::Whole { content } => self.undo_whole(file, number, &change, content, options),
+        }
+    }
+
+    fn undo_cells(
+        &self,
+        file: &FileName,
+        number: u64,
+        steps: &[UndoStep],
+        options: &ChangeOptions,
+    ) -> Result<EditReport, EditingError> {
         self.change_undoing(file, IfMissing::Fail, options, Some(number), |now, _| {
-            let edited = change.undone_in(now, number, options.force).map_err(failed)?;
+            let edited = undone(steps, now, number, options.force);
+            let edited = edited.map_err(|error| EditingError::undo(&file.named, error))?;
             // What comes back may be others' text, which the caller has not seen.
             let learnt = Learnt::Cells(vec![false; edited.origins.len()]);
-            Ok(PlannedChange {
-                edited,
-                reach: change.undo.reach(),
-                notes: vec![Note::Undid { change: number }],
-                learnt,
-            })
+            let notes = vec![Note::Undid { change: number }];
+            Ok(PlannedChange { edited, reach: ChangeReach::Cells, notes, learnt })
         })
     }
+
+    /// Undoes a change that replaced all of a file, which may not have been a notebook, nor be one now.
+    fn undo_whole(
+        &self,
+        file: &FileName,
+        number: u64,
+        change: &StoredChange,
+        content: &StoredContent,
+        options: &ChangeOptions,
+    ) -> Result<EditReport, EditingError> {
+        let failed = |error| EditingError::undo(&file.named, error);
+        let before = content.bytes().ok_or(UndoError::Unusable { number }).map_err(failed)?;
+        let restored = Notebook::parse(before.clone()).ok();
+        let document = self.document(file);
+        let key = document.key();
+        let recorded = PendingRecord::default();
+        let changed = document.change_bytes(|now| {
+            recorded.withdraw();
+            let is = Fingerprint::of(now);
+            check_expected(file, options, is)?;
+            if !options.force && is.to_string() != change.after {
+                return Err(failed(UndoError::ReplacedSince { number }));
+            }
+            let replaced = Notebook::parse(now.to_vec()).ok();
+            let (mut report, origins) = whole_report(replaced.as_ref(), restored.as_ref());
+            let undo = StoredChange {
+                action: report.action.to_owned(),
+                summary: report.to_string().lines().next().unwrap_or_default().to_owned(),
+                undoes: Some(number),
+                after: Fingerprint::of(&before).to_string(),
+                undo: UndoSteps::Whole { content: StoredContent::of(now) },
+            };
+            let note = self.record(file, &key, &undo, options, &recorded)?;
+            report.notes.splice(0..0, std::iter::once(Note::Undid { change: number }).chain(note));
+            Ok(((before != now).then(|| before.clone()), (report, replaced, origins)))
+        });
+        let Updated { outcome: (mut report, replaced, origins), saved, .. } = changed.map_err(|error| {
+            recorded.withdraw();
+            error.called(&file.named)
+        })?;
+        if saved == Some(SaveMethod::InPlace) {
+            report.notes.push(Note::InPlace);
+        }
+        match (self.knowledge(&key), replaced, &restored) {
+            (Some(mut knowledge), Some(replaced), Some(restored)) => {
+                knowledge.changed_cells(&replaced, restored, &origins, |_| false);
+                // If this fails, a later change is refused.
+                drop(self.memory.remember(&key, FileKnowledge::Notebook(knowledge)));
+            }
+            (None, _, _) => {}
+            (Some(_), _, _) => self.memory.forget(&key),
+        }
+        Ok(EditReport { path: file.named.clone(), report, fingerprint: Fingerprint::of(&before) })
+    }
+}
+
+/// What is reported when a whole file takes the place of another, and which cells were which.
+fn whole_report(replaced: Option<&Notebook>, restored: Option<&Notebook>) -> (Report, Vec<Option<usize>>) {
+    let Some(restored) = restored else {
+        let report = Report { action: "undo", cells: Vec::new(), total: 0, notes: vec![Note::PutBack] };
+        return (report, Vec::new());
+    };
+    let Edited { mut report, origins, .. } = match replaced {
+        Some(replaced) => replaced.replaced_by(restored.clone()),
+        None => Notebook::empty().replaced_by(restored.clone()),
+    };
+    report.action = "undo";
+    (report, origins)
 }

@@ -1,15 +1,15 @@
 //! Writing all of a notebook: as marked text, as JSON, or over a file that is not a notebook.
 
-use cellwright_notebook::file::{FileError, IfMissing};
+use cellwright_notebook::file::{FileError, IfMissing, SaveMethod, Updated};
 use cellwright_notebook::text::TextCell;
-use cellwright_notebook::{Note, Notebook};
+use cellwright_notebook::{Fingerprint, Note, Notebook};
 
-use super::{ChangeOptions, Editor, FileName, Learnt, PlannedChange};
+use super::{ChangeOptions, Editor, FileName, Learnt, PendingRecord, PlannedChange, check_expected};
 use crate::content::NewContent;
 use crate::document::fingerprint;
 use crate::error::{EditingError, Unreadable};
 use crate::guard::Guard;
-use crate::history::{ChangeReach, StoredChange, UndoSteps};
+use crate::history::{ChangeReach, StoredChange, StoredContent, UndoSteps};
 use crate::knowledge::{FileKnowledge, NotebookKnowledge};
 use crate::merge::merge;
 use crate::refusal::Refusal;
@@ -58,21 +58,37 @@ impl Editor<'_> {
             }
         };
         let after = edited.notebook.unwrap_or(empty);
+        let total = edited.report.total;
         let document = self.document(file);
-        let before =
-            document.overwrite(&after).map_err(|error| EditingError::File(error.called(&file.named)))?;
-        let mut report = edited.report;
-        report.notes.push(Note::Overwritten);
         let key = document.key();
-        if let Some(history) = self.history {
+        let recorded = PendingRecord::default();
+        let changed = document.change_bytes(|now| {
+            recorded.withdraw();
+            check_expected(file, options, Fingerprint::of(now))?;
+            if Notebook::parse(now.to_vec()).is_ok() {
+                let what = "it is a notebook now".to_owned();
+                return Err(EditingError::File(FileError::Changed { path: file.path.clone(), what }));
+            }
+            let noun = if total == 1 { "cell" } else { "cells" };
             let change = StoredChange {
-                action: report.action.to_owned(),
-                summary: report.to_string().lines().next().unwrap_or_default().to_owned(),
+                action: "write".to_owned(),
+                summary: format!("replaced a file that was not a notebook ({total} {noun} now)"),
                 undoes: None,
                 after: fingerprint(&after).to_string(),
-                undo: UndoSteps::Whole { text: String::from_utf8_lossy(&before).into_owned() },
+                undo: UndoSteps::Whole { content: StoredContent::of(now) },
             };
-            drop(history.record(&key, &change)); // the caller asked for what was there to go
+            let note = self.record(file, &key, &change, options, &recorded)?;
+            Ok((Some(after.text().as_bytes().to_vec()), note))
+        });
+        let Updated { outcome: note, saved, .. } = changed.map_err(|error| {
+            recorded.withdraw();
+            error.called(&file.named)
+        })?;
+        let mut report = edited.report;
+        report.notes.push(Note::Overwritten);
+        report.notes.extend(note);
+        if saved == Some(SaveMethod::InPlace) {
+            report.notes.push(Note::InPlace);
         }
         let mut knowledge = NotebookKnowledge::default();
         knowledge.wrote_all(&after);

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use cellwright_notebook::{Change, Edited, Fingerprint, Notebook, ParseError, RawCell, Report, TouchedCell};
+use cellwright_notebook::{Change, Edited, Notebook, RawCell, Report, TouchedCell};
 
-use super::{CellKey, HistoryStore, StoredChange, UndoStep, UndoSteps};
+use super::{CellKey, HistoryStore, StoredChange, UndoStep};
 
 /// Why a change cannot be undone. The file is then as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,13 +41,10 @@ pub enum UndoError {
         number: u64,
     },
     /// What was there before cannot be put back.
-    #[error("what change {number} took away cannot be put back as a notebook")]
+    #[error("what change {number} took away cannot be put back: the stored change is damaged")]
     Unusable {
         /// The change's number.
         number: u64,
-        /// Why, if it was not a notebook.
-        #[source]
-        source: Option<ParseError>,
     },
 }
 
@@ -72,23 +69,14 @@ impl HistoryStore {
     }
 }
 
-impl StoredChange {
-    /// The notebook `now` with this change undone.
-    pub(crate) fn undone_in(&self, now: &Notebook, number: u64, force: bool) -> Result<Edited, UndoError> {
-        match &self.undo {
-            UndoSteps::Whole { text } => {
-                if !force && Fingerprint::of_file(now).to_string() != self.after {
-                    return Err(UndoError::ReplacedSince { number });
-                }
-                let before = Notebook::parse(text.clone().into_bytes())
-                    .map_err(|source| UndoError::Unusable { number, source: Some(source) })?;
-                let mut edited = now.replaced_by(before);
-                edited.report.action = "undo";
-                Ok(edited)
-            }
-            UndoSteps::Cells(steps) => Undoing::of(now, number, force).run(steps),
-        }
-    }
+/// The notebook `now` with the change undone that has this number and these steps.
+pub(crate) fn undone(
+    steps: &[UndoStep],
+    now: &Notebook,
+    number: u64,
+    force: bool,
+) -> Result<Edited, UndoError> {
+    Undoing::of(now, number, force).run(steps)
 }
 
 /// A cell of the notebook to be.
@@ -193,7 +181,7 @@ impl<'a> Undoing<'a> {
                 (None, json) => RawCell::New(json.unwrap_or_default()),
             })
             .collect();
-        let unusable = |_| UndoError::Unusable { number: self.number, source: None };
+        let unusable = |_| UndoError::Unusable { number: self.number };
         let after = self.now.with_raw_cells(&cells).map_err(unusable)?;
         let origins: Vec<_> = self.slots.iter().map(|slot| slot.origin).collect();
         let mut touched = Vec::new();

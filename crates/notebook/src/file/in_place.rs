@@ -23,16 +23,15 @@ use nix::unistd::{AccessFlags, access};
 
 use super::lock::{LockedFile, unreadable};
 use super::replacement::{ReplaceError, Replacement};
-use super::save::{Holds, SaveMethod, SaveSettings, Saved, Stamp, bytes, compare};
+use super::save::{FileContent, Holds, SaveMethod, SaveSettings, Saved, Stamp, compare};
 use super::{FileError, leftovers};
-use crate::notebook::Notebook;
 use crate::snapshot::{Fingerprint, Hashing};
 
 /// Saves in place. `why` is what stands against a rename.
 pub(super) fn save(
     locked: &LockedFile<'_>,
-    original: &Notebook,
-    changed: &Notebook,
+    original: FileContent<'_>,
+    changed: FileContent<'_>,
     settings: &SaveSettings,
     why: io::Error,
 ) -> Result<Option<Saved>, FileError> {
@@ -53,7 +52,7 @@ pub(super) fn save(
     if !leftovers::is_at(&file, locked.target).map_err(failed("look at it"))? {
         return Ok(None);
     }
-    let journal = Journal { old: bytes(original), new: bytes(changed) };
+    let journal = Journal { old: original.pieces(), new: changed.pieces() };
     let at = journal_of(folder, locked.target);
     journal.write(&at).map_err(|ReplaceError { source, .. }| failed("write a journal for it")(source))?;
     if let Err(error) = overwrite(&file, &journal.new) {

@@ -60,6 +60,12 @@ impl<'a> LockedFile<'a> {
     pub(super) fn read(&mut self) -> Result<Notebook, FileError> {
         notebook_in(self.path, &mut self.file)
     }
+
+    /// The same, whatever it is.
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>, FileError> {
+        let metadata = self.file.metadata().map_err(|error| unreadable(self.path, error))?;
+        contents(self.path, &mut self.file, &metadata)
+    }
 }
 
 /// Reads a notebook from the start of an open file.

@@ -44,17 +44,34 @@ pub(super) struct Saved {
     pub(super) _file: Option<File>,
 }
 
+/// What a file holds, or is to hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FileContent<'a> {
+    Notebook(&'a Notebook),
+    /// Anything.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> FileContent<'a> {
+    pub(super) fn pieces(self) -> Vec<&'a [u8]> {
+        match self {
+            Self::Notebook(notebook) => notebook.pieces().map(str::as_bytes).collect(),
+            Self::Bytes(bytes) => vec![bytes],
+        }
+    }
+}
+
 /// Puts `changed` in the place of the locked file, if that still holds `original` and still has its name. `None` when another
 /// file with the same content has the name now: lock that one, and begin again.
 pub(super) fn replace(
     locked: &LockedFile<'_>,
-    original: &Notebook,
-    changed: &Notebook,
+    original: FileContent<'_>,
+    changed: FileContent<'_>,
     settings: &SaveSettings,
 ) -> Result<Option<Saved>, FileError> {
     let LockedFile { path, target, .. } = locked;
     let failed = |ReplaceError { attempt, source }| FileError::Io { path: (*path).into(), attempt, source };
-    let new = match Replacement::of_pieces(target, &bytes(changed)) {
+    let new = match Replacement::of_pieces(target, &changed.pieces()) {
         Ok(new) => new,
         Err(error) if error.attempt.starts_with("make") && is_about_the_folder(&error.source) => {
             return in_place::save(locked, original, changed, settings, error.source);
@@ -96,10 +113,11 @@ fn is_about_the_folder(error: &io::Error) -> bool {
 }
 
 /// Somebody else wrote the file: what they did to it, for the caller.
-fn changed_since(locked: &LockedFile<'_>, original: &Notebook) -> FileError {
-    let what = match read(locked.target) {
-        Ok(now) => Snapshot::of(original).changes_to(&now),
-        Err(_) => "it is not a notebook any more".to_owned(),
+fn changed_since(locked: &LockedFile<'_>, original: FileContent<'_>) -> FileError {
+    let what = match (original, read(locked.target)) {
+        (FileContent::Notebook(original), Ok(now)) => Snapshot::of(original).changes_to(&now),
+        (FileContent::Notebook(_), Err(_)) => "it is not a notebook any more".to_owned(),
+        (FileContent::Bytes(_), _) => String::new(),
     };
     let what = if what.is_empty() { "it was written at the same moment".to_owned() } else { what };
     FileError::Changed { path: locked.path.into(), what }
@@ -108,7 +126,7 @@ fn changed_since(locked: &LockedFile<'_>, original: &Notebook) -> FileError {
 /// Writes a new file; false when there is one already.
 pub fn create(path: &Path, notebook: &Notebook) -> Result<bool, FileError> {
     // With the permissions any new file has.
-    let new = Replacement::new_file_of_pieces(path, 0o666, &bytes(notebook));
+    let new = Replacement::new_file_of_pieces(path, 0o666, &FileContent::Notebook(notebook).pieces());
     let created = new.and_then(Replacement::commit_new);
     created.map_err(|ReplaceError { attempt, source }| FileError::Io { path: path.into(), attempt, source })
 }
@@ -157,10 +175,6 @@ impl Stamp {
     }
 }
 
-pub(super) fn bytes(notebook: &Notebook) -> Vec<&[u8]> {
-    notebook.pieces().map(str::as_bytes).collect()
-}
-
 /// What has the name of a locked file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
@@ -173,7 +187,7 @@ pub(super) enum Holds {
 }
 
 /// Looks at the file once more. It is read only when its stamp says too little, and then without holding it twice.
-pub(super) fn compare(locked: &LockedFile<'_>, original: &Notebook) -> Result<Holds, FileError> {
+pub(super) fn compare(locked: &LockedFile<'_>, original: FileContent<'_>) -> Result<Holds, FileError> {
     let LockedFile { path, target, stamp, .. } = locked;
     let compared = || {
         if jupyter_saves(target) {
@@ -193,10 +207,10 @@ pub(super) fn compare(locked: &LockedFile<'_>, original: &Notebook) -> Result<Ho
     compared().map_err(|source| FileError::Io { path: (*path).into(), attempt: "read it again", source })
 }
 
-/// Whether the rest of the file is this notebook.
-pub(super) fn holds(file: &mut File, notebook: &Notebook) -> io::Result<bool> {
+/// Whether this is the rest of the file.
+pub(super) fn holds(file: &mut File, content: FileContent<'_>) -> io::Result<bool> {
     let mut chunk = vec![0; 1 << 16];
-    for mut piece in bytes(notebook) {
+    for mut piece in content.pieces() {
         while !piece.is_empty() {
             let wanted = piece.len().min(chunk.len());
             match file.read(&mut chunk[..wanted])? {
@@ -230,7 +244,7 @@ mod tests {
         let path = folder.path().join("a");
         let held = |content: &str| {
             fs::write(&path, content).expect("written");
-            holds(&mut File::open(&path).expect("there"), &edited).expect("read")
+            holds(&mut File::open(&path).expect("there"), FileContent::Notebook(&edited)).expect("read")
         };
         let text = edited.text();
         assert!(held(text));

@@ -10,7 +10,7 @@ use nix::unistd::{AccessFlags, access};
 use super::FileError;
 use super::in_place::{self, recover};
 use super::lock::{Access, LockedFile, WRITE_WAIT, notebook_in, open, unreadable, when_whole};
-use super::save::{self, SaveMethod, SaveSettings, Saved, Stamp};
+use super::save::{self, FileContent, SaveMethod, SaveSettings, Saved, Stamp};
 use crate::notebook::Notebook;
 
 /// How often to begin anew when others write all the time.
@@ -128,7 +128,8 @@ impl TrackedFile {
                 (Some(theirs), _) | (None, Some(theirs)) => change(theirs, Since::Changed)?,
                 (None, None) => change(&self.notebook, Since::Unchanged)?,
             };
-            match save::replace(&locked, original, &changed, &self.settings) {
+            let (old, new) = (FileContent::Notebook(original), FileContent::Notebook(&changed));
+            match save::replace(&locked, old, new, &self.settings) {
                 Ok(Some(Saved { method, stamp, _file })) => {
                     let (found, displaced) = match method {
                         SaveMethod::Renamed => self.written_meanwhile(locked.file, original)?,
@@ -162,7 +163,7 @@ impl TrackedFile {
         let failed = |source| FileError::Io { path: self.path.clone(), attempt: "read it again", source };
         let seen = look(&replaced.metadata().map_err(failed)?);
         replaced.seek(SeekFrom::Start(0)).map_err(failed)?;
-        if save::holds(&mut replaced, held).map_err(failed)? {
+        if save::holds(&mut replaced, FileContent::Notebook(held)).map_err(failed)? {
             return Ok((None, Some((replaced, seen))));
         }
         Ok((self.notebook_of(replaced)?, None))

@@ -279,3 +279,16 @@ async fn images_come_as_images_and_other_binaries_are_refused() {
         "a.bin is a binary file of 3 bytes, not text"
     );
 }
+
+#[tokio::test]
+async fn the_text_of_a_broken_notebook_is_shown_raw() {
+    let fixture = Fixture::new();
+    fixture.put("a.ipynb", "{\n<<<<<<< HEAD\n1\n=======\n2\n>>>>>>> other\n}\n");
+    let shown = fixture.ok("read", json!({ "path": "a.ipynb:raw:2-4" })).await;
+    assert!(shown.starts_with("<<<<<<< HEAD\n1\n=======\n"), "{shown}");
+    assert!(
+        shown.contains("a.ipynb is not a usable notebook: line 2: it has the conflict markers"),
+        "{shown}"
+    );
+    fixture.error("read", json!({ "path": "a.ipynb" })).await;
+}
