@@ -15,7 +15,7 @@ use crate::document::{Document, fingerprint};
 use crate::error::EditingError;
 use crate::guard::Guard;
 use crate::history::{ChangeReach, HistoryStore, PastChange, Recorded, StoredChange};
-use crate::knowledge::{FileKnowledge, NotebookKnowledge};
+use crate::knowledge::{FileKnowledge, LineSource, NotebookKnowledge, OwnChange};
 use crate::memory::ReadMemory;
 use crate::report::EditReport;
 
@@ -38,7 +38,8 @@ impl FileName {
 /// How a change is made.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChangeOptions {
-    /// Refuse unless the file has this fingerprint. Then nothing else is asked of the caller.
+    /// Refuse unless the file has this fingerprint. Then numbers mean its cells, and other versions that the caller saw do
+    /// not matter. A whole text must still not take away cells that the caller was not shown.
     pub expect: Option<Fingerprint>,
     /// Change the file whatever the caller has seen of it.
     pub force: bool,
@@ -47,7 +48,7 @@ pub struct ChangeOptions {
 }
 
 impl ChangeOptions {
-    /// Whether the caller vouches for the change itself.
+    /// Whether the caller vouches for a change of cells that it names.
     fn is_trusted(&self) -> bool {
         self.force || self.expect.is_some()
     }
@@ -72,8 +73,8 @@ struct PlannedChange {
 
 /// What a caller knows after its change.
 enum Learnt {
-    /// The sources that it gave for some cells.
-    Cells(Vec<bool>),
+    /// The sources of some cells, and where the lines come from that are new in others.
+    Cells(Vec<bool>, LineSource),
     /// A text of all cells, of which it gave those sources.
     Text(Vec<bool>),
     /// All, without numbers that it had.
@@ -89,7 +90,12 @@ impl PlannedChange {
             Some(origin) => before.cell(*origin).source() != after.cell(at).source(),
         };
         let given = edited.origins.iter().enumerate().map(is_given).collect();
-        Self { edited, reach: ChangeReach::Cells, notes: Vec::new(), learnt: Learnt::Cells(given) }
+        Self {
+            edited,
+            reach: ChangeReach::Cells,
+            notes: Vec::new(),
+            learnt: Learnt::Cells(given, LineSource::Caller),
+        }
     }
 }
 
@@ -156,16 +162,18 @@ impl<'a> Editor<'a> {
         replacements: &[Replacement],
         options: &ChangeOptions,
     ) -> Result<EditReport, EditingError> {
+        let failed = |error| EditingError::replace_text(&file.named, error);
         self.change(file, IfMissing::Fail, options, |now, knowledge| {
-            let edited = now.replace_text(replacements, options.outputs);
-            let edited = edited.map_err(|error| EditingError::replace_text(&file.named, error))?;
+            let replaced = now.replace_in_text(replacements).map_err(failed)?;
+            let edited = now.with_replaced_text(&replaced, options.outputs).map_err(failed)?;
             let guard = Guard::new(knowledge, now);
             if !options.is_trusted() {
-                guard.check_edited(&edited).map_err(|refusal| EditingError::refused(&file.named, refusal))?;
+                let checked = guard.check_named(&replaced.cells).and_then(|()| guard.check_edited(&edited));
+                checked.map_err(|refusal| EditingError::refused(&file.named, refusal))?;
             }
             let mut planned = PlannedChange::of(edited, now);
             // The caller gave a part of the source. It knows all of it if it did so before.
-            if let Learnt::Cells(given) = &mut planned.learnt {
+            if let Learnt::Cells(given, _) = &mut planned.learnt {
                 for (given, origin) in given.iter_mut().zip(&planned.edited.origins) {
                     *given &= origin.is_some_and(|origin| guard.has_seen(&now.cell(origin)));
                 }
@@ -237,15 +245,14 @@ impl<'a> Editor<'a> {
             let PlannedChange { edited, reach, notes, learnt } = plan(now, known.as_ref())?;
             let after = edited.notebook.as_ref().unwrap_or(now);
             let mut knowledge = known.clone().unwrap_or_default();
-            let is_given = |given: &[bool], at: usize| given.get(at).copied().unwrap_or(false);
+            let own = |given, new_lines| {
+                let origins = &edited.origins[..];
+                OwnChange { before: now, after, origins, given, new_lines }
+            };
             match &learnt {
                 Learnt::All => knowledge.wrote_all(after),
-                Learnt::Cells(given) => {
-                    knowledge.changed_cells(now, after, &edited.origins, |at| is_given(given, at));
-                }
-                Learnt::Text(given) => {
-                    knowledge.wrote_text(now, after, &edited.origins, |at| is_given(given, at));
-                }
+                Learnt::Cells(given, new_lines) => knowledge.changed_cells(&own(given, *new_lines)),
+                Learnt::Text(given) => knowledge.wrote_text(&own(given, LineSource::Caller)),
             }
             let mut report_notes = notes;
             if edited.notebook.is_some() {

@@ -1,8 +1,8 @@
 //! Whether a caller knows the notebook well enough for what it wants to do to it.
 
-use cellwright_notebook::{Action, Cell, CellRef, Edited, NewCell, Notebook};
+use cellwright_notebook::{Action, Cell, CellRef, Edited, Fingerprint, NewCell, Notebook};
 
-use crate::knowledge::{Extent, NotebookKnowledge, SeenSources};
+use crate::knowledge::{Extent, KnownCell, NotebookKnowledge, SeenSources};
 use crate::matching::places;
 use crate::merge::{version, version_of};
 use crate::refusal::{Conflict, Refusal, Unseen};
@@ -12,11 +12,14 @@ pub(crate) struct Guard<'a> {
     knowledge: Option<&'a NotebookKnowledge>,
     seen: SeenSources,
     now: &'a Notebook,
+    /// What the caller knows each cell of the notebook as, and by which number.
+    known: Vec<Option<(usize, &'a KnownCell)>>,
 }
 
 impl<'a> Guard<'a> {
     pub(crate) fn new(knowledge: Option<&'a NotebookKnowledge>, now: &'a Notebook) -> Self {
-        Self { knowledge, seen: SeenSources::of(knowledge), now }
+        let known = knowledge.map_or_else(|| vec![None; now.len()], |knowledge| known_cells(knowledge, now));
+        Self { knowledge, seen: SeenSources::of(knowledge), now, known }
     }
 
     /// Whether an action does what the caller means: the cells it names by number are the ones the caller knows by it,
@@ -97,7 +100,7 @@ impl<'a> Guard<'a> {
             let cell = self.now.cell(index);
             match self.standing(&cell) {
                 Standing::Seen | Standing::Unknown => {}
-                Standing::Changed { number } => {
+                Standing::Changed { number, .. } => {
                     let (theirs, mine) = (Some(version_of(&cell)), mine(&cell, number));
                     conflicts.push(Conflict { cell: number, theirs, mine });
                 }
@@ -107,8 +110,40 @@ impl<'a> Guard<'a> {
         refused(conflicts, unseen)
     }
 
+    /// Whether the numbers in markers that a replacement shows mean the cells that the caller knows by them.
+    pub(crate) fn check_named(&self, cells: &[usize]) -> Result<(), Refusal> {
+        cells.iter().try_for_each(|index| self.check_number(*index))
+    }
+
     /// Whether an exact replacement changed no cell that the caller knows in another version.
     pub(crate) fn check_edited(&self, edited: &Edited) -> Result<(), Refusal> {
+        let mut conflicts = Vec::new();
+        for (cell, after) in self.taken_away(edited) {
+            if let Standing::Changed { number, .. } = self.standing(&cell) {
+                let mine = after.as_ref().map(version_of);
+                conflicts.push(Conflict { cell: number, theirs: Some(version_of(&cell)), mine });
+            }
+        }
+        refused(conflicts, Vec::new())
+    }
+
+    /// Whether a whole text takes away no cell that the caller was not shown, although the file is the `expected` one.
+    /// A caller that knows nothing of the file has the fingerprint from elsewhere, and what it saw there, too.
+    pub(crate) fn check_taken_away(&self, edited: &Edited, expected: Fingerprint) -> Result<(), Refusal> {
+        let Some(knowledge) = self.knowledge else { return Ok(()) };
+        // A caller that was shown a part of this very file has the fingerprint from that.
+        let was_shown_part = knowledge.latest == Some(expected);
+        let is_unseen = |cell: &Cell<'_>| match self.standing(cell) {
+            Standing::Seen => false,
+            Standing::SeenInPart | Standing::Unknown => true,
+            Standing::Changed { was_whole, .. } => was_shown_part || !was_whole,
+        };
+        let unseen = self.taken_away(edited).filter(|(cell, _)| is_unseen(cell));
+        refused(Vec::new(), unseen.map(|(cell, _)| cell.index()).collect())
+    }
+
+    /// The cells that a change takes away or gives another source or type, each with what becomes of it.
+    fn taken_away<'e>(&'e self, edited: &'e Edited) -> impl Iterator<Item = (Cell<'e>, Option<Cell<'e>>)> {
         let mut kept = vec![None; self.now.len()];
         for (at, origin) in edited.origins.iter().enumerate() {
             if let Some(origin) = origin {
@@ -116,18 +151,23 @@ impl<'a> Guard<'a> {
             }
         }
         let after = edited.notebook.as_ref().unwrap_or(self.now);
-        let mut conflicts = Vec::new();
-        for (cell, at) in self.now.cells().zip(kept) {
-            let now = at.map(|at| after.cell(at));
-            if now.as_ref().is_some_and(|now| now.source() == cell.source() && now.kind() == cell.kind()) {
-                continue;
-            }
-            if let Standing::Changed { number } = self.standing(&cell) {
-                let mine = now.as_ref().map(version_of);
-                conflicts.push(Conflict { cell: number, theirs: Some(version_of(&cell)), mine });
-            }
+        self.now.cells().zip(kept).filter_map(|(cell, at)| {
+            let after = at.map(|at| after.cell(at));
+            let is_same = |after: &Cell<'_>| after.source() == cell.source() && after.kind() == cell.kind();
+            (!after.as_ref().is_some_and(is_same)).then_some((cell, after))
+        })
+    }
+
+    /// Whether the caller has seen the whole file as it is now, and so may put another one in its place: the sources of
+    /// all cells, and nothing else changed since.
+    pub(crate) fn check_file_seen(&self) -> Result<(), Refusal> {
+        self.check_all_seen()?;
+        let Some(knowledge) = self.knowledge else { return Ok(()) };
+        if knowledge.has_seen_file(Fingerprint::of_file(self.now)) {
+            return Ok(());
         }
-        refused(conflicts, Vec::new())
+        let changes = "outputs, metadata or the order of cells are not as you last saw them".to_owned();
+        Err(Refusal::Stale { changes, conflicts: Vec::new() })
     }
 
     /// Whether the caller has seen every cell as it is now, and so may put something else in the place of all.
@@ -161,21 +201,37 @@ impl<'a> Guard<'a> {
     }
 
     fn standing(&self, cell: &Cell<'_>) -> Standing {
-        if self.seen.has(cell) {
-            return Standing::Seen;
-        }
-        match self.knowledge.and_then(|knowledge| knowledge.known_as(cell)) {
-            None if self.knowledge.is_some_and(|knowledge| knowledge.once_saw(cell)) => {
-                Standing::Changed { number: cell.index() }
-            }
+        let once_saw = || self.knowledge.is_some_and(|knowledge| knowledge.once_saw(cell));
+        match self.known[cell.index()] {
+            // The latest version it knows counts, also if this is an earlier one.
+            Some((_, known)) if known.says_what(cell) => match known.extent {
+                Extent::Whole => Standing::Seen,
+                Extent::Lines { .. } if self.seen.has(cell) => Standing::Seen,
+                Extent::Lines { .. } => Standing::SeenInPart,
+            },
+            Some((number, known)) => Standing::Changed { number, was_whole: known.extent == Extent::Whole },
+            None if self.seen.has(cell) => Standing::Seen,
+            None if once_saw() => Standing::Changed { number: cell.index(), was_whole: true },
             None => Standing::Unknown,
-            Some((number, known)) if !known.says_what(cell) => Standing::Changed { number },
-            Some((_, known)) => {
-                debug_assert_ne!(known.extent, Extent::Whole, "its source would have been seen");
-                Standing::SeenInPart
-            }
         }
     }
+}
+
+/// What the caller knows each cell of `now` as: by id, else by content and neighbours, else by its place.
+fn known_cells<'a>(knowledge: &'a NotebookKnowledge, now: &Notebook) -> Vec<Option<(usize, &'a KnownCell)>> {
+    let mut known = vec![None; now.len()];
+    let places = places(&knowledge.numbers, now);
+    for (number, place) in places.iter().enumerate() {
+        if let (Some(place), Some(cell)) = (place, knowledge.numbered(number)) {
+            known[*place] = Some((number, cell));
+        }
+    }
+    for cell in now.cells().filter(|cell| cell.id().is_none()) {
+        let (number, known) = (cell.index(), &mut known[cell.index()]);
+        let is_lost = places.get(number).is_some_and(Option::is_none);
+        *known = known.or_else(|| knowledge.numbered(number).filter(|_| is_lost).map(|it| (number, it)));
+    }
+    known
 }
 
 /// What a caller knows of a cell as it is now.
@@ -184,8 +240,8 @@ enum Standing {
     Seen,
     /// It has seen some lines of it.
     SeenInPart,
-    /// It knows another version.
-    Changed { number: usize },
+    /// It knows another version, whole or in part.
+    Changed { number: usize, was_whole: bool },
     /// It has never seen it.
     Unknown,
 }

@@ -33,7 +33,7 @@ mod text_file;
 pub mod view;
 
 pub use content::{ContentError, NewContent};
-pub use coverage::{Coverage, LineSet};
+pub use coverage::{Coverage, SeenLines};
 pub use editor::{ChangeOptions, Editor, FileName};
 pub use error::EditingError;
 pub use history::{HistoryStore, PastChange, UndoError};

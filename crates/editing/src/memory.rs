@@ -21,7 +21,7 @@ pub trait ReadMemory: Send + Sync {
     /// Whether the caller knows all of a file as it is, and nothing else of it: then a read of all teaches it nothing.
     fn knows_whole(&self, file: &Path, fingerprint: Fingerprint) -> bool {
         match self.recall(file) {
-            Some(FileKnowledge::Notebook(knowledge)) => knowledge.whole == Some(fingerprint),
+            Some(FileKnowledge::Notebook(knowledge)) => knowledge.whole() == Some(fingerprint),
             Some(FileKnowledge::Text(_)) | None => false,
         }
     }

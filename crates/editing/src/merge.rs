@@ -5,9 +5,9 @@
 //! conflict, and cells that others added stay where they added them.
 
 use cellwright_notebook::text::TextCell;
-use cellwright_notebook::{Cell, Fingerprint, NewCell, Note, Notebook, index_ranges};
+use cellwright_notebook::{Cell, CellKind, Fingerprint, NewCell, Note, Notebook, index_ranges};
 
-use crate::knowledge::{KnownCell, NotebookKnowledge, NumberOrigin, SeenSources};
+use crate::knowledge::{KnownCell, NotebookKnowledge, NumberOrigin, SeenSources, SinceBase, source_print};
 use crate::matching::places;
 use crate::refusal::{CellVersion, Conflict, Refusal, Unseen};
 
@@ -45,11 +45,13 @@ pub(crate) fn merge(
         numbers,
         seen: knowledge.seen_sources(),
         now,
+        latest: latest_cells(knowledge, now),
         placed: vec![false; now.len()],
         conflicts: Vec::new(),
         unseen: Vec::new(),
         notes: Vec::new(),
         changes: TheirChanges::default(),
+        own: Vec::new(),
     };
     let mut named = vec![false; numbers.len()];
     let cells: Vec<_> = text.iter().filter_map(|cell| merge.text_cell(cell, &places, &mut named)).collect();
@@ -64,12 +66,16 @@ struct Merge<'a> {
     numbers: &'a [Option<KnownCell>],
     seen: SeenSources,
     now: &'a Notebook,
+    /// The latest version that the caller knows of each cell of `now`.
+    latest: Vec<Option<&'a KnownCell>>,
     /// Cells of `now` that the text continues or deletes. The others are others' additions.
     placed: Vec<bool>,
     conflicts: Vec<Conflict>,
     unseen: Vec<usize>,
     notes: Vec<Note>,
     changes: TheirChanges,
+    /// Cells that the caller itself changed since it read all of them.
+    own: Vec<usize>,
 }
 
 /// What others did since the caller read the notebook.
@@ -119,21 +125,38 @@ impl Merge<'_> {
         };
         self.placed[place] = true;
         let theirs = self.now.cell(place);
-        let is_theirs = !known.says_what(&theirs);
-        if is_theirs {
-            self.changes.edited.push(place);
+        let is_changed = !known.says_what(&theirs);
+        if is_changed {
+            self.note_change(place);
         }
         let agree = theirs.kind() == cell.cell.kind && theirs.source() == cell.cell.source;
         if !is_mine || agree {
-            return Some(MergedCell { cell: kept(&theirs, cell.line), is_known: agree || !is_theirs });
+            return Some(MergedCell { cell: kept(&theirs, cell.line), is_known: agree || !is_changed });
         }
-        if is_theirs && !self.seen.has(&theirs) {
+        if !self.is_known_version(known, place, cell.cell.kind) {
             let theirs = Some(version_of(&theirs));
             self.conflicts.push(Conflict { cell: number, theirs, mine: mine() });
-        } else if !is_theirs && !self.seen.has(&theirs) {
+        } else if !self.seen.has(&theirs) {
             self.unseen.push(number);
         }
         Some(MergedCell { cell: TextCell { origin: Some(place), ..cell.clone() }, is_known: true })
+    }
+
+    /// Whether the cell at `place` is in the version that a text is based on, or in the latest that the caller saw. Its
+    /// type may be another if the caller wants that one, too.
+    fn is_known_version(&self, base: &KnownCell, place: usize, wanted: CellKind) -> bool {
+        let theirs = self.now.cell(place);
+        [Some(base), self.latest[place]].into_iter().flatten().any(|known| {
+            known.says_what(&theirs) || (known.source == source_print(&theirs) && theirs.kind() == wanted)
+        })
+    }
+
+    /// Notes that a cell is not as the text is based on: by whom, as far as the caller knows.
+    fn note_change(&mut self, place: usize) {
+        let theirs = self.now.cell(place);
+        let is_own = self.latest[place]
+            .is_some_and(|latest| latest.says_what(&theirs) && latest.since_base == SinceBase::OnlyCaller);
+        if is_own { self.own.push(place) } else { self.changes.edited.push(place) }
     }
 
     /// A cell that the text does not name: the caller deletes it, if it knows what it deletes.
@@ -148,13 +171,12 @@ impl Merge<'_> {
         }
         self.placed[place] = true;
         let theirs = self.now.cell(place);
-        if self.seen.has(&theirs) {
-            return;
-        }
-        if known.says_what(&theirs) {
-            self.unseen.push(number);
+        if self.is_known_version(known, place, theirs.kind()) {
+            if !self.seen.has(&theirs) {
+                self.unseen.push(number);
+            }
         } else {
-            self.changes.edited.push(place);
+            self.note_change(place);
             self.conflicts.push(Conflict { cell: number, theirs: Some(version_of(&theirs)), mine: None });
         }
     }
@@ -191,6 +213,10 @@ impl Merge<'_> {
             .collect();
         let cells =
             if self.changes.moved { in_their_order(cells, &theirs) } else { with_added(cells, theirs) };
+        if !self.own.is_empty() {
+            self.own.sort_unstable();
+            self.notes.push(Note::KeptOwn { cells: self.own });
+        }
         if self.changes.is_any() {
             self.notes.push(Note::Merged { changes: self.changes.to_string() });
         }
@@ -255,6 +281,16 @@ fn in_their_order(cells: Vec<MergedCell>, added: &[MergedCell]) -> Vec<MergedCel
         new += 1;
     }
     ordered
+}
+
+fn latest_cells<'a>(knowledge: &'a NotebookKnowledge, now: &Notebook) -> Vec<Option<&'a KnownCell>> {
+    let mut latest = vec![None; now.len()];
+    for (number, place) in places(&knowledge.numbers, now).into_iter().enumerate() {
+        if let Some(place) = place {
+            latest[place] = knowledge.numbered(number);
+        }
+    }
+    latest
 }
 
 fn kept(cell: &Cell<'_>, line: usize) -> TextCell {

@@ -9,6 +9,8 @@ use cellwright_notebook::select::{Excerpt, LineRange, PastTheEnd, excerpts};
 use cellwright_output::Thousands;
 use regex::Regex;
 
+use crate::coverage::SeenLines;
+
 /// Bytes shown of a line that a search found.
 const HIT: usize = 512;
 
@@ -36,8 +38,17 @@ pub struct PagePart {
     pub end: usize,
     /// The lines, with their line ends.
     pub text: String,
-    /// Whether the part is one line of which some bytes are not shown.
-    pub is_cut: bool,
+    /// If the part is one line of which some bytes are not shown: which ones are.
+    pub cut: Option<CutLine>,
+}
+
+/// The bytes that are shown of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutLine {
+    /// Which, counting from 1, the line end not counted.
+    pub bytes: RangeInclusive<usize>,
+    /// How many the line has.
+    pub length: usize,
 }
 
 /// Lines that a search found.
@@ -88,8 +99,20 @@ impl Page {
 
     /// The lines that are shown from their first byte to their last, as ranges in the order shown.
     pub fn whole_lines(&self) -> Vec<RangeInclusive<usize>> {
-        let whole = self.parts.iter().filter(|part| !part.is_cut);
+        let whole = self.parts.iter().filter(|part| part.cut.is_none());
         whole.map(|part| part.start..=part.end).filter(|lines| !lines.is_empty()).collect()
+    }
+
+    /// What is shown, for the memory of the caller.
+    pub fn seen_lines(&self) -> SeenLines {
+        let mut seen = SeenLines::default();
+        self.whole_lines().into_iter().for_each(|lines| seen.add(lines));
+        for part in &self.parts {
+            if let Some(CutLine { bytes, length }) = &part.cut {
+                seen.add_part(part.start, bytes.clone(), *length);
+            }
+        }
+        seen
     }
 }
 
@@ -125,8 +148,17 @@ pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Re
     let mut room = budget.max(char::MAX.len_utf8());
     for (at, part) in excerpts.iter().enumerate() {
         let (start, is_first) = (part.start, page.parts.is_empty());
+        // Of the first line of the part.
+        let length = part.skipped + part.text.lines().next().unwrap_or_default().len();
         let mut push = |text: &str, end, is_cut| {
-            page.parts.push(PagePart { start, end, text: text.to_owned(), is_cut });
+            let to = (part.skipped + text.len()).min(length);
+            let cut = CutLine { bytes: part.skipped + 1..=to, length };
+            page.parts.push(PagePart {
+                start,
+                end,
+                text: text.to_owned(),
+                cut: Some(cut).filter(|_| is_cut),
+            });
         };
         let go_on = |from: LineRange| {
             let rest = excerpts[at + 1..].iter().map(|later| way(later.start, later, total));
@@ -154,7 +186,6 @@ pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Re
             }
             Fit::Cut(shown) if is_first => {
                 push(shown, start, true);
-                let length = part.skipped + part.text.lines().next().unwrap_or_default().len();
                 let (first, next) = (part.skipped + 1, part.skipped + shown.len() + 1);
                 let [from, to, of] = [first, next - 1, length].map(|count| Thousands(count as u64));
                 let way = go_on(LineRange::Within { line: start, byte: next });

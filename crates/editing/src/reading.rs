@@ -8,11 +8,11 @@ use cellwright_notebook::select::{NotebookPart, PastTheEnd};
 use cellwright_notebook::{Fingerprint, Notebook, Selector};
 use regex::Regex;
 
-use crate::coverage::{Coverage, LineSet};
+use crate::coverage::{Coverage, SeenLines};
 use crate::editor::{Editor, FileName};
 use crate::error::{EditingError, Unreadable};
 use crate::page::{self, Page, SearchPage};
-use crate::view::{NotebookView, OutputView, ViewRequest};
+use crate::view::{NotebookView, OutputView, ViewForm, ViewRequest};
 
 /// What a caller wants to see of a file.
 #[derive(Debug, Clone, Copy)]
@@ -62,17 +62,16 @@ impl ShownLines {
         })
     }
 
-    /// The lines that are shown from their first byte to their last.
-    pub fn whole_lines(&self) -> LineSet {
-        let mut lines = LineSet::default();
-        let ranges = match self {
-            Self::Page(page) => page.whole_lines(),
-            Self::Found(found) => found.whole_lines(),
-        };
-        for range in ranges {
-            lines.add(range);
+    /// What is shown, for the memory of the caller.
+    pub fn seen_lines(&self) -> SeenLines {
+        match self {
+            Self::Page(page) => page.seen_lines(),
+            Self::Found(found) => {
+                let mut seen = SeenLines::default();
+                found.whole_lines().into_iter().for_each(|lines| seen.add(lines));
+                seen
+            }
         }
-        lines
     }
 
     /// The text to show.
@@ -108,7 +107,7 @@ impl Editor<'_> {
             .map_err(|source| EditingError::View { named: named(), source })?;
         let shown = ShownLines::of(&request.selector.name_in(&file.named), &view.text, request)
             .map_err(|source| EditingError::PastTheEnd { named: named(), source })?;
-        let coverage = Coverage::of(&view.cells, &shown.whole_lines());
+        let coverage = Coverage::of(&view, &shown.seen_lines());
         let remembered = self.saw(file, (&notebook, fingerprint), &coverage);
         Ok(NotebookRead { notebook: Some(notebook), fingerprint, view, shown, remembered })
     }
@@ -132,8 +131,8 @@ impl Editor<'_> {
         };
         let shown = ShownLines::of(&request.selector.name_in(&file.named), &text, request)
             .map_err(|source| EditingError::PastTheEnd { named: file.named.clone(), source })?;
-        let remembered = self.saw_text(file, &bytes, text.lines().count(), shown.whole_lines());
-        let view = NotebookView { text, cells: Vec::new(), images: Vec::new(), notes };
+        let remembered = self.saw_text(file, &bytes, text.lines().count(), shown.seen_lines());
+        let view = NotebookView { text, form: ViewForm::Raw, cells: Vec::new(), images: Vec::new(), notes };
         Ok(NotebookRead { notebook: None, fingerprint, view, shown, remembered })
     }
 }

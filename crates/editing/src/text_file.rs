@@ -8,7 +8,7 @@ use cellwright_notebook::Fingerprint;
 use cellwright_notebook::file::{ReplaceError as SaveError, Replacement as SavedFile};
 use cellwright_notebook::replace::{Replaced, Replacement, TextKind, replace};
 
-use crate::coverage::LineSet;
+use crate::coverage::SeenLines;
 use crate::editor::{ChangeOptions, Editor, FileName, check_expected};
 use crate::error::EditingError;
 use crate::knowledge::{FileKnowledge, TextKnowledge};
@@ -95,7 +95,7 @@ impl Editor<'_> {
         file: &FileName,
         content: &[u8],
         total_lines: usize,
-        shown: LineSet,
+        shown: SeenLines,
     ) -> io::Result<()> {
         let (key, fingerprint) = (real(&file.path), Fingerprint::of(content));
         let mut knowledge = TextKnowledge { fingerprint, total_lines, shown };
@@ -131,14 +131,14 @@ impl Editor<'_> {
         if is_stale && !options.force && options.expect.is_none() {
             return Err(TextFileError::Changed { named: named() }.into());
         }
-        let Replaced { text: after, lines } = replace(&before, TextKind::Plain, &[replacement])
+        let Replaced { text: after, lines, cells: _ } = replace(&before, TextKind::Plain, &[replacement])
             .map_err(|source| EditingError::Replace { named: named(), source })?;
         save(file, Some(now), after.as_bytes())?;
         // What the caller had not seen before it has not seen now; the lines it wrote are known to it.
         let total_lines = after.lines().count();
         let shown = match known {
-            Some(known) if known.is_whole() && !is_stale => LineSet::from(1..=total_lines),
-            _ => LineSet::default(),
+            Some(known) if known.is_whole() && !is_stale => SeenLines::from(1..=total_lines),
+            _ => SeenLines::default(),
         };
         self.learn(file, &after, total_lines, shown);
         Ok(TextEdit { lines })
@@ -164,12 +164,14 @@ impl Editor<'_> {
             None if options.expect.is_some() => return Err(EditingError::Gone { named: file.named.clone() }),
             None => {}
         }
-        let is_trusted = options.force || options.expect.is_some();
-        if let (Some(before), Some(now), false) = (&before, now, is_trusted)
+        if let (Some(before), Some(now), false) = (&before, now, options.force)
             && !before.is_empty()
         {
             let refused = |refusal| Err(EditingError::refused(&file.named, refusal));
             match self.text_knowledge(&real(&file.path)) {
+                // The fingerprint vouches for what the caller saw elsewhere, and answers what changed since.
+                None if options.expect.is_some() => {}
+                Some(known) if options.expect.is_some() && known.fingerprint != now => {}
                 None => return refused(Refusal::NeverRead),
                 Some(known) if known.fingerprint != now => {
                     return Err(TextFileError::Changed { named: file.named.clone() }.into());
@@ -182,11 +184,11 @@ impl Editor<'_> {
         }
         save(file, now.filter(|_| !options.force), content.as_bytes())?;
         let lines = content.lines().count();
-        self.learn(file, content, lines, LineSet::from(1..=lines));
+        self.learn(file, content, lines, SeenLines::from(1..=lines));
         Ok(TextWrite { is_new: before.is_none(), lines })
     }
 
-    fn learn(&self, file: &FileName, content: &str, total_lines: usize, shown: LineSet) {
+    fn learn(&self, file: &FileName, content: &str, total_lines: usize, shown: SeenLines) {
         let fingerprint = Fingerprint::of(content.as_bytes());
         let knowledge = FileKnowledge::Text(TextKnowledge { fingerprint, total_lines, shown });
         drop(self.memory.remember(&real(&file.path), knowledge)); // a later change is refused then

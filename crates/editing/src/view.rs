@@ -30,12 +30,23 @@ pub use self::image::{ImageAddress, ImageError, LabelledImage};
 pub struct NotebookView {
     /// Marked text, JSON for a raw view, or the text of one output.
     pub text: String,
+    /// What its lines are.
+    pub form: ViewForm,
     /// Which lines of the text show which cell, in order. Empty for a view of one output.
     pub cells: Vec<CellLines>,
     /// Images of outputs and attachments that can be shown, in order. None of them is decoded yet.
     pub images: Vec<LabelledImage>,
     /// What the caller should know and the text does not say.
     pub notes: Vec<String>,
+}
+
+/// What the lines of a view are. Line 3 of a cell is another one in each form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViewForm {
+    /// Marked text.
+    Marked,
+    /// JSON, or the text of a file that is not a notebook.
+    Raw,
 }
 
 /// The lines of a view that show a cell, counting from 1.
@@ -105,7 +116,9 @@ impl ViewRequest<'_> {
 impl NotebookView {
     /// Shows a part of a notebook, which must have been read with its outputs if [`ViewRequest::need`] says so.
     pub fn of(notebook: &Notebook, request: &ViewRequest<'_>) -> Result<Self, ViewError> {
-        let mut view = Self { text: String::new(), cells: Vec::new(), images: Vec::new(), notes: Vec::new() };
+        let form = if request.selector.raw { ViewForm::Raw } else { ViewForm::Marked };
+        let mut view =
+            Self { text: String::new(), form, cells: Vec::new(), images: Vec::new(), notes: Vec::new() };
         match &request.selector.part {
             NotebookPart::Output { cell, output } => {
                 view.show_output(notebook, cell, *output, request.selector.raw)?;

@@ -2,6 +2,7 @@
 
 mod broken;
 mod keeping;
+mod losses;
 mod model;
 mod page;
 mod support;

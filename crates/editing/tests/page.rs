@@ -101,7 +101,7 @@ proptest! {
             read.extend(shown.parts.iter().map(|part| part.text.as_str()));
             let all: Vec<_> = text.split_inclusive('\n').collect();
             let whole: String = shown.whole_lines().into_iter().flatten().map(|line| all[line - 1]).collect();
-            let uncut: String = shown.parts.iter().filter(|p| !p.is_cut).map(|p| p.text.as_str()).collect();
+            let uncut: String = shown.parts.iter().filter(|p| p.cut.is_none()).map(|p| p.text.as_str()).collect();
             prop_assert_eq!(whole, uncut);
             prop_assert!(shown.parts.iter().map(|part| part.text.len()).sum::<usize>() <= budget.max(4) + 1);
             let next = shown.notes.iter().find_map(|note| note.split_once("go on with a.txt")).map(|(_, to)| to);

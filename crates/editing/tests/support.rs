@@ -150,6 +150,7 @@ impl TestFolder {
     }
 }
 
+#[derive(Clone, Copy)]
 pub(crate) enum Ids {
     Given,
     Missing,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::cell::{Cell, CellKind, CellRef, NewCell};
 use crate::notebook::{NoSuchCell, Notebook};
 use crate::plan::{Rework, Slot};
-use crate::replace::{ReplaceError, Replacement, TextKind, replace};
+use crate::replace::{ReplaceError, Replaced, Replacement, TextKind, replace};
 use crate::report::{Change, Note, Report, TouchedCell, moved_slots};
 use crate::source::replaces_surrogate;
 use crate::text::{self, TextCell, TextError};
@@ -263,7 +263,20 @@ impl Notebook {
         replacements: &[Replacement],
         outputs: Outputs,
     ) -> Result<Edited, ReplaceTextError> {
-        let replaced = replace(&self.to_marked_text(), TextKind::Marked, replacements)?;
+        self.with_replaced_text(&self.replace_in_text(replacements)?, outputs)
+    }
+
+    /// The notebook's marked text after replacements.
+    pub fn replace_in_text(&self, replacements: &[Replacement]) -> Result<Replaced, ReplaceTextError> {
+        Ok(replace(&self.to_marked_text(), TextKind::Marked, replacements)?)
+    }
+
+    /// The notebook as its marked text reads after replacements.
+    pub fn with_replaced_text(
+        &self,
+        replaced: &Replaced,
+        outputs: Outputs,
+    ) -> Result<Edited, ReplaceTextError> {
         let mut edited = self.write(&text::parse(&replaced.text).map_err(EditError::from)?, outputs)?;
         edited.report.action = "edit";
         Ok(edited)

@@ -70,6 +70,14 @@ pub(crate) fn lines(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// The cell that a marker line names.
+pub(crate) fn cell_in(line: &str) -> Option<usize> {
+    match classify(line) {
+        Line::Marker { cell, .. } => cell,
+        Line::Escaped { .. } | Line::NearMiss(_) | Line::Text => None,
+    }
+}
+
 /// Where a source line must gain a `%` to survive as text.
 pub(crate) fn escape_at(line: &str) -> Option<usize> {
     percent_run(line).map(|percents| percents.start)

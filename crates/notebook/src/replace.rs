@@ -95,6 +95,8 @@ pub struct Replaced {
     pub text: String,
     /// The line each text that was replaced started on, counting from 1 in the text its replacement was made in.
     pub lines: Vec<usize>,
+    /// The cells whose markers were in a text that was replaced, or are in what came in its place.
+    pub cells: Vec<usize>,
 }
 
 /// Makes `replacements` in a text, each on the result of the one before.
@@ -103,7 +105,7 @@ pub struct Replaced {
 /// not mean the number of a cell, who replaces `\n# ` by `\n## ` means headings. A match may take the line ends around a
 /// marker; the marker stays on a line of its own all the same.
 pub fn replace(text: &str, kind: TextKind, replacements: &[Replacement]) -> Result<Replaced, ReplaceError> {
-    let (mut text, mut lines) = (text.to_owned(), Vec::new());
+    let (mut text, mut lines, mut cells) = (text.to_owned(), Vec::new(), Vec::new());
     for Replacement { old, new, matches } in replacements {
         if old.is_empty() {
             return Err(ReplaceError::Empty);
@@ -120,13 +122,17 @@ pub fn replace(text: &str, kind: TextKind, replacements: &[Replacement]) -> Resu
             return Err(ReplaceError::NoMatch { old: shortened(old), near: before.near(old) });
         }
         let after = before.replaced(&found, old.len(), new);
+        if kind == TextKind::Marked {
+            cells.extend(before.named_cells(&found, old.len()));
+            cells.extend(marker::lines(new).into_iter().filter_map(|line| marker::cell_in(&new[line])));
+        }
         if kind == TextKind::Marked && !old.contains(marker::SHOWN) && !new.contains(marker::SHOWN) {
             before.check_markers(&after)?;
         }
         lines.extend(before.lines_at(found));
         text = after;
     }
-    Ok(Replaced { text, lines })
+    Ok(Replaced { text, lines, cells })
 }
 
 /// Whether a match may begin inside the one before it.
@@ -228,6 +234,14 @@ impl<'a> Lines<'a> {
         }
         push(&mut out, &self.text[from..], ends_in_marker);
         out
+    }
+
+    /// The cells whose markers are in the text at these places.
+    fn named_cells(&self, places: &[usize], length: usize) -> Vec<usize> {
+        let is_at =
+            |marker: &&Range<usize>| places.iter().any(|at| *at < marker.end && marker.start < at + length);
+        let markers = self.markers.iter().filter(is_at);
+        markers.filter_map(|marker| marker::cell_in(&self.text[marker.clone()])).collect()
     }
 
     /// Refuses a text with more markers than this one.

@@ -121,6 +121,11 @@ pub enum Note {
         /// What they changed, in words.
         changes: String,
     },
+    /// A text of all cells did not take back what its caller had changed since it read them.
+    KeptOwn {
+        /// The cells.
+        cells: Vec<usize>,
+    },
     /// The file was written in place, because it could not be replaced.
     InPlace,
     /// The file is again what it was before, which is not a notebook.
@@ -178,6 +183,13 @@ impl fmt::Display for Note {
             Self::Overwritten => f.write_str("what was in the file could not be read; it was replaced"),
             Self::Merged { changes } => {
                 write!(f, "merged with what others changed since you read it: {changes}")
+            }
+            Self::KeptOwn { cells } => {
+                let list = index_ranges(cells);
+                match cells.len() {
+                    1 => write!(f, "cell {list} stays as you changed it since you read the whole notebook"),
+                    _ => write!(f, "cells {list} stay as you changed them since you read the whole notebook"),
+                }
             }
             Self::PutBack => f.write_str("the file is what it was before, byte for byte"),
             Self::CannotBeUndone { reason } => {

@@ -146,7 +146,7 @@ fn text(
         reply.note("[the file is not UTF-8: what could not be read is shown as \u{fffd}]");
     }
     let lines = text.lines().count();
-    let remembered = editor.saw_text(&file, &bytes, lines, shown.whole_lines());
+    let remembered = editor.saw_text(&file, &bytes, lines, shown.seen_lines());
     if let Err(error) = remembered {
         reply.note(format!(
             "[it could not be remembered what you read ({error}): `write` will ask for `force`]"

@@ -6,7 +6,7 @@ use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Report};
 use super::{ChangeOptions, Editor, FileName, Learnt, PendingRecord, PlannedChange, check_expected};
 use crate::error::EditingError;
 use crate::history::{ChangeReach, StoredChange, StoredContent, UndoError, UndoStep, UndoSteps, undone};
-use crate::knowledge::FileKnowledge;
+use crate::knowledge::{FileKnowledge, LineSource, NotebookKnowledge, OwnChange, SeenSources};
 use crate::report::EditReport;
 
 impl Editor<'_> {
@@ -34,11 +34,12 @@ impl Editor<'_> {
         steps: &[UndoStep],
         options: &ChangeOptions,
     ) -> Result<EditReport, EditingError> {
-        self.change_undoing(file, IfMissing::Fail, options, Some(number), |now, _| {
+        self.change_undoing(file, IfMissing::Fail, options, Some(number), |now, knowledge| {
             let edited = undone(steps, now, number, options.force);
             let edited = edited.map_err(|error| EditingError::undo(&file.named, error))?;
-            // What comes back may be others' text, which the caller has not seen.
-            let learnt = Learnt::Cells(vec![false; edited.origins.len()]);
+            let given =
+                restored_cells(now, edited.notebook.as_ref().unwrap_or(now), &edited.origins, knowledge);
+            let learnt = Learnt::Cells(given, LineSource::History);
             let notes = vec![Note::Undid { change: number }];
             Ok(PlannedChange { edited, reach: ChangeReach::Cells, notes, learnt })
         })
@@ -88,7 +89,14 @@ impl Editor<'_> {
         }
         match (self.knowledge(&key), replaced, &restored) {
             (Some(mut knowledge), Some(replaced), Some(restored)) => {
-                knowledge.changed_cells(&replaced, restored, &origins, |_| false);
+                let given = restored_cells(&replaced, restored, &origins, Some(&knowledge));
+                knowledge.changed_cells(&OwnChange {
+                    before: &replaced,
+                    after: restored,
+                    origins: &origins,
+                    given: &given,
+                    new_lines: LineSource::History,
+                });
                 // If this fails, a later change is refused.
                 drop(self.memory.remember(&key, FileKnowledge::Notebook(knowledge)));
             }
@@ -97,6 +105,25 @@ impl Editor<'_> {
         }
         Ok(EditReport { path: file.named.clone(), report, fingerprint: Fingerprint::of(&before) })
     }
+}
+
+/// Which cells came back with a source that the caller has seen. Others' text may come back, too, which it has not.
+fn restored_cells(
+    before: &Notebook,
+    after: &Notebook,
+    origins: &[Option<usize>],
+    knowledge: Option<&NotebookKnowledge>,
+) -> Vec<bool> {
+    let seen = SeenSources::of(knowledge);
+    let is_restored = |(at, origin): (usize, &Option<usize>)| {
+        let cell = after.cell(at);
+        let is_kept = origin.is_some_and(|origin| {
+            let before = before.cell(origin);
+            before.kind() == cell.kind() && before.source() == cell.source()
+        });
+        !is_kept && seen.has(&cell)
+    };
+    origins.iter().enumerate().map(is_restored).collect()
 }
 
 /// What is reported when a whole file takes the place of another, and which cells were which.

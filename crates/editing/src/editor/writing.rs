@@ -104,14 +104,18 @@ fn planned_json(
     knowledge: Option<&NotebookKnowledge>,
     options: &ChangeOptions,
 ) -> Result<PlannedChange, EditingError> {
+    let guard = Guard::new(knowledge, now);
+    let refused = |refusal| EditingError::refused(&file.named, refusal);
     if !options.is_trusted() {
-        let checked = Guard::new(knowledge, now).check_all_seen();
-        checked.map_err(|refusal| EditingError::refused(&file.named, refusal))?;
+        guard.check_file_seen().map_err(refused)?;
     }
     let repairs: Vec<_> = json.check().into_iter().filter_map(|problem| problem.repair).collect();
     let repaired = json.repaired(&repairs);
     let notes = if repaired.is_some() { vec![Note::Repaired] } else { Vec::new() };
     let edited = now.replaced_by(repaired.unwrap_or_else(|| json.clone()));
+    if let (Some(expected), false) = (options.expect, options.force) {
+        guard.check_taken_away(&edited, expected).map_err(refused)?;
+    }
     Ok(PlannedChange { edited, reach: ChangeReach::File, notes, learnt: Learnt::All })
 }
 
@@ -125,27 +129,20 @@ fn planned_text(
     let written = |cells: &[TextCell]| {
         now.write(cells, options.outputs).map_err(|error| EditingError::edit(&file.named, error))
     };
-    let names_cells = cells.iter().any(|cell| cell.origin.is_some());
-    // A text for an empty notebook is all new, whatever its numbers once meant; an empty one is refused as such.
-    if options.is_trusted() || now.is_empty() || cells.is_empty() {
-        let learnt = Learnt::Text(vec![true; cells.len()]);
-        return Ok(PlannedChange {
-            edited: written(cells)?,
-            reach: ChangeReach::Cells,
-            notes: Vec::new(),
-            learnt,
-        });
-    }
     let refused = |refusal| EditingError::refused(&file.named, refusal);
-    if !names_cells {
-        Guard::new(knowledge, now).check_all_seen().map_err(refused)?;
+    let guard = Guard::new(knowledge, now);
+    // A text for an empty notebook is all new, whatever its numbers once meant; an empty one is refused as such.
+    let is_unasked = options.force || now.is_empty() || cells.is_empty();
+    let names_cells = cells.iter().any(|cell| cell.origin.is_some());
+    if is_unasked || options.expect.is_some() || !names_cells {
+        let edited = written(cells)?;
+        match options.expect {
+            _ if is_unasked => {}
+            Some(expected) => guard.check_taken_away(&edited, expected).map_err(refused)?,
+            None => guard.check_all_seen().map_err(refused)?,
+        }
         let learnt = Learnt::Text(vec![true; cells.len()]);
-        return Ok(PlannedChange {
-            edited: written(cells)?,
-            reach: ChangeReach::Cells,
-            notes: Vec::new(),
-            learnt,
-        });
+        return Ok(PlannedChange { edited, reach: ChangeReach::Cells, notes: Vec::new(), learnt });
     }
     let knowledge = knowledge.ok_or(Refusal::NeverRead).map_err(refused)?;
     let merged = merge(cells, knowledge, now).map_err(refused)?;

@@ -10,7 +10,7 @@ use std::{fs, io};
 use cellwright_notebook::Fingerprint;
 
 use super::ReadMemory;
-use crate::knowledge::{FileKnowledge, NotebookKnowledge};
+use crate::knowledge::FileKnowledge;
 
 /// How long a caller is remembered that has not come back.
 const KEPT: Duration = Duration::from_hours(24 * 14);
@@ -54,10 +54,11 @@ impl DiskMemory {
 
 /// The first line of a note: the file that the caller has seen all of, if that is all it knows.
 fn heading(knowledge: &FileKnowledge) -> String {
-    match knowledge {
-        FileKnowledge::Notebook(NotebookKnowledge { whole: Some(whole), .. }) => format!("{whole}\n"),
-        FileKnowledge::Notebook(_) | FileKnowledge::Text(_) => "-\n".to_owned(),
-    }
+    let whole = match knowledge {
+        FileKnowledge::Notebook(knowledge) => knowledge.whole(),
+        FileKnowledge::Text(_) => None,
+    };
+    whole.map_or_else(|| "-\n".to_owned(), |whole| format!("{whole}\n"))
 }
 
 impl ReadMemory for DiskMemory {

@@ -1,0 +1,314 @@
+//! How knowledge grows: by reads, and by the caller's own changes.
+
+use std::collections::HashSet;
+
+use cellwright_notebook::{Cell, Fingerprint, Notebook};
+
+use super::{
+    Extent, FileVersion, KnownCell, LineSource, NotebookKnowledge, NumberOrigin, SinceBase, source_print,
+};
+use crate::coverage::Coverage;
+use crate::matching::places;
+
+/// How many sources are remembered that no number stands for any more, such as earlier versions of a cell.
+const EARLIER_SOURCES: usize = 20_000;
+
+/// A change that a caller made.
+pub(crate) struct OwnChange<'a> {
+    pub(crate) before: &'a Notebook,
+    pub(crate) after: &'a Notebook,
+    /// For each cell of `after` which of `before` it was.
+    pub(crate) origins: &'a [Option<usize>],
+    /// For each cell of `after` whether the caller knows all of its source.
+    pub(crate) given: &'a [bool],
+    pub(crate) new_lines: LineSource,
+}
+
+impl NotebookKnowledge {
+    /// Learns what was shown of the notebook as it is now, which is the file with this fingerprint.
+    pub(crate) fn saw(&mut self, now: &Notebook, file: Fingerprint, coverage: &Coverage) {
+        let is_same_file = self.latest == Some(file);
+        self.latest = Some(file);
+        if coverage.is_whole(now.len()) {
+            self.retire_all();
+            self.numbers = now
+                .cells()
+                .map(|cell| Some(KnownCell::of(&cell, Extent::Whole, NumberOrigin::Read)))
+                .collect();
+            return;
+        }
+        let is_later = self.numbers.len() != now.len()
+            || coverage.cells().any(|shown| {
+                self.numbered(shown.index).is_some_and(|known| !known.says_what(&now.cell(shown.index)))
+            });
+        if is_later {
+            self.start_base();
+        }
+        if !is_same_file {
+            self.numbers.iter_mut().flatten().for_each(|known| known.file = FileVersion::Earlier);
+        }
+        let sources: HashSet<_> = now.cells().map(|cell| source_print(&cell)).collect();
+        let is_other = |known: &KnownCell, cell: &Cell<'_>| match (&known.id, cell.id()) {
+            (Some(known), Some(id)) => *known != id,
+            // Without ids: a cell whose old source is gone was probably edited where it stands.
+            _ => !known.says_what(cell) && sources.contains(&known.source),
+        };
+        let renumbered = coverage.cells().filter(|shown| shown.index < now.len()).any(|shown| {
+            self.numbered(shown.index).is_some_and(|known| is_other(known, &now.cell(shown.index)))
+        });
+        if renumbered {
+            self.numbers.iter_mut().flatten().for_each(|known| known.number = NumberOrigin::Shifted);
+        }
+        while self.numbers.len() > now.len() {
+            let last = self.numbers.pop().flatten();
+            self.retire(last);
+        }
+        self.numbers.resize(now.len(), None);
+        for shown in coverage.cells().filter(|shown| shown.index < now.len()) {
+            let cell = now.cell(shown.index);
+            let before = self.numbers[shown.index].take();
+            let extent = Extent::of(shown);
+            let mut known = KnownCell::of(&cell, extent.clone(), NumberOrigin::Read);
+            if let Some(before) = &before {
+                known.since_base = SinceBase::Others;
+                if before.says_what(&cell) {
+                    known.extent = extent.clone().with(&before.extent, shown, is_same_file);
+                    known.since_base = before.since_base;
+                }
+                if extent != Extent::Whole {
+                    known.file = before.file;
+                }
+            }
+            if known.extent == Extent::Whole {
+                self.shown_since.insert(shown.index);
+            }
+            self.numbers[shown.index] = Some(known);
+            self.retire(before);
+        }
+        let is_now = |(known, cell): (&Option<KnownCell>, Cell<'_>)| {
+            known.as_ref().is_some_and(|known| known.is(&cell) && known.says_what(&cell))
+        };
+        let shown_all = (0..now.len()).all(|index| self.shown_since.contains(&index));
+        if self.base.is_some() && shown_all && self.numbers.iter().zip(now.cells()).all(is_now) {
+            let base = self.base.take().unwrap_or_default();
+            for known in base {
+                self.retire(known);
+            }
+        }
+    }
+
+    /// Keeps in mind what a text of all cells is based on, before parts of a later version are known, too.
+    fn start_base(&mut self) {
+        if self.base.is_none() && self.knows_all() && !self.numbers.is_empty() {
+            self.numbers.iter_mut().flatten().for_each(|known| known.since_base = SinceBase::OnlyCaller);
+            self.base = Some(self.numbers.clone());
+            self.shown_since.clear();
+        }
+    }
+
+    /// Learns from a change of some cells by the caller. A text that was read before is still based on what was read.
+    pub(crate) fn changed_cells(&mut self, change: &OwnChange<'_>) {
+        self.start_base();
+        if let Some(was) = &self.base {
+            // Without an id, a cell is known by what it says.
+            let is_new = |at: usize| {
+                change.is_given(at) && (change.origins[at].is_none() || change.after.cell(at).id().is_none())
+            };
+            self.base = Some(change.renumbered(was, is_new));
+        }
+        // What moved has another number than it was shown with.
+        self.shown_since.retain(|index| change.origins.get(*index) == Some(&Some(*index)));
+        self.renumber(change);
+    }
+
+    /// Learns from a text of all cells by the caller. The next text is based on this one, which may lack what others, or
+    /// the caller itself, changed in cells that it left alone.
+    pub(crate) fn wrote_text(&mut self, change: &OwnChange<'_>) {
+        let Some(before) = self.base.take() else {
+            self.renumber(change);
+            return;
+        };
+        let base = change.updated(&before);
+        self.shown_since.retain(|index| change.origins.get(*index) == Some(&Some(*index)));
+        self.renumber(change);
+        for known in before {
+            self.retire(known);
+        }
+        let version = |known: &Option<KnownCell>| {
+            known.as_ref().map(|known| (known.id.clone(), known.kind, known.source, known.extent.clone()))
+        };
+        if !base.iter().map(version).eq(self.numbers.iter().map(version)) {
+            self.base = Some(base);
+            return;
+        }
+        for (known, base) in self.numbers.iter_mut().flatten().zip(base.iter().flatten()) {
+            known.number = base.number;
+        }
+    }
+
+    fn renumber(&mut self, change: &OwnChange<'_>) {
+        let (before, after) = (Fingerprint::of_file(change.before), Fingerprint::of_file(change.after));
+        let is_new_file = self.latest.is_none() && before == Fingerprint::of_file(&Notebook::empty());
+        let is_latest = self.latest == Some(before) || is_new_file;
+        self.latest = Some(after);
+        let was = std::mem::take(&mut self.numbers);
+        self.numbers = change.updated(&was);
+        if !is_latest {
+            self.numbers.iter_mut().flatten().for_each(|known| known.file = FileVersion::Earlier);
+        }
+        for known in was {
+            self.retire(known);
+        }
+        for cell in change.after.cells().filter(|cell| change.is_given(cell.index())) {
+            self.retire(Some(KnownCell::of(&cell, Extent::Whole, NumberOrigin::Shifted)));
+        }
+    }
+
+    /// Learns that the caller wrote all of the notebook, by no numbers that it had.
+    pub(crate) fn wrote_all(&mut self, after: &Notebook) {
+        self.latest = Some(Fingerprint::of_file(after));
+        self.retire_all();
+        self.numbers = after
+            .cells()
+            .map(|cell| Some(KnownCell::of(&cell, Extent::Whole, NumberOrigin::Shifted)))
+            .collect();
+    }
+
+    fn retire_all(&mut self) {
+        let known = std::mem::take(&mut self.numbers);
+        let base = self.base.take().unwrap_or_default();
+        for known in known.into_iter().chain(base) {
+            self.retire(known);
+        }
+    }
+
+    /// Keeps in mind that a source was seen which no number may stand for any more.
+    fn retire(&mut self, known: Option<KnownCell>) {
+        let Some(KnownCell { id, source, extent, .. }) = known else { return };
+        if self.earlier_ids.len() < EARLIER_SOURCES {
+            self.earlier_ids.extend(id);
+        }
+        if extent != Extent::Whole {
+            return;
+        }
+        if self.earlier.last() != Some(&source) {
+            self.earlier.push(source);
+        }
+        if self.earlier.len() > 2 * EARLIER_SOURCES {
+            let mut met = HashSet::new();
+            let mut kept: Vec<_> =
+                self.earlier.drain(..).rev().filter(|source| met.insert(*source)).collect();
+            kept.truncate(EARLIER_SOURCES);
+            kept.reverse();
+            self.earlier = kept;
+        }
+    }
+
+    /// Forgets sources that are remembered twice. To be called before the knowledge is stored.
+    pub(crate) fn compact(&mut self) {
+        let numbered = self.numbers.iter().flatten().filter(|cell| cell.extent == Extent::Whole);
+        let mut met: HashSet<_> = numbered.map(|cell| cell.source).collect();
+        let mut kept: Vec<_> = self.earlier.drain(..).rev().filter(|source| met.insert(*source)).collect();
+        kept.truncate(EARLIER_SOURCES);
+        kept.reverse();
+        self.earlier = kept;
+        for id in self.numbers.iter().flatten().filter_map(|cell| cell.id.as_ref()) {
+            self.earlier_ids.remove(id);
+        }
+    }
+}
+
+impl OwnChange<'_> {
+    fn is_given(&self, at: usize) -> bool {
+        self.given.get(at).copied().unwrap_or(false)
+    }
+
+    /// The latest versions that the caller knows after it.
+    fn updated(&self, was: &[Option<KnownCell>]) -> Vec<Option<KnownCell>> {
+        let is_given = |at: usize| self.is_given(at);
+        let mut numbers = self.renumbered(was, is_given);
+        if !self.keeps_numbers(was, is_given) {
+            for (at, origin) in self.origins.iter().enumerate() {
+                if let (Some(origin), Some(known)) = (origin, &mut numbers[at]) {
+                    self.update(known, *origin, at);
+                }
+            }
+            return numbers;
+        }
+        let mut moved_to = vec![None; self.before.len()];
+        for (at, origin) in self.origins.iter().enumerate() {
+            if let Some(origin) = origin {
+                moved_to[*origin] = Some(at);
+            }
+        }
+        for (known, place) in numbers.iter_mut().zip(places(was, self.before)) {
+            let at = place.and_then(|place| moved_to[place]);
+            if let (Some(known), Some(place), Some(at)) = (known, place, at) {
+                self.update(known, place, at);
+            }
+        }
+        numbers
+    }
+
+    /// Updates what the caller knows of a cell that it changed.
+    fn update(&self, known: &mut KnownCell, origin: usize, at: usize) {
+        let (before, after) = (self.before.cell(origin), self.after.cell(at));
+        let extent = if self.is_given(at) {
+            Extent::Whole
+        } else if known.says_what(&before) && !known.says_what(&after) {
+            known.extent.after_change(&before, &after, self.new_lines)
+        } else {
+            // Not changed, or by others, too: what they wrote the caller has not seen, so its version stays.
+            return;
+        };
+        let (file, since_base) = (known.file, known.since_base);
+        *known = KnownCell { file, since_base, ..KnownCell::of(&after, extent, known.number) };
+    }
+
+    /// Whether the numbers were right before the change.
+    fn is_current(&self, was: &[Option<KnownCell>]) -> bool {
+        was.iter().enumerate().all(|(at, known)| match known {
+            Some(known) => at < self.before.len() && known.is(&self.before.cell(at)),
+            None => true,
+        })
+    }
+
+    /// Whether numbers stay as the caller knows them: if they were wrong already, that is to be noticed.
+    fn keeps_numbers(&self, was: &[Option<KnownCell>], is_known: impl Fn(usize) -> bool) -> bool {
+        !self.is_current(was) && !(0..self.after.len()).all(is_known)
+    }
+
+    /// The numbers that cells have after it, as far as the caller can know.
+    fn renumbered(
+        &self,
+        was: &[Option<KnownCell>],
+        is_known: impl Fn(usize) -> bool,
+    ) -> Vec<Option<KnownCell>> {
+        let Self { before, after, origins, .. } = self;
+        if self.keeps_numbers(was, &is_known) {
+            return was.to_vec();
+        }
+        let mut numbers = vec![None; after.len()];
+        for (at, origin) in origins.iter().enumerate() {
+            let known = origin.and_then(|origin| was.get(origin).cloned().flatten());
+            let number = match (origin, &known) {
+                (Some(origin), Some(known)) if *origin == at => known.number,
+                (Some(origin), None) if *origin == at => NumberOrigin::Read,
+                (None, _) if at >= before.len() => NumberOrigin::Appended,
+                _ => NumberOrigin::Shifted,
+            };
+            if is_known(at) {
+                let (file, since_base) = known
+                    .map_or((FileVersion::Latest, SinceBase::OnlyCaller), |known| {
+                        (known.file, known.since_base)
+                    });
+                let given = KnownCell::of(&after.cell(at), Extent::Whole, number);
+                numbers[at] = Some(KnownCell { file, since_base, ..given });
+            } else if let Some(known) = known {
+                // As the caller knows it: others may have changed what it says.
+                numbers[at] = Some(KnownCell { number, ..known });
+            }
+        }
+        numbers
+    }
+}
