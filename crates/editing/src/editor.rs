@@ -255,7 +255,8 @@ impl<'a> Editor<'a> {
                 Learnt::Text(given) => knowledge.wrote_text(&own(given, LineSource::Caller)),
             }
             let mut report_notes = notes;
-            if edited.notebook.is_some() {
+            // An undo that finds everything undone is recorded, too: the next one goes further back.
+            if edited.notebook.is_some() || undoes.is_some() {
                 let change = StoredChange { undoes, ..StoredChange::of(now, after, &edited, reach) };
                 report_notes.extend(self.record(file, &key, &change, options, &recorded)?);
             }

@@ -1,16 +1,21 @@
 //! What changes took away, kept for a while: any change can be undone, also after others changed other cells.
 //!
-//! A change is stored as the JSON of the cells that it replaced or removed, and the names of those it added. What it
-//! left alone is not stored: it is still in the notebook. Undoing is a change like any other and is stored, too.
+//! A change is stored as the JSON of the cells that it replaced or removed, and the names of those it added or moved. What
+//! it left alone is not stored: it is still in the notebook. Undoing is a change like any other and is stored, too.
+//!
+//! Undoing takes back what the change did, and nothing that others did since. So it is stored what the change left, as
+//! fingerprints.
 
+mod key;
 mod store;
 mod undo;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_notebook::{Cell, Edited, Fingerprint, Notebook};
+use cellwright_notebook::{Edited, Fingerprint, Notebook, out_of_order};
 use serde::{Deserialize, Serialize};
 
+use self::key::{CellFinder, CellKey, MemberPrints};
 pub(crate) use store::Recorded;
 pub use store::{HistoryStore, PastChange};
 pub use undo::UndoError;
@@ -79,7 +84,7 @@ impl UndoSteps {
             Self::Whole { .. } => true,
             Self::Cells(steps) => steps.iter().any(|step| match step {
                 UndoStep::Restore { .. } | UndoStep::Insert { .. } => true,
-                UndoStep::Remove { .. } | UndoStep::Order { .. } => false,
+                UndoStep::Remove { .. } | UndoStep::Move { .. } => false,
             }),
         }
     }
@@ -88,49 +93,22 @@ impl UndoSteps {
 /// One step of undoing a change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum UndoStep {
-    /// The cell had this JSON.
-    Restore { cell: CellKey, json: String },
-    /// The cell was not there.
-    Remove { cell: CellKey },
-    /// A cell with this JSON stood behind that one, or at the beginning.
-    Insert { behind: Option<CellKey>, json: String },
-    /// The cells had this order.
-    Order { cells: Vec<CellKey> },
+    /// The cell had this JSON, and the change left it with those members.
+    Restore { cell: CellKey, json: String, left: MemberPrints },
+    /// The cell was not there, and the change left it with these members.
+    Remove { cell: CellKey, left: MemberPrints },
+    /// A cell with this JSON stood there. The change left `twins` cells that say the same.
+    Insert { place: OldPlace, json: String, twins: usize },
+    /// The cell stood there.
+    Move { cell: CellKey, place: OldPlace },
 }
 
-/// What a cell is found by: its id, else what it says and where.
+/// Where a cell stood: behind which one, or at the beginning; before which one, or at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CellKey {
-    id: Option<String>,
-    source: String,
+pub(crate) struct OldPlace {
+    behind: Option<CellKey>,
+    before: Option<CellKey>,
     index: usize,
-}
-
-impl CellKey {
-    fn of(cell: &Cell<'_>) -> Self {
-        Self {
-            id: cell.id().map(std::borrow::Cow::into_owned),
-            source: Fingerprint::of(cell.source().as_bytes()).to_string(),
-            index: cell.index(),
-        }
-    }
-
-    fn says_what(&self, cell: &Cell<'_>) -> bool {
-        Fingerprint::of(cell.source().as_bytes()).to_string() == self.source
-    }
-
-    /// Where the cell is in `now`.
-    fn place_in(&self, now: &Notebook) -> Option<usize> {
-        let by_id = |id: &String| now.cells().position(|cell| cell.id().as_deref() == Some(id));
-        let says = |index: usize| index < now.len() && self.says_what(&now.cell(index));
-        match &self.id {
-            Some(id) => by_id(id),
-            None if says(self.index) => Some(self.index),
-            None => {
-                (0..now.len()).filter(|index| says(*index)).min_by_key(|index| index.abs_diff(self.index))
-            }
-        }
-    }
 }
 
 impl StoredChange {
@@ -152,31 +130,40 @@ impl StoredChange {
 }
 
 fn steps(before: &Notebook, after: &Notebook, origins: &[Option<usize>]) -> Vec<UndoStep> {
+    let found = CellFinder::of(after);
     let mut steps = Vec::new();
     let mut now_at = vec![None; before.len()];
     for (at, origin) in origins.iter().enumerate() {
-        let cell = after.cell(at);
+        let (cell, key) = (after.cell(at), || found.key(at));
         let Some(origin) = origin else {
-            steps.push(UndoStep::Remove { cell: CellKey::of(&cell) });
+            steps.push(UndoStep::Remove { cell: key(), left: MemberPrints::of(&cell) });
             continue;
         };
         now_at[*origin] = Some(at);
         let was = before.cell(*origin);
         if was.raw() != cell.raw() {
-            steps.push(UndoStep::Restore { cell: CellKey::of(&cell), json: was.raw().to_owned() });
+            let (json, left) = (was.raw().to_owned(), MemberPrints::of(&cell));
+            steps.push(UndoStep::Restore { cell: key(), json, left });
         }
     }
-    let mut behind = None;
-    for (cell, now_at) in before.cells().zip(&now_at) {
-        match now_at {
-            Some(at) => behind = Some(CellKey::of(&after.cell(*at))),
-            None => steps.push(UndoStep::Insert { behind: behind.clone(), json: cell.raw().to_owned() }),
-        }
+    let kept: Vec<_> = (0..before.len()).filter_map(|index| Some((index, now_at[index]?))).collect();
+    let order: Vec<_> = kept.iter().map(|(_, now)| *now).collect();
+    let moved = out_of_order(&order);
+    let place = |index: usize| {
+        let behind = kept.iter().rev().find(|(old, _)| *old < index);
+        // Cells come back one after the other: those that moved are in their places only up to this one.
+        let stays = |at: &usize| kept[*at].0 > index && moved.binary_search(at).is_err();
+        let before = (0..kept.len()).find(stays).map(|at| kept[at]);
+        let key = |(_, now): (usize, usize)| found.key(now);
+        OldPlace { behind: behind.copied().map(key), before: before.map(key), index }
+    };
+    for at in &moved {
+        let (old, now) = kept[*at];
+        steps.push(UndoStep::Move { cell: found.key(now), place: place(old) });
     }
-    let order: Vec<_> = now_at.into_iter().flatten().collect();
-    if !order.is_sorted() {
-        let cells = order.into_iter().map(|at| CellKey::of(&after.cell(at))).collect();
-        steps.push(UndoStep::Order { cells });
+    for cell in before.cells().filter(|cell| now_at[cell.index()].is_none()) {
+        let (place, json) = (place(cell.index()), cell.raw().to_owned());
+        steps.push(UndoStep::Insert { place, json, twins: found.twins(&cell) });
     }
     steps
 }

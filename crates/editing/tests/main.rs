@@ -6,4 +6,5 @@ mod losses;
 mod model;
 mod page;
 mod support;
+mod undoing;
 mod view;

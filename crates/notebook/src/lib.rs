@@ -15,6 +15,7 @@
 mod action;
 mod both;
 mod cell;
+mod cell_json;
 pub mod file;
 mod format;
 mod json;
@@ -36,11 +37,12 @@ pub mod text;
 
 pub use action::{Action, EditError, Edited, Outputs, ReplaceTextError};
 pub use cell::{Cell, CellKind, CellRef, NewCell};
+pub use cell_json::CellJson;
 pub use format::{FormatProblem, Repair};
 pub use line_diff::{LineRun, line_hunks, line_runs};
 pub use notebook::{NoSuchCell, Notebook, ParseError};
 pub use output::{Image, NotBase64, Output, OutputKind};
 pub use plan::{NotACell, RawCell};
-pub use report::{Change, Note, Report, TouchedCell, index_ranges};
+pub use report::{Change, Note, Report, TouchedCell, index_ranges, out_of_order};
 pub use select::{Selector, Target};
 pub use snapshot::{Fingerprint, Snapshot};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::cell::{Cell, CellKind, CellSpans, NewCell};
+use crate::cell_json::CellJson;
 use crate::json::{Kind, Sequence, Span, string::Escapes};
 use crate::notebook::{Notebook, Placed};
 use crate::pieces::Splice;
@@ -39,10 +40,7 @@ pub enum RawCell<'a> {
 pub struct NotACell;
 
 fn checked(raw: &str) -> Result<String, NotACell> {
-    match CellSpans::read(raw, 0, 0) {
-        Ok(spans) if spans.whole.end == raw.len() => Ok(raw.to_owned()),
-        Ok(_) | Err(_) => Err(NotACell),
-    }
+    CellJson::parse(raw).map(|_| raw.to_owned())
 }
 
 /// What changes in a cell.

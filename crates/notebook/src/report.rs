@@ -140,6 +140,16 @@ pub enum Note {
         /// Its number.
         change: u64,
     },
+    /// An undo replaced or removed outputs that a cell got since the change.
+    LaterOutputs {
+        /// The cell.
+        cell: usize,
+    },
+    /// An undo found what it was to bring back.
+    AlreadyThere {
+        /// The cell.
+        cell: usize,
+    },
     /// Cells got the ids, or lines the line ends, that the JSON lacked.
     Repaired,
     /// A marker named a cell the notebook does not have; the cell is new.
@@ -196,6 +206,15 @@ impl fmt::Display for Note {
                 write!(f, "this change cannot be undone, because it could not be stored: {reason}")
             }
             Self::Undid { change } => write!(f, "this undid change {change}"),
+            Self::LaterOutputs { cell } => {
+                write!(
+                    f,
+                    "outputs that cell {cell} got since that change went; undo this undo to have them back"
+                )
+            }
+            Self::AlreadyThere { cell } => {
+                write!(f, "what was to come back was there already, as cell {cell}")
+            }
             Self::Repaired => f.write_str("ids or line ends that the JSON lacked were added"),
             Self::InPlace => f.write_str("the file was written in place, since it could not be replaced"),
             Self::UnknownOrigin { line, cell } => {
@@ -261,19 +280,25 @@ pub(crate) fn moved_slots(slots: &[Slot<'_>]) -> Vec<usize> {
             Slot::New(_) => None,
         })
         .collect();
-    // Patience: `tails[n]` ends the best increasing run of length n + 1, `before` links each place to its predecessor.
+    let numbers: Vec<_> = old.iter().map(|(_, index)| *index).collect();
+    out_of_order(&numbers).into_iter().map(|at| old[at].0).collect()
+}
+
+/// The positions of numbers outside a longest run that increases.
+pub fn out_of_order(numbers: &[usize]) -> Vec<usize> {
+    // Patience: `tails[n]` ends the best increasing run of length n + 1, `before` links each position to its predecessor.
     let mut tails: Vec<usize> = Vec::new();
-    let mut before = vec![None; old.len()];
-    for at in 0..old.len() {
-        let length = tails.partition_point(|tail| old[*tail].1 < old[at].1);
+    let mut before = vec![None; numbers.len()];
+    for at in 0..numbers.len() {
+        let length = tails.partition_point(|tail| numbers[*tail] < numbers[at]);
         before[at] = length.checked_sub(1).map(|shorter| tails[shorter]);
         if length < tails.len() { tails[length] = at } else { tails.push(at) }
     }
-    let mut in_order = vec![false; old.len()];
+    let mut in_order = vec![false; numbers.len()];
     let mut at = tails.last().copied();
-    while let Some(place) = at {
-        in_order[place] = true;
-        at = before[place];
+    while let Some(position) = at {
+        in_order[position] = true;
+        at = before[position];
     }
-    old.iter().zip(in_order).filter(|(_, stays)| !stays).map(|((place, _), _)| *place).collect()
+    (0..numbers.len()).filter(|position| !in_order[*position]).collect()
 }

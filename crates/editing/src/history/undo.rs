@@ -1,10 +1,13 @@
 //! Undoing a change in the notebook as it is now.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 
-use cellwright_notebook::{Change, Edited, Notebook, RawCell, Report, TouchedCell};
+use cellwright_notebook::{CellJson, Change, Edited, Note, Notebook, RawCell, Report, TouchedCell};
 
-use super::{CellKey, HistoryStore, StoredChange, UndoStep};
+use super::key::{CellFinder, CellKey, MemberPrints};
+use super::{HistoryStore, OldPlace, StoredChange, UndoStep};
 
 /// Why a change cannot be undone. The file is then as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,70 +83,190 @@ pub(crate) fn undone(
 }
 
 /// A cell of the notebook to be.
-#[derive(Clone)]
 struct UndoSlot<'a> {
     origin: Option<usize>,
-    json: Option<&'a str>,
+    json: Option<Cow<'a, str>>,
 }
 
 struct Undoing<'a> {
     now: &'a Notebook,
+    finder: CellFinder,
     number: u64,
     force: bool,
     slots: Vec<UndoSlot<'a>>,
     moved: Vec<usize>,
+    notes: Vec<Note>,
 }
 
 impl<'a> Undoing<'a> {
     fn of(now: &'a Notebook, number: u64, force: bool) -> Self {
         let slots = (0..now.len()).map(|index| UndoSlot { origin: Some(index), json: None }).collect();
-        Self { now, number, force, slots, moved: Vec::new() }
+        let finder = CellFinder::of(now);
+        Self { now, finder, number, force, slots, moved: Vec::new(), notes: Vec::new() }
     }
 
     fn run(mut self, steps: &'a [UndoStep]) -> Result<Edited, UndoError> {
-        let mut inserted_behind: Option<(Option<usize>, usize)> = None;
+        let mut inserted = LastInserted::default();
+        let moves: Vec<_> = steps
+            .iter()
+            .filter_map(|step| match step {
+                UndoStep::Move { cell, place } => Some((cell, place)),
+                UndoStep::Restore { .. } | UndoStep::Remove { .. } | UndoStep::Insert { .. } => None,
+            })
+            .collect();
+        self.move_back(&moves);
         for step in steps {
             match step {
-                UndoStep::Restore { cell, json } => match self.unchanged(cell)? {
-                    Some(place) => {
-                        let slot = self.slots.iter_mut().find(|slot| slot.origin == Some(place));
-                        slot.expect("it is there").json = Some(json);
-                    }
-                    None if self.force => self.slots.push(UndoSlot { origin: None, json: Some(json) }),
-                    None => return Err(self.changed_since(cell.index)),
-                },
-                UndoStep::Remove { cell } => {
-                    let place = self.unchanged(cell)?;
-                    self.slots.retain(|slot| slot.origin.is_none() || slot.origin != place);
-                }
-                UndoStep::Insert { behind, json } => {
-                    let anchor = behind.as_ref().and_then(|cell| cell.place_in(self.now));
-                    let before = match inserted_behind {
-                        Some((same, count)) if same == anchor => count,
-                        _ => 0,
-                    };
-                    let at = match (behind, anchor) {
-                        (None, _) => 0,
-                        (Some(_), Some(place)) => self
-                            .slots
-                            .iter()
-                            .position(|slot| slot.origin == Some(place))
-                            .map_or(0, |at| at + 1),
-                        (Some(cell), None) => (cell.index + 1).min(self.slots.len() - before),
-                    };
-                    self.slots.insert(at + before, UndoSlot { origin: None, json: Some(json) });
-                    inserted_behind = Some((anchor, before + 1));
-                }
-                UndoStep::Order { cells } => self.order(cells),
+                UndoStep::Restore { cell, json, left } => self.restore(cell, json, left)?,
+                UndoStep::Remove { cell, left } => self.remove(cell, left)?,
+                UndoStep::Insert { place, json, twins } => self.insert(place, json, *twins, &mut inserted)?,
+                UndoStep::Move { .. } => {}
             }
         }
         self.finish()
     }
 
+    fn restore(&mut self, key: &CellKey, json: &'a str, left: &MemberPrints) -> Result<(), UndoError> {
+        let Some(place) = self.unchanged(key)? else {
+            if !self.force {
+                return Err(self.changed_since(key.index));
+            }
+            self.slots.push(UndoSlot { origin: None, json: Some(Cow::Borrowed(json)) });
+            return Ok(());
+        };
+        let json = self.restored(place, json, left)?;
+        let at = self.slot_of(place).expect("no step removes what another restores");
+        self.slots[at].json = Some(json);
+        Ok(())
+    }
+
+    /// The JSON that a cell had, with what others changed in it since.
+    fn restored(
+        &mut self,
+        place: usize,
+        json: &'a str,
+        left: &MemberPrints,
+    ) -> Result<Cow<'a, str>, UndoError> {
+        let now = self.now.cell(place);
+        let before = self.parsed(json)?;
+        let says_other = (before.cell().kind(), before.cell().source()) != (now.kind(), now.source());
+        let members: HashMap<_, _> = self.parsed(now.raw())?.members().into_iter().collect();
+        let mut restored = Cow::Borrowed(json);
+        for key in MemberPrints::of(&now).changed_since(left) {
+            match key {
+                // The key of the cell was compared with these.
+                "source" | "cell_type" => {}
+                // Outputs are of one source: they come back with it.
+                "outputs" | "execution_count" => {
+                    if !says_other && !self.force {
+                        return Err(self.changed_since(place));
+                    }
+                    self.note_outputs(place);
+                }
+                // Whatever else others changed stays.
+                _ => {
+                    let changed = self.parsed(&restored)?.with_member(key, members.get(key).copied());
+                    restored = Cow::Owned(changed);
+                }
+            }
+        }
+        Ok(restored)
+    }
+
+    fn remove(&mut self, key: &CellKey, left: &MemberPrints) -> Result<(), UndoError> {
+        match self.unchanged(key)? {
+            Some(place) => {
+                let prints = MemberPrints::of(&self.now.cell(place));
+                if prints.changed_since(left).any(|key| key == "outputs") {
+                    self.note_outputs(place);
+                }
+                self.slots.retain(|slot| slot.origin != Some(place));
+                Ok(())
+            }
+            // Without an id it may be there, with another source.
+            None if !key.has_id() && !self.force => Err(self.changed_since(key.index)),
+            None => Ok(()),
+        }
+    }
+
+    fn insert(
+        &mut self,
+        place: &'a OldPlace,
+        json: &'a str,
+        twins: usize,
+        last: &mut LastInserted<'a>,
+    ) -> Result<(), UndoError> {
+        let cell = self.parsed(json)?;
+        let cell = cell.cell();
+        let is_there = if cell.id().is_some() {
+            self.finder.with_id_of(&cell)
+        } else {
+            let found = last.found.entry(cell.source().into_owned()).or_default();
+            let is_more = self.finder.twins(&cell) > twins + *found;
+            *found += usize::from(is_more);
+            self.finder.last_twin(&cell).filter(|_| is_more)
+        };
+        if let Some(there) = is_there {
+            self.notes.push(Note::AlreadyThere { cell: there });
+            return Ok(());
+        }
+        let behind_last = last.at.filter(|(neighbour, _)| *neighbour == place.behind.as_ref());
+        let at = behind_last.map_or_else(|| self.old_position(place), |(_, at)| at + 1);
+        self.slots.insert(at, UndoSlot { origin: None, json: Some(Cow::Borrowed(json)) });
+        last.at = Some((place.behind.as_ref(), at));
+        Ok(())
+    }
+
+    /// Moves cells back, each beside its old neighbours.
+    fn move_back(&mut self, moves: &[(&CellKey, &OldPlace)]) {
+        let mut taken = Vec::new();
+        for (key, place) in moves {
+            // One that is gone stays gone.
+            let found = self.finder.place(key).and_then(|origin| Some((origin, self.slot_of(origin)?)));
+            if let Some((origin, at)) = found {
+                taken.push((origin, *place, self.cell_before(at)));
+            }
+        }
+        let origins: Vec<_> = taken.iter().map(|(origin, ..)| *origin).collect();
+        let (mut out, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut self.slots)
+            .into_iter()
+            .partition(|slot| slot.origin.is_some_and(|origin| origins.contains(&origin)));
+        self.slots = stay;
+        for (origin, place, _) in &taken {
+            let slot = out.iter().position(|slot| slot.origin == Some(*origin));
+            let slot = out.swap_remove(slot.expect("it was taken out"));
+            self.slots.insert(self.old_position(place), slot);
+        }
+        for (origin, _, before) in taken {
+            let at = self.slot_of(origin).expect("it was put back");
+            if self.cell_before(at) != before {
+                self.moved.push(origin);
+            }
+        }
+    }
+
+    fn cell_before(&self, at: usize) -> Option<usize> {
+        self.slots.get(at.checked_sub(1)?)?.origin
+    }
+
+    /// Where a cell belongs among the slots: beside its old neighbours, as far as they are there.
+    fn old_position(&self, place: &OldPlace) -> usize {
+        let slot = |key: &Option<CellKey>| self.slot_of(self.finder.place(key.as_ref()?)?);
+        match (slot(&place.behind), slot(&place.before)) {
+            (Some(behind), _) => behind + 1,
+            (None, Some(before)) => before,
+            (None, None) => place.index.min(self.slots.len()),
+        }
+    }
+
+    fn slot_of(&self, origin: usize) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.origin == Some(origin))
+    }
+
     /// Where a cell is that says what it said after the change; an error if it says something else by now.
-    fn unchanged(&self, cell: &CellKey) -> Result<Option<usize>, UndoError> {
-        match cell.place_in(self.now) {
-            Some(place) if !self.force && !cell.says_what(&self.now.cell(place)) => {
+    fn unchanged(&self, key: &CellKey) -> Result<Option<usize>, UndoError> {
+        match self.finder.place(key) {
+            Some(place) if !self.force && !key.says_what(&self.now.cell(place)) => {
                 Err(self.changed_since(place))
             }
             place => Ok(place),
@@ -154,20 +277,14 @@ impl<'a> Undoing<'a> {
         UndoError::ChangedSince { cell, number: self.number }
     }
 
-    /// Puts cells into this order, in the places that they have among the others.
-    fn order(&mut self, cells: &[CellKey]) {
-        let wanted: Vec<_> = cells.iter().filter_map(|cell| cell.place_in(self.now)).collect();
-        let places: Vec<_> = (0..self.slots.len())
-            .filter(|at| self.slots[*at].origin.is_some_and(|origin| wanted.contains(&origin)))
-            .collect();
-        let before = self.slots.clone();
-        let there =
-            wanted.iter().filter_map(|origin| before.iter().find(|slot| slot.origin == Some(*origin)));
-        for (at, slot) in places.into_iter().zip(there) {
-            if self.slots[at].origin != slot.origin {
-                self.moved.push(at);
-            }
-            self.slots[at] = slot.clone();
+    fn parsed<'j>(&self, json: &'j str) -> Result<CellJson<'j>, UndoError> {
+        CellJson::parse(json).map_err(|_| UndoError::Unusable { number: self.number })
+    }
+
+    fn note_outputs(&mut self, cell: usize) {
+        let note = Note::LaterOutputs { cell };
+        if !self.now.cell(cell).outputs().is_empty() && !self.notes.contains(&note) {
+            self.notes.push(note);
         }
     }
 
@@ -175,10 +292,10 @@ impl<'a> Undoing<'a> {
         let cells: Vec<_> = self
             .slots
             .iter()
-            .map(|slot| match (slot.origin, slot.json) {
+            .map(|slot| match (slot.origin, &slot.json) {
                 (Some(index), None) => RawCell::Kept(index),
                 (Some(index), Some(json)) => RawCell::Replaced(index, json),
-                (None, json) => RawCell::New(json.unwrap_or_default()),
+                (None, json) => RawCell::New(json.as_deref().unwrap_or_default()),
             })
             .collect();
         let unusable = |_| UndoError::Unusable { number: self.number };
@@ -186,13 +303,13 @@ impl<'a> Undoing<'a> {
         let origins: Vec<_> = self.slots.iter().map(|slot| slot.origin).collect();
         let mut touched = Vec::new();
         for (at, slot) in self.slots.iter().enumerate() {
-            let change = match (slot.origin, slot.json) {
+            let change = match (slot.origin, &slot.json) {
                 (None, _) => Change::Inserted,
                 (Some(origin), Some(_)) if self.now.cell(origin).source() != after.cell(at).source() => {
                     Change::Edited
                 }
                 (Some(_), Some(_)) => Change::Altered,
-                (Some(_), None) if self.moved.contains(&at) => Change::Moved,
+                (Some(origin), None) if self.moved.contains(&origin) => Change::Moved,
                 (Some(_), None) => continue,
             };
             touched.push(TouchedCell::of(&after.cell(at), change));
@@ -200,8 +317,17 @@ impl<'a> Undoing<'a> {
         let gone = self.now.cells().filter(|cell| !origins.contains(&Some(cell.index())));
         touched.extend(gone.map(|cell| TouchedCell::of(&cell, Change::Deleted)));
         touched.sort_by_key(|cell| cell.change);
-        let report = Report { action: "undo", cells: touched, total: after.len(), notes: Vec::new() };
+        let report = Report { action: "undo", cells: touched, total: after.len(), notes: self.notes };
         let changed = after.text() != self.now.text();
         Ok(Edited { notebook: changed.then_some(after), report, origins })
     }
+}
+
+/// What came back so far.
+#[derive(Default)]
+struct LastInserted<'a> {
+    /// Behind which cell the last one was put, and where: the next one there comes behind it.
+    at: Option<(Option<&'a CellKey>, usize)>,
+    /// Cells without ids that were there already, by what they say.
+    found: HashMap<String, usize>,
 }

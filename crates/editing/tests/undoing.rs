@@ -1,0 +1,167 @@
+//! Undoing takes back what a change did, and nothing that others did since.
+
+use cellwright_editing::ChangeOptions;
+use cellwright_notebook::{Action, CellKind, NewCell};
+use serde_json::{Value, json};
+
+use crate::support::{FORCE, TestCaller, TestFolder, at, delete, output, refused};
+
+fn edit(index: usize, source: &str) -> Action {
+    Action::Edit { cell: at(index), source: source.to_owned() }
+}
+
+fn cells(notebook: &mut Value) -> &mut Vec<Value> {
+    notebook["cells"].as_array_mut().unwrap()
+}
+
+/// Undoes the latest change, whatever it is: an undo, too.
+fn undo_latest(folder: &TestFolder, caller: &TestCaller) {
+    let number = folder.editor(caller).history(&folder.file())[0].number;
+    folder.editor(caller).undo(&folder.file(), Some(number), &ChangeOptions::default()).unwrap();
+}
+
+#[test]
+fn undo_took_away_the_tags_and_outputs_that_the_person_had_added_since() {
+    let (folder, caller) = (TestFolder::new(&["a", "b"]), TestCaller::default());
+    folder.act(&caller, &edit(0, "aa")).unwrap();
+    folder.person(|notebook| {
+        let cell = &mut cells(notebook)[0];
+        cell["metadata"] = json!({"tags": ["keep"]});
+        cell["attached"] = json!(1);
+        cell["outputs"] = output("1\n");
+    });
+    let with_outputs = folder.json();
+    let report = folder.undo(&caller).unwrap().to_string();
+    assert!(
+        report.contains("note: outputs that cell 0 got since that change went; undo this undo"),
+        "{report}"
+    );
+    let cell = &folder.json()["cells"][0];
+    assert_eq!(cell["source"], "a");
+    assert_eq!((&cell["metadata"], &cell["attached"]), (&json!({"tags": ["keep"]}), &json!(1)));
+    assert_eq!(cell["outputs"], json!([]));
+    undo_latest(&folder, &caller);
+    assert_eq!(folder.json(), with_outputs);
+}
+
+#[test]
+fn undo_of_clear_took_away_the_outputs_of_the_persons_later_run() {
+    let (folder, caller) = (TestFolder::new(&["a"]), TestCaller::default());
+    folder.person(|notebook| cells(notebook)[0]["outputs"] = output("old\n"));
+    folder.act(&caller, &Action::Clear { cells: None }).unwrap();
+    folder.person(|notebook| cells(notebook)[0]["outputs"] = output("new\n"));
+    let message = refused(folder.undo(&caller));
+    assert!(message.contains("cell 0 was changed since change 1"), "{message}");
+    let report = folder.editor(&caller).undo(&folder.file(), None, &FORCE).unwrap().to_string();
+    assert!(report.contains("note: outputs that cell 0 got since"), "{report}");
+    assert_eq!(folder.json()["cells"][0]["outputs"], output("old\n"));
+}
+
+#[test]
+fn undo_gave_a_cell_back_the_type_that_the_person_had_changed() {
+    let (folder, caller) = (TestFolder::new(&["a"]), TestCaller::default());
+    folder.act(&caller, &edit(0, "aa")).unwrap();
+    folder.person(|notebook| {
+        cells(notebook)[0] = json!({"cell_type": "markdown", "id": "a", "metadata": {}, "source": "aa"});
+    });
+    let message = refused(folder.undo(&caller));
+    assert!(message.contains("cell 0 was changed since change 1"), "{message}");
+}
+
+#[test]
+fn undo_of_an_insert_reports_the_outputs_that_go_with_the_cell() {
+    let (folder, caller) = (TestFolder::new(&["a"]), TestCaller::default());
+    let insert = Action::Insert { at: Some(1), cells: vec![NewCell::new(CellKind::Code, "new")] };
+    folder.act(&caller, &insert).unwrap();
+    folder.person(|notebook| cells(notebook)[1]["outputs"] = output("1\n"));
+    let before = folder.json();
+    let report = folder.undo(&caller).unwrap().to_string();
+    assert!(report.contains("note: outputs that cell 1 got since that change went"), "{report}");
+    undo_latest(&folder, &caller);
+    assert_eq!(folder.json(), before);
+}
+
+#[test]
+fn undo_of_a_move_put_all_cells_into_their_old_order() {
+    for folder in
+        [TestFolder::new(&["a", "b", "c", "d", "e"]), TestFolder::without_ids(&["a", "b", "c", "d", "e"])]
+    {
+        let caller = TestCaller::default();
+        folder.act(&caller, &Action::Move { cells: vec![at(0)], to: 4 }).unwrap();
+        assert_eq!(folder.sources(), ["b", "c", "d", "e", "a"]);
+        // The person sorts the others in another way.
+        folder.person(|notebook| cells(notebook)[0..4].reverse());
+        folder.undo(&caller).unwrap();
+        assert_eq!(folder.sources(), ["e", "d", "c", "a", "b"]);
+        undo_latest(&folder, &caller);
+        assert_eq!(folder.sources(), ["e", "d", "c", "b", "a"]);
+    }
+}
+
+#[test]
+fn undo_of_a_move_of_several_cells_gives_the_order_back() {
+    for (chosen, to) in
+        [(vec![0, 1], 3), (vec![4, 2], 0), (vec![3], 1), (vec![1, 3], 2), (vec![4, 3, 2, 1], 0)]
+    {
+        let (folder, caller) = (TestFolder::new(&["a", "b", "c", "d", "e"]), TestCaller::default());
+        let before = folder.json();
+        folder.act(&caller, &Action::Move { cells: chosen.into_iter().map(at).collect(), to }).unwrap();
+        folder.undo(&caller).unwrap();
+        assert_eq!(folder.json(), before);
+    }
+}
+
+#[test]
+fn undo_made_a_second_cell_with_the_same_id() {
+    for folder in [TestFolder::new(&["a", "b", "c"]), TestFolder::without_ids(&["a", "b", "c"])] {
+        let caller = TestCaller::default();
+        let before = folder.json();
+        folder.act(&caller, &delete(0)).unwrap();
+        folder.act(&caller, &delete(0)).unwrap();
+        // The person has the file back from version control.
+        folder.save(&before);
+        let report = folder.undo(&caller).unwrap().to_string();
+        assert_eq!(
+            report,
+            "no cell changed (3 cells now)\nnote: this undid change 2\n\
+             note: what was to come back was there already, as cell 1"
+        );
+        assert!(folder.undo(&caller).unwrap().to_string().contains("as cell 0"));
+        assert_eq!(folder.sources(), ["a", "b", "c"]);
+        assert!(refused(folder.undo(&caller)).contains("no change of it is kept"));
+    }
+}
+
+#[test]
+fn one_of_two_equal_cells_without_ids_comes_back() {
+    let (folder, caller) = (TestFolder::without_ids(&["x", "x", "y"]), TestCaller::default());
+    folder.act(&caller, &delete(0)).unwrap();
+    folder.undo(&caller).unwrap();
+    assert_eq!(folder.sources(), ["x", "x", "y"]);
+}
+
+#[test]
+fn undo_rewrote_another_cell_that_said_the_same() {
+    let (folder, caller) = (TestFolder::without_ids(&["x", "y", "z"]), TestCaller::default());
+    folder.act(&caller, &edit(1, "x")).unwrap();
+    folder.person(|notebook| drop(cells(notebook).remove(1)));
+    let message = refused(folder.undo(&caller));
+    assert!(message.contains("cell 1 was changed since change 1"), "{message}");
+    assert_eq!(folder.sources(), ["x", "z"]);
+    // An inserted cell whose source the person changed is not taken for another one, either.
+    let (folder, caller) = (TestFolder::without_ids(&["x", "y"]), TestCaller::default());
+    let insert = Action::Insert { at: Some(1), cells: vec![NewCell::new(CellKind::Code, "x")] };
+    folder.act(&caller, &insert).unwrap();
+    folder.person(|notebook| cells(notebook)[1]["source"] = json!("theirs"));
+    refused(folder.undo(&caller));
+    assert_eq!(folder.sources(), ["x", "theirs", "y"]);
+}
+
+#[test]
+fn several_deleted_cells_come_back_beside_their_neighbours() {
+    let (folder, caller) = (TestFolder::new(&["a", "b", "c", "d", "e", "f"]), TestCaller::default());
+    folder.act(&caller, &Action::Delete { cells: vec![at(0), at(1), at(3), at(4)] }).unwrap();
+    folder.person(|notebook| cells(notebook).reverse());
+    folder.undo(&caller).unwrap();
+    assert_eq!(folder.sources(), ["f", "a", "b", "c", "d", "e"]);
+}
