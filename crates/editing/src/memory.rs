@@ -5,6 +5,7 @@ mod process;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use cellwright_notebook::Fingerprint;
 
@@ -31,4 +32,8 @@ pub trait ReadMemory: Send + Sync {
 
     /// Forgets a file.
     fn forget(&self, file: &Path);
+
+    /// The memory of programs that the caller runs in `session`. What such a program reads, the caller has not seen, so
+    /// neither memory vouches for the other.
+    fn of_programs(&self, session: &str) -> Arc<dyn ReadMemory>;
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_tools::{Ask, Client, Context, Progress, Python, Reader};
+use cellwright_tools::{Ask, Client, Context, Progress, Python};
 use futures_util::FutureExt as _;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -145,13 +145,9 @@ impl ClientServer {
     }
 
     pub(crate) fn context(&self, request: &RequestContext<RoleServer>) -> Context {
-        Context {
-            client: Arc::clone(&self.client),
-            stop: self.stop.child_token(),
-            progress: None,
-            ask: UserQuestions::of(&request.peer).map(|elicit| Arc::new(elicit) as Arc<dyn Ask>),
-            reader: Reader::Model,
-        }
+        let mut context = Context::new(Arc::clone(&self.client), self.stop.child_token());
+        context.ask = UserQuestions::of(&request.peer).map(|elicit| Arc::new(elicit) as Arc<dyn Ask>);
+        context
     }
 
     pub(crate) fn host(&self) -> &McpHost {

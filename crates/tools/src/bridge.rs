@@ -1,4 +1,5 @@
-//! Tools for cells: `tool.read(path="a.txt")` in a cell is a call of the client whose session runs it.
+//! Tools for cells: `tool.read(path="a.txt")` in a cell is a call of the client whose session runs it. Cells have a
+//! memory of their own: the client's model has not seen what a cell reads.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, SessionNames};
 use crate::reply::{Content, Reply};
-use crate::toolbox::{Context, Reader, Shared};
+use crate::toolbox::{Context, Shared};
 
 /// The tools of one client, for the cells it runs. Weak, for it is the client that runs them.
 struct ClientTools {
@@ -74,7 +75,7 @@ async fn call(
     let stop = CancellationToken::new();
     // A cell that stops waiting stops the call.
     let _stops = stop.clone().drop_guard();
-    let context = Context { client, stop, progress: None, ask: None, reader: Reader::Program };
+    let context = Context::of_cell(client, stop, &scope.session);
     value(toolbox.call(name, args, &context).await)
 }
 

@@ -170,8 +170,8 @@ impl Client {
     }
 
     /// What it has read.
-    pub(crate) fn memory(&self) -> &dyn ReadMemory {
-        &*self.memory
+    pub(crate) fn memory(&self) -> Arc<dyn ReadMemory> {
+        Arc::clone(&self.memory)
     }
 
     /// Whether the client hears of this kernel for the first time.

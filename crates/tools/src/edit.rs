@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::client::Client;
 use crate::reply::{Failure, Reply};
-use crate::toolbox::Settings;
+use crate::toolbox::{Context, Settings};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct EditArguments {
@@ -49,13 +48,17 @@ pub(crate) struct WriteArguments {
 }
 
 /// Blocks on files.
-pub(crate) fn edit(settings: &Settings, client: &Client, arguments: EditArguments) -> Result<Reply, Failure> {
+pub(crate) fn edit(
+    settings: &Settings,
+    context: &Context,
+    arguments: EditArguments,
+) -> Result<Reply, Failure> {
     let EditArguments { path, old, new, all, keep_outputs, expect, force } = arguments;
-    let place = client.workspace().file(&path)?;
+    let place = context.client.workspace().file(&path)?;
     let options = options(expect.as_deref(), force, keep_outputs)?;
     let matches = if all { Matches::All } else { Matches::One };
     let replacement = Replacement { old, new, matches };
-    let (editor, file) = (settings.editor(client), place.file_name());
+    let (editor, file) = (settings.editor(context), place.file_name());
     if place.is_notebook() {
         return Ok(reply(&editor.replace_text(&file, &[replacement], &options)?));
     }
@@ -68,13 +71,13 @@ pub(crate) fn edit(settings: &Settings, client: &Client, arguments: EditArgument
 /// Blocks on files.
 pub(crate) fn write(
     settings: &Settings,
-    client: &Client,
+    context: &Context,
     arguments: WriteArguments,
 ) -> Result<Reply, Failure> {
     let WriteArguments { path, content, keep_outputs, expect, force } = arguments;
-    let place = client.workspace().place(&path)?;
+    let place = context.client.workspace().place(&path)?;
     let options = options(expect.as_deref(), force, keep_outputs)?;
-    let (editor, file) = (settings.editor(client), place.file_name());
+    let (editor, file) = (settings.editor(context), place.file_name());
     if place.is_notebook() {
         let content =
             NewContent::parse(&content).map_err(|error| Failure::from(error).about(&place.named))?;

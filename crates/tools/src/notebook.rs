@@ -121,8 +121,8 @@ pub(crate) async fn notebook(
             arguments.cell.as_ref().map_or(Ok(Wanted::Some(Selection::All)), CellArgument::wanted)?;
         run::run(shared, context, &place, wanted, how).await?
     } else if arguments.action == ActionName::History {
-        let (shared, client, file) = (Arc::clone(shared), Arc::clone(&context.client), place.file_name());
-        blocking(move || Ok(history(&shared.settings.editor(&client).history(&file)))).await?
+        let (shared, caller, file) = (Arc::clone(shared), context.clone(), place.file_name());
+        blocking(move || Ok(history(&shared.settings.editor(&caller).history(&file)))).await?
     } else {
         let runs = arguments.run;
         let (reply, changed) = change(shared, context, &place, arguments).await?;
@@ -156,9 +156,9 @@ async fn change(
     } else {
         Work::Act(arguments.action()?)
     };
-    let (shared, client, file) = (Arc::clone(shared), Arc::clone(&context.client), place.file_name());
+    let (shared, caller, file) = (Arc::clone(shared), context.clone(), place.file_name());
     blocking(move || {
-        let editor = shared.settings.editor(&client);
+        let editor = shared.settings.editor(&caller);
         let (report, edited) = match what {
             Work::Undo(number) => (editor.undo(&file, number, &options)?, None),
             Work::Act(action) => {

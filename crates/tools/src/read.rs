@@ -12,9 +12,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::artifact::{ARTIFACT, artifact};
-use crate::client::Client;
 use crate::reply::{Failure, Reply};
-use crate::toolbox::{Reader, Settings};
+use crate::toolbox::{Context, Settings};
 use crate::workspace::Place;
 
 /// Images of a notebook shown in one reply.
@@ -41,14 +40,13 @@ enum Outputs {
 /// Blocks on files.
 pub(crate) fn read(
     settings: &Settings,
-    client: &Client,
+    context: &Context,
     arguments: &ReadArguments,
-    reader: Reader,
 ) -> Result<Reply, Failure> {
     if arguments.path.starts_with(ARTIFACT) {
-        return artifact(settings, &arguments.path, arguments.search.as_deref(), reader);
+        return artifact(settings, &arguments.path, arguments.search.as_deref(), context.reader);
     }
-    let workspace = client.workspace();
+    let workspace = context.client.workspace();
     let exists = |path: &str| workspace.place(path).is_ok_and(|place| place.exists);
     let Target { path, selector } = Target::parse(&arguments.path, exists)?;
     let place = workspace.file(&path)?;
@@ -56,28 +54,32 @@ pub(crate) fn read(
     let outputs = match arguments.outputs {
         None | Some(Outputs::None) => OutputView::None,
         Some(Outputs::Summary) => OutputView::Summary,
-        Some(Outputs::Text) => OutputView::Text { budget: reader.budget() },
+        Some(Outputs::Text) => OutputView::Text { budget: context.reader.budget() },
     };
-    let request =
-        ReadRequest { selector: &selector, outputs, search: search.as_ref(), budget: reader.budget() };
+    let request = ReadRequest {
+        selector: &selector,
+        outputs,
+        search: search.as_ref(),
+        budget: context.reader.budget(),
+    };
     if place.is_notebook() {
-        return notebook(settings, client, &place, &request);
+        return notebook(settings, context, &place, &request);
     }
     if selector.part != NotebookPart::Whole || arguments.outputs.is_some() {
         return Err(Failure::new(format!(
             "{path} is not a notebook: it has lines, but no cells and no outputs"
         )));
     }
-    text(settings, client, &place, &request)
+    text(settings, context, &place, &request)
 }
 
 fn notebook(
     settings: &Settings,
-    client: &Client,
+    context: &Context,
     place: &Place,
     request: &ReadRequest<'_>,
 ) -> Result<Reply, Failure> {
-    let read = settings.editor(client).read(&place.file_name(), request)?;
+    let read = settings.editor(context).read(&place.file_name(), request)?;
     let NotebookRead { notebook, fingerprint, view, shown, remembered: _ } = read; // in this process
     let mut reply = reply(&shown);
     for note in &view.notes {
@@ -121,11 +123,11 @@ fn show_images(settings: &Settings, notebook: &Notebook, view: &NotebookView, re
 
 fn text(
     settings: &Settings,
-    client: &Client,
+    context: &Context,
     place: &Place,
     request: &ReadRequest<'_>,
 ) -> Result<Reply, Failure> {
-    let (editor, file) = (settings.editor(client), place.file_name());
+    let (editor, file) = (settings.editor(context), place.file_name());
     let bytes = editor.read_bytes(&file)?;
     let (size, fingerprint) = (bytes.len(), Fingerprint::of(&bytes));
     let binary = || Failure::new(format!("{} is a binary file of {size} bytes, not text", place.named));

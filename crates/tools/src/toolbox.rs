@@ -117,6 +117,23 @@ pub struct Context {
     pub ask: Option<Arc<dyn Ask>>,
     /// Who reads the reply.
     pub reader: Reader,
+    /// What the caller has read: the client, or a cell that calls a tool.
+    memory: Arc<dyn ReadMemory>,
+}
+
+impl Context {
+    /// A call of the client itself, whose model reads the reply.
+    pub fn new(client: Arc<Client>, stop: CancellationToken) -> Self {
+        let memory = client.memory();
+        Self { client, stop, progress: None, ask: None, reader: Reader::Model, memory }
+    }
+
+    /// A call by a cell that the client runs in `session`. The client's model sees only what the cell prints, so the
+    /// cell has a memory of its own.
+    pub(crate) fn of_cell(client: Arc<Client>, stop: CancellationToken, session: &SessionKey) -> Self {
+        let memory = client.memory().of_programs(&session.to_string());
+        Self { reader: Reader::Program, memory, ..Self::new(client, stop) }
+    }
 }
 
 /// Who reads a reply.
@@ -296,21 +313,20 @@ impl Shared {
         context: &Context,
     ) -> Result<Reply, Failure> {
         let schema = &tool.spec().schema;
-        let (shared, client) = (Arc::clone(self), Arc::clone(&context.client));
+        let (shared, caller) = (Arc::clone(self), context.clone());
         match tool {
             Tool::Eval => eval::eval(self, parse(schema, arguments)?, context).await,
             Tool::Read => {
                 let arguments = parse(schema, arguments)?;
-                let reader = context.reader;
-                blocking(move || read::read(&shared.settings, &client, &arguments, reader)).await
+                blocking(move || read::read(&shared.settings, &caller, &arguments)).await
             }
             Tool::Edit => {
                 let arguments = parse(schema, arguments)?;
-                blocking(move || edit::edit(&shared.settings, &client, arguments)).await
+                blocking(move || edit::edit(&shared.settings, &caller, arguments)).await
             }
             Tool::Write => {
                 let arguments = parse(schema, arguments)?;
-                blocking(move || edit::write(&shared.settings, &client, arguments)).await
+                blocking(move || edit::write(&shared.settings, &caller, arguments)).await
             }
             Tool::Notebook => notebook::notebook(self, parse(schema, arguments)?, context).await,
             Tool::Kernel => kernel::kernel(self, parse(schema, arguments)?, context).await,
@@ -399,9 +415,9 @@ fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
 }
 
 impl Settings {
-    /// The editor of a client.
-    pub(crate) fn editor<'a>(&'a self, client: &'a Client) -> Editor<'a> {
-        Editor::new(client.memory(), self.history.as_ref()).saving(self.save.clone())
+    /// The editor of who calls.
+    pub(crate) fn editor<'a>(&'a self, context: &'a Context) -> Editor<'a> {
+        Editor::new(&*context.memory, self.history.as_ref()).saving(self.save.clone())
     }
 
     /// The kernel for what a client chose, if it did. A daemon has settings of its own, so Python is named to it.

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_tools::{Background, Content, Context, Home, Reader, Reply, ToolSpec, Toolbox, Workspace};
+use cellwright_tools::{Background, Content, Context, Home, Reply, ToolSpec, Toolbox, Workspace};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
@@ -66,7 +66,7 @@ impl ToolCommand {
         let (names, memory) = (self.offer.names(), self.offer.memory(&config));
         let client = toolbox.client_remembering(home, workspace, names, memory);
         let stop = stopped_by_signal()?;
-        let context = Context { client, stop, progress: None, ask: None, reader: Reader::Model };
+        let context = Context::new(client, stop);
         let reply = toolbox.call(name, arguments, &context).await;
         drop(context);
         toolbox.shutdown().await;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
@@ -94,5 +95,11 @@ impl ReadMemory for DiskMemory {
 
     fn forget(&self, file: &Path) {
         drop(fs::remove_file(self.note(file))); // one that is not there is forgotten
+    }
+
+    /// A memory of its own on disk: the session may outlive this process.
+    fn of_programs(&self, session: &str) -> Arc<dyn ReadMemory> {
+        let caller = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        Arc::new(Self::of_caller(&self.callers, &format!("programs of {caller} in {session}")))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ReadMemory;
 use crate::knowledge::FileKnowledge;
@@ -11,11 +11,16 @@ use crate::knowledge::FileKnowledge;
 /// it is overwritten.
 const FILES: usize = 256;
 
+/// How many sessions' programs are remembered, by the same rule.
+const SESSIONS: usize = 64;
+
 /// What one caller of this process knows.
 #[derive(Debug, Default)]
 pub struct ProcessMemory {
     /// The latest last.
     files: Mutex<Vec<(PathBuf, FileKnowledge)>>,
+    /// What the programs of its sessions know, the latest last.
+    programs: Mutex<Vec<(String, Arc<Self>)>>,
 }
 
 impl ProcessMemory {
@@ -41,5 +46,18 @@ impl ReadMemory for ProcessMemory {
 
     fn forget(&self, file: &Path) {
         self.files().retain(|(path, _)| path != file);
+    }
+
+    fn of_programs(&self, session: &str) -> Arc<dyn ReadMemory> {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = match programs.iter().position(|(name, _)| name == session) {
+            Some(at) => programs.remove(at).1,
+            None => Arc::default(),
+        };
+        if programs.len() >= SESSIONS {
+            programs.remove(0);
+        }
+        programs.push((session.to_owned(), Arc::clone(&memory)));
+        memory
     }
 }

@@ -88,10 +88,10 @@ pub(super) async fn run(
             None => return Ok(Reply::text("no cell is out of date, so none was run")),
         },
     }
-    let (shared_here, client, at) = (Arc::clone(shared), Arc::clone(&context.client), place.clone());
+    let (shared_here, caller, at) = (Arc::clone(shared), context.clone(), place.clone());
     let plan = blocking(move || {
         if !named.is_empty() {
-            let editor = shared_here.settings.editor(&client);
+            let editor = shared_here.settings.editor(&caller);
             let (notebook, _) = editor.open(&at.file_name(), Need::Sources)?;
             editor.check_run(&at.file_name(), &notebook, &named)?;
         }

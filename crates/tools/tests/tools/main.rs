@@ -1,6 +1,7 @@
 //! The tools, called as clients call them.
 
 mod background;
+mod cell_calls;
 mod cells;
 mod files;
 mod losses;

@@ -14,8 +14,7 @@ use cellwright_output::{Artifacts, ImageLimits, Limits};
 use cellwright_session::{KernelChoice, StartRunner};
 use cellwright_testkit::{patient_graces, python};
 use cellwright_tools::{
-    Background, Client, Content, Context, Mode, Reader, Reply, SessionNames, Settings, ToolSpec, Toolbox,
-    Workspace,
+    Background, Client, Content, Context, Mode, Reply, SessionNames, Settings, ToolSpec, Toolbox, Workspace,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -116,13 +115,7 @@ impl Fixture {
 
     /// The circumstances of a call, to be changed.
     pub(crate) fn context(&self) -> Context {
-        Context {
-            client: Arc::clone(&self.client),
-            stop: CancellationToken::new(),
-            progress: None,
-            ask: None,
-            reader: Reader::Model,
-        }
+        Context::new(Arc::clone(&self.client), CancellationToken::new())
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Reply {
