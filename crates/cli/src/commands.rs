@@ -22,7 +22,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, EditingError, Editor, HistoryStore};
+use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, Editor, HistoryStore};
 use cellwright_notebook::{Fingerprint, Outputs, Selector, Target};
 
 use crate::caller;
@@ -62,9 +62,9 @@ impl ChangeArguments {
     }
 
     /// Makes a change and reports it.
-    pub(crate) fn report(
+    pub(crate) fn report<E: Into<anyhow::Error>>(
         &self,
-        change: impl FnOnce(&Editor<'_>) -> Result<EditReport, EditingError>,
+        change: impl FnOnce(&Editor<'_>) -> Result<EditReport, E>,
     ) -> anyhow::Result<()> {
         let report = with_editor(change)?;
         let printed =

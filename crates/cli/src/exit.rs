@@ -79,21 +79,26 @@ pub(crate) fn misused(error: &clap::Error, told: Told) -> Exit {
     Exit::Misused
 }
 
-/// Prints an error with its causes on one line, and chooses the exit code.
-pub(crate) fn report(error: &anyhow::Error, told: Told) -> Exit {
-    if is_broken_pipe(error) {
-        return Exit::Done; // whoever read our output has seen enough
-    }
+/// The exit code for an error.
+pub(crate) fn of_error(error: &anyhow::Error) -> Exit {
     let is_change = match (error.downcast_ref::<FileError>(), error.downcast_ref::<EditingError>()) {
         (Some(FileError::Changed { .. }), _) => true,
         (_, Some(error)) => error.is_change(),
         (_, None) => false,
     };
-    let exit = match () {
+    match () {
         () if is_change => Exit::Changed,
         () if error.is::<WrongArguments>() => Exit::Misused,
         () => Exit::Failed,
-    };
+    }
+}
+
+/// Prints an error with its causes on one line, and chooses the exit code.
+pub(crate) fn report(error: &anyhow::Error, told: Told) -> Exit {
+    if is_broken_pipe(error) {
+        return Exit::Done; // whoever read our output has seen enough
+    }
+    let exit = of_error(error);
     // A refusal shows versions of cells, which have lines.
     let why = match error.downcast_ref::<EditingError>() {
         Some(EditingError::Refused { .. }) => with_causes(error.as_ref()),

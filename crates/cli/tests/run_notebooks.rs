@@ -40,6 +40,7 @@ impl Desk {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
         command.arg("run").args(arguments).current_dir(self.0.path());
+        command.env("XDG_STATE_HOME", self.0.path().join("state"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -49,7 +49,7 @@ pub struct ChangeOptions {
 
 impl ChangeOptions {
     /// Whether the caller vouches for a change of cells that it names.
-    fn is_trusted(&self) -> bool {
+    pub(crate) fn is_trusted(&self) -> bool {
         self.force || self.expect.is_some()
     }
 }
@@ -111,7 +111,7 @@ impl<'a> Editor<'a> {
         Self { save, ..self }
     }
 
-    fn document(&self, file: &FileName) -> Document<'_> {
+    pub(crate) fn document(&self, file: &FileName) -> Document<'_> {
         Document::file(&file.path, &self.save)
     }
 
@@ -136,7 +136,7 @@ impl<'a> Editor<'a> {
         self.memory.remember(&key, FileKnowledge::Notebook(knowledge))
     }
 
-    fn knowledge(&self, key: &Path) -> Option<NotebookKnowledge> {
+    pub(crate) fn knowledge(&self, key: &Path) -> Option<NotebookKnowledge> {
         match self.memory.recall(key)? {
             FileKnowledge::Notebook(knowledge) => Some(knowledge),
             FileKnowledge::Text(_) => None,
@@ -144,7 +144,7 @@ impl<'a> Editor<'a> {
     }
 
     /// Whether cells that are to be run are those that the caller knows, and say what it knows.
-    pub fn check_run(
+    pub(crate) fn check_known(
         &self,
         file: &FileName,
         notebook: &Notebook,

@@ -14,6 +14,7 @@
 //!
 //! Blocks on files.
 
+mod cell_choice;
 mod content;
 mod coverage;
 mod document;

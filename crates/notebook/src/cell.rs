@@ -57,32 +57,6 @@ pub enum CellRef {
     Id(String),
 }
 
-impl CellRef {
-    /// Several: `2,5-7,id:abcd1234`. An id that reads as a range needs its `id:`.
-    ///
-    /// `5-` and headings need the notebook: read those as a [`CellSelection`](crate::select::CellSelection) and
-    /// resolve it.
-    pub fn list(text: &str) -> Result<Vec<Self>, String> {
-        /// Cells of one range.
-        const MOST: usize = 10_000;
-        let mut cells = Vec::new();
-        for part in text.split(',').map(str::trim) {
-            let range = part.strip_prefix('#').unwrap_or(part);
-            match range.split_once('-').map(|(first, last)| (first.parse::<usize>(), last.parse::<usize>())) {
-                Some((Ok(first), Ok(last))) if last < first => {
-                    return Err(format!("`{part}` ends before it begins; `{last}-{first}` would be a range"));
-                }
-                Some((Ok(first), Ok(last))) if last - first >= MOST => {
-                    return Err(format!("`{part}` is more than {MOST} cells"));
-                }
-                Some((Ok(first), Ok(last))) => cells.extend((first..=last).map(Self::Index)),
-                Some(_) | None => cells.push(part.parse()?),
-            }
-        }
-        Ok(cells)
-    }
-}
-
 impl fmt::Display for CellRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -219,21 +193,4 @@ pub(crate) fn joined<'a>(value: &Json<'a>) -> Cow<'a, str> {
     }
     let array = (value.kind() == Kind::Array).then(|| string::joined_array(value.raw())).flatten();
     array.unwrap_or_else(|| value.elements().iter().filter_map(Json::string).collect()).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_listed_by_index_range_and_id() {
-        let list = |text: &str| {
-            CellRef::list(text)
-                .map(|cells| cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
-        };
-        assert_eq!(list("2, 5-7,id:3-1,x-y").unwrap(), "2 5 6 7 id:3-1 id:x-y");
-        assert_eq!(list("7-3").unwrap_err(), "`7-3` ends before it begins; `3-7` would be a range");
-        assert_eq!(list("0-10000").unwrap_err(), "`0-10000` is more than 10000 cells");
-        assert_eq!(list("1,").unwrap_err(), "a cell is named by its index or its id");
-    }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! nb.ipynb                    the whole file
-//! nb.ipynb#3  #3-7  #2,5-7    cells, counting from 0, in the order asked for
+//! nb.ipynb#3  #3-7  #2,5-7    cells, counting from 0, in the order asked for; also `#cell:3`
 //! nb.ipynb#5-                 from cell 5 to the end
 //! nb.ipynb#id:abcd1234        the cell with that id; also in lists
 //! nb.ipynb#"Data cleaning"    the section under that heading; also in lists

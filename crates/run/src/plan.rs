@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cellwright_notebook::file::{self, Expected, FileError, IfMissing, SaveSettings, TrackedFile};
+use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Cell, CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook};
 use cellwright_output::Artifacts;
 use cellwright_session::{
@@ -72,7 +73,7 @@ pub enum Selection {
     /// All.
     All,
     /// These, in the order of the notebook.
-    Cells(Vec<CellRef>),
+    Cells(CellSelection),
     /// This one and all after it.
     From(CellRef),
 }
@@ -181,6 +182,11 @@ impl Draft {
         &self.home
     }
 
+    /// The notebook as it was read.
+    pub fn notebook(&self) -> &Notebook {
+        &self.source
+    }
+
     /// Whether [`Draft::write`] changes a file.
     pub fn changes_files(&self) -> bool {
         self.request.output.is_some() || !self.request.parameters.is_empty()
@@ -230,9 +236,8 @@ fn chosen(notebook: &Notebook, cells: &Selection) -> Result<Vec<usize>, NoSuchCe
         Selection::All => (0..notebook.len()).collect(),
         Selection::From(cell) => (notebook.locate(cell)?..notebook.len()).collect(),
         Selection::Cells(cells) => {
-            let mut chosen = cells.iter().map(|cell| notebook.locate(cell)).collect::<Result<Vec<_>, _>>()?;
+            let mut chosen = cells.resolve(notebook)?;
             chosen.sort_unstable();
-            chosen.dedup();
             chosen
         }
     })

@@ -5,7 +5,8 @@ mod run;
 
 use std::sync::Arc;
 
-use cellwright_editing::PastChange;
+use cellwright_editing::{ChangeOptions, EditReport, Editor, FileName, PastChange};
+use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, text};
 use cellwright_run::Selection;
 use schemars::JsonSchema;
@@ -29,7 +30,7 @@ pub(crate) struct NotebookArguments {
     action: ActionName,
     /// The .ipynb file
     path: String,
-    /// Index from 0, or id. All but edit take lists: `2,5-7`; run also `5-` (from there on) and `stale` (edited since it ran, and all after)
+    /// Index from 0, or id. All but edit take lists: `2,5-7`, `5-` (from there on), `"Heading"` (its section); run also `stale` (edited since it ran, and all after)
     cell: Option<CellArgument>,
     /// edit, insert: the cell's source; insert also takes cell-marked text of several (`# %% [code]`), then without type
     source: Option<String>,
@@ -110,11 +111,13 @@ pub(crate) async fn notebook(
     }
     let asked = Asked { seconds: arguments.timeout, background: arguments.background };
     let (timeout, note) = timeout::of(asked, shared.settings.timeout)?;
+    let options = edit::options(arguments.expect.as_deref(), arguments.force, arguments.keep_outputs)?;
     let how = How {
         timeout,
         allow_errors: arguments.allow_errors,
         reset: arguments.reset,
         background: arguments.background,
+        options,
     };
     let mut reply = if arguments.action == ActionName::Run {
         let wanted =
@@ -125,9 +128,12 @@ pub(crate) async fn notebook(
         blocking(move || Ok(history(&shared.settings.editor(&caller).history(&file)))).await?
     } else {
         let runs = arguments.run;
-        let (reply, changed) = change(shared, context, &place, arguments).await?;
+        let (reply, changed) = change(shared, context, &place, arguments, options).await?;
         if runs && !changed.is_empty() {
-            let ran = run::run(shared, context, &place, Wanted::Some(Selection::Cells(changed)), how);
+            let cells = changed.into_iter().map(CellSelection::one).collect();
+            // The file was expected to be as it was before the change.
+            let how = How { options: ChangeOptions { expect: None, ..options }, ..how };
+            let ran = run::run(shared, context, &place, Wanted::Some(Selection::Cells(cells)), how);
             reply.followed_by(ran.await?)
         } else {
             reply
@@ -145,23 +151,24 @@ async fn change(
     context: &Context,
     place: &Place,
     arguments: NotebookArguments,
+    options: ChangeOptions,
 ) -> Result<(Reply, Vec<CellRef>), Failure> {
     let runs = arguments.run;
     if runs && !matches!(arguments.action, ActionName::Edit | ActionName::Insert) {
         return Err(Failure::new("`run` goes with edit and insert"));
     }
-    let options = edit::options(arguments.expect.as_deref(), arguments.force, arguments.keep_outputs)?;
     let what = if arguments.action == ActionName::Undo {
         Work::Undo(arguments.change)
     } else {
-        Work::Act(arguments.action()?)
+        Work::Act(arguments.work()?)
     };
     let (shared, caller, file) = (Arc::clone(shared), context.clone(), place.file_name());
     blocking(move || {
         let editor = shared.settings.editor(&caller);
         let (report, edited) = match what {
             Work::Undo(number) => (editor.undo(&file, number, &options)?, None),
-            Work::Act(action) => {
+            Work::Act(work) => {
+                let action = work.action(&editor, &file, &options)?;
                 let report = editor.act(&file, &action, &options)?;
                 match action {
                     Action::Edit { cell, .. } => (report, Some(cell)),
@@ -169,18 +176,30 @@ async fn change(
                 }
             }
         };
-        let changed = match edited {
-            Some(cell) => vec![cell],
-            None => report.report.cells.iter().map(|cell| CellRef::Index(cell.index)).collect(),
-        };
+        let changed = changed_cells(&report, edited);
         Ok((edit::reply(&report), changed))
     })
     .await
 }
 
+/// The cells that a change made or edited, by id where they have one: others may add cells above them at any moment.
+fn changed_cells(report: &EditReport, edited: Option<CellRef>) -> Vec<CellRef> {
+    let cells: Vec<_> = report
+        .report
+        .cells
+        .iter()
+        .map(|cell| match &cell.id {
+            Some(id) => CellRef::Id(id.clone()),
+            None => CellRef::Index(cell.index),
+        })
+        .collect();
+    // An edit that changed nothing reports no cell.
+    if cells.is_empty() { edited.into_iter().collect() } else { cells }
+}
+
 /// A change that a call asks for.
 enum Work {
-    Act(Action),
+    Act(CellWork),
     Undo(Option<u64>),
 }
 
@@ -194,19 +213,55 @@ fn history(changes: &[PastChange]) -> Reply {
     Reply::text(text).with(serde_json::json!({ "changes": changes }))
 }
 
+/// An action of which the cells are not looked up yet.
+enum CellWork {
+    Edit { cell: CellSelection, source: String },
+    Insert { at: Option<usize>, cells: Vec<NewCell> },
+    Delete { cells: CellSelection },
+    Move { cells: CellSelection, to: usize },
+    Retype { cells: CellSelection, kind: CellKind },
+    Clear { cells: Option<CellSelection> },
+}
+
+impl CellWork {
+    /// The action on the notebook as it is. Blocks on files.
+    fn action(
+        self,
+        editor: &Editor<'_>,
+        file: &FileName,
+        options: &ChangeOptions,
+    ) -> Result<Action, Failure> {
+        let chosen = |cells: &CellSelection| editor.choose_cells(file, cells, options);
+        Ok(match self {
+            Self::Edit { cell, source } => match &chosen(&cell)?[..] {
+                [cell] => Action::Edit { cell: cell.clone(), source },
+                cells => {
+                    return Err(Failure::new(format!(
+                        "edit takes one cell; `{cell}` is {} cells",
+                        cells.len()
+                    )));
+                }
+            },
+            Self::Insert { at, cells } => Action::Insert { at, cells },
+            Self::Delete { cells } => Action::Delete { cells: chosen(&cells)? },
+            Self::Move { cells, to } => Action::Move { cells: chosen(&cells)?, to },
+            Self::Retype { cells, kind } => Action::Retype { cells: chosen(&cells)?, kind },
+            Self::Clear { cells } => Action::Clear { cells: cells.map(|cells| chosen(&cells)).transpose()? },
+        })
+    }
+}
+
 impl NotebookArguments {
-    fn action(self) -> Result<Action, Failure> {
+    fn work(self) -> Result<CellWork, Failure> {
         let name = self.action;
         let needs = |what: &str| Failure::new(format!("{name:?} needs `{what}`").to_lowercase());
-        let cells = self.cell.as_ref().map(CellArgument::refs).transpose()?;
-        let one = |cells: Option<Vec<CellRef>>| match cells.ok_or_else(|| needs("cell"))?.as_slice() {
-            [cell] => Ok(cell.clone()),
-            _ => Err(Failure::new(format!("{name:?} takes one cell").to_lowercase())),
-        };
+        let cells = self.cell.as_ref().map(CellArgument::selection).transpose()?;
+        let need_cells = |cells: Option<CellSelection>| cells.ok_or_else(|| needs("cell"));
         Ok(match name {
-            ActionName::Edit => {
-                Action::Edit { cell: one(cells)?, source: self.source.ok_or_else(|| needs("source"))? }
-            }
+            ActionName::Edit => CellWork::Edit {
+                cell: need_cells(cells)?,
+                source: self.source.ok_or_else(|| needs("source"))?,
+            },
             ActionName::Insert => {
                 if cells.is_some() {
                     return Err(Failure::new("insert takes `at`, not `cell`"));
@@ -219,18 +274,17 @@ impl NotebookArguments {
                     }
                     None => vec![NewCell::new(CellKind::Code, source)],
                 };
-                Action::Insert { at: self.at, cells }
+                CellWork::Insert { at: self.at, cells }
             }
-            ActionName::Delete => Action::Delete { cells: cells.ok_or_else(|| needs("cell"))? },
-            ActionName::Move => Action::Move {
-                cells: cells.ok_or_else(|| needs("cell"))?,
-                to: self.at.ok_or_else(|| needs("at"))?,
-            },
-            ActionName::Retype => Action::Retype {
-                cells: cells.ok_or_else(|| needs("cell"))?,
+            ActionName::Delete => CellWork::Delete { cells: need_cells(cells)? },
+            ActionName::Move => {
+                CellWork::Move { cells: need_cells(cells)?, to: self.at.ok_or_else(|| needs("at"))? }
+            }
+            ActionName::Retype => CellWork::Retype {
+                cells: need_cells(cells)?,
                 kind: self.kind.ok_or_else(|| needs("type"))?.into(),
             },
-            ActionName::Clear => Action::Clear { cells },
+            ActionName::Clear => CellWork::Clear { cells },
             ActionName::Run | ActionName::Undo | ActionName::History => {
                 unreachable!("these are no edits by cell")
             }
@@ -243,9 +297,9 @@ impl CellArgument {
         Wanted::parse(&self.text()?).map_err(|reason| Failure::new(format!("`cell`: {reason}")))
     }
 
-    /// `3`, `"3"`, `"id:abc"`, `"2,5-7"`, `[0, 1]`
-    fn refs(&self) -> Result<Vec<CellRef>, Failure> {
-        CellRef::list(&self.text()?).map_err(|reason| Failure::new(format!("`cell`: {reason}")))
+    /// `3`, `"3"`, `"id:abc"`, `"2,5-7"`, `"5-"`, `[0, 1]`
+    fn selection(&self) -> Result<CellSelection, Failure> {
+        self.text()?.parse().map_err(|reason| Failure::new(format!("`cell`: {reason}")))
     }
 
     /// As a list is written.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use cellwright_editing::{FileName, PastChange};
+use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Outputs, text};
 use clap::Subcommand;
 
@@ -64,9 +65,9 @@ enum ActionCommand {
     Delete {
         /// The notebook
         path: PathBuf,
-        /// Which cells: `4 5`, `4,5`, `2-7`, `id:abcd1234`
-        #[arg(required = true, value_parser = CellRef::list)]
-        cells: Vec<Vec<CellRef>>,
+        /// Which cells: `4 5`, `4,5`, `2-7`, `5-`, `id:abcd1234`, `"A heading"`
+        #[arg(required = true)]
+        cells: Vec<CellSelection>,
         #[command(flatten)]
         change: ChangeArguments,
     },
@@ -93,9 +94,8 @@ enum ActionCommand {
     Clear {
         /// The notebook
         path: PathBuf,
-        /// Which cells: `4 5`, `4,5`, `2-7`, `id:abcd1234` (default: all)
-        #[arg(value_parser = CellRef::list)]
-        cells: Vec<Vec<CellRef>>,
+        /// Which cells: `4 5`, `4,5`, `2-7`, `5-`, `id:abcd1234`, `"A heading"` (default: all)
+        cells: Vec<CellSelection>,
         #[command(flatten)]
         change: ChangeArguments,
     },
@@ -122,34 +122,25 @@ struct Place {
     /// The notebook
     path: PathBuf,
     /// Which cell
-    cell: CellRef,
+    cell: CellSelection,
 }
 
 #[derive(Debug, clap::Args)]
 struct Places {
     /// The notebook
     path: PathBuf,
-    /// Which cells: `4`, `4,5`, `2-7`, `id:abcd1234`
+    /// Which cells: `4`, `4,5`, `2-7`, `5-`, `id:abcd1234`, `"A heading"`
     #[arg(value_name = "CELLS")]
-    cells: CellList,
+    cells: CellSelection,
 }
 
-/// Several cells in one argument.
-#[derive(Debug, Clone)]
-struct CellList(Vec<CellRef>);
-
-impl std::str::FromStr for CellList {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        CellRef::list(text).map(Self)
-    }
-}
+/// Turns cells that were named into an action on the notebook as it is.
+type MakeAction = Box<dyn FnOnce(Vec<CellRef>) -> anyhow::Result<Action>>;
 
 impl NotebookCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut outputs = Outputs::Clear;
-        let (path, action, change) = match self.action {
+        let (path, cells, make, change): (_, _, MakeAction, _) = match self.action {
             ActionCommand::Undo { path, number, change } => {
                 let options = change.options(Outputs::Clear);
                 return change.report(|editor| editor.undo(&FileName::of(&path), number, &options));
@@ -162,7 +153,13 @@ impl NotebookCommand {
                     (None, Some(file)) => input(&file)?,
                     (None, None) => unreachable!("clap requires one of the two"),
                 };
-                (place.path, Action::Edit { cell: place.cell, source }, change)
+                let edit = move |cells: Vec<CellRef>| {
+                    let count = cells.len();
+                    let [cell] = <[_; 1]>::try_from(cells)
+                        .map_err(|_| anyhow::anyhow!("edit takes one cell; {count} are named"))?;
+                    Ok(Action::Edit { cell, source })
+                };
+                (place.path, place.cell, Box::new(edit), change)
             }
             ActionCommand::Insert { path, at, kind, source, cells, change } => {
                 let cells = match cells {
@@ -170,23 +167,29 @@ impl NotebookCommand {
                     None => source.into_iter().map(|source| NewCell::new(kind, source)).collect(),
                 };
                 anyhow::ensure!(!cells.is_empty(), "nothing to insert: the text has no cells");
-                (path, Action::Insert { at, cells }, change)
+                let insert = move |_| Ok(Action::Insert { at, cells });
+                (path, CellSelection::default(), Box::new(insert), change)
             }
             ActionCommand::Delete { path, cells, change } => {
-                (path, Action::Delete { cells: cells.concat() }, change)
+                (path, cells.into_iter().collect(), Box::new(|cells| Ok(Action::Delete { cells })), change)
             }
             ActionCommand::Move { place, to, change } => {
-                (place.path, Action::Move { cells: place.cells.0, to }, change)
+                (place.path, place.cells, Box::new(move |cells| Ok(Action::Move { cells, to })), change)
             }
             ActionCommand::Retype { place, kind, change } => {
-                (place.path, Action::Retype { cells: place.cells.0, kind }, change)
+                (place.path, place.cells, Box::new(move |cells| Ok(Action::Retype { cells, kind })), change)
             }
             ActionCommand::Clear { path, cells, change } => {
-                (path, Action::Clear { cells: (!cells.is_empty()).then(|| cells.concat()) }, change)
+                let are_named = !cells.is_empty();
+                let clear = move |cells| Ok(Action::Clear { cells: are_named.then_some(cells) });
+                (path, cells.into_iter().collect(), Box::new(clear), change)
             }
         };
-        let options = change.options(outputs);
-        change.report(|editor| editor.act(&FileName::of(&path), &action, &options))
+        let (options, file) = (change.options(outputs), FileName::of(&path));
+        change.report(|editor| {
+            let action = make(editor.choose_cells(&file, &cells, &options)?)?;
+            anyhow::Ok(editor.act(&file, &action, &options)?)
+        })
     }
 }
 

@@ -68,8 +68,8 @@ pub(crate) struct Run {
     /// Start from a fresh kernel
     #[arg(long)]
     reset: bool,
-    /// Reset also a session that others use
-    #[arg(long, requires = "reset")]
+    /// With --reset: also a session that others use. With --cells or --from: also cells that changed since you read them
+    #[arg(long)]
     force: bool,
     /// One event a line, as JSON; an error is one too, on stderr
     #[arg(long)]
@@ -117,6 +117,7 @@ impl Run {
             options: std::mem::take(&mut self.options),
             session: self.session.take(),
             reset: self.reset(),
+            force: self.force,
             json: self.json,
         })
     }

@@ -143,3 +143,79 @@ fn a_notebook_is_known_by_the_end_of_its_name() {
         assert_eq!(desk.shown(name), ["ran\n"]);
     }
 }
+
+/// Calls another command in the folder, as the same caller, and returns its exit code and what it printed.
+fn other(desk: &Desk, arguments: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
+    let output = command
+        .args(arguments)
+        .current_dir(desk.path())
+        .env("XDG_STATE_HOME", desk.path().join("state"))
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    (output.status.code().unwrap(), text)
+}
+
+#[test]
+fn the_number_of_a_cell_that_others_moved_or_edited_is_not_run() {
+    let desk = Desk::with(&[code("a", "print('a')"), code("b", "print('b')")]);
+    // Nobody has read it: a number means the cell that has it.
+    assert_eq!(desk.run(&["a.ipynb", "-q", "--cells", "1"]).0, 0);
+    assert_eq!(other(&desk, &["read", "a.ipynb"]).0, 0);
+    desk.put("a.ipynb", &[code("new", "print('new')"), code("a", "print('a')"), code("b", "print('b')")]);
+    for choice in [["--cells", "1"], ["--from", "1"], ["--cells", "0-1"]] {
+        let (exit, _, stderr) = desk.run(&[&["a.ipynb", "-q"], &choice[..]].concat());
+        assert_eq!(exit, 3, "{stderr}");
+        assert!(
+            stderr.contains("changed since you read it, so nothing was done: another cell is at"),
+            "{stderr}"
+        );
+    }
+    assert_eq!(desk.shown("a.ipynb"), ["", "", ""]);
+    assert_eq!(desk.run(&["a.ipynb", "-q", "--cells", "1", "--force"]).0, 0);
+    assert_eq!(desk.run(&["a.ipynb", "-q", "--cells", "id:b"]).0, 0);
+    assert_eq!(desk.shown("a.ipynb"), ["", "a\n", "b\n"]);
+    desk.put("a.ipynb", &[code("a", "print('other')"), code("b", "print('b')")]);
+    let (exit, _, stderr) = desk.run(&["a.ipynb", "-q", "--cells", "0"]);
+    assert_eq!(exit, 3, "{stderr}");
+    assert!(stderr.contains("(cell 0 edited)"), "{stderr}");
+    let (exit, _, stderr) =
+        desk.run(&["a.ipynb", "-q", "--cells", "0", "--expect", "00000000000000000000000000000000"]);
+    assert_eq!(exit, 3, "{stderr}");
+    assert_eq!(desk.shown("a.ipynb"), ["", ""]);
+}
+
+#[test]
+fn cells_are_chosen_by_open_ranges_sections_and_lists() {
+    let part = json!({"cell_type": "markdown", "id": "part", "metadata": {}, "source": "# Part"});
+    let cells = [code("a", "print('a')"), part, code("b", "print('b')"), code("c", "print('c')")];
+    for (choice, shown) in [
+        ("2-", ["", "", "b\n", "c\n"]),
+        ("#\"part\"", ["", "", "b\n", "c\n"]),
+        ("[0, 2]", ["a\n", "", "b\n", ""]),
+        ("cell:0,cell:2-", ["a\n", "", "b\n", "c\n"]),
+    ] {
+        let desk = Desk::with(&cells);
+        let (exit, _, stderr) = desk.run(&["a.ipynb", "-q", "--cells", choice]);
+        assert_eq!(exit, 0, "{stderr}");
+        assert_eq!(desk.shown("a.ipynb"), shown, "{choice}");
+    }
+    for (arguments, left) in [
+        (&["notebook", "delete", "a.ipynb", "2-"][..], 2),
+        (&["notebook", "delete", "a.ipynb", "\"Part\""], 1),
+        (&["notebook", "delete", "a.ipynb", "[0,1]"], 2),
+        (&["notebook", "move", "a.ipynb", "2-", "0"], 4),
+        (&["notebook", "retype", "a.ipynb", "2-", "raw"], 4),
+        (&["notebook", "clear", "a.ipynb", "\"Part\""], 4),
+    ] {
+        let desk = Desk::with(&cells);
+        let (exit, told) = other(&desk, arguments);
+        assert_eq!(exit, 0, "{told}");
+        assert_eq!(desk.notebook("a.ipynb")["cells"].as_array().unwrap().len(), left, "{arguments:?}");
+    }
+    let desk = Desk::with(&cells);
+    let (exit, told) = other(&desk, &["notebook", "edit", "a.ipynb", "\"Part\"", "--source", "x"]);
+    assert_eq!((exit, told.as_str()), (1, "error: edit takes one cell; 3 are named\n"));
+    assert_eq!(other(&desk, &["read", "a.ipynb#cell:2"]).1, "# %% [code] cell:2\nprint('b')\n");
+}

@@ -9,9 +9,9 @@ use crate::cell::CellRef;
 use crate::notebook::{NoSuchCell, Notebook};
 
 /// Some cells, in the order they were asked for: `2,5-7,id:abcd1234,"Data cleaning"`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CellSelection {
-    /// At least one, unless it was made of no selections: then no cell is meant.
+    /// None if no cell is meant.
     parts: Vec<CellPart>,
 }
 
@@ -31,6 +31,11 @@ impl CellSelection {
     /// One cell.
     pub fn one(cell: CellRef) -> Self {
         Self { parts: vec![CellPart::Cell(cell)] }
+    }
+
+    /// One part alone.
+    pub fn of_part(part: CellPart) -> Self {
+        Self { parts: vec![part] }
     }
 
     /// The section under a heading.
@@ -71,13 +76,16 @@ impl FromIterator<Self> for CellSelection {
 }
 
 /// Reads the `cell` argument of an action: all that a selector takes after its `#`, and what people and models
-/// write besides: `cell:2`, `#2`, `2.0`, ids without `id:`, spaces after commas.
+/// write besides: `cell:2`, `#2`, `2.0`, ids without `id:`, spaces after commas, and lists such as `[0, "id:abc"]`.
 ///
 /// An id that reads as a number or as a range needs its `id:`.
 impl FromStr for CellSelection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(parts) = json_list(text)? {
+            return Ok(parts);
+        }
         let mut parts = Vec::new();
         let mut rest = Some(text);
         while let Some(text) = rest {
@@ -89,7 +97,8 @@ impl FromStr for CellSelection {
             } else {
                 let (part, after) = text.split_at(text.find(',').unwrap_or(text.len()));
                 let part = part.trim_end();
-                (range_of(part)?.map_or_else(|| part.parse().map(CellPart::Cell), Ok)?, after)
+                let range = range_of(part.strip_prefix("cell:").unwrap_or(part))?;
+                (range.map_or_else(|| part.parse().map(CellPart::Cell), Ok)?, after)
             };
             parts.push(part);
             rest = match after.strip_prefix(',') {
@@ -99,6 +108,20 @@ impl FromStr for CellSelection {
         }
         Ok(Self { parts })
     }
+}
+
+/// A list as JSON has it, which some models write as a text: each item is a selection of its own.
+fn json_list(text: &str) -> Result<Option<CellSelection>, String> {
+    let text = text.trim();
+    if !(text.starts_with('[') && text.ends_with(']')) {
+        return Ok(None);
+    }
+    let Ok(items) = serde_json::from_str::<Vec<serde_json::Value>>(text) else { return Ok(None) };
+    let items = items.iter().map(|item| match item.as_str() {
+        Some(text) => text.parse::<CellSelection>(),
+        None => item.to_string().parse(),
+    });
+    items.collect::<Result<_, _>>().map(Some)
 }
 
 /// As it is written after `#`.
@@ -145,8 +168,10 @@ pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), String> {
     Ok((NotebookPart::Cells(CellSelection { parts }), rest))
 }
 
-/// `3`, `3-7`, `5-`, `id:abcd1234` or `"Data cleaning"`, and what follows.
+/// `3`, `cell:3`, `3-7`, `5-`, `id:abcd1234` or `"Data cleaning"`, and what follows.
 fn cells(text: &str) -> Result<(CellPart, &str), String> {
+    // As markers show it.
+    let text = text.strip_prefix("cell:").unwrap_or(text);
     if text.starts_with('"') {
         let (heading, rest) = quoted(text)?;
         return Ok((CellPart::Section(heading), rest));

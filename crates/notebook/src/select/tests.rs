@@ -32,6 +32,8 @@ fn every_selector_of_the_manual_is_read() {
     check("nb.ipynb#3-7:2", "nb.ipynb", cells("3-7"), false, &[FromTo(2, Some(2))]);
     check("nb.ipynb#2,5-7", "nb.ipynb", cells("2,5-7"), false, &[]);
     check("nb.ipynb#5-", "nb.ipynb", cells("5-"), false, &[]);
+    check("nb.ipynb#cell:2", "nb.ipynb", cells("2"), false, &[]);
+    check("nb.ipynb#cell:2-4,cell:7:3", "nb.ipynb", cells("2-4,7"), false, &[FromTo(3, Some(3))]);
     check("nb.ipynb#5-:7-", "nb.ipynb", cells("5-"), false, &[FromTo(7, None)]);
     check("nb.ipynb#id:12345678", "nb.ipynb", cells("id:12345678"), false, &[]);
     check("nb.ipynb#id:a-b,3:raw", "nb.ipynb", cells("id:a-b,3"), true, &[]);
@@ -213,6 +215,10 @@ fn cell_arguments_mean_what_a_model_means_by_them() {
         ("#5-7", "5-7"),
         ("#\"A\", #3", "\"A\",3"),
         ("\"Data, cleaned\" , 3", "\"Data, cleaned\",3"),
+        ("cell:5-", "5-"),
+        ("cell:2-4", "2-4"),
+        ("[0,1]", "0,1"),
+        (" [0, 2.0, \"id:abc\", \"5-7\"] ", "0,2,id:abc,5-7"),
     ] {
         assert_eq!(list(text).as_deref(), Ok(meant), "{text}");
     }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_editing::ChangeOptions;
 use cellwright_notebook::CellRef;
-use cellwright_notebook::file::{self, Need};
+use cellwright_notebook::file;
+use cellwright_notebook::select::CellSelection;
 use cellwright_run::{
-    Change, Errors, Finished, Home, Next, NotebookRun, Plan, PlanError, Request, Selection,
+    Change, Draft, Errors, Finished, Home, Next, NotebookRun, PlanError, Request, Selection,
 };
 use cellwright_session::{OutputSettings, Reset, SessionKey, Timeout};
 use serde_json::json;
@@ -30,15 +32,18 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// `3`, `2,5-7`, `5-`, `id:abc`, `all`, `stale`
+    /// `3`, `2,5-7`, `5-`, `id:abc`, `id:abc-`, `"A heading"`, `all`, `stale`
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text.trim() {
             "all" | "" => Ok(Self::Some(Selection::All)),
             "stale" => Ok(Self::Stale),
-            text => match text.strip_suffix('-') {
-                Some(first) => first.parse().map(|cell| Self::Some(Selection::From(cell))),
-                None => CellRef::list(text).map(|cells| Self::Some(Selection::Cells(cells))),
-            },
+            text => {
+                match text.strip_suffix('-').filter(|first| first.starts_with("id:") && !first.contains(','))
+                {
+                    Some(first) => first.parse().map(|cell| Self::Some(Selection::From(cell))),
+                    None => text.parse().map(|cells| Self::Some(Selection::Cells(cells))),
+                }
+            }
         }
     }
 }
@@ -50,6 +55,8 @@ pub(super) struct How {
     pub(super) allow_errors: bool,
     pub(super) reset: bool,
     pub(super) background: bool,
+    /// What the caller vouches for itself.
+    pub(super) options: ChangeOptions,
 }
 
 pub(super) async fn run(
@@ -78,8 +85,8 @@ pub(super) async fn run(
     // A cell named by its number may be another one by now.
     let named = match &wanted {
         Wanted::Some(Selection::Cells(cells)) => cells.clone(),
-        Wanted::Some(Selection::From(cell)) => vec![cell.clone()],
-        Wanted::Some(Selection::All) | Wanted::Stale => Vec::new(),
+        Wanted::Some(Selection::From(cell)) => CellSelection::one(cell.clone()),
+        Wanted::Some(Selection::All) | Wanted::Stale => CellSelection::default(),
     };
     match wanted {
         Wanted::Some(cells) => request.cells = cells,
@@ -90,15 +97,14 @@ pub(super) async fn run(
     }
     let (shared_here, caller, at) = (Arc::clone(shared), context.clone(), place.clone());
     let plan = blocking(move || {
-        if !named.is_empty() {
-            let editor = shared_here.settings.editor(&caller);
-            let (notebook, _) = editor.open(&at.file_name(), Need::Sources)?;
-            editor.check_run(&at.file_name(), &notebook, &named)?;
-        }
-        Plan::make(&request).map_err(|error| match error {
+        let about = |error| match error {
             PlanError::File(error) => error.called(&at.named).into(),
             other => Failure::from(other).about(&at.named),
-        })
+        };
+        let draft = Draft::of(request).map_err(about)?;
+        let (editor, file) = (shared_here.settings.editor(&caller), at.file_name());
+        editor.check_run(&file, draft.notebook(), &named, &how.options)?;
+        draft.write().map_err(about)
     })
     .await?;
     if plan.cells().is_empty() {

@@ -3,6 +3,7 @@
 mod background;
 mod cell_calls;
 mod cells;
+mod choices;
 mod files;
 mod losses;
 mod notebooks;

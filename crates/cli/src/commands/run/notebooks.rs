@@ -13,8 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use cellwright_editing::{ChangeOptions, FileName};
 use cellwright_kernel::{Comms, StopReason};
 use cellwright_notebook::file::FileError;
+use cellwright_notebook::select::CellSelection;
 use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
 use cellwright_session as session;
 use cellwright_session::{
@@ -29,8 +31,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::options::Options;
 use self::show::{Show, Style, Told};
 use super::on_interrupt;
+use crate::commands::with_editor;
 use crate::config::Config;
-use crate::exit::{Exit, one_line};
+use crate::exit::{Exit, of_error, one_line};
 use crate::host;
 use crate::render::Kernel;
 
@@ -42,6 +45,8 @@ pub(super) struct Notebooks {
     pub(super) kernel: Option<KernelChoice>,
     pub(super) session: Option<SessionId>,
     pub(super) reset: Reset,
+    /// Run cells also if they are not those that the caller has read.
+    pub(super) force: bool,
     pub(super) json: bool,
 }
 
@@ -55,6 +60,8 @@ struct Common {
     variables: Option<cellwright_kernel::environment::Variables>,
     style: Style,
     record: bool,
+    /// What the caller vouches for itself.
+    vouched: ChangeOptions,
     stop: CancellationToken,
 }
 
@@ -94,7 +101,10 @@ impl Notebooks {
         };
         let (chosen, session) = (self.kernel, self.session);
         let record = self.options.record;
-        let common = Arc::new(Common { client, usual, chosen, session, variables, style, record, stop });
+        let vouched =
+            ChangeOptions { expect: self.options.expect, force: self.force, ..ChangeOptions::default() };
+        let common =
+            Arc::new(Common { client, usual, chosen, session, variables, style, record, vouched, stop });
         let turns = Arc::new(Semaphore::new(jobs));
         let mut runs = JoinSet::new();
         for (place, request) in requests.into_iter().enumerate() {
@@ -135,7 +145,7 @@ impl Notebooks {
     fn requests(&self, config: &Config) -> anyhow::Result<Vec<Request>> {
         let parameters = self.options.parameters()?;
         let cells = match (&self.options.cells, &self.options.from) {
-            (Some(cells), _) => Selection::Cells(cells.0.clone()),
+            (Some(cells), _) => Selection::Cells(cells.clone()),
             (None, Some(from)) => Selection::From(from.clone()),
             (None, None) => Selection::All,
         };
@@ -231,7 +241,7 @@ async fn run_one(common: &Common, request: &Request, is_last: bool) -> (Exit, sh
         Ok(exit) => exit,
         Err(error) => {
             show.failed(&one_line(error.as_ref()));
-            Exit::Failed
+            of_error(&error)
         }
     };
     (exit, show.into_suite())
@@ -247,8 +257,8 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         return Ok(not_run(show));
     }
     let (parameters, reset) = (request.parameters.clone(), request.reset);
-    let request = request.clone();
-    let draft = tokio::task::spawn_blocking(move || Draft::of(request)).await?.map_err(explained)?;
+    let (request, vouched) = (request.clone(), common.vouched);
+    let draft = tokio::task::spawn_blocking(move || checked(request, &vouched)).await??;
     let kernel = common.kernel(draft.home());
     let session = match &common.session {
         Some(session) => session.clone(),
@@ -310,6 +320,19 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     }
     let recorded = if unrecorded.is_some() { Exit::Failed } else { Exit::Done };
     Ok(worse(exit(&finished), recorded))
+}
+
+/// The run as planned, if its cells are those that the caller was shown. Blocks on files.
+fn checked(request: Request, vouched: &ChangeOptions) -> anyhow::Result<Draft> {
+    let file = FileName::of(&request.path);
+    let cells = match &request.cells {
+        Selection::Cells(cells) => cells.clone(),
+        Selection::From(cell) => CellSelection::one(cell.clone()),
+        Selection::All => CellSelection::default(),
+    };
+    let draft = Draft::of(request).map_err(explained)?;
+    with_editor(|editor| editor.check_run(&file, draft.notebook(), &cells, vouched))?;
+    Ok(draft)
 }
 
 /// With what helps.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use cellwright_kernel::rounded_number;
-use cellwright_notebook::CellRef;
+use cellwright_notebook::select::CellSelection;
+use cellwright_notebook::{CellRef, Fingerprint};
 use cellwright_run::Parameter;
 use serde_json::{Map, Value};
 
@@ -17,12 +18,15 @@ pub(crate) struct Options {
     /// Write the notebook with its outputs to another file
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Run only these cells: `2,5-7`, `id:abcd1234`
+    /// Run only these cells: `2,5-7`, `5-`, `id:abcd1234`, `"A heading"`
     #[arg(long, value_name = "CELLS", conflicts_with = "from")]
-    pub(super) cells: Option<Cells>,
+    pub(super) cells: Option<CellSelection>,
     /// Run this cell and all after it
     #[arg(long, value_name = "CELL")]
     pub(super) from: Option<CellRef>,
+    /// Refuse to run a notebook that does not have this fingerprint, as `read --json` gives it
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(super) expect: Option<Fingerprint>,
     /// Set a parameter: a number, true, false, null, JSON, or text
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
     param: Vec<Given>,
@@ -50,18 +54,6 @@ pub(crate) struct Options {
     /// How many notebooks run at once
     #[arg(short, long, value_name = "COUNT")]
     pub(super) jobs: Option<usize>,
-}
-
-/// `2,5-7`
-#[derive(Debug, Clone)]
-pub(super) struct Cells(pub(super) Vec<CellRef>);
-
-impl FromStr for Cells {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        CellRef::list(text).map(Self)
-    }
 }
 
 /// `NAME=VALUE`
