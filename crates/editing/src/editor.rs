@@ -111,6 +111,11 @@ impl<'a> Editor<'a> {
         Self { save, ..self }
     }
 
+    /// Where changes are kept.
+    pub(crate) fn history_store(&self) -> Option<&HistoryStore> {
+        self.history
+    }
+
     pub(crate) fn document(&self, file: &FileName) -> Document<'_> {
         Document::file(&file.path, &self.save)
     }

@@ -7,6 +7,7 @@
 //! fingerprints.
 
 mod key;
+mod run;
 mod store;
 mod undo;
 
@@ -16,6 +17,8 @@ use cellwright_notebook::{Edited, Fingerprint, Notebook, out_of_order};
 use serde::{Deserialize, Serialize};
 
 use self::key::{CellFinder, CellKey, MemberPrints};
+pub use run::RecordedRun;
+pub(crate) use run::with_old_results;
 pub(crate) use store::Recorded;
 pub use store::{HistoryStore, PastChange};
 pub use undo::UndoError;
@@ -41,6 +44,11 @@ pub(crate) enum UndoSteps {
     Cells(Vec<UndoStep>),
     /// By putting the file back as it was.
     Whole { content: StoredContent },
+    /// By putting back what cells had of earlier runs. It is stored beside the entry.
+    Results {
+        #[serde(skip)]
+        cells: Vec<run::OldResults>,
+    },
 }
 
 /// The content of a file, to the byte.
@@ -81,7 +89,7 @@ impl UndoSteps {
     /// Whether the change took away anything that only the history holds afterwards. New cells and moves do not.
     pub(crate) fn takes_away(&self) -> bool {
         match self {
-            Self::Whole { .. } => true,
+            Self::Whole { .. } | Self::Results { .. } => true,
             Self::Cells(steps) => steps.iter().any(|step| match step {
                 UndoStep::Restore { .. } | UndoStep::Insert { .. } => true,
                 UndoStep::Remove { .. } | UndoStep::Move { .. } => false,

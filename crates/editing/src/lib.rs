@@ -37,7 +37,7 @@ pub use content::{ContentError, NewContent};
 pub use coverage::{Coverage, SeenLines};
 pub use editor::{ChangeOptions, Editor, FileName};
 pub use error::EditingError;
-pub use history::{HistoryStore, PastChange, UndoError};
+pub use history::{HistoryStore, PastChange, RecordedRun, UndoError};
 pub use knowledge::{FileKnowledge, NotebookKnowledge, TextKnowledge};
 pub use memory::{DiskMemory, ProcessMemory, ReadMemory};
 pub use reading::{NotebookRead, ReadRequest, ShownLines};

@@ -135,6 +135,11 @@ pub enum Note {
         /// Why not.
         reason: String,
     },
+    /// A run was undone, but not of these cells: their sources changed since.
+    OutputsNotRestored {
+        /// The cells.
+        cells: Vec<usize>,
+    },
     /// An earlier change was undone.
     Undid {
         /// Its number.
@@ -205,6 +210,12 @@ impl fmt::Display for Note {
             Self::CannotBeUndone { reason } => {
                 write!(f, "this change cannot be undone, because it could not be stored: {reason}")
             }
+            Self::OutputsNotRestored { cells } => write!(
+                f,
+                "the outputs of {} {} stay: the source changed since the run",
+                if cells.len() == 1 { "cell" } else { "cells" },
+                index_ranges(cells)
+            ),
             Self::Undid { change } => write!(f, "this undid change {change}"),
             Self::LaterOutputs { cell } => {
                 write!(

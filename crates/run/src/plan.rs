@@ -304,6 +304,11 @@ impl Plan {
         &self.home
     }
 
+    /// The notebook that will hold the outputs, as it is.
+    pub fn notebook(&self) -> &Notebook {
+        self.file.notebook()
+    }
+
     /// How many cells the notebook has.
     pub fn total(&self) -> usize {
         self.file.notebook().len()

@@ -96,6 +96,12 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Whether no cell has begun, so that the notebook has what it had.
+    pub fn has_run_nothing(&self) -> bool {
+        let has_run = |cell: &CellReport| !matches!(cell.status, CellStatus::NotRun(_) | CellStatus::Waiting);
+        !self.report.cells.iter().any(|cell| has_run(cell))
+    }
+
     /// The report, with what the notebook holds now as the outputs of its cells. They come from one reducer, so they are the same,
     /// but for what came after a cell had said its last: updates by later cells, and what threads print. A cell that shows more
     /// than a notebook takes is told as it came.

@@ -131,3 +131,22 @@ fn a_notebook_that_is_mounted_as_a_single_file_runs_and_the_report_says_that_it_
     assert_eq!(desk.shown("a.ipynb"), ["a\n", "b\n"]);
     assert_eq!(fs::read_dir(desk.path().join("state/cellwright/journal")).unwrap().count(), 0);
 }
+
+#[test]
+fn outputs_that_a_run_replaced_are_given_back_by_undo() {
+    let desk = Desk::with(&[code("a", "print(len(open('a.ipynb').read()) and 'one')")]);
+    desk.run(&["a.ipynb", "-q"]);
+    let before = fs::read_to_string(desk.path().join("a.ipynb")).unwrap();
+    assert_eq!(desk.run(&["a.ipynb", "-q"]).0, 0);
+    let other = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
+        command.args(arguments).current_dir(desk.path()).env("XDG_STATE_HOME", desk.path().join("state"));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert!(other(&["notebook", "history", "a.ipynb"]).ends_with("  ran code cell 0\n"));
+    // A copy that holds the outputs takes nothing away.
+    desk.run(&["a.ipynb", "-q", "-o", "copy.ipynb"]);
+    assert_eq!(other(&["notebook", "history", "a.ipynb"]).lines().count(), 1);
+    other(&["notebook", "undo", "a.ipynb"]);
+    assert_eq!(fs::read_to_string(desk.path().join("a.ipynb")).unwrap(), before);
+}

@@ -5,7 +5,9 @@ use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Report};
 
 use super::{ChangeOptions, Editor, FileName, Learnt, PendingRecord, PlannedChange, check_expected};
 use crate::error::EditingError;
-use crate::history::{ChangeReach, StoredChange, StoredContent, UndoError, UndoStep, UndoSteps, undone};
+use crate::history::{
+    ChangeReach, StoredChange, StoredContent, UndoError, UndoSteps, undone, with_old_results,
+};
 use crate::knowledge::{FileKnowledge, LineSource, NotebookKnowledge, OwnChange, SeenSources};
 use crate::report::EditReport;
 
@@ -22,21 +24,26 @@ impl Editor<'_> {
         let key = self.document(file).key();
         let (number, change) = history.to_undo(&key, number).map_err(failed)?;
         match &change.undo {
-            UndoSteps::Cells(steps) => self.undo_cells(file, number, steps, options),
+            UndoSteps::Cells(steps) => {
+                self.undo_in_cells(file, number, options, |now| undone(steps, now, number, options.force))
+            }
+            UndoSteps::Results { cells } => self.undo_in_cells(file, number, options, |now| {
+                with_old_results(cells, now, number, options.force)
+            }),
             UndoSteps::Whole { content } => self.undo_whole(file, number, &change, content, options),
         }
     }
 
-    fn undo_cells(
+    /// Undoes a change of cells; `undone` makes the notebook without it.
+    fn undo_in_cells(
         &self,
         file: &FileName,
         number: u64,
-        steps: &[UndoStep],
         options: &ChangeOptions,
+        undone: impl Fn(&Notebook) -> Result<Edited, UndoError>,
     ) -> Result<EditReport, EditingError> {
         self.change_undoing(file, IfMissing::Fail, options, Some(number), |now, knowledge| {
-            let edited = undone(steps, now, number, options.force);
-            let edited = edited.map_err(|error| EditingError::undo(&file.named, error))?;
+            let edited = undone(now).map_err(|error| EditingError::undo(&file.named, error))?;
             let given =
                 restored_cells(now, edited.notebook.as_ref().unwrap_or(now), &edited.origins, knowledge);
             let learnt = Learnt::Cells(given, LineSource::History);

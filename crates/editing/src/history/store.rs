@@ -52,6 +52,11 @@ pub struct PastChange {
 pub(crate) struct Recorded(PathBuf);
 
 impl Recorded {
+    /// Its file.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Removes it again: the file was not saved.
     pub(crate) fn withdraw(self) {
         drop(fs::remove_file(self.0)); // what stays can still not be undone twice
@@ -69,7 +74,7 @@ impl HistoryStore {
         &self.folder
     }
 
-    fn folder_of(&self, file: &Path) -> PathBuf {
+    pub(super) fn folder_of(&self, file: &Path) -> PathBuf {
         self.folder.join(Fingerprint::of(file.as_os_str().as_encoded_bytes()).to_string())
     }
 

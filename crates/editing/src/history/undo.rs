@@ -7,7 +7,7 @@ use std::path::Path;
 use cellwright_notebook::{CellJson, Change, Edited, Note, Notebook, RawCell, Report, TouchedCell};
 
 use super::key::{CellFinder, CellKey, MemberPrints};
-use super::{HistoryStore, OldPlace, StoredChange, UndoStep};
+use super::{HistoryStore, OldPlace, StoredChange, UndoStep, UndoSteps};
 
 /// Why a change cannot be undone. The file is then as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +67,10 @@ impl HistoryStore {
                 Some(_) => number,
             },
         };
-        let change = self.load(file, number).ok_or(UndoError::NoSuchChange { number })?;
+        let mut change = self.load(file, number).ok_or(UndoError::NoSuchChange { number })?;
+        if let UndoSteps::Results { cells } = &mut change.undo {
+            *cells = self.old_results(file, number)?;
+        }
         Ok((number, change))
     }
 }

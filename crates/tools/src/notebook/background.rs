@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_run::{Finished, NotebookRun, PlannedCell};
+use cellwright_run::{Finished, PlannedCell};
 use cellwright_session::{JobId, JobState};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
-use super::run::{learn, reply};
+use super::run::{ActiveRun, reply};
 use crate::eval::goes_on;
 use crate::handle::Handle;
 use crate::reply::{Failure, Reply};
@@ -50,16 +50,15 @@ impl BackgroundRuns {
 
 impl BackgroundRun {
     /// Lets a run go on in the background.
-    pub(super) fn start(shared: &Arc<Shared>, place: &Place, mut run: NotebookRun) -> Self {
-        let (job, cells) = (run.release(), run.cells().to_vec());
+    pub(super) fn start(shared: &Arc<Shared>, place: &Place, mut active: ActiveRun) -> Self {
+        let (job, cells) = (active.run.release(), active.run.cells().to_vec());
         let (sender, finished) = watch::channel(None);
         let to = Arc::clone(shared);
         // Ends with the run, which ends with its session.
         drop(tokio::spawn(
             async move {
-                let finished = Arc::new(run.finish().await);
-                learn(&to, &finished);
-                sender.send_replace(Some(finished));
+                let finished = active.finish(&to).await;
+                sender.send_replace(Some(Arc::new(finished)));
             }
             .boxed(),
         ));

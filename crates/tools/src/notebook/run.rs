@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_editing::ChangeOptions;
+use cellwright_editing::{ChangeOptions, RecordedRun};
 use cellwright_notebook::CellRef;
 use cellwright_notebook::file;
 use cellwright_notebook::select::CellSelection;
@@ -96,7 +96,7 @@ pub(super) async fn run(
         },
     }
     let (shared_here, caller, at) = (Arc::clone(shared), context.clone(), place.clone());
-    let plan = blocking(move || {
+    let (plan, recorded) = blocking(move || {
         let about = |error| match error {
             PlanError::File(error) => error.called(&at.named).into(),
             other => Failure::from(other).about(&at.named),
@@ -104,7 +104,10 @@ pub(super) async fn run(
         let draft = Draft::of(request).map_err(about)?;
         let (editor, file) = (shared_here.settings.editor(&caller), at.file_name());
         editor.check_run(&file, draft.notebook(), &named, &how.options)?;
-        draft.write().map_err(about)
+        let plan = draft.write().map_err(about)?;
+        let cells: Vec<_> = plan.cells().iter().map(|cell| cell.index).collect();
+        let recorded = editor.record_run(&file, plan.notebook(), &cells);
+        Ok((plan, recorded))
     })
     .await?;
     if plan.cells().is_empty() {
@@ -124,8 +127,11 @@ pub(super) async fn run(
     }
     let sessions = context.client.sessions().await?;
     match plan.start(&sessions, call).await {
-        Ok(run) => follow(shared, context, place, run, how.background).await,
-        Err(error) => Err(context.client.failed(error).await),
+        Ok(run) => follow(shared, context, place, ActiveRun { run, recorded }, how.background).await,
+        Err(error) => {
+            recorded.withdraw();
+            Err(context.client.failed(error).await)
+        }
     }
 }
 
@@ -172,7 +178,7 @@ async fn follow(
     shared: &Arc<Shared>,
     context: &Context,
     place: &Place,
-    mut run: NotebookRun,
+    mut active: ActiveRun,
     at_once: bool,
 ) -> Result<Reply, Failure> {
     let limit = if at_once { Some(Duration::ZERO) } else { shared.patience(context) };
@@ -181,14 +187,14 @@ async fn follow(
     let mut stopping = false;
     loop {
         let next = tokio::select! {
-            next = run.next_event() => next,
+            next = active.run.next_event() => next,
             () = context.stop.cancelled(), if !stopping => {
-                run.stop();
+                active.run.stop();
                 stopping = true;
                 continue;
             }
             () = attention.ends(), if !stopping => {
-                return BackgroundRun::start(shared, place, run).started(shared, context).await;
+                return BackgroundRun::start(shared, place, active).started(shared, context).await;
             }
         };
         match next {
@@ -199,18 +205,30 @@ async fn follow(
             }
             Next::Changed { .. } | Next::Saved(_) => {} // the end tells
             Next::Finished => {
-                let finished = run.finish().await;
-                learn(shared, &finished);
+                let finished = active.finish(shared).await;
                 return Ok(reply(shared, context, place, &finished));
             }
         }
     }
 }
 
-/// Learns from a run that is over.
-pub(super) fn learn(shared: &Shared, finished: &Finished) {
-    shared.learn(&finished.report);
-    shared.history().note(finished);
+/// A run, and what is kept of the outputs that it replaces.
+pub(super) struct ActiveRun {
+    pub(super) run: NotebookRun,
+    recorded: RecordedRun,
+}
+
+impl ActiveRun {
+    /// Waits for its end and learns from it.
+    pub(super) async fn finish(self, shared: &Shared) -> Finished {
+        let finished = self.run.finish().await;
+        if finished.has_run_nothing() {
+            self.recorded.withdraw();
+        }
+        shared.learn(&finished.report);
+        shared.history().note(&finished);
+        finished
+    }
 }
 
 fn is_saved(Finished { kept, .. }: &Finished) -> bool {

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_editing::{ChangeOptions, FileName};
+use cellwright_editing::{ChangeOptions, FileName, RecordedRun};
 use cellwright_kernel::{Comms, StopReason};
 use cellwright_notebook::file::FileError;
 use cellwright_notebook::select::CellSelection;
-use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
+use cellwright_run::{Draft, Errors, Finished, Home, Next, Plan, PlanError, Request, Selection};
 use cellwright_session as session;
 use cellwright_session::{
     Call, CallEvent, CellRequest, CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions,
@@ -257,6 +257,8 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         return Ok(not_run(show));
     }
     let (parameters, reset) = (request.parameters.clone(), request.reset);
+    // A copy that is made for the outputs is new.
+    let file = request.output.is_none().then(|| FileName::of(&request.path));
     let (request, vouched) = (request.clone(), common.vouched);
     let draft = tokio::task::spawn_blocking(move || checked(request, &vouched)).await??;
     let kernel = common.kernel(draft.home());
@@ -271,7 +273,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         };
         begun = Some(told);
     }
-    let plan = tokio::task::spawn_blocking(move || draft.write()).await?.map_err(explained)?;
+    let (plan, recorded) = tokio::task::spawn_blocking(move || written(draft, &file)).await??;
     show.plan(&plan)?;
     begun.iter().flatten().try_for_each(|told| show.event(told))?;
     if plan.cells().is_empty() {
@@ -288,7 +290,13 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     if common.style.told == Told::Json {
         call.comms = Comms::Forwarded;
     }
-    let mut run = plan.start(&common.client, call).await?;
+    let mut run = match plan.start(&common.client, call).await {
+        Ok(run) => run,
+        Err(error) => {
+            recorded.withdraw();
+            return Err(error.into());
+        }
+    };
     // A person who waits sees that time passes.
     let mut clock = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -307,6 +315,9 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         }
     }
     let finished = run.finish().await;
+    if finished.has_run_nothing() {
+        recorded.withdraw();
+    }
     let unrecorded = if common.record {
         record::keep(&common.client, &finished, &parameters).await.err().map(|error| one_line(error.as_ref()))
     } else {
@@ -333,6 +344,15 @@ fn checked(request: Request, vouched: &ChangeOptions) -> anyhow::Result<Draft> {
     let draft = Draft::of(request).map_err(explained)?;
     with_editor(|editor| editor.check_run(&file, draft.notebook(), &cells, vouched))?;
     Ok(draft)
+}
+
+/// The run, ready to start. What it will replace in `file`, the notebook that runs in place, is kept. Blocks on files.
+fn written(draft: Draft, file: &Option<FileName>) -> anyhow::Result<(Plan, RecordedRun)> {
+    let plan = draft.write().map_err(explained)?;
+    let Some(file) = file else { return Ok((plan, RecordedRun::default())) };
+    let cells: Vec<_> = plan.cells().iter().map(|cell| cell.index).collect();
+    let recorded = with_editor(|editor| anyhow::Ok(editor.record_run(file, plan.notebook(), &cells)))?;
+    Ok((plan, recorded))
 }
 
 /// With what helps.
