@@ -30,7 +30,8 @@ struct Arguments {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    Run(commands::run::Run),
+    // Boxed, for it has by far the most flags.
+    Run(Box<commands::run::Run>),
     Mcp(commands::mcp::Mcp),
     Tool(commands::tool::ToolCommand),
     Read(commands::read::Read),

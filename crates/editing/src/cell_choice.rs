@@ -30,17 +30,16 @@ impl Editor<'_> {
         let (mut chosen, mut looked_up) = (Vec::new(), Vec::new());
         for part in cells.parts() {
             let part_alone = CellSelection::of_part(part.clone());
-            match named_cells(&part_alone) {
-                Some(named) => chosen.extend(named),
-                None => {
-                    let found = part_alone.resolve(&now).map_err(no_such_cell)?;
-                    looked_up.extend(&found);
-                    chosen.extend(found.into_iter().map(|index| match part {
-                        CellPart::Section(_) => by_id(&now, index),
-                        CellPart::Cell(_) | CellPart::Range(..) => CellRef::Index(index),
-                    }));
-                }
+            if let Some(named) = named_cells(&part_alone) {
+                chosen.extend(named);
+                continue;
             }
+            let found = part_alone.resolve(&now).map_err(no_such_cell)?;
+            looked_up.extend(&found);
+            chosen.extend(found.into_iter().map(|index| match part {
+                CellPart::Section(_) => by_id(&now, index),
+                CellPart::Cell(_) | CellPart::Range(..) => CellRef::Index(index),
+            }));
         }
         let knowledge = self.knowledge(&self.document(file).key());
         if let (Some(knowledge), false) = (knowledge, options.is_trusted()) {

@@ -65,6 +65,8 @@ pub struct SearchPage {
 pub struct SearchHit {
     /// Its number, counting from 1.
     pub line: usize,
+    /// What to read to see it, such as `#5.0:12`, if that is not its number.
+    pub address: Option<String>,
     /// How many bytes of the line stand before the text that is shown.
     pub skipped: usize,
     /// The line without its line end, or the part of it around the match.
@@ -120,9 +122,10 @@ impl SearchPage {
     /// The lines with their numbers, or that there are none. A part of a long line is numbered by line and byte.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for SearchHit { line, skipped, text: found, is_cut } in &self.hits {
+        for SearchHit { line, address, skipped, text: found, is_cut } in &self.hits {
             let (before, after) = (if *skipped > 0 { "…" } else { "" }, if *is_cut { "…" } else { "" });
-            let at = if *skipped > 0 { format!("{line}@{}", skipped + 1) } else { line.to_string() };
+            let line = address.clone().unwrap_or_else(|| line.to_string());
+            let at = if *skipped > 0 { format!("{line}@{}", skipped + 1) } else { line };
             writeln!(text, "{at}: {before}{found}{after}").expect("a String takes everything");
         }
         if text.is_empty() { "no line matches".to_owned() } else { text }
@@ -286,6 +289,7 @@ pub fn found<Line: AsRef<str>>(
         shown += around.len();
         page.hits.push(SearchHit {
             line,
+            address: None,
             skipped: skipped + around.start,
             text: text[around.clone()].to_owned(),
             is_cut: around.end < text.len(),

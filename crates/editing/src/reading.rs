@@ -12,7 +12,7 @@ use crate::coverage::{Coverage, SeenLines};
 use crate::editor::{Editor, FileName};
 use crate::error::{EditingError, Unreadable};
 use crate::page::{self, Page, SearchPage};
-use crate::view::{NotebookView, OutputView, ViewForm, ViewRequest};
+use crate::view::{NotebookView, OutputView, ViewRequest};
 
 /// What a caller wants to see of a file.
 #[derive(Debug, Clone, Copy)]
@@ -95,8 +95,12 @@ impl Editor<'_> {
     /// Reads a part of a notebook for the caller, and remembers what was shown of it.
     pub fn read(&self, file: &FileName, request: &ReadRequest<'_>) -> Result<NotebookRead, EditingError> {
         let named = || file.named.clone();
-        let view_request =
-            ViewRequest { selector: request.selector, outputs: request.outputs, named: &file.named };
+        let outputs = match (request.search, request.outputs) {
+            // A search looks through all of an output, not through the part that fits on a page.
+            (Some(_), OutputView::Text { .. }) => OutputView::Text { budget: usize::MAX },
+            (_, outputs) => outputs,
+        };
+        let view_request = ViewRequest { selector: request.selector, outputs, named: &file.named };
         let opened = self.open(file, view_request.need());
         if let Err(EditingError::File(error @ FileError::Parse { .. })) = opened {
             let is_raw_file = request.selector.raw && request.selector.part == NotebookPart::Whole;
@@ -105,8 +109,11 @@ impl Editor<'_> {
         let (notebook, fingerprint) = opened?;
         let view = NotebookView::of(&notebook, &view_request)
             .map_err(|source| EditingError::View { named: named(), source })?;
-        let shown = ShownLines::of(&request.selector.name_in(&file.named), &view.text, request)
+        let mut shown = ShownLines::of(&request.selector.name_in(&file.named), &view.text, request)
             .map_err(|source| EditingError::PastTheEnd { named: named(), source })?;
+        if let ShownLines::Found(found) = &mut shown {
+            found.hits.iter_mut().for_each(|hit| hit.address = view.address_of(hit.line));
+        }
         let coverage = Coverage::of(&view, &shown.seen_lines());
         let remembered = self.saw(file, (&notebook, fingerprint), &coverage);
         Ok(NotebookRead { notebook: Some(notebook), fingerprint, view, shown, remembered })
@@ -132,7 +139,7 @@ impl Editor<'_> {
         let shown = ShownLines::of(&request.selector.name_in(&file.named), &text, request)
             .map_err(|source| EditingError::PastTheEnd { named: file.named.clone(), source })?;
         let remembered = self.saw_text(file, &bytes, text.lines().count(), shown.seen_lines());
-        let view = NotebookView { text, form: ViewForm::Raw, cells: Vec::new(), images: Vec::new(), notes };
+        let view = NotebookView::of_broken(text, notes);
         Ok(NotebookRead { notebook: None, fingerprint, view, shown, remembered })
     }
 }

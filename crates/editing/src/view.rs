@@ -9,6 +9,7 @@
 //!
 //! Pages of a fixed size and searches are [`page`](crate::page)'s.
 
+mod address;
 mod content;
 mod cut;
 mod image;
@@ -22,7 +23,9 @@ use cellwright_notebook::text::{print_cell, print_lines};
 use cellwright_notebook::{Cell, CellRef, NoSuchCell, Notebook, Output, Selector};
 use cellwright_output::fair_share;
 
+use self::address::OutputLines;
 pub use self::content::{ChosenText, FoundImage, OutputContent};
+use self::image::attachments_there;
 pub use self::image::{ImageAddress, ImageError, LabelledImage};
 
 /// What is shown of a notebook.
@@ -38,6 +41,8 @@ pub struct NotebookView {
     pub images: Vec<LabelledImage>,
     /// What the caller should know and the text does not say.
     pub notes: Vec<String>,
+    /// Where the text of outputs is, in order.
+    outputs: Vec<OutputLines>,
 }
 
 /// What the lines of a view are. Line 3 of a cell is another one in each form.
@@ -100,12 +105,30 @@ pub enum ViewError {
         /// How many the cell has.
         total: usize,
     },
+    /// No such image.
+    #[error("cell {cell} has no image {address}; a summary of the outputs lists those it has")]
+    NoSuchImage {
+        /// The cell.
+        cell: usize,
+        /// Its address.
+        address: String,
+    },
+    /// Nothing is attached by this name.
+    #[error("cell {cell} has no attachment `{name}`; {}", attachments_there(there))]
+    NoSuchAttachment {
+        /// The cell.
+        cell: usize,
+        /// The name asked for.
+        name: String,
+        /// The names of what is attached.
+        there: Vec<String>,
+    },
 }
 
 impl ViewRequest<'_> {
     /// How much of the file must be read for it.
     pub fn need(&self) -> Need {
-        let names_output = matches!(self.selector.part, NotebookPart::Output { .. });
+        let names_output = !matches!(self.selector.part, NotebookPart::Whole | NotebookPart::Cells(_));
         match self.outputs {
             OutputView::None if !self.selector.raw && !names_output => Need::Sources,
             OutputView::None | OutputView::Summary | OutputView::Text { .. } => Need::All,
@@ -114,14 +137,36 @@ impl ViewRequest<'_> {
 }
 
 impl NotebookView {
+    /// The text of a file that is not a notebook.
+    pub(crate) fn of_broken(text: String, notes: Vec<String>) -> Self {
+        let (cells, images, outputs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { text, form: ViewForm::Raw, cells, images, notes, outputs }
+    }
+
     /// Shows a part of a notebook, which must have been read with its outputs if [`ViewRequest::need`] says so.
     pub fn of(notebook: &Notebook, request: &ViewRequest<'_>) -> Result<Self, ViewError> {
         let form = if request.selector.raw { ViewForm::Raw } else { ViewForm::Marked };
-        let mut view =
-            Self { text: String::new(), form, cells: Vec::new(), images: Vec::new(), notes: Vec::new() };
+        let mut view = Self {
+            text: String::new(),
+            form,
+            cells: Vec::new(),
+            images: Vec::new(),
+            notes: Vec::new(),
+            outputs: Vec::new(),
+        };
         match &request.selector.part {
             NotebookPart::Output { cell, output } => {
                 view.show_output(notebook, cell, *output, request.selector.raw)?;
+                return Ok(view);
+            }
+            NotebookPart::OutputImage { cell, output, image } => {
+                let (cell, output, image) = (cell.clone(), *output, *image);
+                view.show_image(notebook, ImageAddress::Output { cell, output, image })?;
+                return Ok(view);
+            }
+            NotebookPart::Attachment { cell, name } => {
+                let (cell, name) = (cell.clone(), name.clone());
+                view.show_image(notebook, ImageAddress::Attachment { cell, name })?;
                 return Ok(view);
             }
             NotebookPart::Whole if request.selector.raw => view.show_file(notebook),
@@ -192,10 +237,10 @@ impl NotebookView {
                 let share = fair_share(&lengths, budget);
                 for (outputs, cell) in &cells {
                     self.end_cell(cell, &mut line, |text| print(text, cell));
-                    let start = self.text.len();
-                    for (number, (output, content)) in outputs.iter().enumerate() {
-                        self.output_text(cell.index(), number, output, content, share, request.named);
+                    for (number, output) in outputs.iter().enumerate() {
+                        self.output_text((cell.index(), number), output, share, request.named, &mut line);
                     }
+                    let start = self.text.len();
                     self.attachments(cell);
                     line += feeds(&self.text[start..]);
                 }
@@ -216,17 +261,18 @@ impl NotebookView {
 
     fn output_text(
         &mut self,
-        cell: usize,
-        number: usize,
-        output: &Output<'_>,
-        content: &OutputContent,
+        (cell, number): (usize, usize),
+        (output, content): &(Output<'_>, OutputContent),
         share: usize,
         named: &str,
+        line: &mut usize,
     ) {
+        let (first, start) = (*line, self.text.len());
         push_line(&mut self.text, format_args!("# %% [output {number}] {}", content.describe(output)));
         for note in content.image_notes(cell, number) {
             push_line(&mut self.text, format_args!("{note}"));
         }
+        let text_line = first + feeds(&self.text[start..]);
         let text = &content.text;
         if text.len() <= share {
             print_lines(&mut self.text, text);
@@ -237,6 +283,8 @@ impl NotebookView {
             let cut = cut::cut(text, share, &format!("{named}#{cell}.{number}"));
             print_lines(&mut self.text, &cut);
         }
+        *line += feeds(&self.text[start..]);
+        self.outputs.push(OutputLines { cell, output: number, first, text: text_line, end: *line });
     }
 
     /// Names what is attached to a cell, each on a line.

@@ -357,11 +357,12 @@ fn images_have_labels_and_broken_ones_are_described_once() {
     # %% [attachment none] no image
     ");
     let labels: Vec<_> = shown.images.iter().map(|image| image.label.as_str()).collect();
-    assert_eq!(labels, ["0.0", "0.2.1", "1:plot.png"]);
+    assert_eq!(labels, ["#0.0", "#0.2.1", "#1:plot.png"]);
     let picture = BASE64_STANDARD.decode(PICTURE).unwrap();
     for image in &shown.images {
         assert_eq!(image.load(&notebook).unwrap().bytes, picture);
-        assert_eq!(image.label.parse::<ImageAddress>().unwrap().bytes(&notebook).unwrap(), picture);
+        assert_eq!(view(&notebook, &image.label, OutputView::None).images[0], *image);
+        assert_eq!(image.label[1..].parse::<ImageAddress>().unwrap().bytes(&notebook).unwrap(), picture);
     }
     let alone = view(&notebook, "#0.0", OutputView::None);
     assert_eq!(alone.images.len(), 1);

@@ -8,7 +8,8 @@
 //! nb.ipynb#5-                 from cell 5 to the end
 //! nb.ipynb#id:abcd1234        the cell with that id; also in lists
 //! nb.ipynb#"Data cleaning"    the section under that heading; also in lists
-//! nb.ipynb#7.0                output 0 of cell 7; also `#id:abcd1234.0`
+//! nb.ipynb#7.0                output 0 of cell 7; also `#id:abcd1234.0`, and `#7.0.1` for its image 1
+//! nb.ipynb#7:plot.png         what is attached to cell 7 by that name; also `#7:"12"`
 //! …:raw                       the file's own JSON instead of marked text
 //! …:10-40  :10-  :50+20  :-30 :5-16,90-97   lines, counting from 1
 //! …:12@4001                   line 12 from its byte 4001 on, for very long lines
@@ -57,6 +58,22 @@ pub enum NotebookPart {
         /// Which of its outputs, counting from 0.
         output: usize,
     },
+    /// `#7.0.1`: one of the images of an output.
+    OutputImage {
+        /// The cell.
+        cell: CellRef,
+        /// Which of its outputs, counting from 0.
+        output: usize,
+        /// Which of its images, counting from 0.
+        image: usize,
+    },
+    /// `#7:plot.png`: what is attached to a cell.
+    Attachment {
+        /// The cell.
+        cell: CellRef,
+        /// What the cell's text calls it.
+        name: String,
+    },
 }
 
 impl Selector {
@@ -84,7 +101,13 @@ impl Selector {
             Some(_) | None => (false, tail),
         };
         let lines = match tail.strip_prefix(':') {
-            Some(ranges) => lines::ranges(ranges)?,
+            Some(after) => match lines::ranges(after) {
+                Ok(ranges) => ranges,
+                Err(reason) => {
+                    let part = cells::attachment(&part, after).filter(|_| !raw).ok_or(reason)?;
+                    return Ok(Self { part, raw, lines: Vec::new() });
+                }
+            },
             None if tail.is_empty() => Vec::new(),
             None => return Err(format!("`{tail}` cannot follow")),
         };
@@ -96,11 +119,14 @@ impl Selector {
         *self == Self::default()
     }
 
-    /// The cells it is limited to. `None` for the whole file and for an output.
+    /// The cells it is limited to. `None` for the whole file, for an output and for an image.
     pub fn cells(&self) -> Option<&CellSelection> {
         match &self.part {
             NotebookPart::Cells(cells) => Some(cells),
-            NotebookPart::Whole | NotebookPart::Output { .. } => None,
+            NotebookPart::Whole
+            | NotebookPart::Output { .. }
+            | NotebookPart::OutputImage { .. }
+            | NotebookPart::Attachment { .. } => None,
         }
     }
 
@@ -117,6 +143,9 @@ impl fmt::Display for NotebookPart {
             Self::Whole => Ok(()),
             Self::Cells(cells) => write!(f, "#{cells}"),
             Self::Output { cell, output } => write!(f, "#{cell}.{output}"),
+            Self::OutputImage { cell, output, image } => write!(f, "#{cell}.{output}.{image}"),
+            Self::Attachment { cell, name } if cells::is_plain_name(name) => write!(f, "#{cell}:{name}"),
+            Self::Attachment { cell, name } => write!(f, "#{cell}:{}", cells::in_quotes(name)),
         }
     }
 }

@@ -50,15 +50,15 @@ pub(crate) struct WriteArguments {
 /// Blocks on files.
 pub(crate) fn edit(
     settings: &Settings,
-    context: &Context,
+    caller: &Context,
     arguments: EditArguments,
 ) -> Result<Reply, Failure> {
     let EditArguments { path, old, new, all, keep_outputs, expect, force } = arguments;
-    let place = context.client.workspace().file(&path)?;
+    let place = caller.client.workspace().file(&path)?;
     let options = options(expect.as_deref(), force, keep_outputs)?;
     let matches = if all { Matches::All } else { Matches::One };
     let replacement = Replacement { old, new, matches };
-    let (editor, file) = (settings.editor(context), place.file_name());
+    let (editor, file) = (settings.editor(caller), place.file_name());
     if place.is_notebook() {
         return Ok(reply(&editor.replace_text(&file, &[replacement], &options)?));
     }
@@ -71,13 +71,13 @@ pub(crate) fn edit(
 /// Blocks on files.
 pub(crate) fn write(
     settings: &Settings,
-    context: &Context,
+    caller: &Context,
     arguments: WriteArguments,
 ) -> Result<Reply, Failure> {
     let WriteArguments { path, content, keep_outputs, expect, force } = arguments;
-    let place = context.client.workspace().place(&path)?;
+    let place = caller.client.workspace().place(&path)?;
     let options = options(expect.as_deref(), force, keep_outputs)?;
-    let (editor, file) = (settings.editor(context), place.file_name());
+    let (editor, file) = (settings.editor(caller), place.file_name());
     if place.is_notebook() {
         let content =
             NewContent::parse(&content).map_err(|error| Failure::from(error).about(&place.named))?;

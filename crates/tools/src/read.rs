@@ -19,9 +19,12 @@ use crate::workspace::Place;
 /// Images of a notebook shown in one reply.
 const IMAGES: usize = 4;
 
+/// Addresses listed of those that are not shown.
+const LISTED: usize = 20;
+
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ReadArguments {
-    /// File or `artifact://ID`, may end in a selector: lines `a.py:10-40` `:50+20` `:-30`, cells `a.ipynb#3` `#2,5-7` `#5-` `#id:abc` `#"Heading"`, an output `a.ipynb#7.0`, `a.ipynb:raw` for JSON
+    /// File or `artifact://ID`, may end in a selector: lines `a.py:10-40` `:50+20` `:-30`, cells `a.ipynb#3` `#2,5-7` `#5-` `#id:abc` `#"Heading"`, an output `a.ipynb#7.0`, an attachment `a.ipynb#3:x.png`, `a.ipynb:raw` for JSON
     path: String,
     /// Notebooks: also show saved outputs
     outputs: Option<Outputs>,
@@ -91,7 +94,7 @@ fn notebook(
         })));
     };
     if request.search.is_none() {
-        show_images(settings, &notebook, &view, &mut reply);
+        show_images(settings, &place.named, &notebook, &view, &mut reply);
     }
     Ok(reply.with(json!({
         "path": place.named, "cells": notebook.len(), "language": notebook.language(),
@@ -105,20 +108,34 @@ fn reply(shown: &ShownLines) -> Reply {
     reply
 }
 
-fn show_images(settings: &Settings, notebook: &Notebook, view: &NotebookView, reply: &mut Reply) {
+fn show_images(
+    settings: &Settings,
+    named: &str,
+    notebook: &Notebook,
+    view: &NotebookView,
+    reply: &mut Reply,
+) {
     for labelled in view.images.iter().take(IMAGES) {
         match labelled.load(notebook) {
             Ok(image) => {
-                reply.note(format!("[image {}]", labelled.label));
+                reply.note(format!("[image {named}{}]", labelled.label));
                 reply.content.push(settings.bounded(&image));
             }
             Err(error) => reply.note(format!("[{error}]")),
         }
     }
-    if let [next, ..] = view.images.get(IMAGES..).unwrap_or_default() {
-        let left = view.images.len() - IMAGES;
-        reply.note(format!("[{left} more images not shown, from {} on; read fewer cells]", next.label));
+    let rest = view.images.get(IMAGES..).unwrap_or_default();
+    if rest.is_empty() {
+        return;
     }
+    let listed = rest.iter().take(LISTED).map(|image| format!("{named}{}", image.label));
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    let more = match rest.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more, whose addresses have the same form"),
+    };
+    let noun = if rest.len() == 1 { "image" } else { "images" };
+    reply.note(format!("[{} more {noun} not shown; read each by its address: {listed}{more}]", rest.len()));
 }
 
 fn text(

@@ -64,7 +64,7 @@ enum Images {
 impl Show {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let (path, selector) = split_target(&self.target)?;
-        let is_cells = !matches!(selector.part, NotebookPart::Output { .. });
+        let is_cells = matches!(selector.part, NotebookPart::Whole | NotebookPart::Cells(_));
         if selector.raw || !selector.lines.is_empty() || !is_cells {
             bail!(
                 "show takes cells, as in `nb.ipynb#3-7`; `cellwright read` shows lines, JSON and single outputs"

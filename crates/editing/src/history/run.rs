@@ -88,10 +88,11 @@ impl Editor<'_> {
             return RecordedRun::default();
         }
         let noun = if cells.len() == 1 { "cell" } else { "cells" };
-        let mut summary = format!("ran code {noun} {}", index_ranges(cells));
-        if !too_large.is_empty() {
-            summary += &format!("; the old outputs of {} were too large to keep", index_ranges(&too_large));
-        }
+        let left_out = match &too_large[..] {
+            [] => String::new(),
+            cells => format!("; the old outputs of {} were too large to keep", index_ranges(cells)),
+        };
+        let summary = format!("ran code {noun} {}{left_out}", index_ranges(cells));
         let change = StoredChange {
             action: "run".to_owned(),
             summary,

@@ -3,13 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use cellwright_notebook::select::NotebookPart;
 use cellwright_notebook::{Cell, CellRef, NoSuchCell, NotBase64, Notebook};
 use cellwright_output::{Image, ImageFormat, ImageInfo};
+
+use super::content::on_one_line;
+use super::{FoundImage, NotebookView, ViewError, push_line};
 
 /// An image and what it is called. [`LabelledImage::load`] decodes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelledImage {
-    /// `3.0`, as in the address `nb.ipynb#3.0`, or `3:plot.png` for an attachment.
+    /// What to read to see it, after the name of the file: `#3.0`, or `#3:plot.png` for an attachment.
     pub label: String,
     /// What it is and how large.
     pub info: ImageInfo,
@@ -64,7 +68,7 @@ pub enum ImageError {
 
 impl LabelledImage {
     pub(super) fn new(address: ImageAddress, info: ImageInfo) -> Self {
-        Self { label: address.to_string(), info, address }
+        Self { label: address.part().to_string(), info, address }
     }
 
     /// Decodes it from the notebook that was viewed.
@@ -78,17 +82,24 @@ impl ImageAddress {
         Self::Output { cell: CellRef::Index(cell), output, image }
     }
 
+    /// What to read to see it.
+    pub(super) fn part(&self) -> NotebookPart {
+        match self.clone() {
+            Self::Output { cell, output, image: 0 } => NotebookPart::Output { cell, output },
+            Self::Output { cell, output, image } => NotebookPart::OutputImage { cell, output, image },
+            Self::Attachment { cell, name } => NotebookPart::Attachment { cell, name },
+        }
+    }
+
     /// The image.
     pub fn load(&self, notebook: &Notebook) -> Result<Image, ImageError> {
         Image::new(self.bytes(notebook)?)
             .ok_or_else(|| ImageError::UnknownFormat { address: self.to_string() })
     }
 
-    /// The bytes of the image file, whatever its format.
-    pub fn bytes(&self, notebook: &Notebook) -> Result<Vec<u8>, ImageError> {
-        let (Self::Output { cell, .. } | Self::Attachment { cell, .. }) = self;
-        let cell = notebook.cell(notebook.locate(cell)?);
-        let image = match self {
+    /// The image in its cell.
+    fn image<'a>(&self, cell: &Cell<'a>) -> Option<cellwright_notebook::Image<'a>> {
+        match self {
             Self::Output { output, image, .. } => {
                 cell.outputs().get(*output).and_then(|output| output.images().into_iter().nth(*image))
             }
@@ -96,11 +107,52 @@ impl ImageAddress {
                 let attached = cell.attachments().into_iter().find(|(attached, _)| attached == name);
                 attached.and_then(|(_, images)| images.into_iter().next())
             }
-        };
+        }
+    }
+
+    /// The bytes of the image file, whatever its format.
+    pub fn bytes(&self, notebook: &Notebook) -> Result<Vec<u8>, ImageError> {
+        let (Self::Output { cell, .. } | Self::Attachment { cell, .. }) = self;
+        let cell = notebook.cell(notebook.locate(cell)?);
+        let image = self.image(&cell);
         let image =
             image.ok_or_else(|| ImageError::Missing { cell: cell.index(), address: self.to_string() })?;
         Ok(image.bytes()?)
     }
+}
+
+impl NotebookView {
+    /// One image alone: what it is, and the image beside the text. Of an SVG, which is text, its text.
+    pub(super) fn show_image(&mut self, notebook: &Notebook, address: ImageAddress) -> Result<(), ViewError> {
+        let (ImageAddress::Output { cell, .. } | ImageAddress::Attachment { cell, .. }) = &address;
+        let cell = notebook.cell(notebook.locate(cell)?);
+        if let ImageAddress::Attachment { name, .. } = &address
+            && !cell.attachments().iter().any(|(attached, _)| attached == name)
+        {
+            return Err(no_such_attachment(&cell, name));
+        }
+        let image = address.image(&cell);
+        let image = image.ok_or_else(|| ViewError::NoSuchImage {
+            cell: cell.index(),
+            address: address.part().to_string(),
+        })?;
+        let found = FoundImage::of(&image);
+        push_line(&mut self.text, format_args!("[image {}: {}]", address.part(), found.describe()));
+        match found.info {
+            Ok(info) if info.format == ImageFormat::Svg => {
+                let text = String::from_utf8(image.bytes().unwrap_or_default()).unwrap_or_default();
+                self.text.push_str(&text);
+            }
+            Ok(info) => self.images.push(LabelledImage::new(address, info)),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn no_such_attachment(cell: &Cell<'_>, name: &str) -> ViewError {
+    let there = cell.attachments().into_iter().map(|(name, _)| name.into_owned()).collect();
+    ViewError::NoSuchAttachment { cell: cell.index(), name: name.to_owned(), there }
 }
 
 impl FromStr for ImageAddress {
@@ -132,6 +184,15 @@ impl fmt::Display for ImageAddress {
             Self::Attachment { cell, name } => write!(f, "{cell}:{name}"),
         }
     }
+}
+
+/// What a cell has attached, in words.
+pub(super) fn attachments_there(names: &[String]) -> String {
+    if names.is_empty() {
+        return "nothing is attached to it".to_owned();
+    }
+    let names = names.iter().map(|name| format!("`{}`", on_one_line(name)));
+    format!("attached are {}", names.collect::<Vec<_>>().join(", "))
 }
 
 /// The attachments of a cell that callers can show.

@@ -134,7 +134,7 @@ impl fmt::Display for CellSelection {
                 CellPart::Range(first, None) => write!(f, "{first}-")?,
                 CellPart::Range(first, Some(last)) => write!(f, "{first}-{last}")?,
                 CellPart::Section(heading) => {
-                    write!(f, "\"{}\"", heading.replace('\\', "\\\\").replace('"', "\\\""))?;
+                    f.write_str(&in_quotes(heading))?;
                 }
             }
         }
@@ -147,6 +147,8 @@ pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), String> {
     let (first, mut rest) = cells(text)?;
     if let Some(after) = rest.strip_prefix('.') {
         let (digits, after) = after.split_at(after.find([':', ',']).unwrap_or(after.len()));
+        let (digits, image) =
+            digits.split_once('.').map_or((digits, None), |(output, image)| (output, Some(image)));
         let output = number(digits).ok_or_else(|| format!("`{digits}` is not the number of an output"))?;
         let CellPart::Cell(cell) = first else {
             return Err("an output is of one cell, as in `#7.0`".to_owned());
@@ -154,7 +156,15 @@ pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), String> {
         if after.starts_with(',') {
             return Err("an output is named alone, as in `#7.0`".to_owned());
         }
-        return Ok((NotebookPart::Output { cell, output }, after));
+        let part = match image {
+            None => NotebookPart::Output { cell, output },
+            Some(digits) => {
+                let image =
+                    number(digits).ok_or_else(|| format!("`{digits}` is not the number of an image"))?;
+                NotebookPart::OutputImage { cell, output, image }
+            }
+        };
+        return Ok((part, after));
     }
     let mut parts = vec![first];
     while let Some(after) = rest.strip_prefix(',') {
@@ -166,6 +176,32 @@ pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), String> {
         rest = after;
     }
     Ok((NotebookPart::Cells(CellSelection { parts }), rest))
+}
+
+/// What is attached to the one cell of `part` by this name.
+pub(super) fn attachment(part: &NotebookPart, name: &str) -> Option<NotebookPart> {
+    let NotebookPart::Cells(CellSelection { parts }) = part else { return None };
+    let [CellPart::Cell(cell)] = &parts[..] else { return None };
+    let name = match quoted(name) {
+        _ if is_plain_name(name) => name.to_owned(),
+        _ if !name.starts_with('"') => return None,
+        _ => match quoted(name) {
+            Ok((name, "")) => name,
+            Ok(_) | Err(_) => return None,
+        },
+    };
+    Some(NotebookPart::Attachment { cell: cell.clone(), name })
+}
+
+/// Whether a name can follow a cell without quotes: it is neither lines nor `raw`.
+pub(super) fn is_plain_name(name: &str) -> bool {
+    let is_raw = name == "raw" || name.starts_with("raw:");
+    let is_lines = name.bytes().all(|byte| byte.is_ascii_digit() || b",-+@".contains(&byte));
+    !is_raw && !is_lines && !name.starts_with('"')
+}
+
+pub(super) fn in_quotes(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// `3`, `cell:3`, `3-7`, `5-`, `id:abcd1234` or `"Data cleaning"`, and what follows.

@@ -68,7 +68,7 @@ fn names_notebook(path: &str) -> bool {
 /// What can follow a path.
 fn forms(path: &str) -> &'static str {
     if names_notebook(path) {
-        "Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#\"A heading\"`, an output `#7.0`; \
+        "Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#\"A heading\"`, an output `#7.0`, an attachment `#3:plot.png`; \
          then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`"
     } else {
         "Lines count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`, `:5-16,90-97`"

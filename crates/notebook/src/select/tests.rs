@@ -54,6 +54,19 @@ fn every_selector_of_the_manual_is_read() {
         &[FromTo(10, Some(40))],
     );
     check("nb.ipynb#3:raw", "nb.ipynb", cells("3"), true, &[]);
+    let image = NotebookPart::OutputImage { cell: CellRef::Index(7), output: 0, image: 1 };
+    check("nb.ipynb#7.0.1", "nb.ipynb", image, false, &[]);
+    for (written, name) in [
+        ("plot.png", "plot.png"),
+        ("1 (2).png", "1 (2).png"),
+        ("a:b,c#d.png", "a:b,c#d.png"),
+        ("\"12\"", "12"),
+        ("\"raw\"", "raw"),
+    ] {
+        let attached = NotebookPart::Attachment { cell: CellRef::Index(10), name: name.to_owned() };
+        assert_eq!(attached.to_string(), format!("#10:{written}"));
+        check(&format!("nb.ipynb#10:{written}"), "nb.ipynb", attached, false, &[]);
+    }
     check("nb.ipynb:raw", "nb.ipynb", whole(), true, &[]);
     check("nb.ipynb:raw:1-5", "nb.ipynb", whole(), true, &[FromTo(1, Some(5))]);
 }
@@ -88,7 +101,7 @@ fn a_file_whose_name_looks_like_a_selector_is_that_file() {
 fn a_wrong_selector_is_a_selector_error_and_never_no_such_file() {
     let files = ["a.ipynb", "a.txt"];
     let told = |text: &str| Target::parse(text, |path| files.contains(&path)).unwrap_err().to_string();
-    insta::assert_snapshot!(told("a.ipynb#x"), @r#"a.ipynb: `#x` is not a selector: `x` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`"#);
+    insta::assert_snapshot!(told("a.ipynb#x"), @r#"a.ipynb: `#x` is not a selector: `x` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`, an attachment `#3:plot.png`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`"#);
     insta::assert_snapshot!(told("a.txt:5-2"), @"a.txt: `:5-2` is not a selector: `5-2` ends before it begins; `2-5` would be a range. Lines count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`, `:5-16,90-97`");
     let notebook_forms = told("a.ipynb#x").split_once(". ").unwrap().1.to_owned();
     for (text, reason) in [

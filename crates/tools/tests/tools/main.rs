@@ -7,6 +7,7 @@ mod choices;
 mod files;
 mod losses;
 mod notebooks;
+mod outputs;
 mod run_history;
 mod scenarios;
 mod schemas;

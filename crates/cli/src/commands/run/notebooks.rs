@@ -273,7 +273,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         };
         begun = Some(told);
     }
-    let (plan, recorded) = tokio::task::spawn_blocking(move || written(draft, &file)).await??;
+    let (plan, recorded) = tokio::task::spawn_blocking(move || written(draft, file.as_ref())).await??;
     show.plan(&plan)?;
     begun.iter().flatten().try_for_each(|told| show.event(told))?;
     if plan.cells().is_empty() {
@@ -347,7 +347,7 @@ fn checked(request: Request, vouched: &ChangeOptions) -> anyhow::Result<Draft> {
 }
 
 /// The run, ready to start. What it will replace in `file`, the notebook that runs in place, is kept. Blocks on files.
-fn written(draft: Draft, file: &Option<FileName>) -> anyhow::Result<(Plan, RecordedRun)> {
+fn written(draft: Draft, file: Option<&FileName>) -> anyhow::Result<(Plan, RecordedRun)> {
     let plan = draft.write().map_err(explained)?;
     let Some(file) = file else { return Ok((plan, RecordedRun::default())) };
     let cells: Vec<_> = plan.cells().iter().map(|cell| cell.index).collect();
