@@ -22,7 +22,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, Editor, HistoryStore};
+use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, Editor, FileKind, HistoryStore};
 use cellwright_notebook::{Fingerprint, Outputs, Selector, Target};
 
 use crate::caller;
@@ -67,8 +67,13 @@ impl ChangeArguments {
         change: impl FnOnce(&Editor<'_>) -> Result<EditReport, E>,
     ) -> anyhow::Result<()> {
         let report = with_editor(change)?;
+        self.print(&report)
+    }
+
+    /// Reports a change.
+    fn print(&self, report: &(impl serde::Serialize + std::fmt::Display)) -> anyhow::Result<()> {
         let printed =
-            if self.format.json { print::json(&report) } else { print::plain(&format!("{report}\n")) };
+            if self.format.json { print::json(report) } else { print::plain(&format!("{report}\n")) };
         printed.context("the change was made, but could not be reported")
     }
 }
@@ -85,6 +90,11 @@ pub(crate) fn with_editor<T, E: Into<anyhow::Error>>(
     let memory = DiskMemory::of_caller(&state.join("reads"), &caller::name(&environment, None));
     let history = HistoryStore::new(state.join("history"));
     work(&Editor::new(&memory, Some(&history)).saving(save)).map_err(Into::into)
+}
+
+/// Whether a path is a text file, or the place for one. What is no file at all is reported by the reader of notebooks.
+fn is_text(path: &Path) -> bool {
+    (path.is_file() || !path.exists()) && FileKind::of(path) == FileKind::Text
 }
 
 /// The text of a file, or of stdin for `-`.

@@ -2,6 +2,7 @@
 
 mod editing;
 mod files;
+mod kinds;
 
 use std::fs;
 use std::io::Write as _;

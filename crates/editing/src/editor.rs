@@ -59,7 +59,7 @@ impl ChangeOptions {
 pub struct Editor<'a> {
     pub(crate) memory: &'a dyn ReadMemory,
     history: Option<&'a HistoryStore>,
-    save: SaveSettings,
+    pub(crate) save: SaveSettings,
 }
 
 /// A change that is to be made.

@@ -5,14 +5,18 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use cellwright_notebook::Fingerprint;
-use cellwright_notebook::file::{ReplaceError as SaveError, Replacement as SavedFile};
+use cellwright_notebook::file::{
+    FileError, ReplaceError as SaveError, Replacement as SavedFile, SaveMethod, recover, write_in_place,
+};
 use cellwright_notebook::replace::{Replaced, Replacement, TextKind, replace};
 
 use crate::coverage::SeenLines;
 use crate::editor::{ChangeOptions, Editor, FileName, check_expected};
 use crate::error::EditingError;
 use crate::knowledge::{FileKnowledge, TextKnowledge};
+use crate::reading::{ReadRequest, ShownLines};
 use crate::refusal::{Refusal, Unseen};
+use crate::text_report::{TextChange, TextReport};
 
 /// Files past this are for programs, not for reading through a tool.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -31,7 +35,7 @@ pub enum TextFileError {
         bytes: u64,
     },
     /// It is not text.
-    #[error("{named} is not UTF-8 text, so it cannot be edited")]
+    #[error("{named} is not UTF-8 text, so it cannot be shown or edited")]
     NotText {
         /// What the caller calls the file.
         named: String,
@@ -47,6 +51,14 @@ pub enum TextFileError {
     Changed {
         /// What the caller calls the file.
         named: String,
+    },
+    /// A save of it in place was cut short, and cannot be finished.
+    #[error("{named}: a save of it was cut short and could not be finished")]
+    Unfinished {
+        /// What the caller calls the file.
+        named: String,
+        /// Why.
+        source: FileError,
     },
     /// The system refused.
     #[error("{named}: could not {attempt}")]
@@ -67,26 +79,34 @@ impl TextFileError {
     }
 }
 
-/// What a replacement in a text file did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextEdit {
-    /// The line that each replaced text started on.
-    pub lines: Vec<usize>,
-}
-
-/// What writing a text file did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextWrite {
-    /// Whether there was no such file.
-    pub is_new: bool,
-    /// How many lines it has.
-    pub lines: usize,
+/// What is shown of a text file.
+#[derive(Debug)]
+pub struct TextRead {
+    /// All of its text.
+    pub content: String,
+    /// The file.
+    pub fingerprint: Fingerprint,
+    /// The lines that are shown.
+    pub shown: ShownLines,
+    /// Whether it could be remembered what was shown. If not, a later write is refused.
+    pub remembered: io::Result<()>,
 }
 
 impl Editor<'_> {
     /// The bytes of a file.
     pub fn read_bytes(&self, file: &FileName) -> Result<Vec<u8>, EditingError> {
-        read(file).map_err(EditingError::from)
+        self.read_text_file(file).map_err(EditingError::from)
+    }
+
+    /// Reads a part of a text file for the caller, and remembers what was shown of it.
+    pub fn read_text(&self, file: &FileName, request: &ReadRequest<'_>) -> Result<TextRead, EditingError> {
+        let not_text = |_| TextFileError::NotText { named: file.named.clone() };
+        let content = String::from_utf8(self.read_text_file(file)?).map_err(not_text)?;
+        let shown = ShownLines::of(&file.named, &content, request)
+            .map_err(|source| EditingError::PastTheEnd { named: file.named.clone(), source })?;
+        let lines = content.lines().count();
+        let remembered = self.saw_text(file, content.as_bytes(), lines, shown.seen_lines());
+        Ok(TextRead { fingerprint: Fingerprint::of(content.as_bytes()), content, shown, remembered })
     }
 
     /// Remembers what was shown of a text file. If that fails, a later change may be refused.
@@ -112,18 +132,19 @@ impl Editor<'_> {
         }
     }
 
-    /// Replaces an exact string in a text file.
+    /// Replaces exact strings in a text file, one after the other.
     pub fn edit_text(
         &self,
         file: &FileName,
-        replacement: Replacement,
+        replacements: &[Replacement],
         options: &ChangeOptions,
-    ) -> Result<TextEdit, EditingError> {
+    ) -> Result<TextReport, EditingError> {
         let named = || file.named.clone();
-        if replacement.old.is_empty() {
+        if replacements.iter().any(|replacement| replacement.old.is_empty()) {
             return Err(TextFileError::EmptyOld { named: named() }.into());
         }
-        let before = String::from_utf8(read(file)?).map_err(|_| TextFileError::NotText { named: named() })?;
+        let before = String::from_utf8(self.read_text_file(file)?)
+            .map_err(|_| TextFileError::NotText { named: named() })?;
         let now = Fingerprint::of(before.as_bytes());
         check_expected(file, options, now)?;
         let known = self.text_knowledge(&real(&file.path));
@@ -131,17 +152,17 @@ impl Editor<'_> {
         if is_stale && !options.force && options.expect.is_none() {
             return Err(TextFileError::Changed { named: named() }.into());
         }
-        let Replaced { text: after, lines, cells: _ } = replace(&before, TextKind::Plain, &[replacement])
+        let Replaced { text: after, lines, cells: _ } = replace(&before, TextKind::Plain, replacements)
             .map_err(|source| EditingError::Replace { named: named(), source })?;
-        save(file, Some(now), after.as_bytes())?;
+        let saved = self.save_text(file, Some(before.as_bytes()), after.as_bytes())?;
         // What the caller had not seen before it has not seen now; the lines it wrote are known to it.
         let total_lines = after.lines().count();
         let shown = match known {
             Some(known) if known.is_whole() && !is_stale => SeenLines::from(1..=total_lines),
             _ => SeenLines::default(),
         };
-        self.learn(file, &after, total_lines, shown);
-        Ok(TextEdit { lines })
+        let fingerprint = self.learn(file, &after, total_lines, shown);
+        Ok(TextReport { path: named(), change: TextChange::Replaced { lines }, fingerprint, saved })
     }
 
     /// Creates a text file, or replaces all of it.
@@ -150,8 +171,8 @@ impl Editor<'_> {
         file: &FileName,
         content: &str,
         options: &ChangeOptions,
-    ) -> Result<TextWrite, EditingError> {
-        let before = match read(file) {
+    ) -> Result<TextReport, EditingError> {
+        let before = match self.read_text_file(file) {
             Ok(before) => Some(before),
             Err(TextFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
             // What is too large to have been read is not replaced without a word either.
@@ -182,16 +203,71 @@ impl Editor<'_> {
                 Some(_) => {}
             }
         }
-        save(file, now.filter(|_| !options.force), content.as_bytes())?;
+        let expected = before.as_deref().filter(|_| !options.force);
+        let saved = self.save_text(file, expected, content.as_bytes())?;
         let lines = content.lines().count();
-        self.learn(file, content, lines, SeenLines::from(1..=lines));
-        Ok(TextWrite { is_new: before.is_none(), lines })
+        let fingerprint = self.learn(file, content, lines, SeenLines::from(1..=lines));
+        let change = TextChange::Written { is_new: before.is_none(), lines, bytes: content.len() };
+        Ok(TextReport { path: file.named.clone(), change, fingerprint, saved })
     }
 
-    fn learn(&self, file: &FileName, content: &str, total_lines: usize, shown: SeenLines) {
+    fn learn(&self, file: &FileName, content: &str, total_lines: usize, shown: SeenLines) -> Fingerprint {
         let fingerprint = Fingerprint::of(content.as_bytes());
         let knowledge = FileKnowledge::Text(TextKnowledge { fingerprint, total_lines, shown });
         drop(self.memory.remember(&real(&file.path), knowledge)); // a later change is refused then
+        fingerprint
+    }
+
+    /// The bytes of a file. A save in place that was cut short is finished first.
+    fn read_text_file(&self, file: &FileName) -> Result<Vec<u8>, TextFileError> {
+        if let Err(error) = recover(&file.path, &self.save) {
+            return Err(TextFileError::Unfinished { named: file.named.clone(), source: error });
+        }
+        read(file)
+    }
+
+    /// Puts `content` in the file's place, if that still holds `expected`; makes its folder if need be. A file that cannot
+    /// be replaced by a rename is written in place.
+    fn save_text(
+        &self,
+        file: &FileName,
+        expected: Option<&[u8]>,
+        content: &[u8],
+    ) -> Result<SaveMethod, TextFileError> {
+        let failed =
+            |SaveError { attempt, source }| TextFileError::Io { named: file.named.clone(), attempt, source };
+        let changed = || TextFileError::Changed { named: file.named.clone() };
+        if file.path.exists() {
+            let target = real(&file.path);
+            let is_same = |expected: &[u8]| fs::read(&file.path).is_ok_and(|now| now == expected);
+            let replaced = SavedFile::of(&target, content).and_then(|new| {
+                if expected.is_some_and(|expected| !is_same(expected)) {
+                    return Ok(false);
+                }
+                new.commit().map(|_| true)
+            });
+            return match replaced {
+                Ok(true) => Ok(SaveMethod::Renamed),
+                Ok(false) => Err(changed()),
+                Err(error) if error.calls_for_in_place() => {
+                    let old = fs::read(&target)
+                        .map_err(|source| failed(SaveError { attempt: "read it", source }))?;
+                    if expected.is_some_and(|expected| old != expected) {
+                        return Err(changed());
+                    }
+                    write_in_place(&target, &old, content, &self.save, error).map_err(failed)?;
+                    Ok(SaveMethod::InPlace)
+                }
+                Err(error) => Err(failed(error)),
+            };
+        }
+        let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            fs::create_dir_all(folder)
+                .map_err(|source| failed(SaveError { attempt: "make its folder", source }))?;
+        }
+        let new = SavedFile::new_file(&file.path, 0o666, content).map_err(failed)?;
+        if new.commit_new().map_err(failed)? { Ok(SaveMethod::Renamed) } else { Err(changed()) }
     }
 }
 
@@ -210,24 +286,4 @@ fn read(file: &FileName) -> Result<Vec<u8>, TextFileError> {
         return Err(TextFileError::TooLarge { named: file.named.clone(), bytes });
     }
     Ok(content)
-}
-
-/// Puts `content` in the file's place, if that still is what `expected` says; makes its folder if need be.
-fn save(file: &FileName, expected: Option<Fingerprint>, content: &[u8]) -> Result<(), TextFileError> {
-    let failed =
-        |SaveError { attempt, source }| TextFileError::Io { named: file.named.clone(), attempt, source };
-    let changed = || TextFileError::Changed { named: file.named.clone() };
-    if file.path.exists() {
-        let new = SavedFile::of(&real(&file.path), content).map_err(failed)?;
-        let is_same = |expected| fs::read(&file.path).is_ok_and(|now| Fingerprint::of(&now) == expected);
-        if expected.is_some_and(|expected| !is_same(expected)) {
-            return Err(changed());
-        }
-        new.commit().map_err(failed)?;
-        return Ok(());
-    }
-    let folder = file.path.parent().expect("a file is in a folder");
-    fs::create_dir_all(folder).map_err(|source| failed(SaveError { attempt: "make its folder", source }))?;
-    let new = SavedFile::new_file(&file.path, 0o666, content).map_err(failed)?;
-    if new.commit_new().map_err(failed)? { Ok(()) } else { Err(changed()) }
 }

@@ -1,11 +1,10 @@
 //! `edit` and `write`: changing files by text.
 
-use cellwright_editing::{ChangeOptions, EditReport, NewContent, TextEdit};
+use cellwright_editing::{ChangeOptions, EditReport, NewContent, TextReport};
 use cellwright_notebook::replace::{Matches, Replacement};
 use cellwright_notebook::{Fingerprint, Outputs};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::reply::{Failure, Reply};
 use crate::toolbox::{Context, Settings};
@@ -62,10 +61,7 @@ pub(crate) fn edit(
     if place.is_notebook() {
         return Ok(reply(&editor.replace_text(&file, &[replacement], &options)?));
     }
-    let TextEdit { lines } = editor.edit_text(&file, replacement, &options)?;
-    let noun = if lines.len() == 1 { "line" } else { "lines" };
-    let said = format!("replaced {} in {path}, {noun} {}", times(lines.len()), listed(&lines));
-    Ok(Reply::text(said).with(json!({ "path": path, "replaced": lines.len(), "lines": lines })))
+    Ok(text_reply(&editor.edit_text(&file, &[replacement], &options)?))
 }
 
 /// Blocks on files.
@@ -83,16 +79,7 @@ pub(crate) fn write(
             NewContent::parse(&content).map_err(|error| Failure::from(error).about(&place.named))?;
         return Ok(reply(&editor.write(&file, &content, &options)?));
     }
-    let written = editor.write_text(&file, &content, &options)?;
-    let noun = if written.lines == 1 { "line" } else { "lines" };
-    let said = if written.is_new {
-        format!("created {path}, {} {noun}", written.lines)
-    } else {
-        format!("replaced {path}, now {} {noun}", written.lines)
-    };
-    Ok(Reply::text(said).with(json!({
-        "path": path, "created": written.is_new, "lines": written.lines, "bytes": content.len(),
-    })))
+    Ok(text_reply(&editor.write_text(&file, &content, &options)?))
 }
 
 /// How a change is made, as a call says.
@@ -112,12 +99,8 @@ pub(crate) fn reply(report: &EditReport) -> Reply {
     Reply::text(report.to_string()).with(structured)
 }
 
-fn times(count: usize) -> String {
-    if count == 1 { "1 match".to_owned() } else { format!("{count} matches") }
-}
-
-fn listed(lines: &[usize]) -> String {
-    const LISTED: usize = 10;
-    let shown = lines.iter().take(LISTED).map(usize::to_string).collect::<Vec<_>>().join(", ");
-    if lines.len() > LISTED { format!("{shown} and more") } else { shown }
+/// What is said of a change of a text file.
+fn text_reply(report: &TextReport) -> Reply {
+    let structured = serde_json::to_value(report).expect("texts and numbers are JSON");
+    Reply::text(report.to_string()).with(structured)
 }

@@ -71,7 +71,8 @@ pub(crate) async fn eval(
             "`background` has no effect here: the kernel ends with this call; name a session that stays with --session, or leave it out",
         ));
     }
-    let is_notebook = |session: &str| Path::new(session).extension().is_some_and(|end| end == "ipynb");
+    let is_notebook =
+        |session: &str| Path::new(session).extension().is_some_and(|end| end.eq_ignore_ascii_case("ipynb"));
     let notebook = match &arguments.session {
         Some(session) if is_notebook(session) => Some(session_of(shared, context, session).await?),
         Some(_) | None => None,

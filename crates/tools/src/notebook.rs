@@ -107,7 +107,7 @@ pub(crate) async fn notebook(
 ) -> Result<Reply, Failure> {
     let place = context.client.workspace().place(&arguments.path)?;
     if !place.is_notebook() {
-        return Err(Failure::new(format!("{} is not an .ipynb file; use edit or write", place.named)));
+        return Err(Failure::new(format!("{} is not a notebook (.ipynb); use edit or write", place.named)));
     }
     let asked = Asked { seconds: arguments.timeout, background: arguments.background };
     let (timeout, note) = timeout::of(asked, shared.settings.timeout)?;

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use cellwright_editing::FileName;
+use cellwright_editing::{FileKind, FileName};
 
 /// The folders a client works in.
 #[derive(Debug, Clone)]
@@ -200,9 +200,9 @@ impl Place {
         FileName { path: self.path.clone(), named: self.named.clone() }
     }
 
-    /// Whether its name says that it is a notebook.
+    /// Whether it is a notebook. Blocks on files.
     pub(crate) fn is_notebook(&self) -> bool {
-        self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
+        FileKind::of(&self.path) == FileKind::Notebook
     }
 }
 

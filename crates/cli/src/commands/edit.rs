@@ -7,10 +7,10 @@ use cellwright_editing::FileName;
 use cellwright_notebook::replace::{Matches, Replacement};
 use serde::Deserialize;
 
-use super::{ChangeArguments, OldOutputs, input, named};
+use super::{ChangeArguments, OldOutputs, input, is_text, named, with_editor};
 use crate::exit::WrongArguments;
 
-/// Replace exact strings in a notebook's cell-marked text
+/// Replace exact strings in a notebook's cell-marked text, or in a text file
 ///
 /// Each old text must match exactly once, unless --all is given. Everything else stays as it is, to the byte. A cell that
 /// others changed since you read it is not edited.
@@ -21,7 +21,7 @@ Examples:
   cellwright edit nb.ipynb --old df1 --new frame --all
   echo '[{\"old\": \"a\", \"new\": \"b\", \"all\": true}]' | cellwright edit nb.ipynb --edits -")]
 pub(crate) struct Edit {
-    /// The notebook
+    /// The notebook, or a text file
     path: PathBuf,
     /// The text to be replaced; may be given several times, each with its --new
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, required_unless_present = "edits")]
@@ -54,7 +54,13 @@ impl Edit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let replacements = self.replacements()?;
         let options = self.change.options(self.old_outputs.into());
-        self.change.report(|editor| editor.replace_text(&FileName::of(&self.path), &replacements, &options))
+        let file = FileName::of(&self.path);
+        if self.path.is_file() && is_text(&self.path) {
+            return self
+                .change
+                .print(&with_editor(|editor| editor.edit_text(&file, &replacements, &options))?);
+        }
+        self.change.report(|editor| editor.replace_text(&file, &replacements, &options))
     }
 
     fn replacements(&self) -> anyhow::Result<Vec<Replacement>> {

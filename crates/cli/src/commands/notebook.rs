@@ -8,7 +8,7 @@ use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Outputs, text};
 use clap::Subcommand;
 
-use super::{ChangeArguments, OldOutputs, input, named, with_editor};
+use super::{ChangeArguments, OldOutputs, input, is_text, named, with_editor};
 use crate::print::{self, Format};
 
 /// Edit a notebook cell by cell
@@ -185,6 +185,7 @@ impl NotebookCommand {
                 (path, cells.into_iter().collect(), Box::new(clear), change)
             }
         };
+        anyhow::ensure!(!is_text(&path), "{} is not a notebook (.ipynb); use edit or write", path.display());
         let (options, file) = (change.options(outputs), FileName::of(&path));
         change.report(|editor| {
             let action = make(editor.choose_cells(&file, &cells, &options)?)?;

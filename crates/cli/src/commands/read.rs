@@ -10,17 +10,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use cellwright_editing::page::{self, PagePart};
 use cellwright_editing::view::{ImageAddress, OutputView};
-use cellwright_editing::{FileName, NotebookRead, ReadRequest, ShownLines};
-use cellwright_notebook::Notebook;
+use cellwright_editing::{FileName, ReadRequest, ShownLines, TextRead};
 use cellwright_notebook::file::Need;
+use cellwright_notebook::select::NotebookPart;
+use cellwright_notebook::{Fingerprint, Notebook};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{split_target, with_editor};
+use super::{is_text, split_target, with_editor};
 use crate::exit::WrongArguments;
 use crate::print::{self, Format};
 
-/// Show a notebook as cell-marked text
+/// Show a notebook as cell-marked text, or a text file
 ///
 /// Each cell starts with a line `# %% [code] cell:N`; what follows is its source. The text can be changed and
 /// given to `cellwright write`, which changes only what you changed.
@@ -79,9 +80,10 @@ enum Shown {
 #[derive(Serialize)]
 struct ReadJson<'a> {
     path: &'a str,
-    /// Of a file that is a notebook.
     #[serde(skip_serializing_if = "Option::is_none")]
     cells: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<usize>,
     fingerprint: String,
     excerpts: Vec<ExcerptJson<'a>>,
 }
@@ -91,6 +93,15 @@ struct ExcerptJson<'a> {
     start: usize,
     end: usize,
     text: &'a str,
+}
+
+/// What is said of a file beside its lines.
+struct FileFacts {
+    /// Of a notebook.
+    cells: Option<usize>,
+    /// Of a text file.
+    lines: Option<usize>,
+    fingerprint: Fingerprint,
 }
 
 impl Read {
@@ -108,28 +119,45 @@ impl Read {
             return write_image(&notebook, place, to).with_context(|| file.named.clone());
         }
         let search = self.search.as_deref().map(page::pattern).transpose()?;
+        // A file that is missing, or is no file, is reported as a notebook that cannot be read.
+        let holds_text = path.is_file() && is_text(&path);
+        if holds_text && (selector.part != NotebookPart::Whole || !matches!(self.outputs, Shown::None)) {
+            anyhow::bail!("{} is not a notebook: it has lines, but no cells and no outputs", file.named);
+        }
         let request = ReadRequest {
             selector: &selector,
             outputs: self.output_view(),
             search: search.as_ref(),
             budget: usize::MAX,
         };
+        if holds_text {
+            let TextRead { content, fingerprint, shown, remembered } =
+                with_editor(|editor| editor.read_text(&file, &request))?;
+            self.note_unremembered(&remembered);
+            let lines = content.lines().count();
+            return self.show(&file, &shown, &FileFacts { cells: None, lines: Some(lines), fingerprint });
+        }
         let read = with_editor(|editor| editor.read(&file, &request))?;
-        if let Err(error) = &read.remembered
+        self.note_unremembered(&read.remembered);
+        for note in &read.view.notes {
+            print::note(note);
+        }
+        let cells = Some(read.notebook.len());
+        self.show(&file, &read.shown, &FileFacts { cells, lines: None, fingerprint: read.fingerprint })
+    }
+
+    fn note_unremembered(&self, remembered: &std::io::Result<()>) {
+        if let Err(error) = remembered
             && !self.format.json
         {
             print::note(&format!(
                 "it could not be remembered what you read ({error}): `write` will ask for --expect or --force"
             ));
         }
-        for note in &read.view.notes {
-            print::note(note);
-        }
-        self.show(&file, &read)
     }
 
-    fn show(&self, file: &FileName, read: &NotebookRead) -> anyhow::Result<()> {
-        let page = match &read.shown {
+    fn show(&self, file: &FileName, shown: &ShownLines, facts: &FileFacts) -> anyhow::Result<()> {
+        let page = match shown {
             ShownLines::Found(found) => return print::plain(&found.text()),
             ShownLines::Page(page) => page,
         };
@@ -141,8 +169,9 @@ impl Read {
             });
             return print::json(&ReadJson {
                 path: &file.named,
-                cells: read.notebook.as_ref().map(Notebook::len),
-                fingerprint: read.fingerprint.to_string(),
+                cells: facts.cells,
+                lines: facts.lines,
+                fingerprint: facts.fingerprint.to_string(),
                 excerpts: excerpts.collect(),
             });
         }

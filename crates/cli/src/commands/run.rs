@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use cellwright_editing::FileKind;
 use cellwright_kernel::{Comms, Stdin, StopReason};
 use cellwright_session::{
     Call, CallEvent, CallReport, CellStatus, KernelChoice, Mode, Next, Reset, Running, SessionId, Sessions,
@@ -80,11 +81,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(mut self) -> anyhow::Result<Exit> {
-        // By the end of the name: `.ipynb` has no extension.
-        let is_notebook = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.to_ascii_lowercase().ends_with(".ipynb")
-        };
+        let is_notebook = |path: &PathBuf| FileKind::of(path) == FileKind::Notebook;
         let notebooks = self.files.iter().filter(|path| is_notebook(path)).count();
         anyhow::ensure!(
             notebooks == self.files.len() || self.files.len() == 1,

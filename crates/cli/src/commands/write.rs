@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use cellwright_editing::{FileName, NewContent};
 
-use super::{ChangeArguments, OldOutputs, input, named};
+use super::{ChangeArguments, OldOutputs, input, is_text, named, with_editor};
 use crate::exit::WrongArguments;
 
-/// Replace a notebook's cells by a cell-marked text
+/// Replace a notebook's cells by a cell-marked text, or a text file by another text
 ///
 /// Cells that the text names by `cell:N` and does not change stay as they are, to the byte; the others are edited,
 /// added, moved or removed. A notebook that does not exist is created. Whole notebook JSON is taken, too.
+///
+/// A file is a notebook if its name ends in .ipynb, or if it holds one. Any other file gets the text as it is.
 ///
 /// The text is compared with what you read. Changes that others made to other cells since then are merged. The text is
 /// refused if you both changed a cell, or if you have not seen everything it would replace.
@@ -20,7 +22,7 @@ Examples:
   cellwright read nb.ipynb | sed 's/foo/bar/' | cellwright write nb.ipynb -
   printf '# %%%% [code]\\nprint(1)\\n' | cellwright write new.ipynb -")]
 pub(crate) struct Write {
-    /// The notebook
+    /// The notebook, or a text file
     path: PathBuf,
     /// The text (`-`: stdin)
     #[arg(value_name = "TEXT_FILE", default_value = "-")]
@@ -38,6 +40,10 @@ impl Write {
             WrongArguments("the path of the notebook is empty")
         );
         let text = input(&self.text)?;
+        if is_text(&self.path) {
+            let (file, options) = (FileName::of(&self.path), self.change.options(self.old_outputs.into()));
+            return self.change.print(&with_editor(|editor| editor.write_text(&file, &text, &options))?);
+        }
         let content = NewContent::parse(&text);
         // A fault of JSON is the notebook's, one of marked text the input's.
         let content = content.map_err(|error| match error {

@@ -90,7 +90,7 @@ fn refusals_say_what_to_do_and_change_nothing() {
     error: other.ipynb: no such file
     error: nb.ipynb: line 100 is past the end; there are 5 lines
     error: nb.ipynb: there is no cell 7; the notebook has cells 0 to 1
-    error: nb.ipynb: `#x` is not a selector: `x` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`
+    error: nb.ipynb: `#x` is not a selector: `x` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`, an attachment `#3:plot.png`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`
     error: nb.ipynb: cell 0 has no image 0.0; a summary of the outputs lists those it has
     error: nb.ipynb: the text has no cells and would delete all 2; to do that, use the delete action
     error: stdin: line 1: the text must start with a cell marker such as `# %% [code]`, but starts with "print(1)"
