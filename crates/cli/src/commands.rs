@@ -33,13 +33,18 @@ use crate::print::{self, Format};
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChangeArguments {
     /// Refuse if the file is not the one `read --json` gave this fingerprint for
-    #[arg(long, value_name = "FINGERPRINT")]
+    #[arg(long, value_name = "FINGERPRINT", value_parser = parse_fingerprint)]
     expect: Option<Fingerprint>,
     /// Change the file even if it changed since you read it, or you read only a part of it
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     format: Format,
+}
+
+/// Reads a fingerprint, or says where it is found.
+pub(crate) fn parse_fingerprint(text: &str) -> Result<Fingerprint, String> {
+    text.parse().map_err(|error| format!("{error}; `read --json` prints it"))
 }
 
 /// What commands that change sources take too.

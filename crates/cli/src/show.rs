@@ -134,7 +134,7 @@ impl<'a> Page<'a> {
         };
         let mut lines = match OutputContent::table(output) {
             Some(table) => self.shortened(self.markdown(&table, self.room())),
-            None => match ChosenText::of(output, &images) {
+            None => match ChosenText::of(self.notebook, output, &images) {
                 ChosenText { text, .. } if text.is_empty() => Vec::new(),
                 ChosenText { text, is_markdown: true } => self.shortened(self.markdown(&text, self.room())),
                 ChosenText { text, is_markdown: false } => self.text(&text, style),

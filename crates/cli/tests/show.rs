@@ -211,5 +211,5 @@ fn what_cannot_be_shown_is_told() {
     insta::assert_snapshot!(told("broken.ipynb"), @"error: broken.ipynb is not a usable notebook: line 1, column 12: the file ends where a cell should be; the rest of the file is missing: restore it from version control, a backup or Jupyter's checkpoint");
     insta::assert_snapshot!(told("nb.ipynb#7"), @"error: nb.ipynb: there is no cell 7; the notebook has cells 0 to 3");
     insta::assert_snapshot!(told("nb.ipynb:3"), @"error: show takes cells, as in `nb.ipynb#3-7`; `cellwright read` shows lines, JSON and single outputs");
-    insta::assert_snapshot!(told("nb.ipynb#x-"), @r#"error: nb.ipynb: `#x-` is not a selector: `x-` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`"#);
+    insta::assert_snapshot!(told("nb.ipynb#x-"), @r#"error: nb.ipynb: `#x-` is not a selector: `x-` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`, an attachment `#3:plot.png`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`"#);
 }

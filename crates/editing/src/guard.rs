@@ -32,8 +32,10 @@ impl<'a> Guard<'a> {
                 self.check_replaced(std::slice::from_ref(cell), mine)
             }
             Action::Delete { cells } => self.check_deleted(cells),
-            Action::Insert { at: Some(at), .. } if *at > 0 => self.check_number(*at),
-            Action::Move { to, .. } => self.check_number(*to),
+            Action::Insert { at: Some(at), .. } if *at > 0 => {
+                self.check_number(*at).map_err(Refusal::of_place)
+            }
+            Action::Move { to, .. } => self.check_number(*to).map_err(Refusal::of_place),
             Action::Insert { .. } | Action::Retype { .. } | Action::Clear { .. } => Ok(()),
         }
     }

@@ -105,7 +105,7 @@ impl fmt::Display for Refusal {
                 }
                 match id {
                     Some(id) => write!(f, "; name it by its id (id:{id}), or read it again"),
-                    None => f.write_str("; read it again"),
+                    None => f.write_str("; read it again, and give the number that it has now"),
                 }
             }
         }
@@ -115,6 +115,14 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl Refusal {
+    /// The same for a number that stands for a place among the cells. A place has no id.
+    pub(crate) fn of_place(self) -> Self {
+        match self {
+            Self::CellMoved { index, now_at, id: _ } => Self::CellMoved { index, now_at, id: None },
+            other => other,
+        }
+    }
+
     /// Whether others changed the file since the caller read it.
     pub fn is_change(&self) -> bool {
         match self {

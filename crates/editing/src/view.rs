@@ -13,6 +13,7 @@ mod address;
 mod content;
 mod cut;
 mod image;
+mod widget;
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -221,7 +222,7 @@ impl NotebookView {
                     self.end_cell(&cell, &mut line, |text| print(text, &cell));
                     let start = self.text.len();
                     for (number, output) in cell.outputs().iter().enumerate() {
-                        let summary = OutputContent::of(output).summary(output);
+                        let summary = OutputContent::of(notebook, output).summary(output);
                         push_line(&mut self.text, format_args!("# %% [output {number}] {summary}"));
                     }
                     self.attachments(&cell);
@@ -229,7 +230,7 @@ impl NotebookView {
                 }
             }
             OutputView::Text { budget } => {
-                let cells: Vec<_> = chosen.map(|cell| (contents(&cell), cell)).collect();
+                let cells: Vec<_> = chosen.map(|cell| (contents(notebook, &cell), cell)).collect();
                 let lengths: Vec<_> = cells
                     .iter()
                     .flat_map(|(outputs, _)| outputs.iter().map(|(_, content)| content.text.len()))
@@ -313,7 +314,7 @@ impl NotebookView {
             self.text = format!("{}\n", output.raw());
             return Ok(());
         }
-        let content = OutputContent::of(output);
+        let content = OutputContent::of(notebook, output);
         self.images = content.images(index, number).collect();
         if content.text.is_empty() && content.images.is_empty() {
             self.notes.push(format!("output {index}.{number} is empty ({})", content.describe(output)));
@@ -331,9 +332,9 @@ impl NotebookView {
     }
 }
 
-fn contents<'a>(cell: &Cell<'a>) -> Vec<(Output<'a>, OutputContent)> {
+fn contents<'a>(notebook: &Notebook, cell: &Cell<'a>) -> Vec<(Output<'a>, OutputContent)> {
     let with_content = |output| {
-        let content = OutputContent::of(&output);
+        let content = OutputContent::of(notebook, &output);
         (output, content)
     };
     cell.outputs().into_iter().map(with_content).collect()

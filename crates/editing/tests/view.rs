@@ -118,8 +118,8 @@ fn plotly_widgets_html_and_data_frames_are_summarised_as_show_does() {
     Some **bold** text
     # %% [output 2] display, application/vnd.jupyter.widget-view+json, text/plain, 1 line, 18 bytes
     IntSlider(value=5)
-    # %% [output 3] display, application/vnd.jupyter.widget-view+json, 1 line, 83 bytes
-    [display that text cannot show: application/vnd.jupyter.widget-view+json, 18 bytes]
+    # %% [output 3] display, application/vnd.jupyter.widget-view+json, 1 line, 23 bytes
+    [widget abc, not saved]
     # %% [output 4] display, text/plain, text/html, 2 lines, 9 bytes
        a
     0  1
@@ -141,7 +141,7 @@ fn plotly_widgets_html_and_data_frames_are_summarised_as_show_does() {
     # %% [output 0] display, application/vnd.plotly.v1+json, text/html, 1 line, 53 bytes: [plotly figure "T": 1 trace: scatter (20,000 points)]
     # %% [output 1] display, text/html, text/plain, 3 lines, 27 bytes: # Title
     # %% [output 2] display, application/vnd.jupyter.widget-view+json, text/plain, 1 line, 18 bytes: IntSlider(value=5)
-    # %% [output 3] display, application/vnd.jupyter.widget-view+json, 1 line, 83 bytes: [display that text cannot show: application/vnd.jupyter.widg…
+    # %% [output 3] display, application/vnd.jupyter.widget-view+json, 1 line, 23 bytes: [widget abc, not saved]
     # %% [output 4] display, text/plain, text/html, 2 lines, 9 bytes:    a
     # %% [output 5] display, application/json, 6 lines, 29 bytes: {
     # %% [output 6] display, application/json, 3 lines, 43 bytes: {

@@ -229,6 +229,13 @@ impl Notebook {
         name("kernelspec", "language").or_else(|| name("language_info", "name"))
     }
 
+    /// What the notebook has saved of a widget, by its model's id: its model's name and its state.
+    pub fn widget_state(&self, model: &str) -> Option<serde_json::Value> {
+        let widgets = self.root().get("metadata")?.get("widgets")?;
+        let saved = widgets.get("application/vnd.jupyter.widget-state+json")?.get("state")?.get(model)?;
+        serde_json::from_str(saved.raw()).ok()
+    }
+
     /// The kernel its metadata names.
     pub fn kernel_name(&self) -> Option<String> {
         Some(self.root().get("metadata")?.get("kernelspec")?.get("name")?.string()?.into_owned())

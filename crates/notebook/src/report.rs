@@ -155,8 +155,18 @@ pub enum Note {
         /// The cell.
         cell: usize,
     },
-    /// Cells got the ids, or lines the line ends, that the JSON lacked.
-    Repaired,
+    /// Cells of the JSON had no id, and got one.
+    IdsAdded {
+        /// The cells.
+        cells: Vec<usize>,
+    },
+    /// Cells of the JSON had the id of an earlier cell, and got another.
+    IdsReplaced {
+        /// The cells.
+        cells: Vec<usize>,
+    },
+    /// Lines of the JSON had no line ends, and got them.
+    LineEndsAdded,
     /// A marker named a cell the notebook does not have; the cell is new.
     UnknownOrigin {
         /// The marker's line.
@@ -210,12 +220,9 @@ impl fmt::Display for Note {
             Self::CannotBeUndone { reason } => {
                 write!(f, "this change cannot be undone, because it could not be stored: {reason}")
             }
-            Self::OutputsNotRestored { cells } => write!(
-                f,
-                "the outputs of {} {} stay: the source changed since the run",
-                if cells.len() == 1 { "cell" } else { "cells" },
-                index_ranges(cells)
-            ),
+            Self::OutputsNotRestored { cells } => {
+                write!(f, "the outputs of {} stay: the source changed since the run", cells_named(cells))
+            }
             Self::Undid { change } => write!(f, "this undid change {change}"),
             Self::LaterOutputs { cell } => {
                 write!(
@@ -226,7 +233,11 @@ impl fmt::Display for Note {
             Self::AlreadyThere { cell } => {
                 write!(f, "what was to come back was there already, as cell {cell}")
             }
-            Self::Repaired => f.write_str("ids or line ends that the JSON lacked were added"),
+            Self::IdsAdded { cells } => write!(f, "{} had no id and got one", cells_named(cells)),
+            Self::IdsReplaced { cells } => {
+                write!(f, "{} had the id of an earlier cell and got another", cells_named(cells))
+            }
+            Self::LineEndsAdded => f.write_str("lines in the JSON had no line ends; they were added"),
             Self::InPlace => f.write_str("the file was written in place, since it could not be replaced"),
             Self::UnknownOrigin { line, cell } => {
                 write!(f, "line {line}: there is no cell {cell}, so this became a new cell")
@@ -268,6 +279,11 @@ impl fmt::Display for Report {
         write!(f, " ({} {} now)", self.total, if self.total == 1 { "cell" } else { "cells" })?;
         notes(f)
     }
+}
+
+fn cells_named(cells: &[usize]) -> String {
+    let noun = if cells.len() == 1 { "cell" } else { "cells" };
+    format!("{noun} {}", index_ranges(cells))
 }
 
 /// Numbers in order as ranges: `0, 3-5`.

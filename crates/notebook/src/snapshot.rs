@@ -54,9 +54,9 @@ impl FromStr for Fingerprint {
     fn from_str(text: &str) -> Result<Self, String> {
         let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = digits.then(|| u128::from_str_radix(text, 16).ok()).flatten();
-        number.map(Self).ok_or_else(|| {
-            format!("`{text}` is not a fingerprint; it is the 32 digits that read --json prints")
-        })
+        number
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not a fingerprint, which has 32 hexadecimal digits"))
     }
 }
 

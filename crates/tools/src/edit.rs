@@ -89,7 +89,12 @@ pub(crate) fn options(
     keep_outputs: bool,
 ) -> Result<ChangeOptions, Failure> {
     let expect = expect.map(str::parse::<Fingerprint>).transpose();
-    let expect = expect.map_err(|error| Failure::new(format!("`expect`: {error}")))?;
+    let expect = expect.map_err(|error| {
+        Failure::new(format!(
+            "`expect`: {error}; replies of read, edit, write and notebook have it in their structured content, as \
+             `fingerprint`"
+        ))
+    })?;
     Ok(ChangeOptions { expect, force, outputs: if keep_outputs { Outputs::Keep } else { Outputs::Clear } })
 }
 

@@ -109,6 +109,7 @@ pub(crate) async fn notebook(
     if !place.is_notebook() {
         return Err(Failure::new(format!("{} is not a notebook (.ipynb); use edit or write", place.named)));
     }
+    arguments.refuse_strays()?;
     let asked = Asked { seconds: arguments.timeout, background: arguments.background };
     let (timeout, note) = timeout::of(asked, shared.settings.timeout)?;
     let options = edit::options(arguments.expect.as_deref(), arguments.force, arguments.keep_outputs)?;
@@ -203,11 +204,15 @@ enum Work {
     Undo(Option<u64>),
 }
 
+/// A moment as people write it: `2026-11-18 07:10 UTC`.
+fn utc_time(seconds: u64) -> String {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    let text = cellwright_jupyter::timestamp(time).replace('T', " ");
+    format!("{} UTC", &text[..text.floor_char_boundary("2026-11-18 07:10".len())])
+}
+
 fn history(changes: &[PastChange]) -> Reply {
-    let line = |change: &PastChange| {
-        let undone = if change.undone { " (undone)" } else { "" };
-        format!("{}: {}{undone}", change.number, change.summary)
-    };
+    let line = |change: &PastChange| format!("{}: {}, {change}", change.number, utc_time(change.time));
     let lines = changes.iter().map(line).collect::<Vec<_>>().join("\n");
     let text = if lines.is_empty() { "no change of it is kept".to_owned() } else { lines };
     Reply::text(text).with(serde_json::json!({ "changes": changes }))
@@ -252,6 +257,30 @@ impl CellWork {
 }
 
 impl NotebookArguments {
+    /// Refuses what undo and history would ignore: the caller means something else.
+    fn refuse_strays(&self) -> Result<(), Failure> {
+        let instead = match self.action {
+            ActionName::Undo => "it undoes a whole change, the latest or the one that `change` names",
+            ActionName::History => "it lists the changes of the whole notebook",
+            _ if self.change.is_some() => return Err(Failure::new("`change` goes with undo")),
+            _ => return Ok(()),
+        };
+        let strays = [
+            ("cell", self.cell.is_some()),
+            ("source", self.source.is_some()),
+            ("type", self.kind.is_some()),
+            ("at", self.at.is_some()),
+            ("run", self.run),
+        ];
+        match strays.into_iter().find(|(_, is_given)| *is_given) {
+            Some((stray, _)) => {
+                let name = format!("{:?}", self.action).to_lowercase();
+                Err(Failure::new(format!("{name} takes no `{stray}`: {instead}")))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn work(self) -> Result<CellWork, Failure> {
         let name = self.action;
         let needs = |what: &str| Failure::new(format!("{name:?} needs `{what}`").to_lowercase());

@@ -202,10 +202,8 @@ fn history(path: &Path, format: Format) -> anyhow::Result<()> {
     if changes.is_empty() {
         return print::plain("no change of it is kept\n");
     }
-    let line = |change: &PastChange| {
-        let undone = if change.undone { "  (undone)" } else { "" };
-        format!("{:>4}  {}  {}{undone}\n", change.number, print::utc_time(change.time), change.summary)
-    };
+    let line =
+        |change: &PastChange| format!("{:>4}  {}  {change}\n", change.number, print::utc_time(change.time));
     print::plain(&changes.iter().map(line).collect::<String>())
 }
 

@@ -142,7 +142,7 @@ impl Read {
         for note in &read.view.notes {
             print::note(note);
         }
-        let cells = Some(read.notebook.len());
+        let cells = read.notebook.as_ref().map(Notebook::len);
         self.show(&file, &read.shown, &FileFacts { cells, lines: None, fingerprint: read.fingerprint })
     }
 

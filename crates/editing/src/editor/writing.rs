@@ -111,7 +111,7 @@ fn planned_json(
     }
     let repairs: Vec<_> = json.check().into_iter().filter_map(|problem| problem.repair).collect();
     let repaired = json.repaired(&repairs);
-    let notes = if repaired.is_some() { vec![Note::Repaired] } else { Vec::new() };
+    let notes = if repaired.is_some() { json.repair_notes(&repairs) } else { Vec::new() };
     let edited = now.replaced_by(repaired.unwrap_or_else(|| json.clone()));
     if let (Some(expected), false) = (options.expect, options.force) {
         guard.check_taken_away(&edited, expected).map_err(refused)?;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 use cellwright_notebook::Fingerprint;
 use serde::Serialize;
@@ -45,6 +45,17 @@ pub struct PastChange {
     pub undoes: Option<u64>,
     /// Whether it was undone.
     pub undone: bool,
+}
+
+/// What was done, whether that undid an earlier change, and whether it was undone itself.
+impl fmt::Display for PastChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(undoes) = self.undoes {
+            write!(f, "undo of {undoes}: ")?;
+        }
+        f.write_str(&self.summary)?;
+        if self.undone { f.write_str(" (undone)") } else { Ok(()) }
+    }
 }
 
 /// A change that was stored before the file was saved.

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use cellwright_notebook::text::shortened;
-use cellwright_notebook::{Image, Output, OutputKind};
+use cellwright_notebook::{Image, Notebook, Output, OutputKind};
 use cellwright_output::{
     Colours, Counted, Display, ImageFormat, ImageInfo, Limits, Sink, Stream, UnusableImage, html_table,
     indented_json,
 };
 
 use super::image::{ImageAddress, LabelledImage};
+use super::widget;
 
 /// An output as text, and what its images are.
 #[derive(Debug, Clone)]
@@ -42,9 +43,9 @@ pub struct FoundImage {
 
 impl OutputContent {
     /// Chooses what to show of an output. Whatever it holds, something of it is shown or described.
-    pub fn of(output: &Output<'_>) -> Self {
+    pub fn of(notebook: &Notebook, output: &Output<'_>) -> Self {
         let images = FoundImage::all_of(output);
-        let ChosenText { text, is_markdown } = ChosenText::of(output, &images);
+        let ChosenText { text, is_markdown } = ChosenText::of(notebook, output, &images);
         Self { text: terminal_text(text), is_markdown, images }
     }
 
@@ -142,9 +143,12 @@ impl FoundImage {
 }
 
 impl ChosenText {
-    /// Chooses the text of an output that has these images.
-    pub fn of(output: &Output<'_>, images: &[FoundImage]) -> Self {
+    /// Chooses the text of an output of `notebook` that has these images.
+    pub fn of(notebook: &Notebook, output: &Output<'_>, images: &[FoundImage]) -> Self {
         let plain = |text: String| Self { text, is_markdown: false };
+        if let Some(summary) = widget::summary(notebook, output) {
+            return plain(summary);
+        }
         // What has none of the parts it should have is shown as the JSON it is.
         let json = || plain(indented_json(output.raw()));
         match output.kind() {

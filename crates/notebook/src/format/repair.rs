@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use super::Repair;
 use crate::json::{Json, Kind};
 use crate::notebook::Notebook;
+use crate::report::Note;
 
 impl Notebook {
     /// The notebook without the problems that [`Notebook::check`] can repair: cells get the ids they lack, or that an earlier
@@ -16,6 +17,18 @@ impl Notebook {
         let ids = repairs.contains(&Repair::NewId).then(|| with_ids(notebook)).flatten();
         ids.or(lines)
     }
+
+    /// What [`Notebook::repaired`] does, for the caller.
+    pub fn repair_notes(&self, repairs: &[Repair]) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if repairs.contains(&Repair::NewId) && self.has_ids() {
+            let (missing, repeated) = (missing_ids(self), repeated_ids(self));
+            notes.extend((!missing.is_empty()).then_some(Note::IdsAdded { cells: missing }));
+            notes.extend((!repeated.is_empty()).then_some(Note::IdsReplaced { cells: repeated }));
+        }
+        notes.extend(repairs.contains(&Repair::LineEnds).then_some(Note::LineEndsAdded));
+        notes
+    }
 }
 
 /// Cells without an id that is a string of their own.
@@ -24,8 +37,13 @@ fn with_ids(notebook: &Notebook) -> Option<Notebook> {
         return None;
     }
     let mut cells = repeated_ids(notebook);
-    cells.extend(notebook.cells().filter(|cell| cell.json().get("id").is_none()).map(|cell| cell.index()));
+    cells.extend(missing_ids(notebook));
     (!cells.is_empty()).then(|| notebook.with_new_ids(&cells))
+}
+
+/// The cells that have no id.
+fn missing_ids(notebook: &Notebook) -> Vec<usize> {
+    notebook.cells().filter(|cell| cell.json().get("id").is_none()).map(|cell| cell.index()).collect()
 }
 
 /// The cells that have the id of an earlier one.

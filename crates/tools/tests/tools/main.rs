@@ -6,6 +6,7 @@ mod cells;
 mod choices;
 mod files;
 mod losses;
+mod messages;
 mod notebooks;
 mod outputs;
 mod run_history;

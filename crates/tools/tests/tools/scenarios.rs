@@ -43,6 +43,7 @@ async fn what_a_model_is_told_when_it_edits_notebooks() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/scenarios.md");
     let document = std::fs::read_to_string(&path).unwrap();
     let (mut fixture, mut is_error, mut reply) = (Fixture::new(), false, String::new());
+    let times = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC").unwrap();
     let (mut happened, mut scenarios) = (String::new(), 0);
     for part in parts(&document) {
         let Part::Block { kind, lines } = part else {
@@ -73,7 +74,8 @@ async fn what_a_model_is_told_when_it_edits_notebooks() {
                 let (tool, arguments) = lines.split_once(' ').unwrap();
                 let arguments: Value = serde_json::from_str(arguments).expect("arguments are JSON");
                 let told = fixture.call(tool, arguments).await;
-                (is_error, reply) = (told.is_error, told.to_text());
+                let text = times.replace_all(&told.to_text(), "TIME").into_owned();
+                (is_error, reply) = (told.is_error, text);
                 (kind, lines)
             }
             "reply" | "refused" => {

@@ -25,7 +25,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "CELL")]
     pub(super) from: Option<CellRef>,
     /// Refuse to run a notebook that does not have this fingerprint, as `read --json` gives it
-    #[arg(long, value_name = "FINGERPRINT")]
+    #[arg(long, value_name = "FINGERPRINT", value_parser = crate::commands::parse_fingerprint)]
     pub(super) expect: Option<Fingerprint>,
     /// Set a parameter: a number, true, false, null, JSON, or text
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
