@@ -24,10 +24,42 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, Editor, FileKind, HistoryStore};
 use cellwright_notebook::{Fingerprint, Outputs, Selector, Target};
+use cellwright_session::SessionId;
 
 use crate::caller;
 use crate::config::Places;
 use crate::print::{self, Format};
+
+/// Who calls, if the caller names itself.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct CallerArguments {
+    /// Remember what was read under this name, as `cellwright tool --session` does
+    #[arg(long, value_name = "NAME")]
+    session: Option<SessionId>,
+}
+
+impl CallerArguments {
+    /// The caller of a command that runs cells in this session.
+    pub(crate) fn of_session(session: Option<SessionId>) -> Self {
+        Self { session }
+    }
+
+    /// Calls `work` with the editor of the caller of this process.
+    pub(crate) fn with_editor<T, E: Into<anyhow::Error>>(
+        &self,
+        work: impl FnOnce(&Editor<'_>) -> Result<T, E>,
+    ) -> anyhow::Result<T> {
+        let environment = std::env::vars_os().collect();
+        // Whether there is a current folder is of no matter to a path that names its own.
+        let folder = std::env::current_dir().unwrap_or_default();
+        let places = Places::from(&environment, &folder);
+        let (save, state) = (places.save_settings(), places.state);
+        let name = caller::name(&environment, self.session.as_ref().map(SessionId::as_str));
+        let memory = DiskMemory::of_caller(&state.join("reads"), &name);
+        let history = HistoryStore::new(state.join("history"));
+        work(&Editor::new(&memory, Some(&history)).saving(save)).map_err(Into::into)
+    }
+}
 
 /// What every command that changes a notebook takes.
 #[derive(Debug, clap::Args)]
@@ -38,6 +70,8 @@ pub(crate) struct ChangeArguments {
     /// Change the file even if it changed since you read it, or you read only a part of it
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    caller: CallerArguments,
     #[command(flatten)]
     format: Format,
 }
@@ -71,7 +105,7 @@ impl ChangeArguments {
         &self,
         change: impl FnOnce(&Editor<'_>) -> Result<EditReport, E>,
     ) -> anyhow::Result<()> {
-        let report = with_editor(change)?;
+        let report = self.caller.with_editor(change)?;
         self.print(&report)
     }
 
@@ -81,20 +115,6 @@ impl ChangeArguments {
             if self.format.json { print::json(report) } else { print::plain(&format!("{report}\n")) };
         printed.context("the change was made, but could not be reported")
     }
-}
-
-/// Calls `work` with the editor of the caller of this process.
-pub(crate) fn with_editor<T, E: Into<anyhow::Error>>(
-    work: impl FnOnce(&Editor<'_>) -> Result<T, E>,
-) -> anyhow::Result<T> {
-    let environment = std::env::vars_os().collect();
-    // Whether there is a current folder is of no matter to a path that names its own.
-    let folder = std::env::current_dir().unwrap_or_default();
-    let places = Places::from(&environment, &folder);
-    let (save, state) = (places.save_settings(), places.state);
-    let memory = DiskMemory::of_caller(&state.join("reads"), &caller::name(&environment, None));
-    let history = HistoryStore::new(state.join("history"));
-    work(&Editor::new(&memory, Some(&history)).saving(save)).map_err(Into::into)
 }
 
 /// Whether a path is a text file, or the place for one. What is no file at all is reported by the reader of notebooks.

@@ -2,6 +2,7 @@
 
 mod comms;
 mod doctor;
+mod doors;
 mod gateway;
 mod install;
 mod kernel;

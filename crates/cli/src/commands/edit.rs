@@ -7,7 +7,7 @@ use cellwright_editing::FileName;
 use cellwright_notebook::replace::{Matches, Replacement};
 use serde::Deserialize;
 
-use super::{ChangeArguments, OldOutputs, input, is_text, named, with_editor};
+use super::{ChangeArguments, OldOutputs, input, is_text, named};
 use crate::exit::WrongArguments;
 
 /// Replace exact strings in a notebook's cell-marked text, or in a text file
@@ -56,9 +56,9 @@ impl Edit {
         let options = self.change.options(self.old_outputs.into());
         let file = FileName::of(&self.path);
         if self.path.is_file() && is_text(&self.path) {
-            return self
-                .change
-                .print(&with_editor(|editor| editor.edit_text(&file, &replacements, &options))?);
+            return self.change.print(
+                &self.change.caller.with_editor(|editor| editor.edit_text(&file, &replacements, &options))?,
+            );
         }
         self.change.report(|editor| editor.replace_text(&file, &replacements, &options))
     }

@@ -8,7 +8,7 @@ use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Outputs, text};
 use clap::Subcommand;
 
-use super::{ChangeArguments, OldOutputs, input, is_text, named, with_editor};
+use super::{CallerArguments, ChangeArguments, OldOutputs, input, is_text, named};
 use crate::print::{self, Format};
 
 /// Edit a notebook cell by cell
@@ -195,7 +195,8 @@ impl NotebookCommand {
 }
 
 fn history(path: &Path, format: Format) -> anyhow::Result<()> {
-    let changes = with_editor(|editor| anyhow::Ok(editor.history(&FileName::of(path))))?;
+    let changes =
+        CallerArguments::default().with_editor(|editor| anyhow::Ok(editor.history(&FileName::of(path))))?;
     if format.json {
         return print::json(&changes);
     }

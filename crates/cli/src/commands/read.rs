@@ -17,7 +17,7 @@ use cellwright_notebook::{Fingerprint, Notebook};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{is_text, split_target, with_editor};
+use super::{CallerArguments, is_text, split_target};
 use crate::exit::WrongArguments;
 use crate::print::{self, Format};
 
@@ -63,6 +63,8 @@ pub(crate) struct Read {
     /// Where the image goes (`-`: stdout)
     #[arg(long, value_name = "FILE", requires = "image")]
     to: Option<PathBuf>,
+    #[command(flatten)]
+    caller: CallerArguments,
     #[command(flatten)]
     format: Format,
 }
@@ -115,7 +117,7 @@ impl Read {
         let (path, selector) = split_target(&self.target)?;
         let file = FileName::of(&path);
         if let (Some(place), Some(to)) = (&self.image, &self.to) {
-            let (notebook, _) = with_editor(|editor| editor.open(&file, Need::All))?;
+            let (notebook, _) = self.caller.with_editor(|editor| editor.open(&file, Need::All))?;
             return write_image(&notebook, place, to).with_context(|| file.named.clone());
         }
         let search = self.search.as_deref().map(page::pattern).transpose()?;
@@ -132,12 +134,12 @@ impl Read {
         };
         if holds_text {
             let TextRead { content, fingerprint, shown, remembered } =
-                with_editor(|editor| editor.read_text(&file, &request))?;
+                self.caller.with_editor(|editor| editor.read_text(&file, &request))?;
             self.note_unremembered(&remembered);
             let lines = content.lines().count();
             return self.show(&file, &shown, &FileFacts { cells: None, lines: Some(lines), fingerprint });
         }
-        let read = with_editor(|editor| editor.read(&file, &request))?;
+        let read = self.caller.with_editor(|editor| editor.read(&file, &request))?;
         self.note_unremembered(&read.remembered);
         for note in &read.view.notes {
             print::note(note);

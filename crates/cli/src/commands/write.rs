@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use cellwright_editing::{FileName, NewContent};
 
-use super::{ChangeArguments, OldOutputs, input, is_text, named, with_editor};
+use super::{ChangeArguments, OldOutputs, input, is_text, named};
 use crate::exit::WrongArguments;
 
 /// Replace a notebook's cells by a cell-marked text, or a text file by another text
@@ -42,7 +42,9 @@ impl Write {
         let text = input(&self.text)?;
         if is_text(&self.path) {
             let (file, options) = (FileName::of(&self.path), self.change.options(self.old_outputs.into()));
-            return self.change.print(&with_editor(|editor| editor.write_text(&file, &text, &options))?);
+            return self
+                .change
+                .print(&self.change.caller.with_editor(|editor| editor.write_text(&file, &text, &options))?);
         }
         let content = NewContent::parse(&text);
         // A fault of JSON is the notebook's, one of marked text the input's.

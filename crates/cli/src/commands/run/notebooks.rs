@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::options::Options;
 use self::show::{Show, Style, Told};
 use super::on_interrupt;
-use crate::commands::with_editor;
+use crate::commands::CallerArguments;
 use crate::config::Config;
 use crate::exit::{Exit, of_error, one_line};
 use crate::host;
@@ -260,7 +260,9 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     // A copy that is made for the outputs is new.
     let file = request.output.is_none().then(|| FileName::of(&request.path));
     let (request, vouched) = (request.clone(), common.vouched);
-    let draft = tokio::task::spawn_blocking(move || checked(request, &vouched)).await??;
+    let caller = CallerArguments::of_session(common.session.clone());
+    let same_caller = caller.clone();
+    let draft = tokio::task::spawn_blocking(move || checked(request, &vouched, &same_caller)).await??;
     let kernel = common.kernel(draft.home());
     let session = match &common.session {
         Some(session) => session.clone(),
@@ -273,7 +275,8 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
         };
         begun = Some(told);
     }
-    let (plan, recorded) = tokio::task::spawn_blocking(move || written(draft, file.as_ref())).await??;
+    let (plan, recorded) =
+        tokio::task::spawn_blocking(move || written(draft, file.as_ref(), &caller)).await??;
     show.plan(&plan)?;
     begun.iter().flatten().try_for_each(|told| show.event(told))?;
     if plan.cells().is_empty() {
@@ -334,7 +337,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
 }
 
 /// The run as planned, if its cells are those that the caller was shown. Blocks on files.
-fn checked(request: Request, vouched: &ChangeOptions) -> anyhow::Result<Draft> {
+fn checked(request: Request, vouched: &ChangeOptions, caller: &CallerArguments) -> anyhow::Result<Draft> {
     let file = FileName::of(&request.path);
     let cells = match &request.cells {
         Selection::Cells(cells) => cells.clone(),
@@ -342,16 +345,21 @@ fn checked(request: Request, vouched: &ChangeOptions) -> anyhow::Result<Draft> {
         Selection::All => CellSelection::default(),
     };
     let draft = Draft::of(request).map_err(explained)?;
-    with_editor(|editor| editor.check_run(&file, draft.notebook(), &cells, vouched))?;
+    caller.with_editor(|editor| editor.check_run(&file, draft.notebook(), &cells, vouched))?;
     Ok(draft)
 }
 
 /// The run, ready to start. What it will replace in `file`, the notebook that runs in place, is kept. Blocks on files.
-fn written(draft: Draft, file: Option<&FileName>) -> anyhow::Result<(Plan, RecordedRun)> {
+fn written(
+    draft: Draft,
+    file: Option<&FileName>,
+    caller: &CallerArguments,
+) -> anyhow::Result<(Plan, RecordedRun)> {
     let plan = draft.write().map_err(explained)?;
     let Some(file) = file else { return Ok((plan, RecordedRun::default())) };
     let cells: Vec<_> = plan.cells().iter().map(|cell| cell.index).collect();
-    let recorded = with_editor(|editor| anyhow::Ok(editor.record_run(file, plan.notebook(), &cells)))?;
+    let recorded =
+        caller.with_editor(|editor| anyhow::Ok(editor.record_run(file, plan.notebook(), &cells)))?;
     Ok((plan, recorded))
 }
 
