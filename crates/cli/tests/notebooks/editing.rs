@@ -162,6 +162,10 @@ fn wrong_arguments_have_their_own_exit_code_and_are_json_where_answers_are() {
             "the following required arguments were not provided: --source <SOURCE>",
         ),
         (
+            &["notebook", "edit", "nb.ipynb", "0"],
+            "the following required arguments were not provided: --source <SOURCE>",
+        ),
+        (
             &["notebook", "delete", "nb.ipynb", "7-3"],
             "invalid value '7-3' for '<CELLS>...': `7-3` ends before it begins; `3-7` would be a range",
         ),

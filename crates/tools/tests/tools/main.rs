@@ -5,6 +5,7 @@ mod cell_calls;
 mod cells;
 mod choices;
 mod files;
+mod founding;
 mod losses;
 mod messages;
 mod notebooks;
