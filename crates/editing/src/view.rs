@@ -174,10 +174,23 @@ impl NotebookView {
             NotebookPart::Whole => view.show_cells(notebook, 0..notebook.len(), request),
             NotebookPart::Cells(cells) => view.show_cells(notebook, cells.resolve(notebook)?, request),
         }
+        if !request.selector.raw {
+            view.note_unknown_types(notebook);
+        }
         if notebook.is_empty() {
             view.notes.push("the notebook has no cells".to_owned());
         }
         Ok(view)
+    }
+
+    /// Cells of types that nbformat does not know are shown as raw ones.
+    fn note_unknown_types(&mut self, notebook: &Notebook) {
+        for CellLines { index, .. } in &self.cells {
+            if let Some(name) = notebook.cell(*index).unknown_type() {
+                let name = content::on_one_line(&name);
+                self.notes.push(format!("cell {index} has the unknown type `{name}` and is shown as raw"));
+            }
+        }
     }
 
     /// The file as it is.

@@ -166,7 +166,8 @@ impl Notebook {
             }
             Action::Retype { cells, kind } => {
                 for index in self.locate_all(cells)? {
-                    if self.cell(index).kind() != *kind {
+                    let cell = self.cell(index);
+                    if cell.kind() != *kind || cell.unknown_type().is_some() {
                         slots[index] = Slot::Rework(index, Rework { kind: Some(*kind), ..Rework::default() });
                     }
                 }

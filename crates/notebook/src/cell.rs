@@ -153,6 +153,15 @@ impl<'a> Cell<'a> {
         &self.text[self.spans.whole.clone()]
     }
 
+    /// The type that the file gives it, if nbformat knows no such type. The cell is then treated as a raw one.
+    pub fn unknown_type(&self) -> Option<Cow<'a, str>> {
+        if self.kind() != CellKind::Raw {
+            return None;
+        }
+        let name = self.json().get("cell_type").and_then(|name| name.string());
+        name.filter(|name| name.parse::<CellKind>().is_err())
+    }
+
     /// How often the kernel had run when this cell ran.
     pub fn execution_count(&self) -> Option<i64> {
         self.json().get("execution_count").and_then(|count| count.integer())

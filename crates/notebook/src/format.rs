@@ -73,6 +73,10 @@ impl Notebook {
                 crate::CellKind::Code => CODE_CELL,
                 crate::CellKind::Markdown | crate::CellKind::Raw => TEXT_CELL,
             };
+            if cell.unknown_type().is_some() && !checker.is_future() {
+                let fault = "must be code, markdown or raw";
+                checker.inside("cell_type".to_owned(), |checker| checker.fault(fault, None));
+            }
             checker.object(&cell.json(), fields);
             checker.metadata(&cell.json(), cell.kind());
         }

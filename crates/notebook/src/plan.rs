@@ -238,7 +238,9 @@ impl Notebook {
         let clear = rework.clear && cell.kind() == CellKind::Code;
         let becomes_code = kind == CellKind::Code && cell.kind() != CellKind::Code;
         // A cell whose type or source changes leaves with what its type requires and without what it forbids.
-        let conforms = rework.kind.is_some() || rework.source.is_some();
+        // What a type of somebody else's requires is not known.
+        let is_known = cell.unknown_type().is_none();
+        let conforms = rework.kind.is_some() || (rework.source.is_some() && is_known);
         let mut missing = if conforms && kind == CellKind::Code {
             let is_kept = |key: &str| !becomes_code && members.iter().any(|member| member.key == key);
             let required = [("execution_count", "null"), ("outputs", "[]")];

@@ -405,7 +405,7 @@ fn n20_each_kind_of_wrong_file_gets_its_own_answer() {
     insta::assert_snapshot!(parsed("{\"nbformat\": 4,\n\"cells\": {}}"), @"line 2, column 10: `cells` must be an array");
     insta::assert_snapshot!(parsed(r#"{"cells":[1]}"#), @"line 1, column 11: cell 0: a cell must be an object");
     insta::assert_snapshot!(parsed(r#"{"cells":[{"source":""}]}"#), @"line 1, column 11: cell 0: it has no `cell_type`");
-    insta::assert_snapshot!(parsed(r#"{"cells":[{"cell_type":"heading","source":""}]}"#), @"line 1, column 24: cell 0: `heading` is not a cell type; use code, markdown or raw");
+    insta::assert_snapshot!(parsed(r#"{"cells":[{"cell_type":7,"source":""}]}"#), @"line 1, column 24: cell 0: `cell_type` must be a string");
     insta::assert_snapshot!(parsed(r#"{"cells":[{"cell_type":"raw"}]}"#), @"line 1, column 11: cell 0: it has no `source`");
     insta::assert_snapshot!(parsed(r#"{"cells":[{"cell_type":"raw","source":[1]}]}"#), @"line 1, column 39: cell 0: `source` must be a string or an array of strings");
     insta::assert_snapshot!(parsed("{\"cells\": [\n  {\"cell_type\": \"raw\", \"source\": \"é"), @"line 2, column 34: a string that never ends; the rest of the file is missing: restore it from version control, a backup or Jupyter's checkpoint");

@@ -16,7 +16,7 @@ fn n20_whatever_the_file_is_the_answer_is_one_line_and_the_file_is_untouched() {
         ("array".into(), b"[]".to_vec()),
         ("no cells".into(), b"{\"nbformat\": 4}".to_vec()),
         ("cells not an array".into(), b"{\"nbformat\": 4, \"cells\": 7}".to_vec()),
-        ("bad cell type".into(), NOTEBOOK.replace("markdown", "heading").into()),
+        ("bad cell type".into(), NOTEBOOK.replace("\"markdown\"", "7").into()),
         ("nbformat 3".into(), b"{\"nbformat\": 3, \"worksheets\": []}".to_vec()),
         (
             "not utf-8".into(),

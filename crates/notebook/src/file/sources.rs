@@ -262,7 +262,7 @@ mod tests {
             good.replace("nbformat", "nb"),
             good.replace('4', "3"),
             good.replace("]}]", "]}"),
-            good.replace("code", "other"),
+            good.replace("\"code\"", "7"),
             format!(r#"{{"cells":[{cell}],"nbformat":4,"cells":[{cell}]}}"#),
             format!(r#"{{"cells":[{cell}],"nbformat":4,"c\u0065lls":[{cell}]}}"#),
             r#"{"cells":[],"nbformat":4}"#.to_owned(),

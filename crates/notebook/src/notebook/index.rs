@@ -214,7 +214,9 @@ impl CellSpans {
         let kind =
             match (Json { text, span: kind_span.clone() }).string().map(|name| name.parse::<CellKind>()) {
                 Some(Ok(kind)) => kind,
-                Some(Err(reason)) => return fail(kind_span.start, &reason),
+                // One cell of a type that nbformat does not know must not make the whole file unreadable. It is passed
+                // through, as raw cells are, and `Cell::unknown_type` says what it is.
+                Some(Err(_)) => CellKind::Raw,
                 None => return fail(kind_span.start, "`cell_type` must be a string"),
             };
         let Some(source) = source else {

@@ -15,3 +15,4 @@ mod scenarios;
 mod schemas;
 mod shell;
 mod support;
+mod unknown_types;
