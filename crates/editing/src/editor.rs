@@ -75,8 +75,10 @@ struct PlannedChange {
 enum Learnt {
     /// The sources of some cells, and where the lines come from that are new in others.
     Cells(Vec<bool>, LineSource),
-    /// A text of all cells, of which it gave those sources.
-    Text(Vec<bool>),
+    /// A text of all cells, put into what others changed: which of the sources it gave.
+    Merged(Vec<bool>),
+    /// A text of all cells, whose numbers mean the notebook as it was.
+    Text,
     /// All, without numbers that it had.
     All,
 }
@@ -257,7 +259,8 @@ impl<'a> Editor<'a> {
             match &learnt {
                 Learnt::All => knowledge.wrote_all(after),
                 Learnt::Cells(given, new_lines) => knowledge.changed_cells(&own(given, *new_lines)),
-                Learnt::Text(given) => knowledge.wrote_text(&own(given, LineSource::Caller)),
+                Learnt::Merged(given) => knowledge.wrote_text(&own(given, LineSource::Caller)),
+                Learnt::Text => knowledge.replaced_cells(&own(&[], LineSource::Caller)),
             }
             let mut report_notes = notes;
             // An undo that finds everything undone is recorded, too: the next one goes further back.

@@ -134,7 +134,7 @@ impl<'a> Guard<'a> {
     pub(crate) fn check_taken_away(&self, edited: &Edited, expected: Fingerprint) -> Result<(), Refusal> {
         let Some(knowledge) = self.knowledge else { return Ok(()) };
         // A caller that was shown a part of this very file has the fingerprint from that.
-        let was_shown_part = knowledge.latest == Some(expected);
+        let was_shown_part = knowledge.was_given(expected);
         let is_unseen = |cell: &Cell<'_>| match self.standing(cell) {
             Standing::Seen => false,
             Standing::SeenInPart | Standing::Unknown => true,
@@ -203,7 +203,7 @@ impl<'a> Guard<'a> {
     }
 
     fn standing(&self, cell: &Cell<'_>) -> Standing {
-        let once_saw = || self.knowledge.is_some_and(|knowledge| knowledge.once_saw(cell));
+        let is_as_once_seen = || self.knowledge.and_then(|knowledge| knowledge.is_as_once_seen(cell));
         match self.known[cell.index()] {
             // The latest version it knows counts, also if this is an earlier one.
             Some((_, known)) if known.says_what(cell) => match known.extent {
@@ -212,8 +212,11 @@ impl<'a> Guard<'a> {
                 Extent::Lines { .. } => Standing::SeenInPart,
             },
             Some((number, known)) => Standing::Changed { number, was_whole: known.extent == Extent::Whole },
+            None if is_as_once_seen() == Some(false) => {
+                Standing::Changed { number: cell.index(), was_whole: true }
+            }
             None if self.seen.has(cell) => Standing::Seen,
-            None if once_saw() => Standing::Changed { number: cell.index(), was_whole: true },
+            None if is_as_once_seen() == Some(true) => Standing::SeenInPart,
             None => Standing::Unknown,
         }
     }

@@ -7,12 +7,12 @@ mod extent;
 mod learning;
 mod stored;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use cellwright_notebook::{Cell, CellKind, Fingerprint};
 use serde::{Deserialize, Serialize};
 
-use self::stored::{as_option, as_text, as_texts};
+use self::stored::{as_option, as_text, as_texts, as_versions};
 use crate::coverage::SeenLines;
 
 pub(crate) use self::extent::{Extent, LineSource};
@@ -52,6 +52,9 @@ pub struct NotebookKnowledge {
     /// The latest file that the caller was shown a part of, or left behind by its own change.
     #[serde(with = "as_option")]
     pub(crate) latest: Option<Fingerprint>,
+    /// Earlier ones, the latest last: it may still have their fingerprints.
+    #[serde(with = "as_texts")]
+    earlier_files: Vec<Fingerprint>,
     /// The cell that the caller means by each number, in the latest version it knows. `None` for a cell that was there, but
     /// was not shown.
     pub(crate) numbers: Vec<Option<KnownCell>>,
@@ -63,8 +66,9 @@ pub struct NotebookKnowledge {
     /// Sources it has seen, or written itself, beside those above. The latest last.
     #[serde(with = "as_texts")]
     earlier: Vec<Fingerprint>,
-    /// Ids of cells that it has seen, and that no number stands for any more.
-    earlier_ids: BTreeSet<String>,
+    /// The latest version of cells that it has seen, and that no number stands for any more, by id.
+    #[serde(with = "as_versions")]
+    earlier_cells: BTreeMap<String, Fingerprint>,
 }
 
 /// A cell as a caller knows it.
@@ -142,6 +146,11 @@ pub(crate) fn source_print(cell: &Cell<'_>) -> Fingerprint {
     Fingerprint::of(cell.source().as_bytes())
 }
 
+/// The fingerprint of a type and a source.
+fn version_print(kind: CellKind, source: Fingerprint) -> Fingerprint {
+    Fingerprint::of(format!("{kind} {source}").as_bytes())
+}
+
 impl NotebookKnowledge {
     /// Whether a source was shown to the caller whole, or written by it.
     pub(crate) fn seen_sources(&self) -> SeenSources {
@@ -184,6 +193,11 @@ impl NotebookKnowledge {
         self.latest.filter(|file| is_read && self.has_seen_file(*file))
     }
 
+    /// Whether the caller has this fingerprint from a read or a change of its own, as far as is remembered.
+    pub(crate) fn was_given(&self, file: Fingerprint) -> bool {
+        self.latest == Some(file) || self.earlier_files.contains(&file)
+    }
+
     /// The cell the caller knows by this number.
     pub(crate) fn numbered(&self, number: usize) -> Option<&KnownCell> {
         self.numbers.get(number)?.as_ref()
@@ -199,9 +213,11 @@ impl NotebookKnowledge {
         }
     }
 
-    /// Whether the caller has seen some version of a cell that it knows by no number any more.
-    pub(crate) fn once_saw(&self, cell: &Cell<'_>) -> bool {
-        cell.id().is_some_and(|id| self.earlier_ids.contains(&*id))
+    /// Whether a cell that the caller knows by no number any more is in the latest version that it has seen. `None` for a
+    /// cell that it has not seen.
+    pub(crate) fn is_as_once_seen(&self, cell: &Cell<'_>) -> Option<bool> {
+        let version = self.earlier_cells.get(&*cell.id()?)?;
+        Some(*version == version_print(cell.kind(), source_print(cell)))
     }
 }
 

@@ -41,7 +41,6 @@ pub(crate) fn merge(
     }
     let places = places(numbers, now);
     let mut merge = Merge {
-        knowledge,
         numbers,
         seen: knowledge.seen_sources(),
         now,
@@ -62,7 +61,6 @@ pub(crate) fn merge(
 }
 
 struct Merge<'a> {
-    knowledge: &'a NotebookKnowledge,
     numbers: &'a [Option<KnownCell>],
     seen: SeenSources,
     now: &'a Notebook,
@@ -171,7 +169,7 @@ impl Merge<'_> {
         }
         self.placed[place] = true;
         let theirs = self.now.cell(place);
-        if self.is_known_version(known, place, theirs.kind()) {
+        if self.is_known_version(known, place, known.kind) {
             if !self.seen.has(&theirs) {
                 self.unseen.push(number);
             }
@@ -192,9 +190,9 @@ impl Merge<'_> {
         self.changes.moved = !is_in_order(&mut places.iter().flatten().copied());
         let added: Vec<_> = (0..self.now.len()).filter(|place| !self.placed[*place]).collect();
         let is_own = |place: usize| {
-            let cell = self.now.cell(place);
-            let known = self.knowledge.known_as(&cell);
-            known.is_some_and(|(_, known): (_, &KnownCell)| known.number == NumberOrigin::Appended)
+            let known =
+                places.iter().position(|at| *at == Some(place)).and_then(|at| self.numbers[at].as_ref());
+            known.is_some_and(|known| known.number == NumberOrigin::Appended)
         };
         self.changes.added = added.iter().filter(|place| !is_own(**place)).count();
         if !self.conflicts.is_empty() || (mine_moved && self.changes.moved) {

@@ -4,8 +4,10 @@
 //! it looks at the text that was returned, not at what the editor remembers. The laws:
 //!
 //! - A line that a change takes away was shown to the caller who made it, or the caller never saw its cell.
-//! - A line that is gone from the file is in the undo store.
-//! - What others changed in other cells stays.
+//! - A cell that a change takes away is in the version that its caller last saw or made, or that its text is based on.
+//! - A line, an output or a tag that is gone from the file is in the undo store. While that cannot be written, nothing goes.
+//! - What others changed in other cells stays. Undoing keeps the tags that others added, and makes no second cell.
+//! - What only the caller changed is not reported as changed by others.
 //! - A caller with a memory in the process and one with a memory on disk get the same verdicts.
 
 mod world;
@@ -39,7 +41,17 @@ fn most_kinds_of_verdicts_occur_in_the_model() {
             *verdicts.entry(world.step()).or_insert(0) += 1;
         }
     }
-    for wanted in ["done", "merged", "stale", "never read", "partly read", "cell moved", "undone"] {
+    for wanted in [
+        "done",
+        "merged",
+        "stale",
+        "never read",
+        "partly read",
+        "cell moved",
+        "undone",
+        "not kept",
+        "unexpected",
+    ] {
         assert!(verdicts.get(wanted).is_some_and(|count| *count >= 5), "{wanted} is too rare: {verdicts:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Undoing changes.
 
 use cellwright_notebook::file::{IfMissing, SaveMethod, Updated};
-use cellwright_notebook::{Edited, Fingerprint, Note, Notebook, Report};
+use cellwright_notebook::{Cell, Edited, Fingerprint, Note, Notebook, Report};
 
 use super::{ChangeOptions, Editor, FileName, Learnt, PendingRecord, PlannedChange, check_expected};
 use crate::error::EditingError;
@@ -122,13 +122,16 @@ fn restored_cells(
     knowledge: Option<&NotebookKnowledge>,
 ) -> Vec<bool> {
     let seen = SeenSources::of(knowledge);
+    // Of a cell that others changed since, too, the caller knows another version.
+    let knew = |cell: &Cell<'_>| {
+        let known = knowledge.and_then(|knowledge| knowledge.known_as(cell));
+        known.is_none_or(|(_, known)| known.says_what(cell))
+    };
     let is_restored = |(at, origin): (usize, &Option<usize>)| {
         let cell = after.cell(at);
-        let is_kept = origin.is_some_and(|origin| {
-            let before = before.cell(origin);
-            before.kind() == cell.kind() && before.source() == cell.source()
-        });
-        !is_kept && seen.has(&cell)
+        let before = origin.map(|origin| before.cell(origin));
+        let is_kept = |before: &Cell<'_>| before.kind() == cell.kind() && before.source() == cell.source();
+        seen.has(&cell) && before.is_none_or(|before| !is_kept(&before) && knew(&before))
     };
     origins.iter().enumerate().map(is_restored).collect()
 }

@@ -141,8 +141,8 @@ fn planned_text(
             Some(expected) => guard.check_taken_away(&edited, expected).map_err(refused)?,
             None => guard.check_all_seen().map_err(refused)?,
         }
-        let learnt = Learnt::Text(vec![true; cells.len()]);
-        return Ok(PlannedChange { edited, reach: ChangeReach::Cells, notes: Vec::new(), learnt });
+        let (reach, notes) = (ChangeReach::Cells, Vec::new());
+        return Ok(PlannedChange { edited, reach, notes, learnt: Learnt::Text });
     }
     let knowledge = knowledge.ok_or(Refusal::NeverRead).map_err(refused)?;
     let merged = merge(cells, knowledge, now).map_err(refused)?;
@@ -152,7 +152,7 @@ fn planned_text(
         edited: written(&cells)?,
         reach: ChangeReach::Cells,
         notes: merged.notes,
-        learnt: Learnt::Text(given),
+        learnt: Learnt::Merged(given),
     })
 }
 

@@ -6,12 +6,17 @@ use cellwright_notebook::{Cell, Fingerprint, Notebook};
 
 use super::{
     Extent, FileVersion, KnownCell, LineSource, NotebookKnowledge, NumberOrigin, SinceBase, source_print,
+    version_print,
 };
-use crate::coverage::Coverage;
+use crate::coverage::{Coverage, ShownCell};
 use crate::matching::places;
+use crate::view::ViewForm;
 
 /// How many sources are remembered that no number stands for any more, such as earlier versions of a cell.
 const EARLIER_SOURCES: usize = 20_000;
+
+/// How many earlier files are remembered.
+const EARLIER_FILES: usize = 50;
 
 /// A change that a caller made.
 pub(crate) struct OwnChange<'a> {
@@ -28,7 +33,7 @@ impl NotebookKnowledge {
     /// Learns what was shown of the notebook as it is now, which is the file with this fingerprint.
     pub(crate) fn saw(&mut self, now: &Notebook, file: Fingerprint, coverage: &Coverage) {
         let is_same_file = self.latest == Some(file);
-        self.latest = Some(file);
+        self.set_latest(file);
         if coverage.is_whole(now.len()) {
             self.retire_all();
             self.numbers = now
@@ -53,10 +58,21 @@ impl NotebookKnowledge {
             // Without ids: a cell whose old source is gone was probably edited where it stands.
             _ => !known.says_what(cell) && sources.contains(&known.source),
         };
-        let renumbered = coverage.cells().filter(|shown| shown.index < now.len()).any(|shown| {
-            self.numbered(shown.index).is_some_and(|known| is_other(known, &now.cell(shown.index)))
-        });
-        if renumbered {
+        let is_renumbered = |knowledge: &Self, shown: &ShownCell| {
+            knowledge.numbered(shown.index).is_some_and(|known| is_other(known, &now.cell(shown.index)))
+        };
+        // JSON shows no numbers, and a part of it may not even show which cell it is.
+        let names_cell = |knowledge: &Self, shown: &ShownCell| {
+            let is_part = shown.form == ViewForm::Raw && Extent::of(shown) != Extent::Whole;
+            !(is_part && is_renumbered(knowledge, shown))
+        };
+        let shown = coverage.cells().filter(|shown| shown.index < now.len());
+        let (cells, unnamed): (Vec<_>, Vec<_>) = shown.partition(|shown| names_cell(self, shown));
+        for shown in unnamed {
+            let cell = now.cell(shown.index);
+            self.retire(Some(KnownCell::of(&cell, Extent::of(shown), NumberOrigin::Shifted)));
+        }
+        if cells.iter().any(|shown| is_renumbered(self, shown)) {
             self.numbers.iter_mut().flatten().for_each(|known| known.number = NumberOrigin::Shifted);
         }
         while self.numbers.len() > now.len() {
@@ -64,7 +80,7 @@ impl NotebookKnowledge {
             self.retire(last);
         }
         self.numbers.resize(now.len(), None);
-        for shown in coverage.cells().filter(|shown| shown.index < now.len()) {
+        for shown in cells {
             let cell = now.cell(shown.index);
             let before = self.numbers[shown.index].take();
             let extent = Extent::of(shown);
@@ -90,10 +106,7 @@ impl NotebookKnowledge {
         };
         let shown_all = (0..now.len()).all(|index| self.shown_since.contains(&index));
         if self.base.is_some() && shown_all && self.numbers.iter().zip(now.cells()).all(is_now) {
-            let base = self.base.take().unwrap_or_default();
-            for known in base {
-                self.retire(known);
-            }
+            self.retire_base();
         }
     }
 
@@ -129,11 +142,10 @@ impl NotebookKnowledge {
             return;
         };
         let base = change.updated(&before);
+        self.base = Some(before);
+        self.retire_base();
         self.shown_since.retain(|index| change.origins.get(*index) == Some(&Some(*index)));
         self.renumber(change);
-        for known in before {
-            self.retire(known);
-        }
         let version = |known: &Option<KnownCell>| {
             known.as_ref().map(|known| (known.id.clone(), known.kind, known.source, known.extent.clone()))
         };
@@ -147,15 +159,9 @@ impl NotebookKnowledge {
     }
 
     fn renumber(&mut self, change: &OwnChange<'_>) {
-        let (before, after) = (Fingerprint::of_file(change.before), Fingerprint::of_file(change.after));
-        let is_new_file = self.latest.is_none() && before == Fingerprint::of_file(&Notebook::empty());
-        let is_latest = self.latest == Some(before) || is_new_file;
-        self.latest = Some(after);
         let was = std::mem::take(&mut self.numbers);
         self.numbers = change.updated(&was);
-        if !is_latest {
-            self.numbers.iter_mut().flatten().for_each(|known| known.file = FileVersion::Earlier);
-        }
+        self.left_file(change);
         for known in was {
             self.retire(known);
         }
@@ -164,9 +170,35 @@ impl NotebookKnowledge {
         }
     }
 
+    /// Learns that the caller wrote a text of all cells that means the notebook as it was at that moment.
+    pub(crate) fn replaced_cells(&mut self, change: &OwnChange<'_>) {
+        self.retire_all();
+        self.numbers = change.renumbered(&vec![None; change.before.len()], |_| true);
+        self.left_file(change);
+    }
+
+    fn set_latest(&mut self, file: Fingerprint) {
+        let Some(before) = self.latest.replace(file).filter(|before| *before != file) else { return };
+        self.earlier_files.retain(|earlier| *earlier != before);
+        self.earlier_files.push(before);
+        if self.earlier_files.len() > EARLIER_FILES {
+            self.earlier_files.remove(0);
+        }
+    }
+
+    /// Learns which file the caller's change left.
+    fn left_file(&mut self, change: &OwnChange<'_>) {
+        let (before, after) = (Fingerprint::of_file(change.before), Fingerprint::of_file(change.after));
+        let is_new_file = self.latest.is_none() && before == Fingerprint::of_file(&Notebook::empty());
+        if self.latest != Some(before) && !is_new_file {
+            self.numbers.iter_mut().flatten().for_each(|known| known.file = FileVersion::Earlier);
+        }
+        self.set_latest(after);
+    }
+
     /// Learns that the caller wrote all of the notebook, by no numbers that it had.
     pub(crate) fn wrote_all(&mut self, after: &Notebook) {
-        self.latest = Some(Fingerprint::of_file(after));
+        self.set_latest(Fingerprint::of_file(after));
         self.retire_all();
         self.numbers = after
             .cells()
@@ -175,18 +207,27 @@ impl NotebookKnowledge {
     }
 
     fn retire_all(&mut self) {
-        let known = std::mem::take(&mut self.numbers);
-        let base = self.base.take().unwrap_or_default();
-        for known in known.into_iter().chain(base) {
+        self.retire_base();
+        for known in std::mem::take(&mut self.numbers) {
             self.retire(known);
+        }
+    }
+
+    /// Forgets the base but for the sources that were seen. Of its cells, later versions may be known.
+    fn retire_base(&mut self) {
+        for known in self.base.take().into_iter().flatten() {
+            let later = known.as_ref().and_then(|known| known.id.as_ref());
+            let later = later.and_then(|id| Some((id.clone(), *self.earlier_cells.get(id)?)));
+            self.retire(known);
+            self.earlier_cells.extend(later);
         }
     }
 
     /// Keeps in mind that a source was seen which no number may stand for any more.
     fn retire(&mut self, known: Option<KnownCell>) {
-        let Some(KnownCell { id, source, extent, .. }) = known else { return };
-        if self.earlier_ids.len() < EARLIER_SOURCES {
-            self.earlier_ids.extend(id);
+        let Some(KnownCell { id, kind, source, extent, .. }) = known else { return };
+        if self.earlier_cells.len() < EARLIER_SOURCES {
+            self.earlier_cells.extend(id.map(|id| (id, version_print(kind, source))));
         }
         if extent != Extent::Whole {
             return;
@@ -213,7 +254,7 @@ impl NotebookKnowledge {
         kept.reverse();
         self.earlier = kept;
         for id in self.numbers.iter().flatten().filter_map(|cell| cell.id.as_ref()) {
-            self.earlier_ids.remove(id);
+            self.earlier_cells.remove(id);
         }
     }
 }
@@ -227,7 +268,7 @@ impl OwnChange<'_> {
     fn updated(&self, was: &[Option<KnownCell>]) -> Vec<Option<KnownCell>> {
         let is_given = |at: usize| self.is_given(at);
         let mut numbers = self.renumbered(was, is_given);
-        if !self.keeps_numbers(was, is_given) {
+        if !self.keeps_numbers(was) {
             for (at, origin) in self.origins.iter().enumerate() {
                 if let (Some(origin), Some(known)) = (origin, &mut numbers[at]) {
                     self.update(known, *origin, at);
@@ -274,8 +315,8 @@ impl OwnChange<'_> {
     }
 
     /// Whether numbers stay as the caller knows them: if they were wrong already, that is to be noticed.
-    fn keeps_numbers(&self, was: &[Option<KnownCell>], is_known: impl Fn(usize) -> bool) -> bool {
-        !self.is_current(was) && !(0..self.after.len()).all(is_known)
+    fn keeps_numbers(&self, was: &[Option<KnownCell>]) -> bool {
+        !self.is_current(was)
     }
 
     /// The numbers that cells have after it, as far as the caller can know.
@@ -285,7 +326,7 @@ impl OwnChange<'_> {
         is_known: impl Fn(usize) -> bool,
     ) -> Vec<Option<KnownCell>> {
         let Self { before, after, origins, .. } = self;
-        if self.keeps_numbers(was, &is_known) {
+        if self.keeps_numbers(was) {
             return was.to_vec();
         }
         let mut numbers = vec![None; after.len()];

@@ -58,3 +58,25 @@ pub(super) mod as_texts {
         texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
     }
 }
+
+pub(super) mod as_versions {
+    use std::collections::BTreeMap;
+
+    use cellwright_notebook::Fingerprint;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        values: &BTreeMap<String, Fingerprint>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_map(values.iter().map(|(id, version)| (id, version.to_string())))
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<BTreeMap<String, Fingerprint>, D::Error> {
+        let texts = BTreeMap::<String, String>::deserialize(from)?;
+        let parsed = |(id, text): (String, String)| Ok((id, text.parse().map_err(de::Error::custom)?));
+        texts.into_iter().map(parsed).collect()
+    }
+}

@@ -1,17 +1,14 @@
 //! A notebook, two callers, a third program, and what each of them has seen.
 
-use std::collections::BTreeSet;
+mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use cellwright_editing::view::OutputView;
-use cellwright_editing::{
-    ChangeOptions, DiskMemory, EditReport, EditingError, Editor, FileName, HistoryStore, NewContent,
-    ProcessMemory, ReadMemory, ReadRequest, Refusal,
-};
-use cellwright_notebook::replace::{Matches, Replacement};
-use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Note, Notebook, Outputs, Selector};
+use cellwright_editing::{DiskMemory, Editor, FileName, HistoryStore, ProcessMemory, ReadMemory};
+use cellwright_notebook::{Cell, CellKind, Fingerprint, Notebook};
 
 pub(crate) enum MemoryKind {
     Process,
@@ -26,6 +23,51 @@ struct Caller {
     cells: BTreeSet<String>,
     /// The last text of all cells that it was shown, whatever happened since.
     text: Option<String>,
+    /// The last JSON of the file that it was shown whole.
+    json: Option<String>,
+    /// The fingerprint that its last read gave it.
+    fingerprint: Option<Fingerprint>,
+    /// Files of which it was shown something, or which it left behind.
+    files: BTreeSet<String>,
+    /// The latest version of each cell that it was shown or made.
+    latest: BTreeMap<String, Version>,
+    /// The version of each cell that its texts are based on.
+    base: BTreeMap<String, Version>,
+    /// The cell that it was shown with each number.
+    numbers: BTreeMap<usize, String>,
+    /// What the cells say of the text that it wrote in this step.
+    written: Vec<Version>,
+    /// Whether anybody else changed the file since it was shown all of it.
+    others_changed: bool,
+}
+
+/// A type and a source.
+type Version = (CellKind, String);
+
+fn version(cell: &Cell<'_>) -> Version {
+    (cell.kind(), cell.source().into_owned())
+}
+
+fn id(cell: &Cell<'_>) -> Option<String> {
+    cell.id().map(std::borrow::Cow::into_owned)
+}
+
+/// What a step was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum StepKind {
+    Read,
+    /// The third program saves.
+    Foreign,
+    /// The history becomes writable, or stops being so.
+    History,
+    /// A whole text.
+    Write,
+    Json,
+    Replace,
+    /// A replacement that shows the marker of this cell.
+    Marker(usize),
+    Act,
+    Undo,
 }
 
 pub(crate) struct World {
@@ -34,6 +76,10 @@ pub(crate) struct World {
     callers: [Caller; 2],
     random: Random,
     tokens: usize,
+    /// Every version that cells had, for a person who goes back to one.
+    versions: Vec<(String, Version)>,
+    /// Whether the caller gave a fingerprint in this step.
+    is_expected: bool,
     log: String,
 }
 
@@ -66,7 +112,20 @@ impl World {
                     Box::new(DiskMemory::of_caller(&folder.path().join("reads"), &name.to_string()))
                 }
             };
-            Caller { memory, seen: BTreeSet::new(), cells: BTreeSet::new(), text: None }
+            Caller {
+                memory,
+                seen: BTreeSet::new(),
+                cells: BTreeSet::new(),
+                text: None,
+                json: None,
+                fingerprint: None,
+                files: BTreeSet::new(),
+                latest: BTreeMap::new(),
+                base: BTreeMap::new(),
+                numbers: BTreeMap::new(),
+                written: Vec::new(),
+                others_changed: false,
+            }
         });
         let mut world = Self {
             history: HistoryStore::new(folder.path().join("history")),
@@ -74,6 +133,8 @@ impl World {
             callers,
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def1) | 1),
             tokens: 0,
+            versions: Vec::new(),
+            is_expected: false,
             log: String::new(),
         };
         let cells: Vec<_> = (0..2 + world.random.below(5)).map(|_| world.source()).collect();
@@ -135,24 +196,22 @@ impl World {
     /// Makes a random step, checks the laws, and says how it ended.
     pub(crate) fn step(&mut self) -> &'static str {
         let who = self.random.below(2);
-        let choice = self.random.below(100);
         let before = self.notebook();
         let knew = (self.callers[who].seen.clone(), self.callers[who].cells.clone());
-        let verdict = match choice {
-            0..=29 => self.read(who),
-            30..=44 => self.foreign(),
-            45..=64 => self.write(who),
-            65..=69 => self.write_unnamed(who),
-            70..=77 => self.replace(who),
-            78..=94 => self.act(who),
-            _ => self.undo(who),
-        };
+        self.is_expected = false;
+        let (kind, verdict) = self.random_step(who);
         writeln!(self.log, "  -> {verdict}\n{}", self.text()).unwrap();
         let after = self.notebook();
-        if (45..).contains(&choice) {
-            self.check_losses(&knew, &before, &after, verdict, (45..70).contains(&choice));
+        let is_change = !matches!(kind, StepKind::Read | StepKind::Foreign | StepKind::History);
+        if is_change {
+            let is_text = matches!(kind, StepKind::Write | StepKind::Json);
+            self.check_losses(&knew, &before, &after, verdict, is_text);
+            self.check_undo_store(&before, &after);
+            self.check_versions(who, kind, &before, &after, verdict);
+            self.check_blame(who, kind, verdict);
         }
-        self.check_undo_store(&before, &after, choice);
+        self.check_ids(&after);
+        self.learn(who, kind, &before, &after);
         verdict
     }
 
@@ -183,24 +242,139 @@ impl World {
         }
     }
 
-    /// What is gone from the file can be had back.
-    fn check_undo_store(&self, before: &Notebook, after: &Notebook, choice: usize) {
-        if (30..=44).contains(&choice) {
-            return; // the third program knows no undo
-        }
-        let left: BTreeSet<_> = after.cells().flat_map(|cell| lines(&cell.source())).collect();
+    /// What is gone from the file can be had back: sources, outputs and tags. If the history cannot be written, nothing
+    /// is gone.
+    fn check_undo_store(&self, before: &Notebook, after: &Notebook) {
+        let left = tokens(after.text());
         let mut stored = String::new();
         for folder in fs::read_dir(self.folder.path().join("history")).into_iter().flatten().flatten() {
             for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
                 stored.push_str(&fs::read_to_string(entry.path()).unwrap());
             }
         }
-        for line in before.cells().flat_map(|cell| lines(&cell.source())) {
+        let stored = tokens(&stored);
+        for token in tokens(before.text()) {
             assert!(
-                left.contains(&line) || stored.contains(&line),
-                "{line} is neither in the file nor in the undo store\n{}",
+                left.contains(&token) || stored.contains(&token),
+                "{token} is neither in the file nor in the undo store\n{}",
                 self.log
             );
+        }
+    }
+
+    /// A cell that goes, or becomes another, is as the caller last saw or made it, or as its text is based on. A file that
+    /// is replaced as a whole is one that the caller knows. A marker names the cell that the caller was shown with it.
+    fn check_versions(&self, who: usize, kind: StepKind, before: &Notebook, after: &Notebook, verdict: &str) {
+        let caller = &self.callers[who];
+        if kind == StepKind::Undo || before.text() == after.text() {
+            if kind == StepKind::Undo {
+                self.check_undone(before, after);
+            }
+            return;
+        }
+        if kind == StepKind::Json {
+            assert!(
+                caller.files.contains(before.text()),
+                "JSON over a file not seen: {verdict}\n{}",
+                self.log
+            );
+        }
+        // A fingerprint that the caller gave names the file, whatever it saw since.
+        if self.is_expected {
+            return;
+        }
+        let is_here =
+            |cell: &Cell<'_>| after.cells().any(|now| id(&now) == id(cell) && version(&now) == version(cell));
+        for cell in before.cells().filter(|cell| cell.id().is_some() && !is_here(cell)) {
+            let (cell_id, now) = (id(&cell).unwrap(), version(&cell));
+            let Some(latest) = caller.latest.get(&cell_id) else { continue };
+            let is_base = kind == StepKind::Write && caller.base.get(&cell_id) == Some(&now);
+            // Both may have given it the same type.
+            let keeps_type =
+                after.cells().any(|after| after.id() == cell.id() && after.kind() == cell.kind());
+            let base = caller.base.get(&cell_id).filter(|_| kind == StepKind::Write);
+            let is_retyped = [Some(latest), base].into_iter().flatten().any(|known| known.1 == now.1);
+            let is_agreed = kind == StepKind::Write && keeps_type && is_retyped;
+            assert!(
+                *latest == now || is_base || is_agreed,
+                "{kind:?} took away {now:?}, the caller knows {latest:?}\n{}",
+                self.log
+            );
+        }
+        if let StepKind::Marker(number) = kind
+            && let Some(shown) = caller.numbers.get(&number)
+        {
+            assert_eq!(id(&before.cell(number)).as_ref(), Some(shown), "another cell {number}\n{}", self.log);
+        }
+    }
+
+    /// Undoing takes no tag from a cell that stays.
+    fn check_undone(&self, before: &Notebook, after: &Notebook) {
+        for cell in after.cells().filter(|cell| cell.id().is_some()) {
+            let was = before.cells().find(|was| was.id() == cell.id());
+            for tag in was.iter().flat_map(Cell::tags) {
+                assert!(cell.tags().contains(&tag), "undo took {tag} away\n{}", self.log);
+            }
+        }
+    }
+
+    /// What only the caller changed is never reported as changed by others.
+    fn check_blame(&self, who: usize, kind: StepKind, verdict: &str) {
+        if self.callers[who].others_changed {
+            return;
+        }
+        assert_ne!(verdict, "merged", "nobody else changed anything\n{}", self.log);
+        if matches!(kind, StepKind::Replace | StepKind::Act | StepKind::Marker(_)) {
+            assert_ne!(verdict, "stale", "nobody else changed anything\n{}", self.log);
+        }
+    }
+
+    fn check_ids(&self, now: &Notebook) {
+        let ids: Vec<_> = now.cells().filter_map(|cell| id(&cell)).collect();
+        let unique: BTreeSet<_> = ids.iter().collect();
+        assert_eq!(ids.len(), unique.len(), "an id is there twice\n{}", self.log);
+    }
+
+    /// Keeps in mind what the file was, and what the caller made of it.
+    fn learn(&mut self, who: usize, kind: StepKind, before: &Notebook, after: &Notebook) {
+        for cell in after.cells().filter(|cell| cell.id().is_some()) {
+            let entry = (id(&cell).unwrap(), version(&cell));
+            if !self.versions.contains(&entry) {
+                self.versions.push(entry);
+            }
+        }
+        let is_changed = before.text() != after.text();
+        for (at, caller) in self.callers.iter_mut().enumerate() {
+            caller.others_changed |= is_changed && (kind == StepKind::Foreign || at != who);
+        }
+        let caller = &mut self.callers[who];
+        let written = std::mem::take(&mut caller.written);
+        for cell in after.cells().filter(|cell| cell.id().is_some() && written.contains(&version(cell))) {
+            caller.latest.insert(id(&cell).unwrap(), version(&cell));
+            caller.base.insert(id(&cell).unwrap(), version(&cell));
+        }
+        if kind == StepKind::Foreign || !is_changed {
+            return;
+        }
+        caller.files.insert(after.text().to_owned());
+        // Which number the caller means after it moved cells itself is for the editor to say.
+        if !before.cells().map(|cell| id(&cell)).eq(after.cells().map(|cell| id(&cell))) {
+            caller.numbers.clear();
+        }
+        for cell in after.cells().filter(|cell| cell.id().is_some()) {
+            let (cell_id, now) = (id(&cell).unwrap(), version(&cell));
+            let was = before.cells().find(|was| was.id() == cell.id()).map(|was| version(&was));
+            if was.as_ref() == Some(&now) {
+                continue;
+            }
+            let knew = caller.latest.get(&cell_id).is_some_and(|latest| Some(latest) == was.as_ref());
+            let gave = !matches!(kind, StepKind::Undo | StepKind::Replace | StepKind::Marker(_));
+            if knew || gave {
+                caller.latest.insert(cell_id.clone(), now.clone());
+            }
+            if matches!(kind, StepKind::Write | StepKind::Json) {
+                caller.base.insert(cell_id, now);
+            }
         }
     }
 
@@ -208,198 +382,13 @@ impl World {
         let editor = Editor::new(&*self.callers[who].memory, Some(&self.history));
         work(&editor, &FileName { path: self.path(), named: "nb.ipynb".to_owned() })
     }
+}
 
-    fn read(&mut self, who: usize) -> &'static str {
-        let total = self.notebook().len();
-        let (selector, budget) = match self.random.below(6) {
-            0..=2 => (String::new(), usize::MAX),
-            3 => (format!("#{}", self.random.below(total.max(1))), usize::MAX),
-            4 => {
-                let from = 1 + self.random.below(6);
-                (format!(":{from}-{}", from + self.random.below(6)), usize::MAX)
-            }
-            _ => (String::new(), 20 + self.random.below(120)),
-        };
-        writeln!(self.log, "{who} reads {selector:?} within {budget}").unwrap();
-        let selector_parsed = Selector::parse(&selector).unwrap();
-        let request =
-            ReadRequest { selector: &selector_parsed, outputs: OutputView::None, search: None, budget };
-        let read = self.with_editor(who, |editor, file| editor.read(file, &request));
-        let Ok(read) = read else { return "nothing there" };
-        let shown = read.shown.text();
-        let is_whole = shown == self.text();
-        // A line at the end of a page may be cut.
-        let complete = if shown.ends_with('\n') {
-            shown.as_str()
-        } else {
-            shown.rsplit_once('\n').map_or("", |(a, _)| a)
-        };
-        self.saw(who, lines(complete));
-        if is_whole {
-            self.callers[who].text = Some(shown);
-        }
-        "read"
-    }
-
-    /// Another program changes the file and saves it, by a rename or in place.
-    fn foreign(&mut self) -> &'static str {
-        let notebook = self.notebook();
-        let total = notebook.len();
-        let action = match self.random.below(4) {
-            0 => Action::Insert {
-                at: Some(self.random.below(total + 1)),
-                cells: vec![NewCell::new(CellKind::Code, self.source())],
-            },
-            1 if total > 1 => Action::Delete { cells: vec![CellRef::Index(self.random.below(total))] },
-            2 if total > 1 => Action::Move {
-                cells: vec![CellRef::Index(self.random.below(total))],
-                to: self.random.below(total),
-            },
-            _ if total > 0 => {
-                Action::Edit { cell: CellRef::Index(self.random.below(total)), source: self.source() }
-            }
-            _ => return "nothing there",
-        };
-        writeln!(self.log, "another program does {action:?}").unwrap();
-        let changed = notebook.act(&action, Outputs::Clear).unwrap().notebook.unwrap_or(notebook);
-        if self.random.chance(50) {
-            let beside = self.folder.path().join("beside");
-            fs::write(&beside, changed.text()).unwrap();
-            fs::rename(beside, self.path()).unwrap();
-        } else {
-            fs::write(self.path(), changed.text()).unwrap();
-        }
-        "saved by others"
-    }
-
-    /// A text that the caller was shown once, with some cells changed.
-    fn write(&mut self, who: usize) -> &'static str {
-        let shown = self.callers[who].text.clone().filter(|_| !self.random.chance(10));
-        let base = shown.unwrap_or_else(|| self.text());
-        let mut cells = cellwright_notebook::text::parse(&base).unwrap();
-        for _ in 0..=self.random.below(2) {
-            let at = self.random.below(cells.len());
-            match self.random.below(4) {
-                0 if cells.len() > 1 => drop(cells.remove(at)),
-                1 if !cells.is_empty() => cells[at].cell.source = self.source(),
-                2 if cells.len() > 1 => {
-                    let cell = cells.remove(at);
-                    cells.insert(self.random.below(cells.len() + 1), cell);
-                }
-                _ => {
-                    let new = NewCell::new(CellKind::Code, self.source());
-                    let cell = cellwright_notebook::text::TextCell { cell: new, origin: None, line: 1 };
-                    cells.insert(at, cell);
-                }
-            }
-        }
-        let mut text = String::new();
-        for cell in &cells {
-            match cell.origin {
-                Some(origin) => writeln!(text, "# %% [code] cell:{origin}\n{}", cell.cell.source).unwrap(),
-                None => writeln!(text, "# %% [code]\n{}", cell.cell.source).unwrap(),
-            }
-        }
-        writeln!(self.log, "{who} writes\n{text}").unwrap();
-        let content = NewContent::parse(&text).unwrap();
-        let written =
-            self.with_editor(who, |editor, file| editor.write(file, &content, &ChangeOptions::default()));
-        if written.is_ok() {
-            self.saw(who, lines(&text));
-        }
-        verdict(&written)
-    }
-
-    fn write_unnamed(&mut self, who: usize) -> &'static str {
-        let (first, second) = (self.source(), self.source());
-        let text = format!("# %% [code]\n{first}\n# %% [code]\n{second}\n");
-        writeln!(self.log, "{who} writes anew\n{text}").unwrap();
-        let content = NewContent::parse(&text).unwrap();
-        let written =
-            self.with_editor(who, |editor, file| editor.write(file, &content, &ChangeOptions::default()));
-        if written.is_ok() {
-            self.saw(who, lines(&text));
-        }
-        verdict(&written)
-    }
-
-    fn replace(&mut self, who: usize) -> &'static str {
-        let notebook = self.notebook();
-        let all: Vec<_> = notebook.cells().flat_map(|cell| lines(&cell.source())).collect();
-        if all.is_empty() {
-            return "nothing there";
-        }
-        let old = all[self.random.below(all.len())].clone();
-        // An exact text is given by those who know it.
-        if !self.callers[who].seen.contains(&old) {
-            return "not tried";
-        }
-        let new = self.token();
-        writeln!(self.log, "{who} replaces {old} by {new}").unwrap();
-        let replacement = Replacement { old, new: new.clone(), matches: Matches::One };
-        let edited = self.with_editor(who, |editor, file| {
-            editor.replace_text(file, &[replacement], &ChangeOptions::default())
-        });
-        if edited.is_ok() {
-            self.saw(who, vec![new]);
-        }
-        verdict(&edited)
-    }
-
-    fn act(&mut self, who: usize) -> &'static str {
-        let notebook = self.notebook();
-        let total = notebook.len();
-        let at = self.random.below(total + 1);
-        let cell = match (at < total, self.random.chance(40)) {
-            (true, true) => {
-                notebook.cell(at).id().map_or(CellRef::Index(at), |id| CellRef::Id(id.into_owned()))
-            }
-            _ => CellRef::Index(at),
-        };
-        let source = self.source();
-        let action = match self.random.below(5) {
-            0 => Action::Edit { cell, source: source.clone() },
-            1 => Action::Delete { cells: vec![cell] },
-            2 => Action::Move { cells: vec![cell], to: self.random.below(total.max(1)) },
-            3 => Action::Insert { at: Some(at), cells: vec![NewCell::new(CellKind::Code, source.clone())] },
-            _ => Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Code, source.clone())] },
-        };
-        writeln!(self.log, "{who} does {action:?}").unwrap();
-        let acted =
-            self.with_editor(who, |editor, file| editor.act(file, &action, &ChangeOptions::default()));
-        if acted.is_ok() && !matches!(action, Action::Delete { .. } | Action::Move { .. }) {
-            self.saw(who, lines(&source));
-        }
-        verdict(&acted)
-    }
-
-    fn undo(&mut self, who: usize) -> &'static str {
-        writeln!(self.log, "{who} undoes").unwrap();
-        let undone = self.with_editor(who, |editor, file| editor.undo(file, None, &ChangeOptions::default()));
-        match &undone {
-            Ok(_) => "undone",
-            Err(EditingError::Undo { .. }) => "not undone",
-            Err(error) => panic!("{error:?}\n{}", self.log),
-        }
-    }
+/// Every token of a text: of sources, outputs and tags.
+fn tokens(text: &str) -> BTreeSet<String> {
+    text.match_indices("token").filter_map(|(at, _)| text.get(at..at + 10)).map(str::to_owned).collect()
 }
 
 fn lines(text: &str) -> Vec<String> {
     text.lines().filter(|line| line.starts_with("token")).map(str::to_owned).collect()
-}
-
-fn verdict(changed: &Result<EditReport, EditingError>) -> &'static str {
-    match changed {
-        Ok(report) if report.report.notes.iter().any(|note| matches!(note, Note::Merged { .. })) => "merged",
-        Ok(_) => "done",
-        Err(EditingError::Refused { source, .. }) => match source {
-            Refusal::Stale { .. } => "stale",
-            Refusal::NeverRead => "never read",
-            Refusal::PartlyRead { .. } => "partly read",
-            Refusal::CellMoved { .. } => "cell moved",
-        },
-        Err(EditingError::NoSuchCell { .. } | EditingError::Edit { .. }) => "not possible",
-        Err(EditingError::Replace { .. }) => "no match",
-        Err(error) => panic!("{error:?}"),
-    }
 }

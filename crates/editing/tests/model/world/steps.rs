@@ -1,0 +1,384 @@
+//! What callers and the third program do.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use cellwright_editing::view::OutputView;
+use cellwright_editing::{ChangeOptions, EditReport, EditingError, NewContent, ReadRequest, Refusal};
+use cellwright_notebook::replace::{Matches, Replacement};
+use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Note, Notebook, Outputs, Selector};
+use serde_json::json;
+
+use super::{StepKind, World, id, lines, version};
+
+impl World {
+    /// Makes a random step; how it ended.
+    pub(super) fn random_step(&mut self, who: usize) -> (StepKind, &'static str) {
+        match self.random.below(100) {
+            0..=27 => (StepKind::Read, self.read(who)),
+            28..=42 => (StepKind::Foreign, self.foreign()),
+            43..=44 => (StepKind::History, self.turn_history()),
+            45..=60 => (StepKind::Write, self.write(who)),
+            61..=64 => (StepKind::Write, self.write_unnamed(who)),
+            65..=68 => (StepKind::Json, self.write_json(who)),
+            69..=75 => (StepKind::Replace, self.replace(who)),
+            76..=79 => self.replace_marker(who),
+            80..=93 => (StepKind::Act, self.act(who)),
+            _ => (StepKind::Undo, self.undo(who)),
+        }
+    }
+
+    fn read(&mut self, who: usize) -> &'static str {
+        let now = self.notebook();
+        let total = now.len();
+        let (mut search, mut budget) = (None, usize::MAX);
+        let lines_from = |world: &mut Self| {
+            let from = 1 + world.random.below(6);
+            format!(":{from}-{}", from + world.random.below(6))
+        };
+        let selector = match self.random.below(9) {
+            0..=2 => String::new(),
+            3 => format!("#{}", self.random.below(total.max(1))),
+            4 => lines_from(self),
+            5 => ":raw".to_owned(),
+            6 => format!(":raw{}", lines_from(self)),
+            7 => {
+                let tokens: Vec<_> = now.cells().flat_map(|cell| lines(&cell.source())).collect();
+                search = tokens.get(self.random.below(tokens.len())).cloned();
+                String::new()
+            }
+            _ => {
+                budget = 20 + self.random.below(120);
+                String::new()
+            }
+        };
+        writeln!(self.log, "{who} reads {selector:?} within {budget}, searching {search:?}").unwrap();
+        let parsed = Selector::parse(&selector).unwrap();
+        let search = search.map(|search| regex::Regex::new(&search).unwrap());
+        let request =
+            ReadRequest { selector: &parsed, outputs: OutputView::None, search: search.as_ref(), budget };
+        let read = self.with_editor(who, |editor, file| editor.read(file, &request));
+        let Ok(read) = read else { return "nothing there" };
+        let shown = read.shown.text();
+        let is_whole = shown == self.text() || shown == now.text();
+        // A line at the end of a page may be cut.
+        let complete = match &search {
+            None if !shown.ends_with('\n') && !is_whole => shown.rsplit_once('\n').map_or("", |(a, _)| a),
+            _ => shown.as_str(),
+        };
+        // Of JSON and of search results, which have something before each line, the tokens count.
+        let seen: Vec<_> = if parsed.raw || search.is_some() {
+            super::tokens(complete).into_iter().collect()
+        } else {
+            lines(complete)
+        };
+        let text = self.text();
+        let shown_lines = ShownRange::of(&selector);
+        let caller = &mut self.callers[who];
+        caller.fingerprint = Some(read.fingerprint);
+        caller.files.insert(now.text().to_owned());
+        for cell in now.cells().filter(|cell| cell.id().is_some()) {
+            let marker = format!("# %% [{}] cell:{}", cell.kind(), cell.index());
+            let shows_marker =
+                complete.lines().any(|line| line == marker || line.ends_with(&format!(": {marker}")));
+            // Of JSON, any line of the cell counts as seeing that version of it, but shows no number.
+            let shows_json = parsed.raw && shown_lines.overlaps(&now, cell.index());
+            let shows_text = shows_marker || lines(&cell.source()).iter().any(|line| seen.contains(line));
+            if shows_json || shows_text {
+                caller.latest.insert(id(&cell).unwrap(), version(&cell));
+            }
+            if shows_text && !parsed.raw {
+                caller.numbers.insert(cell.index(), id(&cell).unwrap());
+            }
+        }
+        if is_whole && search.is_none() {
+            caller.others_changed = false;
+            let versions = now.cells().filter_map(|cell| Some((id(&cell)?, version(&cell))));
+            caller.base = versions.collect();
+            let numbers = now.cells().filter_map(|cell| Some((cell.index(), id(&cell)?)));
+            caller.numbers = numbers.collect();
+            caller.text = Some(text);
+            if parsed.raw {
+                caller.json = Some(shown.clone());
+            }
+        }
+        self.saw(who, seen);
+        "read"
+    }
+
+    /// The history can no longer be written, or can again.
+    fn turn_history(&mut self) -> &'static str {
+        let (there, away) = (self.folder.path().join("history"), self.folder.path().join("history-away"));
+        writeln!(self.log, "the history changes").unwrap();
+        if there.is_file() {
+            fs::remove_file(&there).unwrap();
+            if away.exists() {
+                fs::rename(away, there).unwrap();
+            }
+            return "history mended";
+        }
+        if there.exists() {
+            fs::rename(&there, away).unwrap();
+        }
+        fs::write(there, "not a folder").unwrap();
+        "history broken"
+    }
+
+    /// Another program changes the file and saves it, by a rename or in place.
+    fn foreign(&mut self) -> &'static str {
+        let notebook = self.notebook();
+        let total = notebook.len();
+        let cell = self.random.below(total);
+        let action = match self.random.below(8) {
+            0 => Action::Insert {
+                at: Some(self.random.below(total + 1)),
+                cells: vec![NewCell::new(CellKind::Code, self.source())],
+            },
+            1 if total > 1 => Action::Delete { cells: vec![CellRef::Index(cell)] },
+            2 if total > 1 => {
+                Action::Move { cells: vec![CellRef::Index(cell)], to: self.random.below(total) }
+            }
+            3 if total > 0 => {
+                let kind = if self.random.chance(50) { CellKind::Markdown } else { CellKind::Code };
+                Action::Retype { cells: vec![CellRef::Index(cell)], kind }
+            }
+            4 | 5 if total > 0 => return self.foreign_member(cell),
+            6 if !self.versions.is_empty() => {
+                // Back to an earlier version.
+                let (id, (_, source)) = self.versions[self.random.below(self.versions.len())].clone();
+                Action::Edit { cell: CellRef::Id(id), source }
+            }
+            _ if total > 0 => Action::Edit { cell: CellRef::Index(cell), source: self.source() },
+            _ => return "nothing there",
+        };
+        writeln!(self.log, "another program does {action:?}").unwrap();
+        let Ok(edited) = notebook.act(&action, Outputs::Clear) else { return "nothing there" };
+        let changed = edited.notebook.unwrap_or(notebook);
+        self.save_foreign(changed.text());
+        "saved by others"
+    }
+
+    /// Another program adds an output or a tag.
+    fn foreign_member(&mut self, cell: usize) -> &'static str {
+        let mut notebook: serde_json::Value = serde_json::from_str(self.notebook().text()).unwrap();
+        let token = self.token();
+        let cell = &mut notebook["cells"][cell];
+        if self.random.chance(50) && cell["cell_type"] == "code" {
+            cell["outputs"] = json!([{"name": "stdout", "output_type": "stream", "text": token}]);
+        } else {
+            let tags = cell["metadata"]["tags"].as_array().cloned().unwrap_or_default();
+            let tags: Vec<_> = tags.into_iter().chain([json!(token)]).collect();
+            cell["metadata"]["tags"] = json!(tags);
+        }
+        writeln!(self.log, "another program adds {token}").unwrap();
+        self.save_foreign(&serde_json::to_string_pretty(&notebook).unwrap());
+        "saved by others"
+    }
+
+    fn save_foreign(&mut self, text: &str) {
+        if self.random.chance(50) {
+            let beside = self.folder.path().join("beside");
+            fs::write(&beside, text).unwrap();
+            fs::rename(beside, self.path()).unwrap();
+        } else {
+            fs::write(self.path(), text).unwrap();
+        }
+    }
+
+    /// With the fingerprint of the caller's last read, or without one.
+    fn options(&mut self, who: usize) -> ChangeOptions {
+        let expect = self.callers[who].fingerprint.filter(|_| self.random.chance(25));
+        self.is_expected = expect.is_some();
+        ChangeOptions { expect, ..ChangeOptions::default() }
+    }
+
+    /// A text that the caller was shown once, with some cells changed.
+    fn write(&mut self, who: usize) -> &'static str {
+        // Numbers mean the file as it is when it is the one that the caller expects.
+        let shown = self.callers[who].text.clone().filter(|_| !self.random.chance(10));
+        let base = shown.unwrap_or_else(|| self.text());
+        let mut cells = cellwright_notebook::text::parse(&base).unwrap();
+        for _ in 0..=self.random.below(2) {
+            let at = self.random.below(cells.len());
+            match self.random.below(4) {
+                0 if cells.len() > 1 => drop(cells.remove(at)),
+                1 if !cells.is_empty() => cells[at].cell.source = self.source(),
+                2 if cells.len() > 1 => {
+                    let cell = cells.remove(at);
+                    cells.insert(self.random.below(cells.len() + 1), cell);
+                }
+                _ => {
+                    let new = NewCell::new(CellKind::Code, self.source());
+                    let cell = cellwright_notebook::text::TextCell { cell: new, origin: None, line: 1 };
+                    cells.insert(at, cell);
+                }
+            }
+        }
+        let mut text = String::new();
+        for cell in &cells {
+            let (kind, source) = (cell.cell.kind, &cell.cell.source);
+            match cell.origin {
+                Some(origin) => writeln!(text, "# %% [{kind}] cell:{origin}\n{source}").unwrap(),
+                None => writeln!(text, "# %% [{kind}]\n{source}").unwrap(),
+            }
+        }
+        let options = self.options(who);
+        writeln!(self.log, "{who} writes, expecting {:?}\n{text}", options.expect).unwrap();
+        let content = NewContent::parse(&text).unwrap();
+        let written = self.with_editor(who, |editor, file| editor.write(file, &content, &options));
+        if written.is_ok() {
+            self.saw(who, lines(&text));
+            if self.is_expected {
+                self.callers[who].numbers.clear();
+            }
+            self.callers[who].written =
+                cells.into_iter().map(|cell| (cell.cell.kind, cell.cell.source)).collect();
+        }
+        verdict(&written)
+    }
+
+    fn write_unnamed(&mut self, who: usize) -> &'static str {
+        let (first, second) = (self.source(), self.source());
+        let text = format!("# %% [code]\n{first}\n# %% [code]\n{second}\n");
+        writeln!(self.log, "{who} writes anew\n{text}").unwrap();
+        let content = NewContent::parse(&text).unwrap();
+        let written =
+            self.with_editor(who, |editor, file| editor.write(file, &content, &ChangeOptions::default()));
+        if written.is_ok() {
+            self.saw(who, lines(&text));
+            self.callers[who].numbers.clear();
+        }
+        verdict(&written)
+    }
+
+    fn write_json(&mut self, who: usize) -> &'static str {
+        let Some(json) = self.callers[who].json.clone() else { return "not tried" };
+        let Some(old) = super::tokens(&json).into_iter().next() else { return "not tried" };
+        let new = self.token();
+        let json = json.replace(&old, &new);
+        let options = self.options(who);
+        writeln!(self.log, "{who} writes JSON with {new} for {old}, expecting {:?}", options.expect).unwrap();
+        let content = NewContent::parse(&json).unwrap();
+        let written = self.with_editor(who, |editor, file| editor.write(file, &content, &options));
+        if written.is_ok() {
+            self.callers[who].json = Some(json);
+            self.callers[who].numbers.clear();
+            self.saw(who, vec![new]);
+        }
+        verdict(&written)
+    }
+
+    fn replace_marker(&mut self, who: usize) -> (StepKind, &'static str) {
+        let notebook = self.notebook();
+        let number = self.random.below(notebook.len());
+        let kind = StepKind::Marker(number);
+        if notebook.is_empty() {
+            return (kind, "nothing there");
+        }
+        let old = format!("# %% [{}] cell:{number}", notebook.cell(number).kind());
+        let new = if old.contains("[code]") { "# %% [markdown]" } else { "# %% [code]" };
+        let new = format!("{new} cell:{number}");
+        writeln!(self.log, "{who} replaces {old} by {new}").unwrap();
+        let replacement = Replacement { old, new, matches: Matches::One };
+        let edited = self.with_editor(who, |editor, file| {
+            editor.replace_text(file, &[replacement], &ChangeOptions::default())
+        });
+        (kind, verdict(&edited))
+    }
+
+    fn replace(&mut self, who: usize) -> &'static str {
+        let notebook = self.notebook();
+        let all: Vec<_> = notebook.cells().flat_map(|cell| lines(&cell.source())).collect();
+        if all.is_empty() {
+            return "nothing there";
+        }
+        let old = all[self.random.below(all.len())].clone();
+        // An exact text is given by those who know it.
+        if !self.callers[who].seen.contains(&old) {
+            return "not tried";
+        }
+        let new = self.token();
+        writeln!(self.log, "{who} replaces {old} by {new}").unwrap();
+        let replacement = Replacement { old, new: new.clone(), matches: Matches::One };
+        let edited = self.with_editor(who, |editor, file| {
+            editor.replace_text(file, &[replacement], &ChangeOptions::default())
+        });
+        if edited.is_ok() {
+            self.saw(who, vec![new]);
+        }
+        verdict(&edited)
+    }
+
+    fn act(&mut self, who: usize) -> &'static str {
+        let notebook = self.notebook();
+        let total = notebook.len();
+        let at = self.random.below(total + 1);
+        let cell = match (at < total, self.random.chance(40)) {
+            (true, true) => {
+                notebook.cell(at).id().map_or(CellRef::Index(at), |id| CellRef::Id(id.into_owned()))
+            }
+            _ => CellRef::Index(at),
+        };
+        let source = self.source();
+        let action = match self.random.below(5) {
+            0 => Action::Edit { cell, source: source.clone() },
+            1 => Action::Delete { cells: vec![cell] },
+            2 => Action::Move { cells: vec![cell], to: self.random.below(total.max(1)) },
+            3 => Action::Insert { at: Some(at), cells: vec![NewCell::new(CellKind::Code, source.clone())] },
+            _ => Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Code, source.clone())] },
+        };
+        writeln!(self.log, "{who} does {action:?}").unwrap();
+        let acted =
+            self.with_editor(who, |editor, file| editor.act(file, &action, &ChangeOptions::default()));
+        if acted.is_ok() && !matches!(action, Action::Delete { .. } | Action::Move { .. }) {
+            self.saw(who, lines(&source));
+        }
+        verdict(&acted)
+    }
+
+    fn undo(&mut self, who: usize) -> &'static str {
+        writeln!(self.log, "{who} undoes").unwrap();
+        let undone = self.with_editor(who, |editor, file| editor.undo(file, None, &ChangeOptions::default()));
+        match &undone {
+            Ok(_) => "undone",
+            Err(EditingError::Undo { .. }) => "not undone",
+            Err(EditingError::NotKept { .. }) => "not kept",
+            Err(error) => panic!("{error:?}\n{}", self.log),
+        }
+    }
+}
+
+/// The lines that a selector asks for.
+struct ShownRange(usize, usize);
+
+impl ShownRange {
+    fn of(selector: &str) -> Self {
+        let lines = selector.rsplit_once(':').and_then(|(_, lines)| lines.split_once('-'));
+        lines.map_or(Self(1, usize::MAX), |(from, to)| Self(from.parse().unwrap(), to.parse().unwrap()))
+    }
+
+    /// Whether one of them is a line of this cell's JSON.
+    fn overlaps(&self, notebook: &Notebook, cell: usize) -> bool {
+        let line = |at: usize| notebook.text()[..at].matches('\n').count() + 1;
+        let at = notebook.position(cell);
+        self.0 <= line(at.end) && line(at.start) <= self.1
+    }
+}
+
+fn verdict(changed: &Result<EditReport, EditingError>) -> &'static str {
+    match changed {
+        Ok(report) if report.report.notes.iter().any(|note| matches!(note, Note::Merged { .. })) => "merged",
+        Ok(_) => "done",
+        Err(EditingError::Refused { source, .. }) => match source {
+            Refusal::Stale { .. } => "stale",
+            Refusal::NeverRead => "never read",
+            Refusal::PartlyRead { .. } => "partly read",
+            Refusal::CellMoved { .. } => "cell moved",
+        },
+        Err(EditingError::NoSuchCell { .. } | EditingError::Edit { .. }) => "not possible",
+        Err(EditingError::Replace { .. }) => "no match",
+        Err(EditingError::NotKept { .. }) => "not kept",
+        Err(EditingError::Unexpected { .. }) => "unexpected",
+        Err(error) => panic!("{error:?}"),
+    }
+}
