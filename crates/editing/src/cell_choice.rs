@@ -120,7 +120,7 @@ fn added_since(knowledge: &NotebookKnowledge, now: &Notebook, cells: &[usize]) -
     let seen = SeenSources::of(Some(knowledge));
     let is_new = |index: &usize| {
         let cell = now.cell(*index);
-        knowledge.known_as(&cell).is_none() && !knowledge.once_saw(&cell) && !seen.has(&cell)
+        knowledge.known_as(&cell).is_none() && knowledge.is_as_once_seen(&cell).is_none() && !seen.has(&cell)
     };
     cells.iter().copied().filter(is_new).collect()
 }
