@@ -9,7 +9,7 @@ mod connection;
 mod event;
 mod files;
 mod log;
-mod served;
+mod services;
 mod terminals;
 mod wire;
 
@@ -41,7 +41,7 @@ pub use self::calls::{AgentCall, AnswerText, CallText};
 use self::connection::{AgentConnection, RequestError};
 pub use self::event::{Elicitation, Event, Question, Unknown};
 pub use self::log::{Log, Mark};
-use self::served::{AgentStreams, Served};
+use self::services::{AgentStreams, Served};
 pub use self::terminals::News;
 use self::terminals::Terminals;
 use self::wire::IncomingLines;
@@ -206,7 +206,7 @@ impl Agent {
         let (connection, outgoing) = AgentConnection::new();
         let serving = task::spawn({
             let serving =
-                served::serve(Arc::clone(&served), connection.clone(), outgoing, streams, stop.clone());
+                services::serve(Arc::clone(&served), connection.clone(), outgoing, streams, stop.clone());
             async move {
                 if let Err(error) = serving.await {
                     debug!(%error, "the connection to an agent ended");

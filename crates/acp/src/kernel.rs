@@ -3,22 +3,12 @@
 //! Every request gets its reply, whatever fails inside. Cells run one after another in their shell, each subshell beside the
 //! others; everything else is answered at once, also while cells run.
 
-mod asking;
-mod cell;
-mod comms;
-mod conversation;
-mod desk;
-mod failure;
-mod history;
+mod cell_queue;
+mod cell_run;
 mod introspect;
-mod lane;
 mod magics;
-mod prompt;
+mod router;
 mod sessions;
-mod shared;
-mod stdin;
-mod turn;
-mod updates;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,7 +19,7 @@ use cellwright_jupyter::{BindError, ConnectionInfo, Server, Session};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use self::desk::Desk;
+use self::router::Desk;
 use crate::agent::{Files, Launch};
 use crate::permission::Policy;
 use crate::view::Style;
@@ -60,7 +50,7 @@ pub struct Setup {
 }
 
 /// Where updates are logged that were asked for by [`Setup::debug_updates`].
-pub const UPDATES: &str = updates::TARGET;
+pub const UPDATES: &str = crate::conversation::updates::TARGET;
 
 /// Looks up the MCP servers in an agent's own settings, each time anew.
 #[derive(Clone)]

@@ -5,9 +5,15 @@
 
 pub mod agent;
 pub mod catalog;
+mod cell_history;
+mod client;
+mod conversation;
+mod failure;
 pub mod kernel;
+mod kernel_state;
 pub mod magic;
 pub mod permission;
 pub mod spec;
 mod task;
+mod turn;
 pub mod view;

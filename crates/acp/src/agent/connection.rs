@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 with an agent: our requests and their answers, and what we answer to its own.
 //!
-//! Only ids and text are known here. [`super::calls`] knows the methods that we call, and [`super::served`] those that we serve.
+//! Only ids and text are known here. [`super::calls`] knows the methods that we call, and [`super::services`] those that we serve.
 
 #[cfg(test)]
 mod tests;

@@ -7,14 +7,14 @@ use cellwright_jupyter::content::{
 };
 use serde_json::{Value, json};
 
-use super::cell::Kernel;
-use super::conversation::Facts;
+use super::cell_run::Kernel;
 use super::magics::{command_line, mode, model, values};
-use super::shared::lock;
+use crate::conversation::Facts;
+use crate::kernel_state::lock;
 use crate::magic::{self, Known};
 
 impl Kernel {
-    pub(super) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {
+    pub(crate) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {
         let folder = self.sessions.current().1.facts().choice.map(|choice| choice.launch.cwd);
         let workspace = folder.unwrap_or_else(|| self.shared.workspace.clone());
         let files = move |folder: &str| entries(&workspace.join(folder));
@@ -42,7 +42,7 @@ impl Kernel {
         }
     }
 
-    pub(super) fn inspect(&self, asked: &InspectRequest) -> InspectReply {
+    pub(crate) fn inspect(&self, asked: &InspectRequest) -> InspectReply {
         match magic::inspect(&asked.code, asked.cursor_pos, &self.known()) {
             Some(text) => InspectReply {
                 found: true,
@@ -118,7 +118,7 @@ fn entries(folder: &Path) -> Vec<String> {
 }
 
 /// Whether Enter runs it: a line does, unless it ends in a backslash or only says where its prompt will go.
-pub(super) fn is_complete(code: &str) -> IsCompleteReply {
+pub(crate) fn is_complete(code: &str) -> IsCompleteReply {
     let waits = |cell: &magic::Cell| cell.prompt.is_empty() && code.trim_start().starts_with("%%");
     let status = match magic::parse(code) {
         _ if code.ends_with('\\') => "incomplete",

@@ -6,19 +6,19 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Value, json};
 
-use super::cell::Work;
-use super::conversation::{Choice, Deed, Facts};
-use super::failure::Failure;
+use super::cell_run::Work;
 use super::sessions::{MAIN, Server};
-use super::shared::lock;
-use super::turn::Place;
 use crate::agent::Launch;
+use crate::conversation::{Choice, Deed, Facts};
+use crate::failure::Failure;
+use crate::kernel_state::lock;
 use crate::magic::{Env, Magic, Mcp, Permissions, Render, Session};
+use crate::turn::Place;
 use crate::view::Style;
 
 impl Work<'_> {
     /// Does what a magic says. What it shows is the cell's value when it comes last.
-    pub(super) async fn magic(&self, magic: Magic, last: bool) -> Result<Option<Value>, Failure> {
+    pub(crate) async fn magic(&self, magic: Magic, last: bool) -> Result<Option<Value>, Failure> {
         if self.stop.is_asked() {
             return Err(Failure::interrupted());
         }
@@ -345,7 +345,7 @@ fn mark(current: bool) -> char {
     if current { '*' } else { ' ' }
 }
 
-pub(super) fn command_line(launch: &Launch) -> String {
+pub(crate) fn command_line(launch: &Launch) -> String {
     let words = [&launch.program].into_iter().chain(&launch.args).map(|word| word.to_string_lossy());
     shell_words::join(words)
 }
@@ -381,12 +381,12 @@ fn of_category<'a>(
 }
 
 /// The option that chooses the model.
-pub(super) fn model(facts: &Facts) -> Option<&SessionConfigOption> {
+pub(crate) fn model(facts: &Facts) -> Option<&SessionConfigOption> {
     of_category(facts, &SessionConfigOptionCategory::Model)
 }
 
 /// The option that chooses the mode, where an agent has one.
-pub(super) fn mode(facts: &Facts) -> Option<&SessionConfigOption> {
+pub(crate) fn mode(facts: &Facts) -> Option<&SessionConfigOption> {
     of_category(facts, &SessionConfigOptionCategory::Mode)
 }
 
@@ -410,7 +410,7 @@ fn options(facts: &Facts) -> Option<String> {
 }
 
 /// The values an option can have, the current one marked.
-pub(super) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
+pub(crate) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
     match &option.kind {
         SessionConfigKind::Boolean(flag) => [("on", true), ("off", false)]
             .map(|(name, value)| (format!("{} {name}", mark(flag.current_value == value)), String::new()))

@@ -8,18 +8,18 @@ use agent_client_protocol_schema::v1::McpServer;
 use tokio::time::timeout;
 
 use super::Setup;
-use super::conversation::{Choice, Handle};
-use super::failure::Failure;
-use super::shared::{Shared, lock};
 use crate::agent::Launch;
+use crate::conversation::{Choice, Handle};
+use crate::failure::Failure;
+use crate::kernel_state::{Shared, lock, name_of};
 
 /// The first conversation.
-pub(super) const MAIN: &str = "main";
+pub(crate) const MAIN: &str = "main";
 
 /// How long conversations may take to end with the kernel.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(3);
 
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     shared: Arc<Shared>,
     setup: Arc<Setup>,
     state: Mutex<State>,
@@ -35,30 +35,20 @@ struct State {
 
 /// An MCP server that was added here.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Server {
-    pub(super) server: McpServer,
+pub(crate) struct Server {
+    pub(crate) server: McpServer,
     /// Whether agents are told of it.
-    pub(super) offered: bool,
+    pub(crate) offered: bool,
 }
 
 impl Server {
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         name_of(&self.server)
     }
 }
 
-/// What a server is called.
-pub(super) fn name_of(server: &McpServer) -> &str {
-    match server {
-        McpServer::Http(server) => &server.name,
-        McpServer::Sse(server) => &server.name,
-        McpServer::Stdio(server) => &server.name,
-        _ => "", // no other can be added
-    }
-}
-
 impl Sessions {
-    pub(super) fn new(shared: Arc<Shared>, setup: Arc<Setup>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, setup: Arc<Setup>) -> Self {
         // An agent that was asked for and is not there is not replaced by another behind its user's back.
         let name = setup.agent.as_ref().or_else(|| setup.agents.first().map(|(name, _)| name));
         let agent = name.and_then(|name| choice(&setup, name));
@@ -69,13 +59,13 @@ impl Sessions {
     }
 
     /// The conversation that cells go to.
-    pub(super) fn current(&self) -> (String, Arc<Handle>) {
+    pub(crate) fn current(&self) -> (String, Arc<Handle>) {
         let state = lock(&self.state);
         let handle = state.all.get(&state.current).expect("the current one is kept");
         (state.current.clone(), Arc::clone(handle))
     }
 
-    pub(super) fn get(&self, name: &str) -> Result<Arc<Handle>, Failure> {
+    pub(crate) fn get(&self, name: &str) -> Result<Arc<Handle>, Failure> {
         let state = lock(&self.state);
         state.all.get(name).map(Arc::clone).ok_or_else(|| {
             let names: Vec<&str> = state.all.keys().map(String::as_str).collect();
@@ -85,14 +75,14 @@ impl Sessions {
     }
 
     /// All of them, and which is current.
-    pub(super) fn all(&self) -> (String, Vec<(String, Arc<Handle>)>) {
+    pub(crate) fn all(&self) -> (String, Vec<(String, Arc<Handle>)>) {
         let state = lock(&self.state);
         let all = state.all.iter().map(|(name, handle)| (name.clone(), Arc::clone(handle))).collect();
         (state.current.clone(), all)
     }
 
     /// Begins a conversation and goes on in it.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &self,
         name: &str,
         agent: Option<&str>,
@@ -115,7 +105,7 @@ impl Sessions {
     }
 
     /// A name that no conversation has.
-    pub(super) fn free_name(&self) -> String {
+    pub(crate) fn free_name(&self) -> String {
         let state = lock(&self.state);
         let mut number = state.all.len() + 1;
         while state.all.contains_key(&format!("session-{number}")) {
@@ -125,14 +115,14 @@ impl Sessions {
     }
 
     /// Goes on in another conversation.
-    pub(super) fn switch(&self, name: &str) -> Result<(), Failure> {
+    pub(crate) fn switch(&self, name: &str) -> Result<(), Failure> {
         self.get(name)?;
         name.clone_into(&mut lock(&self.state).current);
         Ok(())
     }
 
     /// Takes a conversation away. The first one stays.
-    pub(super) fn remove(&self, name: &str) -> Result<Option<Arc<Handle>>, Failure> {
+    pub(crate) fn remove(&self, name: &str) -> Result<Option<Arc<Handle>>, Failure> {
         self.get(name)?;
         if name == MAIN {
             return Ok(None);
@@ -145,28 +135,28 @@ impl Sessions {
     }
 
     /// An agent by name.
-    pub(super) fn agent(&self, name: &str) -> Result<Choice, Failure> {
+    pub(crate) fn agent(&self, name: &str) -> Result<Choice, Failure> {
         choice(&self.setup, name).ok_or_else(|| Failure::no_such_agent(name, &self.setup))
     }
 
     /// The agent for conversations that begin.
-    pub(super) fn prefer(&self, choice: Choice) {
+    pub(crate) fn prefer(&self, choice: Choice) {
         lock(&self.state).agent = Some(choice);
     }
 
-    pub(super) fn servers(&self) -> Vec<Server> {
+    pub(crate) fn servers(&self) -> Vec<Server> {
         lock(&self.state).servers.clone()
     }
 
     /// Other servers, of which all conversations are told.
-    pub(super) fn set_servers(&self, servers: Vec<Server>) {
+    pub(crate) fn set_servers(&self, servers: Vec<Server>) {
         let offered = servers.iter().filter(|server| server.offered).map(|server| server.server.clone());
         self.shared.offer(offered.collect());
         lock(&self.state).servers = servers;
     }
 
     /// Ends all agents, politely where there is time.
-    pub(super) async fn end(&self) {
+    pub(crate) async fn end(&self) {
         let (_, all) = self.all();
         let farewells = all.iter().map(|(_, handle)| handle.end());
         drop(timeout(FAREWELL, futures_util::future::join_all(farewells)).await); // those left are killed

@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{AgentConnection, RequestError};
 use crate::agent::event::Event;
 use crate::agent::log::Log;
-use crate::agent::served::{AgentStreams, Served, serve};
+use crate::agent::services::{AgentStreams, Served, serve};
 use crate::agent::terminals::Terminals;
 use crate::agent::wire::IncomingLines;
 

@@ -8,40 +8,40 @@ use cellwright_jupyter::content::{ExecuteInput, ExecuteReply, ExecuteRequest, Ex
 use serde_json::{Value, json};
 
 use super::Setup;
-use super::failure::Failure;
-use super::prompt::Prompt;
 use super::sessions::Sessions;
-use super::shared::{Shared, lock};
-use super::turn::{Cell, Place, Stop, Turn};
+use crate::conversation::Prompt;
+use crate::failure::Failure;
+use crate::kernel_state::{Shared, lock};
 use crate::magic::{self, Reference, references};
+use crate::turn::{Cell, Place, Stop, Turn};
 use crate::view::Style;
 
 /// What cells run in.
-pub(super) struct Kernel {
-    pub(super) setup: Arc<Setup>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) sessions: Sessions,
+pub(crate) struct Kernel {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) sessions: Sessions,
     /// Set by the user, or by the settings.
-    pub(super) style: Mutex<Option<Style>>,
+    pub(crate) style: Mutex<Option<Style>>,
     count: AtomicU32,
 }
 
 /// A cell that has ended and is not answered yet.
-pub(super) struct Ended {
-    pub(super) request: Request,
-    pub(super) reply: ExecuteReply,
-    pub(super) rest: Rest,
+pub(crate) struct Ended {
+    pub(crate) request: Request,
+    pub(crate) reply: ExecuteReply,
+    pub(crate) rest: Rest,
 }
 
 /// What becomes of the cells that wait behind one that ended.
-pub(super) enum Rest {
+pub(crate) enum Rest {
     Runs,
     /// It failed, and its client does not want what follows to run.
     Aborted,
 }
 
 impl Kernel {
-    pub(super) fn new(setup: Arc<Setup>, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(setup: Arc<Setup>, shared: Arc<Shared>) -> Self {
         let sessions = Sessions::new(Arc::clone(&shared), Arc::clone(&setup));
         let style = Mutex::new(setup.style);
         Self { setup, shared, sessions, style, count: AtomicU32::new(0) }
@@ -59,7 +59,7 @@ impl Kernel {
 }
 
 /// Runs a cell up to its reply.
-pub(super) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
+pub(crate) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
     let execute = match request.message().parse::<ExecuteRequest>() {
         Ok(execute) => execute,
         Err(error) => {
@@ -123,12 +123,12 @@ fn style_of(request: &Request, execute: &ExecuteRequest) -> Style {
 }
 
 /// A cell at work.
-pub(super) struct Work<'a> {
-    pub(super) kernel: &'a Kernel,
-    pub(super) cell: Arc<Cell>,
+pub(crate) struct Work<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) cell: Arc<Cell>,
     /// What the client can show.
     client: Style,
-    pub(super) stop: Stop,
+    pub(crate) stop: Stop,
     count: u32,
 }
 
@@ -152,7 +152,7 @@ impl Work<'_> {
         Ok(payload)
     }
 
-    pub(super) fn turn(&self, place: Place) -> Turn {
+    pub(crate) fn turn(&self, place: Place) -> Turn {
         let (stop, registered) = match place {
             Place::Foreground => (self.stop.clone(), None),
             // It can be interrupted from here on, also while it waits behind others.
@@ -202,7 +202,7 @@ impl Work<'_> {
     }
 
     /// Shows a value: the cell's own when it is its last.
-    pub(super) async fn result(&self, text: String, last: bool) {
+    pub(crate) async fn result(&self, text: String, last: bool) {
         let data = serde_json::Map::from_iter([("text/plain".to_owned(), Value::from(text))]);
         if last {
             let result =

@@ -29,13 +29,13 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// A new process answers.
-    pub(super) fn started(&mut self, agent: &Agent) {
+    pub(crate) fn started(&mut self, agent: &Agent) {
         self.version = agent.info().map(|info| format!("{} {}", info.name, info.version));
         self.auth_methods = agent.auth_methods().to_vec();
     }
 
     /// A session is open.
-    pub(super) fn opened(
+    pub(crate) fn opened(
         &mut self,
         session: SessionId,
         modes: Option<SessionModeState>,
@@ -47,7 +47,7 @@ impl Facts {
     }
 
     /// Nothing is left of the session.
-    pub(super) fn closed(&mut self) {
+    pub(crate) fn closed(&mut self) {
         *self = Self {
             choice: self.choice.take(),
             version: self.version.take(),
@@ -59,7 +59,7 @@ impl Facts {
     }
 
     /// Takes what an update says of the session's state. False when it says something else.
-    pub(super) fn learn(&mut self, update: &SessionUpdate) -> bool {
+    pub(crate) fn learn(&mut self, update: &SessionUpdate) -> bool {
         match update {
             SessionUpdate::AvailableCommandsUpdate(update) => {
                 self.commands.clone_from(&update.available_commands);

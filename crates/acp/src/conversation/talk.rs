@@ -7,13 +7,13 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
 
-use super::super::asking::{self, Granted, Waiting};
-use super::super::prompt::Blocks;
-use super::super::turn::Shown;
-use super::super::updates;
+use super::prompt::Blocks;
+use super::questions::{self, Granted, Waiting};
+use super::updates;
 use super::{Conversation, Failure, Prompt, Stragglers, Turn, lock};
 use crate::agent::{CallError, Event};
 use crate::permission::Decision;
+use crate::turn::Shown;
 use crate::view::Ending;
 
 /// Events taken at once.
@@ -34,7 +34,7 @@ enum Left {
 
 impl Conversation {
     /// Runs a turn to its end. All it shows is published when this returns.
-    pub(super) async fn talk(&mut self, turn: &mut Turn, prompt: &Prompt) -> Result<(), Failure> {
+    pub(crate) async fn talk(&mut self, turn: &mut Turn, prompt: &Prompt) -> Result<(), Failure> {
         let shared = std::sync::Arc::clone(&self.shared);
         let _registered = turn.registered.take(); // until the end of this
         let result = self.converse(turn, prompt).await;
@@ -172,12 +172,12 @@ impl Conversation {
                                 turn.view.update(notification.update, std::time::Instant::now());
                             }
                             Event::Permission(question) if !stopping => {
-                                waiting.extend(asking::permission(
+                                waiting.extend(questions::permission(
                                     shared, turn, &mut granted, &workspace, question,
                                 ));
                             }
                             Event::Elicitation(question) if !stopping => {
-                                waiting.extend(asking::elicitation(shared, turn, question));
+                                waiting.extend(questions::elicitation(shared, turn, question));
                             }
                             Event::Unknown(unknown) if shared.updates.shows(&unknown) => {
                                 let (title, text) = updates::told(&unknown);
@@ -197,7 +197,7 @@ impl Conversation {
                     answer.stop_reason
                 })),
                 Some(answered) = waiting.next() => {
-                    asking::settle(shared, turn, &mut granted, answered);
+                    questions::settle(shared, turn, &mut granted, answered);
                     turn.flush().await;
                 }
                 () = agent.terminal_changed() => {

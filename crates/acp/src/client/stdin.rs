@@ -9,7 +9,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 
 /// Questions that wait for their answers.
 #[derive(Debug)]
-pub(super) struct Stdin {
+pub(crate) struct Stdin {
     /// By the session of the client that was asked. Answers of some clients do not say what they answer, so the oldest
     /// question of a client is the one that is answered.
     waiting: Mutex<VecDeque<(String, oneshot::Sender<String>)>>,
@@ -27,7 +27,7 @@ impl Default for Stdin {
 
 impl Stdin {
     /// Asks the user of the client that sent `request`. `None` when there is nobody to answer.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &self,
         sender: &ServerSender,
         request: &Message,
@@ -46,7 +46,7 @@ impl Stdin {
     }
 
     /// An answer has come. One to a question that was given up is dropped.
-    pub(super) fn answered(&self, message: &Message) {
+    pub(crate) fn answered(&self, message: &Message) {
         let Ok(reply) = message.parse::<InputReply>() else { return };
         let mut waiting = self.waiting();
         let of_client = waiting.iter().position(|(client, _)| client == message.header.session());
@@ -58,7 +58,7 @@ impl Stdin {
     }
 
     /// Waits until a client has answered what nobody wants to know any more: some clients run nothing else before that.
-    pub(super) async fn answered_by(&self, client: &str) {
+    pub(crate) async fn answered_by(&self, client: &str) {
         loop {
             let answer = self.answers.notified();
             if !self.waiting().iter().any(|(asked, answered)| asked == client && answered.is_closed()) {
@@ -69,7 +69,7 @@ impl Stdin {
     }
 
     /// Forgets what nobody wants to know any more: clients close their field when they interrupt.
-    pub(super) fn interrupted(&self) {
+    pub(crate) fn interrupted(&self) {
         self.waiting().retain(|(_, answered)| !answered.is_closed());
     }
 

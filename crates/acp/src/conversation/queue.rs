@@ -5,41 +5,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::oneshot;
 
-use super::super::turn::Stop;
 use super::{Deed, Failure, Prompt, Turn};
+use crate::turn::Stop;
 
 /// An order. The turn is where it shows and how it is stopped.
-pub(super) struct Order {
-    pub(super) turn: Box<Turn>,
-    pub(super) task: Task,
-    pub(super) claim: Claim,
-    pub(super) done: oneshot::Sender<Result<String, Failure>>,
+pub(crate) struct Order {
+    pub(crate) turn: Box<Turn>,
+    pub(crate) task: Task,
+    pub(crate) claim: Claim,
+    pub(crate) done: oneshot::Sender<Result<String, Failure>>,
 }
 
-pub(super) enum Task {
+pub(crate) enum Task {
     Prompt(Prompt),
     Do(Deed),
 }
 
 /// An order is carried out by the conversation or taken back by its cell, whoever claims it first.
 #[derive(Clone, Default)]
-pub(super) struct Claim(Arc<AtomicBool>);
+pub(crate) struct Claim(Arc<AtomicBool>);
 
 impl Claim {
-    pub(super) fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 }
 
 /// An order that was placed. Dropping this leaves it to be carried out.
-pub(in super::super) struct Placed {
+pub(crate) struct Placed {
     stop: Stop,
     claim: Claim,
     result: oneshot::Receiver<Result<String, Failure>>,
 }
 
 impl Order {
-    pub(super) fn new(task: Task, turn: Turn) -> (Self, Placed) {
+    pub(crate) fn new(task: Task, turn: Turn) -> (Self, Placed) {
         let (done, result) = oneshot::channel();
         let (stop, claim) = (turn.stop.clone(), Claim::default());
         let placed = Placed { stop, claim: claim.clone(), result };
@@ -49,7 +49,7 @@ impl Order {
 
 impl Placed {
     /// Waits for the result. An order that is stopped while it waits behind others is taken back.
-    pub(in super::super) async fn done(self) -> Result<String, Failure> {
+    pub(crate) async fn done(self) -> Result<String, Failure> {
         let Self { stop, claim, mut result } = self;
         let stopped = tokio::select! {
             biased;

@@ -8,11 +8,11 @@ use tracing::info;
 use crate::agent::{Event, Unknown};
 
 /// Where they are logged, so that they can be seen alone.
-pub(super) const TARGET: &str = "cellwright::updates";
+pub(crate) const TARGET: &str = "cellwright::updates";
 
 /// Which updates are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Updates {
+pub(crate) enum Updates {
     #[default]
     None,
     All,
@@ -22,7 +22,7 @@ pub(super) enum Updates {
 
 impl Updates {
     /// By names as users write them: the protocol's (`tool_call`), or those of the older kernel (`ToolCallStart`).
-    pub(super) fn named(names: &[String]) -> Self {
+    pub(crate) fn named(names: &[String]) -> Self {
         match names {
             [] => Self::None,
             names if names.iter().any(|name| name.eq_ignore_ascii_case("all")) => Self::All,
@@ -31,7 +31,7 @@ impl Updates {
     }
 
     /// Logs an update that is wanted.
-    pub(super) fn log(&self, event: &Event) {
+    pub(crate) fn log(&self, event: &Event) {
         match event {
             _ if *self == Self::None => {}
             Event::Update(notification) => {
@@ -51,7 +51,7 @@ impl Updates {
     }
 
     /// Whether something that this version does not know belongs into the cell.
-    pub(super) fn shows(&self, unknown: &Unknown) -> bool {
+    pub(crate) fn shows(&self, unknown: &Unknown) -> bool {
         let name = unknown.params["update"]["sessionUpdate"].as_str();
         self.wants(name.unwrap_or(&unknown.method))
     }
@@ -88,7 +88,7 @@ fn known_as(name: String) -> String {
 }
 
 /// What an unknown message says, in a line and in full.
-pub(super) fn told(unknown: &Unknown) -> (String, String) {
+pub(crate) fn told(unknown: &Unknown) -> (String, String) {
     let update = &unknown.params["update"];
     match update["sessionUpdate"].as_str() {
         Some(name) => (format!("{} {name}", unknown.method), update.to_string()),

@@ -8,12 +8,12 @@ const MOST: usize = 10_000;
 
 /// The cells of this kernel, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(crate) struct History {
     cells: Vec<(u32, String)>,
 }
 
 impl History {
-    pub(super) fn add(&mut self, count: u32, code: &str) {
+    pub(crate) fn add(&mut self, count: u32, code: &str) {
         if self.cells.len() == MOST {
             self.cells.remove(0);
         }
@@ -21,17 +21,17 @@ impl History {
     }
 
     /// The source of a cell.
-    pub(super) fn source(&self, count: u32) -> Option<&str> {
+    pub(crate) fn source(&self, count: u32) -> Option<&str> {
         self.cells.iter().rev().find(|(known, _)| *known == count).map(|(_, code)| code.as_str())
     }
 
     /// All cells there are, with their sources.
-    pub(super) fn cells(&self) -> &[(u32, String)] {
+    pub(crate) fn cells(&self) -> &[(u32, String)] {
         &self.cells
     }
 
     /// What a client asked for. There is one session, of number 1; outputs are not kept.
-    pub(super) fn reply(&self, request: &HistoryRequest) -> HistoryReply {
+    pub(crate) fn reply(&self, request: &HistoryRequest) -> HistoryReply {
         let most = request.n.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
         let found: Vec<&(u32, String)> = match request.hist_access_type.as_str() {
             "range" if matches!(request.session, None | Some(0 | 1)) => {

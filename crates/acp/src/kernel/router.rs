@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Setup;
-use super::cell::Kernel;
+use super::cell_queue::Lane;
+use super::cell_run::Kernel;
 use super::introspect::is_complete;
-use super::lane::Lane;
-use super::shared::{Shared, lock};
+use crate::kernel_state::{Shared, lock};
 
-pub(super) struct Desk {
+pub(crate) struct Desk {
     server: Server,
     kernel: Arc<Kernel>,
     main: Lane,
@@ -32,14 +32,14 @@ enum Next {
 }
 
 impl Desk {
-    pub(super) fn new(server: Server, setup: Arc<Setup>) -> Self {
+    pub(crate) fn new(server: Server, setup: Arc<Setup>) -> Self {
         let shared = Shared::new(&setup);
         let kernel = Arc::new(Kernel::new(setup, Arc::new(shared)));
         let main = Lane::new(Arc::clone(&kernel));
         Self { server, kernel, main, subshells: HashMap::new() }
     }
 
-    pub(super) async fn run(mut self, end: CancellationToken) {
+    pub(crate) async fn run(mut self, end: CancellationToken) {
         loop {
             let arrival = tokio::select! {
                 arrival = self.server.recv() => arrival,

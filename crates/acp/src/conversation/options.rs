@@ -9,7 +9,7 @@ use super::open::Heard;
 use super::{Conversation, Failure, Turn, lock};
 
 impl Conversation {
-    pub(super) async fn set_mode(&mut self, turn: &mut Turn, mode: &str) -> Result<String, Failure> {
+    pub(crate) async fn set_mode(&mut self, turn: &mut Turn, mode: &str) -> Result<String, Failure> {
         self.ready(turn).await?;
         let facts = lock(&self.facts).clone();
         // Options have taken the place of modes where an agent has both.
@@ -35,7 +35,7 @@ impl Conversation {
         Ok(format!("mode: {}", chosen.name))
     }
 
-    pub(super) async fn configure(
+    pub(crate) async fn configure(
         &mut self,
         turn: &mut Turn,
         option: &str,

@@ -12,24 +12,24 @@ use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, ToolCall, ToolKind,
 };
 
-use super::shared::{Shared, lock};
-use super::turn::{Cell, Place, Turn};
 use crate::agent::{Elicitation, Question};
+use crate::kernel_state::{Shared, lock};
 use crate::permission::{self, Decider, Decision, Verdict};
+use crate::turn::{Cell, Place, Turn};
 use crate::view::{Asker, Style};
 
 /// A question that waits for its user.
-pub(super) type Waiting<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
+pub(crate) type Waiting<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
 
 /// A question with its answer.
-pub(super) enum Answered {
+pub(crate) enum Answered {
     Permission { question: Box<Question>, call: Box<ToolCall>, decision: Decision },
     Elicitation { question: Box<Elicitation>, response: CreateElicitationResponse },
 }
 
 /// What was allowed in a turn. An agent that asked first does not make its user answer again when it then acts through us.
 #[derive(Debug, Default)]
-pub(super) struct Granted(Vec<Grant>);
+pub(crate) struct Granted(Vec<Grant>);
 
 #[derive(Debug)]
 struct Grant {
@@ -69,7 +69,7 @@ impl Granted {
 }
 
 /// Decides on a permission from what is known, or asks the user.
-pub(super) fn permission<'a>(
+pub(crate) fn permission<'a>(
     shared: &'a Shared,
     turn: &mut Turn,
     granted: &mut Granted,
@@ -111,7 +111,7 @@ pub(super) fn permission<'a>(
 }
 
 /// Decides on a permission that nobody can be asked about, for no cell is at work.
-pub(super) fn permission_between_turns(shared: &Shared, workspace: &Path, question: Box<Question>) {
+pub(crate) fn permission_between_turns(shared: &Shared, workspace: &Path, question: Box<Question>) {
     let call = described(&question);
     let decision = match judge(shared, &question, &call, workspace) {
         Verdict::Decided(decision) => decision,
@@ -137,7 +137,7 @@ fn answer(question: Box<Question>, decision: Decision) {
 }
 
 /// Answers the agent, and tells the user.
-pub(super) fn settle(shared: &Shared, turn: &mut Turn, granted: &mut Granted, answered: Answered) {
+pub(crate) fn settle(shared: &Shared, turn: &mut Turn, granted: &mut Granted, answered: Answered) {
     match answered {
         Answered::Permission { question, call, decision } => {
             lock(&shared.policy).record(&call, &decision);
@@ -234,7 +234,7 @@ fn described(question: &Question) -> ToolCall {
 }
 
 /// Asks what an agent wants to know. Without anybody to ask, says so in the cell.
-pub(super) fn elicitation<'a>(
+pub(crate) fn elicitation<'a>(
     shared: &'a Shared,
     turn: &mut Turn,
     question: Box<Elicitation>,

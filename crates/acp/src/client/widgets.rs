@@ -18,7 +18,7 @@ const WIDGET: &str = "jupyter.widget";
 
 /// Comms that are open, on both sides.
 #[derive(Debug, Default)]
-pub(super) struct Comms(Mutex<State>);
+pub(crate) struct Comms(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -33,7 +33,7 @@ struct State {
 }
 
 /// A row of buttons on the screen. Gone when dropped.
-pub(super) struct Buttons<'a> {
+pub(crate) struct Buttons<'a> {
     comms: &'a Comms,
     sender: ServerSender,
     parent: Header,
@@ -43,12 +43,12 @@ pub(super) struct Buttons<'a> {
 
 impl Comms {
     /// Whether buttons would be seen.
-    pub(super) fn can_show_widgets(&self) -> bool {
+    pub(crate) fn can_show_widgets(&self) -> bool {
         self.state().widgets
     }
 
     /// The client opened a comm. One that nobody here speaks is closed again, as the protocol wants it.
-    pub(super) fn opened(&self, message: &Message, sender: &ServerSender) {
+    pub(crate) fn opened(&self, message: &Message, sender: &ServerSender) {
         let Ok(open) = message.parse::<CommOpen>() else { return };
         let mut state = self.state();
         if open.target_name == CONTROL {
@@ -62,7 +62,7 @@ impl Comms {
     }
 
     /// A message on a comm: a click, or a question which widgets there are.
-    pub(super) fn received(&self, message: &Message, sender: &ServerSender) {
+    pub(crate) fn received(&self, message: &Message, sender: &ServerSender) {
         let Ok(received) = message.parse::<CommMsg>() else { return };
         let state = self.state();
         let method = received.data.get("method").and_then(Value::as_str).unwrap_or_default();
@@ -92,7 +92,7 @@ impl Comms {
     }
 
     /// The client closed a comm.
-    pub(super) fn closed(&self, message: &Message) {
+    pub(crate) fn closed(&self, message: &Message) {
         let Ok(close) = message.parse::<CommClose>() else { return };
         let mut state = self.state();
         state.open.remove(&close.comm_id);
@@ -101,7 +101,7 @@ impl Comms {
     }
 
     /// Which comms are open.
-    pub(super) fn info(&self, target: Option<&str>) -> CommInfoReply {
+    pub(crate) fn info(&self, target: Option<&str>) -> CommInfoReply {
         let state = self.state();
         let of_target = state.open.iter().filter(|(_, name)| target.is_none_or(|target| target == *name));
         let comms = of_target.map(|(id, name)| (id.clone(), json!({"target_name": name}))).collect();
@@ -109,7 +109,7 @@ impl Comms {
     }
 
     /// Makes a row of buttons for a cell, each with a label and a style. [`Buttons::model`] is what to show.
-    pub(super) fn buttons(
+    pub(crate) fn buttons(
         &self,
         labels: &[(String, &str)],
         sender: ServerSender,
@@ -138,12 +138,12 @@ impl Comms {
 
 impl Buttons<'_> {
     /// The widget's model.
-    pub(super) fn model(&self) -> &str {
+    pub(crate) fn model(&self) -> &str {
         self.models.last().expect("the row itself")
     }
 
     /// The number of the button that is clicked; none when the client has closed them all. Cancel-safe.
-    pub(super) async fn clicked(&mut self) -> Option<usize> {
+    pub(crate) async fn clicked(&mut self) -> Option<usize> {
         self.clicks.recv().await
     }
 

@@ -8,11 +8,11 @@ use agent_client_protocol_schema::v1::{
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-use super::super::asking::{self, Granted, Waiting};
-use super::super::sessions::name_of;
+use super::questions::{self, Granted, Waiting};
 use super::sign_in::sign_in_help;
 use super::{Conversation, Deed, Failure, Running, Turn, lock};
 use crate::agent::{Agent, AgentCall, AnswerText, CallError, CallText, Event, Log};
+use crate::kernel_state::name_of;
 use crate::view::Ending;
 
 /// How the agent comes to an old session.
@@ -25,14 +25,14 @@ enum Old {
 
 /// When the session was opened that there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opened {
+pub(crate) enum Opened {
     Before,
     Now,
 }
 
 /// What is made of updates that come before an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(crate) enum Heard {
     /// The state of the session is remembered.
     Facts,
     /// The rest is shown, too: the conversation is played back.
@@ -41,7 +41,7 @@ pub(super) enum Heard {
 
 impl Conversation {
     /// Makes the agent run and the session open, and says in the cell what was lost.
-    pub(super) async fn ready(&mut self, turn: &mut Turn) -> Result<Opened, Failure> {
+    pub(crate) async fn ready(&mut self, turn: &mut Turn) -> Result<Opened, Failure> {
         if self.running.as_ref().is_some_and(|running| running.agent.has_ended()) {
             self.running = None;
             self.crashed = true;
@@ -106,7 +106,7 @@ impl Conversation {
         }
     }
 
-    pub(super) async fn start(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+    pub(crate) async fn start(&mut self, turn: &mut Turn) -> Result<(), Failure> {
         if self.running.is_some() {
             return Ok(());
         }
@@ -130,12 +130,12 @@ impl Conversation {
         Ok(())
     }
 
-    pub(super) fn running(&self) -> &Running {
+    pub(crate) fn running(&self) -> &Running {
         self.running.as_ref().expect("it was started")
     }
 
     /// Sends a request, and listens to the agent until the answer comes. What it asks meanwhile is asked in the cell.
-    pub(super) async fn call<R: AgentCall>(
+    pub(crate) async fn call<R: AgentCall>(
         &mut self,
         request: R,
         turn: &mut Turn,
@@ -173,17 +173,17 @@ impl Conversation {
                                 turn.view.update(notification.update, std::time::Instant::now());
                             }
                         }
-                        Event::Permission(question) => waiting.extend(asking::permission(
+                        Event::Permission(question) => waiting.extend(questions::permission(
                             shared, turn, &mut granted, &workspace, question,
                         )),
                         Event::Elicitation(question) => {
-                            waiting.extend(asking::elicitation(shared, turn, question));
+                            waiting.extend(questions::elicitation(shared, turn, question));
                         }
                         Event::Unknown(_) => {}
                     }
                 }
                 result = &mut answer, if answered.is_none() => answered = Some(result),
-                Some(answered) = waiting.next() => asking::settle(shared, turn, &mut granted, answered),
+                Some(answered) = waiting.next() => questions::settle(shared, turn, &mut granted, answered),
                 () = turn.due() => {}
             }
             turn.flush().await;
@@ -253,7 +253,7 @@ impl Conversation {
     }
 
     /// A failed request in words, with what helps.
-    pub(super) fn failed(&mut self, error: &CallError) -> Failure {
+    pub(crate) fn failed(&mut self, error: &CallError) -> Failure {
         if matches!(error, CallError::Ended { .. }) {
             self.running = None;
             self.crashed = true;
@@ -268,13 +268,13 @@ impl Conversation {
     }
 
     /// Stops the agent. Its session may be opened again.
-    pub(super) async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         if let Some(running) = self.running.take() {
             running.agent.stop().await;
         }
     }
 
-    pub(super) async fn perform(&mut self, deed: Deed, turn: &mut Turn) -> Result<String, Failure> {
+    pub(crate) async fn perform(&mut self, deed: Deed, turn: &mut Turn) -> Result<String, Failure> {
         let told = match deed {
             Deed::Ready => {
                 self.ready(turn).await?;
@@ -394,7 +394,7 @@ impl Conversation {
     }
 
     /// Undoes a change to another session that came to nothing.
-    pub(super) fn stay(&mut self) {
+    pub(crate) fn stay(&mut self) {
         if let Some((offered, facts)) = self.leaving.take() {
             self.offered = offered;
             *lock(&self.facts) = facts;

@@ -6,9 +6,12 @@
 mod facts;
 mod open;
 mod options;
-mod order;
+mod prompt;
+mod questions;
+mod queue;
 mod sign_in;
 mod talk;
+pub(crate) mod updates;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -19,29 +22,29 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(super) use self::facts::Facts;
-use self::order::{Order, Placed, Task};
-use super::asking;
-use super::failure::Failure;
-use super::prompt::Prompt;
-use super::shared::{Offered, Shared, lock};
-use super::turn::{Place, Stop, Turn};
+pub(crate) use self::facts::Facts;
+use self::queue::{Order, Placed, Task};
+
+pub(crate) use self::prompt::Prompt;
 use crate::agent::{Agent, Event, Launch};
+use crate::failure::Failure;
+use crate::kernel_state::{Offered, Shared, lock};
 use crate::task;
+use crate::turn::{Place, Stop, Turn};
 
 /// Orders that wait; beyond that the one who orders waits.
 const ORDERS: usize = 64;
 
 /// An agent that can be talked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     /// What users call it.
-    pub(super) name: String,
-    pub(super) launch: Launch,
+    pub(crate) name: String,
+    pub(crate) launch: Launch,
 }
 
 /// A conversation. Dropping it ends its agent.
-pub(super) struct Handle {
+pub(crate) struct Handle {
     orders: mpsc::Sender<Order>,
     facts: Arc<Mutex<Facts>>,
     /// Stops what is done now.
@@ -52,7 +55,7 @@ pub(super) struct Handle {
 
 /// What can be asked of a conversation besides talking.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Deed {
+pub(crate) enum Deed {
     /// Starts the agent and opens its session, as the first prompt would.
     Ready,
     /// Starts the agent again. The conversation goes on if the agent can.
@@ -90,7 +93,7 @@ pub(super) enum Deed {
 }
 
 impl Handle {
-    pub(super) fn new(shared: Arc<Shared>, choice: Option<Choice>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, choice: Option<Choice>) -> Self {
         let (orders, inbox) = mpsc::channel(ORDERS);
         let facts = Arc::new(Mutex::new(Facts::default()));
         lock(&facts).choice.clone_from(&choice);
@@ -114,12 +117,12 @@ impl Handle {
     }
 
     /// Hands a prompt over.
-    pub(super) async fn prompt(&self, turn: Turn, prompt: Prompt) -> Placed {
+    pub(crate) async fn prompt(&self, turn: Turn, prompt: Prompt) -> Placed {
         self.place(Task::Prompt(prompt), turn).await
     }
 
     /// Does something else than talking.
-    pub(super) async fn perform(&self, deed: Deed, turn: Turn) -> Result<String, Failure> {
+    pub(crate) async fn perform(&self, deed: Deed, turn: Turn) -> Result<String, Failure> {
         if matches!(deed, Deed::Close | Deed::Restart) {
             self.stop_turn(); // it would have to be waited for
         }
@@ -127,12 +130,12 @@ impl Handle {
     }
 
     /// What is known of it now.
-    pub(super) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> Facts {
         lock(&self.facts).clone()
     }
 
     /// Stops what is running and ends the agent, politely. What waits its turn is not begun.
-    pub(super) async fn end(&self) {
+    pub(crate) async fn end(&self) {
         self.ending.cancel();
         self.stop_turn();
         self.orders.closed().await;
@@ -264,7 +267,7 @@ impl Conversation {
             turn.drain().await;
         }
         if let Event::Permission(question) = event {
-            asking::permission_between_turns(&self.shared, &self.workspace(), question);
+            questions::permission_between_turns(&self.shared, &self.workspace(), question);
         }
     }
 }

@@ -26,25 +26,25 @@ const IMAGES: [(&str, &str); 5] = [
 
 /// What a user asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Prompt {
+pub(crate) struct Prompt {
     /// As typed.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// The cells that `#N` in it names, with their sources; without one where there is no such cell.
-    pub(super) cells: Vec<(u32, Option<String>)>,
+    pub(crate) cells: Vec<(u32, Option<String>)>,
 }
 
 /// A prompt as an agent gets it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Blocks {
-    pub(super) blocks: Vec<ContentBlock>,
+pub(crate) struct Blocks {
+    pub(crate) blocks: Vec<ContentBlock>,
     /// What the user should know of the things the prompt mentions.
-    pub(super) remarks: Vec<String>,
+    pub(crate) remarks: Vec<String>,
 }
 
 impl Prompt {
     /// Blocks for an agent: the text as it is, and behind it what `@path` and `#N` mention, in the way this agent takes it.
     /// Reads files.
-    pub(super) fn blocks(&self, workspace: &Path, can: &PromptCapabilities) -> Blocks {
+    pub(crate) fn blocks(&self, workspace: &Path, can: &PromptCapabilities) -> Blocks {
         let mut blocks = vec![ContentBlock::Text(TextContent::new(&self.text))];
         let mut remarks = Vec::new();
         let mut seen = HashSet::new();

@@ -8,55 +8,55 @@ use cellwright_jupyter::{Header, Message, ServerSender};
 use cellwright_process::Exit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::shared::Registered;
 use crate::agent::News;
+use crate::kernel_state::Registered;
 use crate::view::{self, Bundle, Ending, Show, Style, View};
 
 /// A cell at work. It owns its parent header, so its output can reach no other cell.
-pub(super) struct Turn {
-    pub(super) view: View,
-    pub(super) stop: Stop,
-    pub(super) cell: Arc<Cell>,
-    pub(super) style: Style,
-    pub(super) place: Place,
+pub(crate) struct Turn {
+    pub(crate) view: View,
+    pub(crate) stop: Stop,
+    pub(crate) cell: Arc<Cell>,
+    pub(crate) style: Style,
+    pub(crate) place: Place,
     /// One in the background can be interrupted until its end; one in the foreground is registered with its cell.
-    pub(super) registered: Option<Registered>,
+    pub(crate) registered: Option<Registered>,
 }
 
 /// Whether the cell waits for the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Foreground,
     Background,
 }
 
 /// How much of a turn was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     All,
     /// Its user did not wait for the rest.
     CutShort,
 }
 
 /// The request a cell was run by.
-pub(super) struct Cell {
+pub(crate) struct Cell {
     sender: ServerSender,
     request: Message,
     /// Whether its client answers questions.
-    pub(super) allow_stdin: bool,
+    pub(crate) allow_stdin: bool,
     /// No output at all.
     silent: bool,
 }
 
 /// Stops a cell: the first time politely, the second time at once.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stop {
+pub(crate) struct Stop {
     asked: CancellationToken,
     forced: CancellationToken,
 }
 
 impl Stop {
-    pub(super) fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         if self.asked.is_cancelled() {
             self.forced.cancel();
         }
@@ -64,47 +64,47 @@ impl Stop {
     }
 
     /// Politely, however often.
-    pub(super) fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.asked.cancel();
     }
 
     /// Asks when it is dropped.
-    pub(super) fn ask_on_drop(&self) -> DropGuard {
+    pub(crate) fn ask_on_drop(&self) -> DropGuard {
         self.asked.clone().drop_guard()
     }
 
-    pub(super) fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.asked.is_cancelled()
     }
 
-    pub(super) async fn asked(&self) {
+    pub(crate) async fn asked(&self) {
         self.asked.cancelled().await;
     }
 
-    pub(super) async fn forced(&self) {
+    pub(crate) async fn forced(&self) {
         self.forced.cancelled().await;
     }
 }
 
 impl Cell {
-    pub(super) fn new(sender: ServerSender, request: Message, allow_stdin: bool, silent: bool) -> Self {
+    pub(crate) fn new(sender: ServerSender, request: Message, allow_stdin: bool, silent: bool) -> Self {
         Self { sender, request, allow_stdin, silent }
     }
 
-    pub(super) fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &Header {
         &self.request.header
     }
 
-    pub(super) fn request(&self) -> &Message {
+    pub(crate) fn request(&self) -> &Message {
         &self.request
     }
 
-    pub(super) fn sender(&self) -> &ServerSender {
+    pub(crate) fn sender(&self) -> &ServerSender {
         &self.sender
     }
 
     /// Publishes something as output of this cell. Waits for readers that lag, unless told to stop.
-    pub(super) async fn publish<C: cellwright_jupyter::content::Content>(&self, content: &C, stop: &Stop) {
+    pub(crate) async fn publish<C: cellwright_jupyter::content::Content>(&self, content: &C, stop: &Stop) {
         if !self.silent {
             let message = self.sender.session().message(content).with_parent(self.header());
             self.send(message, stop).await;
@@ -143,19 +143,19 @@ impl Cell {
     }
 
     /// Shows something that stays as it is.
-    pub(super) async fn display(&self, data: Bundle, stop: &Stop) {
+    pub(crate) async fn display(&self, data: Bundle, stop: &Stop) {
         self.publish(&DisplayData { data, ..DisplayData::default() }, stop).await;
     }
 }
 
 impl Turn {
-    pub(super) fn new(cell: Arc<Cell>, stop: Stop, style: Style, place: Place) -> Self {
+    pub(crate) fn new(cell: Arc<Cell>, stop: Stop, style: Style, place: Place) -> Self {
         let view = View::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
         Self { view, stop, cell, style, place, registered: None }
     }
 
     /// Waits until something is due to be published. Cancel-safe.
-    pub(super) async fn due(&self) {
+    pub(crate) async fn due(&self) {
         match self.view.due() {
             Some(due) => tokio::time::sleep_until(due.into()).await,
             None => std::future::pending().await,
@@ -163,20 +163,20 @@ impl Turn {
     }
 
     /// Publishes what is due.
-    pub(super) async fn flush(&mut self) {
+    pub(crate) async fn flush(&mut self) {
         for show in self.view.flush(Instant::now()) {
             self.cell.show(show, &self.stop).await;
         }
     }
 
     /// Publishes all there is, as fast as clients can take it.
-    pub(super) async fn finish(&mut self, ending: &Ending) -> Shown {
+    pub(crate) async fn finish(&mut self, ending: &Ending) -> Shown {
         self.view.end(ending, Instant::now());
         self.drain().await
     }
 
     /// What a command wrote that the agent runs through us.
-    pub(super) fn terminal(&mut self, news: &News) {
+    pub(crate) fn terminal(&mut self, news: &News) {
         let now = Instant::now();
         if !news.output.is_empty() {
             self.view.terminal_output(&news.terminal, &news.output, now);
@@ -192,13 +192,13 @@ impl Turn {
     }
 
     /// Publishes what there is by now, whatever the pace. For a few words, not for a turn.
-    pub(super) async fn drain_now(&mut self) {
+    pub(crate) async fn drain_now(&mut self) {
         self.view.end(&Ending::Failed, Instant::now());
         self.drain().await;
     }
 
     /// Publishes all that is left after the end. One who interrupts gets what can be shown at once.
-    pub(super) async fn drain(&mut self) -> Shown {
+    pub(crate) async fn drain(&mut self) -> Shown {
         while let Some(due) = self.view.due() {
             tokio::select! {
                 biased; // what can be shown is

@@ -9,7 +9,7 @@ use super::open::Heard;
 use super::{Choice, Conversation, Failure, Turn};
 
 impl Conversation {
-    pub(super) async fn sign_in(
+    pub(crate) async fn sign_in(
         &mut self,
         turn: &mut Turn,
         method: Option<String>,
@@ -36,7 +36,7 @@ impl Conversation {
 }
 
 /// What a user can do who is not signed in.
-pub(super) fn sign_in_help(failure: Failure, methods: &[AuthMethod], choice: Option<&Choice>) -> Failure {
+pub(crate) fn sign_in_help(failure: Failure, methods: &[AuthMethod], choice: Option<&Choice>) -> Failure {
     if methods.is_empty() {
         return failure
             .with("The agent does not say how. Sign in with its own program, then run the cell again.");

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::cell::{self, Ended, Kernel, Rest};
+use super::cell_run::{self, Ended, Kernel, Rest};
 use crate::task;
 
 /// Cells that wait; one more is refused, which its client is told.
@@ -19,23 +19,23 @@ const MOST: usize = 10_000;
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// A queue of cells. Dropping it ends the one that runs; the rest is answered with an error.
-pub(super) struct Lane {
+pub(crate) struct Lane {
     cells: mpsc::Sender<Request>,
     task: AbortOnDropHandle<()>,
 }
 
 impl Lane {
-    pub(super) fn new(kernel: Arc<Kernel>) -> Self {
+    pub(crate) fn new(kernel: Arc<Kernel>) -> Self {
         let (cells, queue) = mpsc::channel(MOST);
         Self { cells, task: task::spawn(run(kernel, queue)) }
     }
 
-    pub(super) fn push(&self, request: Request) {
+    pub(crate) fn push(&self, request: Request) {
         drop(self.cells.try_send(request)); // a request that is dropped is answered
     }
 
     /// Ends it. All its cells are answered when this returns: those that were told to stop have a moment to do so.
-    pub(super) async fn end(self) {
+    pub(crate) async fn end(self) {
         let Self { cells, mut task } = self;
         drop(cells);
         if timeout(FAREWELL, &mut task).await.is_err() {
@@ -47,7 +47,7 @@ impl Lane {
 
 async fn run(kernel: Arc<Kernel>, mut queue: mpsc::Receiver<Request>) {
     while let Some(request) = queue.recv().await {
-        let Ended { request, reply, rest } = cell::run(&kernel, request).await;
+        let Ended { request, reply, rest } = cell_run::run(&kernel, request).await;
         // What was sent along with a cell that failed is not run. What its client sends when it knows of that is: so look
         // before it can.
         let aborted: Vec<Request> = match rest {

@@ -6,39 +6,39 @@ use std::time::Duration;
 
 use agent_client_protocol_schema::v1::McpServer;
 
-use super::Setup;
-use super::comms::Comms;
-use super::failure::Failure;
-use super::history::History;
-use super::stdin::Stdin;
-use super::turn::{Place, Stop};
-use super::updates::Updates;
+use crate::cell_history::History;
+use crate::client::stdin::Stdin;
+use crate::client::widgets::Comms;
+use crate::conversation::updates::Updates;
+use crate::failure::Failure;
+use crate::kernel::Setup;
 use crate::permission::Policy;
+use crate::turn::{Place, Stop};
 
 /// Small data behind locks that are never held across an await.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) comms: Comms,
-    pub(super) stdin: Stdin,
-    pub(super) policy: Mutex<Policy>,
-    pub(super) history: Mutex<History>,
+pub(crate) struct Shared {
+    pub(crate) comms: Comms,
+    pub(crate) stdin: Stdin,
+    pub(crate) policy: Mutex<Policy>,
+    pub(crate) history: Mutex<History>,
     /// Where agents work.
-    pub(super) workspace: PathBuf,
+    pub(crate) workspace: PathBuf,
     /// How long an agent may take to end a turn it was asked to end.
-    pub(super) grace: Duration,
+    pub(crate) grace: Duration,
     /// Updates that someone who debugs wants to see.
-    pub(super) updates: Updates,
+    pub(crate) updates: Updates,
     /// What to say to a prompt that no agent was found for.
-    pub(super) no_agent: Failure,
+    pub(crate) no_agent: Failure,
     offered: Mutex<Offered>,
     running: Mutex<Running>,
 }
 
 /// The MCP servers that agents are told of, with a number that changes with them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Offered {
-    pub(super) version: u64,
-    pub(super) servers: Vec<McpServer>,
+pub(crate) struct Offered {
+    pub(crate) version: u64,
+    pub(crate) servers: Vec<McpServer>,
 }
 
 #[derive(Debug, Default)]
@@ -49,13 +49,13 @@ struct Running {
 }
 
 /// A cell, or a turn in the background, that can be interrupted as long as this lives.
-pub(super) struct Registered {
+pub(crate) struct Registered {
     shared: Arc<Shared>,
     number: u64,
 }
 
 impl Shared {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &Setup) -> Self {
         Self {
             comms: Comms::default(),
             stdin: Stdin::default(),
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// Registers a cell, or a turn in the background, for interrupts.
-    pub(super) fn begin(self: &Arc<Self>, place: Place, stop: &Stop) -> Registered {
+    pub(crate) fn begin(self: &Arc<Self>, place: Place, stop: &Stop) -> Registered {
         let mut running = lock(&self.running);
         let number = running.cells.last().map_or(0, |(number, ..)| number + 1);
         running.cells.push((number, place, stop.clone()));
@@ -82,7 +82,7 @@ impl Shared {
     }
 
     /// Stops the cells that a user waits for; where nobody waits for any, those in the background.
-    pub(super) fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         let running = &lock(&self.running).cells;
         let waited_for = running.iter().any(|(_, place, _)| *place == Place::Foreground);
         let chosen = if waited_for { Place::Foreground } else { Place::Background };
@@ -90,19 +90,19 @@ impl Shared {
     }
 
     /// Stops every cell, those that wait their turn too: the kernel ends.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut running = lock(&self.running);
         running.ending = true;
         running.cells.iter().for_each(|(.., stop)| stop.interrupt());
     }
 
     /// The servers that agents are told of.
-    pub(super) fn offered(&self) -> Offered {
+    pub(crate) fn offered(&self) -> Offered {
         lock(&self.offered).clone()
     }
 
     /// Other servers; every conversation takes them with its next prompt.
-    pub(super) fn offer(&self, servers: Vec<McpServer>) {
+    pub(crate) fn offer(&self, servers: Vec<McpServer>) {
         let mut offered = lock(&self.offered);
         *offered = Offered { version: offered.version + 1, servers };
     }
@@ -126,6 +126,16 @@ fn no_agent(setup: &Setup) -> Failure {
 }
 
 /// Data behind a lock stays usable when somebody panicked with it: each change to it is whole.
-pub(super) fn lock<T>(data: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(data: &Mutex<T>) -> MutexGuard<'_, T> {
     data.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a server is called.
+pub(crate) fn name_of(server: &McpServer) -> &str {
+    match server {
+        McpServer::Http(server) => &server.name,
+        McpServer::Sse(server) => &server.name,
+        McpServer::Stdio(server) => &server.name,
+        _ => "", // no other can be added
+    }
 }

@@ -2,8 +2,8 @@
 
 use cellwright_jupyter::content::{ErrorOutput, Exception};
 
-use super::Setup;
 use crate::agent::{CallError, StartError};
+use crate::kernel::Setup;
 
 /// Lines of an agent's standard error that are worth showing.
 const STDERR_LINES: usize = 20;
@@ -13,32 +13,32 @@ const STDERR_BYTES: usize = 8 * 1024;
 
 /// Why a cell failed, in words for its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// A word for programs.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// What happened.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// What helps, and what the agent said.
-    pub(super) details: Vec<String>,
+    pub(crate) details: Vec<String>,
 }
 
 impl Failure {
-    pub(super) fn new(name: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(name: &'static str, message: impl Into<String>) -> Self {
         Self { name, message: message.into(), details: Vec::new() }
     }
 
     #[must_use]
-    pub(super) fn with(mut self, detail: impl Into<String>) -> Self {
+    pub(crate) fn with(mut self, detail: impl Into<String>) -> Self {
         self.details.push(detail.into());
         self
     }
 
-    pub(super) fn interrupted() -> Self {
+    pub(crate) fn interrupted() -> Self {
         Self::new("Interrupted", "the cell was interrupted")
     }
 
     /// An agent that was named and is not there.
-    pub(super) fn no_such_agent(name: &str, setup: &Setup) -> Self {
+    pub(crate) fn no_such_agent(name: &str, setup: &Setup) -> Self {
         let names: Vec<&str> = setup.agents.iter().map(|(name, _)| name.as_str()).collect();
         let failure = Self::new("NoSuchAgent", format!("there is no agent `{name}`"));
         match names.as_slice() {
@@ -48,7 +48,7 @@ impl Failure {
     }
 
     /// A request that the agent did not fulfil.
-    pub(super) fn of_call(error: &CallError) -> Self {
+    pub(crate) fn of_call(error: &CallError) -> Self {
         match error {
             CallError::AuthRequired => Self::new("AuthRequired", error.to_string()),
             CallError::Unsupported { .. } => Self::new("NotSupported", error.to_string()),
@@ -58,7 +58,7 @@ impl Failure {
     }
 
     /// An agent that did not start.
-    pub(super) fn of_start(agent: &str, error: &StartError) -> Self {
+    pub(crate) fn of_start(agent: &str, error: &StartError) -> Self {
         match error {
             StartError::Spawn(spawn) if spawn.source.kind() == std::io::ErrorKind::NotFound => Self::new(
                 "AgentNotFound",
@@ -89,13 +89,13 @@ impl Failure {
         self.with(format!("The last of its log (`%agent log` shows more):\n{last}"))
     }
 
-    pub(super) fn exception(&self) -> Exception {
+    pub(crate) fn exception(&self) -> Exception {
         let mut traceback = vec![format!("\x1b[31m{}\x1b[0m: {}", self.name, self.message)];
         traceback.extend(self.details.iter().cloned());
         Exception { ename: self.name.to_owned(), evalue: self.message.clone(), traceback }
     }
 
-    pub(super) fn output(&self) -> ErrorOutput {
+    pub(crate) fn output(&self) -> ErrorOutput {
         let Exception { ename, evalue, traceback } = self.exception();
         ErrorOutput { ename, evalue, traceback, ..ErrorOutput::default() }
     }
