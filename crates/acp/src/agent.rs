@@ -1,8 +1,8 @@
 //! One running ACP agent.
 //!
-//! [`Agent::start`] starts its process and agrees with it on what both can do; [`Agent::call`] sends it any request of the
-//! protocol; [`Event`]s tell what it says and asks meanwhile. Files and terminals that it asks for are served here, after the
-//! owner of the events has allowed it. When the agent ends, so do its commands; nothing survives a dropped [`Agent`].
+//! [`AgentProcess::start`] starts its process and agrees with it on what both can do; [`AgentProcess::call`] sends it any request of the
+//! protocol; [`AgentEvent`]s tell what it says and asks meanwhile. Files and terminals that it asks for are served here, after the
+//! owner of the events has allowed it. When the agent ends, so do its commands; nothing survives a dropped [`AgentProcess`].
 
 mod calls;
 mod connection;
@@ -39,11 +39,11 @@ use tracing::debug;
 
 pub use self::calls::{AgentCall, AnswerText, CallText};
 use self::connection::{AgentConnection, RequestError};
-pub use self::event::{Elicitation, Event, Question, Unknown};
-pub use self::log::{Log, Mark};
-use self::services::{AgentStreams, Served};
-pub use self::terminals::News;
-use self::terminals::Terminals;
+pub use self::event::{AgentEvent, OpenElicitation, PermissionQuestion, UnknownMessage};
+pub use self::log::{AgentLog, LogMark};
+use self::services::{AgentServices, AgentStreams};
+use self::terminals::AgentTerminals;
+pub use self::terminals::TerminalNews;
 use self::wire::IncomingLines;
 use crate::task;
 
@@ -65,7 +65,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How to start an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launch {
+pub struct AgentLaunch {
     /// A path, or a name to be found in the `PATH` of the environment.
     pub program: OsString,
     /// Its arguments.
@@ -75,12 +75,12 @@ pub struct Launch {
     /// The folder it works in. Files inside it may be read without asking.
     pub cwd: PathBuf,
     /// Whether it is told that it can read and write files through us. One that does so untold is served all the same.
-    pub files: Files,
+    pub files: AgentFiles,
 }
 
 /// Whether an agent is offered our reading and writing of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Files {
+pub enum AgentFiles {
     /// It uses its own ways. An agent that takes every error for its end can not create files otherwise.
     #[default]
     Own,
@@ -90,7 +90,7 @@ pub enum Files {
 
 /// Why an agent did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum AgentStartError {
     /// The folder is not there.
     #[error("there is no folder `{}` for the agent to work in", .0.display())]
     NoFolder(PathBuf),
@@ -151,12 +151,12 @@ impl CallError {
 }
 
 /// A running agent. Dropping it kills it and all that it started.
-pub struct Agent {
+pub struct AgentProcess {
     greeting: InitializeResponse,
     pid: u32,
     connection: AgentConnection,
-    log: Log,
-    served: Arc<Served>,
+    log: AgentLog,
+    served: Arc<AgentServices>,
     stop: CancellationToken,
     ended: watch::Receiver<Option<Exit>>,
     keeper: AbortOnDropHandle<()>,
@@ -166,12 +166,15 @@ pub struct Agent {
     _draining: AbortOnDropHandle<()>,
 }
 
-impl Agent {
+impl AgentProcess {
     /// Starts an agent and agrees with it on version 1 of the protocol. Take the events: while nobody does, the agent
     /// waits. What it writes to standard error is in `log` from the first moment. Giving up this future ends the agent.
-    pub async fn start(launch: &Launch, log: Log) -> Result<(Self, mpsc::Receiver<Event>), StartError> {
+    pub async fn start(
+        launch: &AgentLaunch,
+        log: AgentLog,
+    ) -> Result<(Self, mpsc::Receiver<AgentEvent>), AgentStartError> {
         if !launch.cwd.is_dir() {
-            return Err(StartError::NoFolder(launch.cwd.clone()));
+            return Err(AgentStartError::NoFolder(launch.cwd.clone()));
         }
         let mut child =
             Command::new(&launch.program, launch.environment.iter().map(|(name, value)| (name, value)))
@@ -196,9 +199,9 @@ impl Agent {
                 drained.cancel();
             }
         });
-        let served = Arc::new(Served {
+        let served = Arc::new(AgentServices {
             events,
-            terminals: Terminals::default(),
+            terminals: AgentTerminals::default(),
             environment: launch.environment.clone(),
             cwd: launch.cwd.clone(),
         });
@@ -229,7 +232,7 @@ impl Agent {
             _serving: serving,
             _draining: draining,
         };
-        agent.greeting = agent.greet(launch.files).await.map_err(StartError::Initialize)?;
+        agent.greeting = agent.greet(launch.files).await.map_err(AgentStartError::Initialize)?;
         Ok((agent, inbox))
     }
 
@@ -249,7 +252,7 @@ impl Agent {
     }
 
     /// What it wrote to standard error, and what else it wrote that is not of the protocol.
-    pub fn log(&self) -> &Log {
+    pub fn log(&self) -> &AgentLog {
         &self.log
     }
 
@@ -259,7 +262,7 @@ impl Agent {
     }
 
     /// What those commands have written since the last call.
-    pub fn terminal_news(&self) -> Vec<News> {
+    pub fn terminal_news(&self) -> Vec<TerminalNews> {
         self.served.terminals.news()
     }
 
@@ -273,7 +276,7 @@ impl Agent {
         self.call_text(CallText::new(&request)?).await?.read()
     }
 
-    /// Sends a request that is written already; otherwise as [`Agent::call`].
+    /// Sends a request that is written already; otherwise as [`AgentProcess::call`].
     pub fn call_text(&self, call: CallText) -> BoxFuture<'_, Result<AnswerText, CallError>> {
         Box::pin(async move {
             let CallText { method, params } = call;
@@ -320,7 +323,7 @@ impl Agent {
     }
 
     /// Introduces us, and hears what the agent is.
-    async fn greet(&self, files: Files) -> Result<InitializeResponse, CallError> {
+    async fn greet(&self, files: AgentFiles) -> Result<InitializeResponse, CallError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct SpokenVersion {
@@ -352,7 +355,7 @@ impl Agent {
     }
 }
 
-impl std::fmt::Debug for Agent {
+impl std::fmt::Debug for AgentProcess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Agent").field("greeting", &self.greeting).finish_non_exhaustive()
     }
@@ -368,8 +371,8 @@ async fn keep(mut child: Child, stop: CancellationToken, ended: watch::Sender<Op
 }
 
 /// What we tell an agent of ourselves: all that we truly do for it.
-fn introduction(files: Files) -> InitializeRequest {
-    let offered = files == Files::Offered;
+fn introduction(files: AgentFiles) -> InitializeRequest {
+    let offered = files == AgentFiles::Offered;
     let session = ClientSessionCapabilities::new()
         .compaction(CompactionCapabilities::new())
         .config_options(

@@ -8,11 +8,11 @@ const MOST: usize = 10_000;
 
 /// The cells of this kernel, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub(crate) struct CellHistory {
     cells: Vec<(u32, String)>,
 }
 
-impl History {
+impl CellHistory {
     pub(crate) fn add(&mut self, count: u32, code: &str) {
         if self.cells.len() == MOST {
             self.cells.remove(0);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn ranges_tails_and_searches_find_their_cells() {
-        let mut history = History::default();
+        let mut history = CellHistory::default();
         for (count, code) in [(1, "one"), (2, "two"), (3, "one")] {
             history.add(count, code);
         }

@@ -22,40 +22,40 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use self::facts::Facts;
-use self::queue::{Order, Placed, Task};
+pub(crate) use self::facts::SessionFacts;
+use self::queue::{ConversationTask, PendingTask, QueuedTask};
 
-pub(crate) use self::prompt::Prompt;
-use crate::agent::{Agent, Event, Launch};
-use crate::failure::Failure;
-use crate::kernel_state::{Offered, Shared, lock};
+pub(crate) use self::prompt::UserPrompt;
+use crate::agent::{AgentEvent, AgentLaunch, AgentProcess};
+use crate::failure::CellFailure;
+use crate::kernel_state::{KernelState, McpOffer, lock};
 use crate::task;
-use crate::turn::{Place, Stop, Turn};
+use crate::turn::{AgentTurn, StopSignal, TurnPlace};
 
 /// Orders that wait; beyond that the one who orders waits.
 const ORDERS: usize = 64;
 
 /// An agent that can be talked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct AgentChoice {
     /// What users call it.
     pub(crate) name: String,
-    pub(crate) launch: Launch,
+    pub(crate) launch: AgentLaunch,
 }
 
 /// A conversation. Dropping it ends its agent.
-pub(crate) struct Handle {
-    orders: mpsc::Sender<Order>,
-    facts: Arc<Mutex<Facts>>,
+pub(crate) struct ConversationHandle {
+    orders: mpsc::Sender<QueuedTask>,
+    facts: Arc<Mutex<SessionFacts>>,
     /// Stops what is done now.
-    at_work: Arc<Mutex<Option<Stop>>>,
+    at_work: Arc<Mutex<Option<StopSignal>>>,
     ending: CancellationToken,
     _task: AbortOnDropHandle<()>,
 }
 
 /// What can be asked of a conversation besides talking.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Deed {
+pub(crate) enum AgentCommand {
     /// Starts the agent and opens its session, as the first prompt would.
     Ready,
     /// Starts the agent again. The conversation goes on if the agent can.
@@ -87,29 +87,29 @@ pub(crate) enum Deed {
     /// How one can sign in.
     SignInMethods,
     /// Another agent.
-    Use(Choice),
+    Use(AgentChoice),
     /// The same agent, started in another way. The conversation goes on if the agent can.
-    Relaunch(Choice),
+    Relaunch(AgentChoice),
 }
 
-impl Handle {
-    pub(crate) fn new(shared: Arc<Shared>, choice: Option<Choice>) -> Self {
+impl ConversationHandle {
+    pub(crate) fn new(shared: Arc<KernelState>, choice: Option<AgentChoice>) -> Self {
         let (orders, inbox) = mpsc::channel(ORDERS);
-        let facts = Arc::new(Mutex::new(Facts::default()));
+        let facts = Arc::new(Mutex::new(SessionFacts::default()));
         lock(&facts).choice.clone_from(&choice);
-        let conversation = Conversation {
+        let conversation = AgentConversation {
             shared,
             facts: Arc::clone(&facts),
             at_work: Arc::default(),
             ending: CancellationToken::new(),
             choice,
-            offered: Offered::default(),
+            offered: McpOffer::default(),
             running: None,
             crashed: false,
             session: None,
             leaving: None,
             last: None,
-            stragglers: Stragglers::default(),
+            stragglers: LateUpdates::default(),
         };
         let (at_work, ending) = (Arc::clone(&conversation.at_work), conversation.ending.clone());
         let task = task::spawn(conversation.run(inbox));
@@ -117,20 +117,20 @@ impl Handle {
     }
 
     /// Hands a prompt over.
-    pub(crate) async fn prompt(&self, turn: Turn, prompt: Prompt) -> Placed {
-        self.place(Task::Prompt(prompt), turn).await
+    pub(crate) async fn prompt(&self, turn: AgentTurn, prompt: UserPrompt) -> PendingTask {
+        self.place(ConversationTask::Prompt(prompt), turn).await
     }
 
     /// Does something else than talking.
-    pub(crate) async fn perform(&self, deed: Deed, turn: Turn) -> Result<String, Failure> {
-        if matches!(deed, Deed::Close | Deed::Restart) {
+    pub(crate) async fn perform(&self, deed: AgentCommand, turn: AgentTurn) -> Result<String, CellFailure> {
+        if matches!(deed, AgentCommand::Close | AgentCommand::Restart) {
             self.stop_turn(); // it would have to be waited for
         }
-        self.place(Task::Do(deed), turn).await.done().await
+        self.place(ConversationTask::Do(deed), turn).await.done().await
     }
 
     /// What is known of it now.
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> SessionFacts {
         lock(&self.facts).clone()
     }
 
@@ -142,12 +142,12 @@ impl Handle {
     }
 
     fn stop_turn(&self) {
-        lock(&self.at_work).iter().for_each(Stop::ask);
+        lock(&self.at_work).iter().for_each(StopSignal::ask);
     }
 
-    async fn place(&self, task: Task, turn: Turn) -> Placed {
+    async fn place(&self, task: ConversationTask, turn: AgentTurn) -> PendingTask {
         let stop = turn.stop.clone();
-        let (order, placed) = Order::new(task, turn);
+        let (order, placed) = QueuedTask::new(task, turn);
         tokio::select! {
             sent = self.orders.send(order) => drop(sent), // the one who waits for the result will notice
             () = stop.asked() => {}
@@ -156,44 +156,44 @@ impl Handle {
     }
 }
 
-struct Conversation {
-    shared: Arc<Shared>,
-    facts: Arc<Mutex<Facts>>,
-    at_work: Arc<Mutex<Option<Stop>>>,
+struct AgentConversation {
+    shared: Arc<KernelState>,
+    facts: Arc<Mutex<SessionFacts>>,
+    at_work: Arc<Mutex<Option<StopSignal>>>,
     ending: CancellationToken,
-    choice: Option<Choice>,
+    choice: Option<AgentChoice>,
     /// The MCP servers that the session was opened with.
-    offered: Offered,
-    running: Option<Running>,
+    offered: McpOffer,
+    running: Option<RunningAgent>,
     /// The agent ended by itself, which the next cell tells.
     crashed: bool,
     /// The session that is open, or was before the agent ended.
     session: Option<SessionId>,
     /// What is known of the session that is open, while another is opened in its place.
-    leaving: Option<(Offered, Facts)>,
+    leaving: Option<(McpOffer, SessionFacts)>,
     /// The turn before, for what the agent says after it.
-    last: Option<Box<Turn>>,
-    stragglers: Stragglers,
+    last: Option<Box<AgentTurn>>,
+    stragglers: LateUpdates,
 }
 
-struct Running {
-    agent: Agent,
-    events: mpsc::Receiver<Event>,
+struct RunningAgent {
+    agent: AgentProcess,
+    events: mpsc::Receiver<AgentEvent>,
     /// Whether `session` is open in this process.
     open: bool,
 }
 
 /// What is known of updates that come after the end of their turn.
 #[derive(Default)]
-struct Stragglers {
+struct LateUpdates {
     /// This agent has sent some, or its last turn was interrupted: wait for silence before the next prompt.
     expected: bool,
     /// When the agent last said something.
     last_heard: Option<Instant>,
 }
 
-impl Conversation {
-    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+impl AgentConversation {
+    async fn run(mut self, mut orders: mpsc::Receiver<QueuedTask>) {
         loop {
             let order = tokio::select! {
                 biased; // who ends the conversation does not wait for what others ordered
@@ -204,7 +204,7 @@ impl Conversation {
                     continue;
                 }
             };
-            let Some(Order { mut turn, task, claim, done }) = order else { break };
+            let Some(QueuedTask { mut turn, task, claim, done }) = order else { break };
             if !claim.take() {
                 continue; // its cell was stopped
             }
@@ -213,9 +213,9 @@ impl Conversation {
                 turn.stop.ask(); // by one who came too early to find it at work
             }
             let result = match task {
-                Task::Prompt(prompt) => {
+                ConversationTask::Prompt(prompt) => {
                     let result = self.talk(&mut turn, &prompt).await;
-                    if let (Err(failure), Place::Background) = (&result, turn.place) {
+                    if let (Err(failure), TurnPlace::Background) = (&result, turn.place) {
                         let details = failure.details.join("\n");
                         turn.view.notice(&NoticeSeverity::Error, &failure.message, Some(&details));
                         turn.drain().await;
@@ -223,11 +223,11 @@ impl Conversation {
                     self.last = Some(turn);
                     result.map(|()| String::new())
                 }
-                Task::Do(deed) => {
+                ConversationTask::Do(deed) => {
                     let stop = turn.stop.clone();
                     let result = tokio::select! {
                         result = self.perform(deed, &mut turn) => result,
-                        () = stop.asked() => Err(Failure::interrupted()),
+                        () = stop.asked() => Err(CellFailure::interrupted()),
                     };
                     self.stay();
                     if stop.is_asked() {
@@ -250,30 +250,30 @@ impl Conversation {
     }
 
     /// Something came while no turn is running.
-    async fn hear_between_turns(&mut self, event: Option<Event>) {
+    async fn hear_between_turns(&mut self, event: Option<AgentEvent>) {
         let Some(event) = event else {
             self.running = None;
             self.crashed = true;
             return;
         };
         self.shared.updates.log(&event);
-        if let Event::Update(notification) = &event
+        if let AgentEvent::Update(notification) = &event
             && self.session.as_ref() == Some(&notification.session_id)
             && !lock(&self.facts).learn(&notification.update)
             && let Some(turn) = &mut self.last
         {
-            self.stragglers = Stragglers { expected: true, last_heard: Some(Instant::now()) };
+            self.stragglers = LateUpdates { expected: true, last_heard: Some(Instant::now()) };
             turn.view.update(notification.update.clone(), std::time::Instant::now());
             turn.drain().await;
         }
-        if let Event::Permission(question) = event {
+        if let AgentEvent::Permission(question) = event {
             questions::permission_between_turns(&self.shared, &self.workspace(), question);
         }
     }
 }
 
 /// What the agent says next; never, without an agent. Cancel-safe.
-async fn next_event(running: &mut Option<Running>) -> Option<Event> {
+async fn next_event(running: &mut Option<RunningAgent>) -> Option<AgentEvent> {
     match running {
         Some(running) => running.events.recv().await,
         None => std::future::pending().await,

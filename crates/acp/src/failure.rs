@@ -2,8 +2,8 @@
 
 use cellwright_jupyter::content::{ErrorOutput, Exception};
 
-use crate::agent::{CallError, StartError};
-use crate::kernel::Setup;
+use crate::agent::{AgentStartError, CallError};
+use crate::kernel::KernelSetup;
 
 /// Lines of an agent's standard error that are worth showing.
 const STDERR_LINES: usize = 20;
@@ -13,7 +13,7 @@ const STDERR_BYTES: usize = 8 * 1024;
 
 /// Why a cell failed, in words for its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct CellFailure {
     /// A word for programs.
     pub(crate) name: &'static str,
     /// What happened.
@@ -22,7 +22,7 @@ pub(crate) struct Failure {
     pub(crate) details: Vec<String>,
 }
 
-impl Failure {
+impl CellFailure {
     pub(crate) fn new(name: &'static str, message: impl Into<String>) -> Self {
         Self { name, message: message.into(), details: Vec::new() }
     }
@@ -38,7 +38,7 @@ impl Failure {
     }
 
     /// An agent that was named and is not there.
-    pub(crate) fn no_such_agent(name: &str, setup: &Setup) -> Self {
+    pub(crate) fn no_such_agent(name: &str, setup: &KernelSetup) -> Self {
         let names: Vec<&str> = setup.agents.iter().map(|(name, _)| name.as_str()).collect();
         let failure = Self::new("NoSuchAgent", format!("there is no agent `{name}`"));
         match names.as_slice() {
@@ -58,16 +58,20 @@ impl Failure {
     }
 
     /// An agent that did not start.
-    pub(crate) fn of_start(agent: &str, error: &StartError) -> Self {
+    pub(crate) fn of_start(agent: &str, error: &AgentStartError) -> Self {
         match error {
-            StartError::Spawn(spawn) if spawn.source.kind() == std::io::ErrorKind::NotFound => Self::new(
-                "AgentNotFound",
-                format!("there is no program `{}` for the agent `{agent}`", spawn.program),
-            )
-            .with("Install it, or choose another: `%agent use NAME`."),
-            StartError::Spawn(spawn) => Self::new("AgentNotStarted", format!("{spawn}: {}", spawn.source)),
-            StartError::NoFolder(_) => Self::new("AgentNotStarted", error.to_string()),
-            StartError::Initialize(call) => {
+            AgentStartError::Spawn(spawn) if spawn.source.kind() == std::io::ErrorKind::NotFound => {
+                Self::new(
+                    "AgentNotFound",
+                    format!("there is no program `{}` for the agent `{agent}`", spawn.program),
+                )
+                .with("Install it, or choose another: `%agent use NAME`.")
+            }
+            AgentStartError::Spawn(spawn) => {
+                Self::new("AgentNotStarted", format!("{spawn}: {}", spawn.source))
+            }
+            AgentStartError::NoFolder(_) => Self::new("AgentNotStarted", error.to_string()),
+            AgentStartError::Initialize(call) => {
                 let mut failure = Self::of_call(call);
                 failure.name = "AgentNotStarted";
                 failure.message = format!("the agent `{agent}` did not start: {}", failure.message);
@@ -108,7 +112,7 @@ mod tests {
     #[test]
     fn the_last_words_of_an_agent_are_never_very_many() {
         let log = format!("{}\nout of memory\n", "é".repeat(500_000));
-        let failure = Failure::new("AgentEnded", "it ended").with_stderr(&log);
+        let failure = CellFailure::new("AgentEnded", "it ended").with_stderr(&log);
         let told = failure.exception().traceback.concat();
         assert!(told.len() < 9_000 && told.ends_with("éé\nout of memory"), "{} bytes", told.len());
     }

@@ -19,18 +19,18 @@ use cellwright_jupyter::{BindError, ConnectionInfo, Server, Session};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use self::router::Desk;
-use crate::agent::{Files, Launch};
-use crate::permission::Policy;
-use crate::view::Style;
+use self::router::MessageRouter;
+use crate::agent::{AgentFiles, AgentLaunch};
+use crate::permission::PermissionPolicy;
+use crate::view::ViewStyle;
 
 /// What a kernel is told when it starts.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct KernelSetup {
     /// Where agents work.
     pub workspace: PathBuf,
     /// Agents by name.
-    pub agents: Vec<(String, Launch)>,
+    pub agents: Vec<(String, AgentLaunch)>,
     /// What agents see that are named in a cell.
     pub environment: Vec<(OsString, OsString)>,
     /// The agent that is talked to first.
@@ -38,9 +38,9 @@ pub struct Setup {
     /// What to say when there is none.
     pub guidance: String,
     /// Who may do what.
-    pub policy: Policy,
+    pub policy: PermissionPolicy,
     /// How answers are shown; by what the client can do when not set.
-    pub style: Option<Style>,
+    pub style: Option<ViewStyle>,
     /// How long an agent may take to end a turn it was asked to end, before it is ended itself.
     pub grace: Duration,
     /// Updates of agents to be logged by name, or `all`. Those of them that this version does not know are shown, too.
@@ -49,14 +49,14 @@ pub struct Setup {
     pub own_servers: OwnServers,
 }
 
-/// Where updates are logged that were asked for by [`Setup::debug_updates`].
+/// Where updates are logged that were asked for by [`KernelSetup::debug_updates`].
 pub const UPDATES: &str = crate::conversation::updates::TARGET;
 
 /// Looks up the MCP servers in an agent's own settings, each time anew.
 #[derive(Clone)]
-pub struct OwnServers(Arc<Look>);
+pub struct OwnServers(Arc<ServerLookup>);
 
-type Look = dyn Fn(&Launch) -> Vec<OwnServer> + Send + Sync;
+type ServerLookup = dyn Fn(&AgentLaunch) -> Vec<OwnServer> + Send + Sync;
 
 /// An MCP server that an agent knows without us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,11 +73,11 @@ pub struct OwnServer {
 
 impl OwnServers {
     /// By this way to look.
-    pub fn new(look: impl Fn(&Launch) -> Vec<OwnServer> + Send + Sync + 'static) -> Self {
+    pub fn new(look: impl Fn(&AgentLaunch) -> Vec<OwnServer> + Send + Sync + 'static) -> Self {
         Self(Arc::new(look))
     }
 
-    fn of(&self, launch: &Launch) -> Vec<OwnServer> {
+    fn of(&self, launch: &AgentLaunch) -> Vec<OwnServer> {
         (self.0)(launch)
     }
 }
@@ -88,15 +88,15 @@ impl std::fmt::Debug for OwnServers {
     }
 }
 
-impl Setup {
+impl KernelSetup {
     /// How an agent is started that nothing is known of but its command.
-    fn blank_launch(&self) -> Launch {
-        Launch {
+    fn blank_launch(&self) -> AgentLaunch {
+        AgentLaunch {
             program: OsString::new(),
             args: Vec::new(),
             environment: self.environment.clone(),
             cwd: self.workspace.clone(),
-            files: Files::default(),
+            files: AgentFiles::default(),
         }
     }
 }
@@ -112,13 +112,13 @@ pub enum RunError {
 /// Is a kernel until it is told to shut down, or until `end`. Then nothing it started is left.
 pub fn run(
     connection: &ConnectionInfo,
-    setup: Setup,
+    setup: KernelSetup,
     end: CancellationToken,
 ) -> BoxFuture<'_, Result<(), RunError>> {
     // In a box, so that the kernel is compiled here and not once more where it is awaited.
     Box::pin(async move {
         let server = Server::bind(connection, Session::new("cellwright")).await?;
-        Desk::new(server, Arc::new(setup)).run(end).await;
+        MessageRouter::new(server, Arc::new(setup)).run(end).await;
         Ok(())
     })
 }

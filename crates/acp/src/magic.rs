@@ -17,25 +17,27 @@ use agent_client_protocol_schema::v1::{
 };
 
 pub use commands::help;
-pub use completion::{Candidate, Completion, Folders, Known, complete, inspect};
-pub use reference::{Reference, references};
+pub use completion::{
+    CompletionCandidate, CompletionContext, CompletionResult, FolderListing, complete, inspect,
+};
+pub use reference::{PromptReference, references};
 
 use crate::permission;
 
 /// What a cell asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct ParsedCell {
     /// Done first, in this order.
-    pub magics: Vec<Magic>,
+    pub magics: Vec<MagicCommand>,
     /// Which session the prompt goes to.
-    pub target: Target,
+    pub target: PromptTarget,
     /// Without the empty lines around it; may be empty.
     pub prompt: String,
 }
 
 /// Where a prompt goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct PromptTarget {
     /// A session by name; none for the current one.
     pub session: Option<String>,
     /// Whether the cell ends at once and its output follows.
@@ -44,21 +46,21 @@ pub struct Target {
 
 /// One magic line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Magic {
+pub enum MagicCommand {
     /// Show this text.
     Help(String),
     /// Go on with another agent, or show which there are.
     Use(Option<String>),
     /// Servers for the agent.
-    Mcp(Mcp),
+    Mcp(McpMagic),
     /// Who may do what.
-    Permissions(Permissions),
+    Permissions(PermissionsMagic),
     /// Sessions of this kernel.
-    Session(Session),
+    Session(SessionMagic),
     /// Another command line for the agent, or show the one in use.
     Config(Option<Vec<String>>),
     /// The agent's environment.
-    Env(Env),
+    Env(EnvMagic),
     /// Show the agent's slash commands.
     Commands,
     /// Another mode, or show which there are.
@@ -70,14 +72,14 @@ pub enum Magic {
     /// Show this many lines of what the agent wrote to its standard error.
     Log(usize),
     /// How turns are shown, or show how.
-    Render(Option<Render>),
+    Render(Option<RenderMagic>),
     /// Sign in by a method, or show which there are.
     Login(Option<String>),
 }
 
 /// `%agent mcp …`
 #[derive(Debug, Clone, PartialEq)]
-pub enum Mcp {
+pub enum McpMagic {
     /// Offer a server to the agent.
     Add(McpServer),
     /// Show them.
@@ -94,20 +96,20 @@ pub enum Mcp {
 
 /// `%agent permissions …`
 #[derive(Debug, Clone)]
-pub enum Permissions {
+pub enum PermissionsMagic {
     /// Show mode and rules.
     Show,
     /// Set the mode.
-    Mode(permission::Mode),
+    Mode(permission::ApprovalMode),
     /// Show what was decided.
     List,
     /// Add a rule.
-    Rule(permission::Rule),
+    Rule(permission::PermissionRule),
     /// Forget all rules.
     Clear,
 }
 
-impl PartialEq for Permissions {
+impl PartialEq for PermissionsMagic {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Mode(mine), Self::Mode(theirs)) => mine == theirs,
@@ -119,7 +121,7 @@ impl PartialEq for Permissions {
 
 /// `%agent session …`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Session {
+pub enum SessionMagic {
     /// Begin one and go on in it.
     New {
         /// What it is called here.
@@ -151,7 +153,7 @@ pub enum Session {
 
 /// `%agent env …`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Env {
+pub enum EnvMagic {
     /// Show what was set here.
     Show,
     /// Set a variable.
@@ -162,7 +164,7 @@ pub enum Env {
 
 /// How turns are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Render {
+pub enum RenderMagic {
     /// As the client can.
     Auto,
     /// Displays that are updated in place.
@@ -195,8 +197,8 @@ pub enum MagicError {
 const LOG_LINES: usize = 50;
 
 /// What a cell asks for.
-pub fn parse(cell: &str) -> Result<Cell, MagicError> {
-    let (mut magics, mut target) = (Vec::new(), Target::default());
+pub fn parse(cell: &str) -> Result<ParsedCell, MagicError> {
+    let (mut magics, mut target) = (Vec::new(), PromptTarget::default());
     let mut rest = cell;
     while !rest.is_empty() {
         let (line, later) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -214,7 +216,7 @@ pub fn parse(cell: &str) -> Result<Cell, MagicError> {
         }
         rest = later;
     }
-    Ok(Cell { magics, target, prompt: without_empty_lines(rest).to_owned() })
+    Ok(ParsedCell { magics, target, prompt: without_empty_lines(rest).to_owned() })
 }
 
 /// `%word` and `?`. A percent sign before anything else is text.
@@ -231,13 +233,13 @@ fn without_empty_lines(text: &str) -> &str {
 }
 
 /// `%%agent [NAME] [--background]`
-fn cell_magic(line: &str, written: &str) -> Result<Target, MagicError> {
+fn cell_magic(line: &str, written: &str) -> Result<PromptTarget, MagicError> {
     let words = split(line, written)?;
     if words.first().map(String::as_str) != Some("agent") {
         let name = words.into_iter().next().unwrap_or_default();
         return Err(MagicError::Unknown(format!("%%{name}")));
     }
-    let mut target = Target::default();
+    let mut target = PromptTarget::default();
     for word in &words[1..] {
         match word.as_str() {
             "--background" | "-b" => target.background = true,
@@ -257,14 +259,14 @@ fn cell_magic(line: &str, written: &str) -> Result<Target, MagicError> {
     Ok(target)
 }
 
-fn line_magic(line: &str) -> Result<Magic, MagicError> {
+fn line_magic(line: &str) -> Result<MagicCommand, MagicError> {
     if line == "?" {
-        return Ok(Magic::Help(help(&[])));
+        return Ok(MagicCommand::Help(help(&[])));
     }
     if let Some(asked) = line.strip_suffix('?') {
         let words: Vec<_> = asked.split_whitespace().collect();
         let topic = commands::full(&words).ok_or_else(|| MagicError::Unknown(asked.to_owned()))?;
-        return Ok(Magic::Help(help(&topic.iter().map(String::as_str).collect::<Vec<_>>())));
+        return Ok(MagicCommand::Help(help(&topic.iter().map(String::as_str).collect::<Vec<_>>())));
     }
     let written = split(line, line)?;
     let words: Vec<_> = written.iter().map(String::as_str).collect();
@@ -282,56 +284,56 @@ fn usage(line: &str, words: &[&str], reason: &str) -> MagicError {
 }
 
 /// The magic of these words, which follow `%agent`.
-fn magic(words: &[&str]) -> Result<Magic, String> {
+fn magic(words: &[&str]) -> Result<MagicCommand, String> {
     let optional = |rest: &[&str]| match rest {
         [] => Ok(None),
         [one] => Ok(Some((*one).to_owned())),
         [_, more, ..] => Err(format!("`{more}` is too much")),
     };
     Ok(match words {
-        [] => Magic::Help(help(&[])),
-        ["help", topic @ ..] => Magic::Help(help(topic)),
-        ["use", rest @ ..] => Magic::Use(optional(rest)?),
-        ["mcp", rest @ ..] => Magic::Mcp(mcp(rest)?),
-        ["permissions", rest @ ..] => Magic::Permissions(permissions(rest)?),
-        ["session", rest @ ..] => Magic::Session(session(rest)?),
-        ["config"] => Magic::Config(None),
+        [] => MagicCommand::Help(help(&[])),
+        ["help", topic @ ..] => MagicCommand::Help(help(topic)),
+        ["use", rest @ ..] => MagicCommand::Use(optional(rest)?),
+        ["mcp", rest @ ..] => MagicCommand::Mcp(mcp(rest)?),
+        ["permissions", rest @ ..] => MagicCommand::Permissions(permissions(rest)?),
+        ["session", rest @ ..] => MagicCommand::Session(session(rest)?),
+        ["config"] => MagicCommand::Config(None),
         ["config", command @ ..] => {
-            Magic::Config(Some(command.iter().map(|word| (*word).to_owned()).collect()))
+            MagicCommand::Config(Some(command.iter().map(|word| (*word).to_owned()).collect()))
         }
-        ["env", rest @ ..] => Magic::Env(env(rest)?),
-        ["commands"] => Magic::Commands,
-        ["mode", rest @ ..] => Magic::Mode(optional(rest)?),
-        ["model", rest @ ..] => Magic::Model(optional(rest)?),
-        ["options"] => Magic::Options(None),
-        ["options", name, value] => Magic::Options(Some(((*name).to_owned(), (*value).to_owned()))),
-        ["options", pair] if pair.contains('=') => Magic::Options(Some(key_value(pair)?)),
+        ["env", rest @ ..] => MagicCommand::Env(env(rest)?),
+        ["commands"] => MagicCommand::Commands,
+        ["mode", rest @ ..] => MagicCommand::Mode(optional(rest)?),
+        ["model", rest @ ..] => MagicCommand::Model(optional(rest)?),
+        ["options"] => MagicCommand::Options(None),
+        ["options", name, value] => MagicCommand::Options(Some(((*name).to_owned(), (*value).to_owned()))),
+        ["options", pair] if pair.contains('=') => MagicCommand::Options(Some(key_value(pair)?)),
         ["options", ..] => return Err("give a name and a value".to_owned()),
-        ["log", rest @ ..] => Magic::Log(match optional(rest)? {
+        ["log", rest @ ..] => MagicCommand::Log(match optional(rest)? {
             Some(lines) => lines.parse().map_err(|_| format!("`{lines}` is not a number of lines"))?,
             None => LOG_LINES,
         }),
-        ["render"] => Magic::Render(None),
-        ["render", "auto"] => Magic::Render(Some(Render::Auto)),
-        ["render", "rich"] => Magic::Render(Some(Render::Rich)),
-        ["render", "stream"] => Magic::Render(Some(Render::Stream)),
+        ["render"] => MagicCommand::Render(None),
+        ["render", "auto"] => MagicCommand::Render(Some(RenderMagic::Auto)),
+        ["render", "rich"] => MagicCommand::Render(Some(RenderMagic::Rich)),
+        ["render", "stream"] => MagicCommand::Render(Some(RenderMagic::Stream)),
         ["render", other, ..] => {
             return Err(format!("`{other}` is no way to show turns; use auto, rich or stream"));
         }
-        ["login", rest @ ..] => Magic::Login(optional(rest)?),
+        ["login", rest @ ..] => MagicCommand::Login(optional(rest)?),
         [other, ..] => return Err(commands::no_such("%agent", &[], other)),
     })
 }
 
-fn mcp(words: &[&str]) -> Result<Mcp, String> {
+fn mcp(words: &[&str]) -> Result<McpMagic, String> {
     Ok(match words {
-        [] | ["list"] => Mcp::List,
-        ["add", name, rest @ ..] => Mcp::Add(server(name, rest)?),
+        [] | ["list"] => McpMagic::List,
+        ["add", name, rest @ ..] => McpMagic::Add(server(name, rest)?),
         ["add"] => return Err("give the server a name and say how to reach it".to_owned()),
-        ["clear"] => Mcp::Clear,
-        ["remove", name] => Mcp::Remove((*name).to_owned()),
-        ["enable", name] => Mcp::Enable((*name).to_owned()),
-        ["disable", name] => Mcp::Disable((*name).to_owned()),
+        ["clear"] => McpMagic::Clear,
+        ["remove", name] => McpMagic::Remove((*name).to_owned()),
+        ["enable", name] => McpMagic::Enable((*name).to_owned()),
+        ["disable", name] => McpMagic::Disable((*name).to_owned()),
         ["remove" | "enable" | "disable", ..] => return Err("name one server".to_owned()),
         [other, ..] => return Err(commands::no_such("%mcp", &["mcp"], other)),
     })
@@ -401,36 +403,36 @@ fn server(name: &str, words: &[&str]) -> Result<McpServer, String> {
     })
 }
 
-fn permissions(words: &[&str]) -> Result<Permissions, String> {
+fn permissions(words: &[&str]) -> Result<PermissionsMagic, String> {
     Ok(match words {
-        [] | ["show"] => Permissions::Show,
-        ["list" | "history"] => Permissions::List,
-        ["clear"] => Permissions::Clear,
-        [mode] if permission::Mode::from_str(mode).is_ok() => {
-            Permissions::Mode(permission::Mode::from_str(mode).expect("just looked at"))
+        [] | ["show"] => PermissionsMagic::Show,
+        ["list" | "history"] => PermissionsMagic::List,
+        ["clear"] => PermissionsMagic::Clear,
+        [mode] if permission::ApprovalMode::from_str(mode).is_ok() => {
+            PermissionsMagic::Mode(permission::ApprovalMode::from_str(mode).expect("just looked at"))
         }
-        ["allow" | "deny" | "refuse", _, ..] => Permissions::Rule(
+        ["allow" | "deny" | "refuse", _, ..] => PermissionsMagic::Rule(
             words.join(" ").parse().map_err(|wrong: permission::RuleError| wrong.to_string())?,
         ),
         [other, ..] => return Err(commands::no_such("%permissions", &["permissions"], other)),
     })
 }
 
-fn session(words: &[&str]) -> Result<Session, String> {
+fn session(words: &[&str]) -> Result<SessionMagic, String> {
     let one = |name: &&str| (*name).to_owned();
     Ok(match words {
         ["new", rest @ ..] => new_session(rest)?,
-        [] | ["info"] => Session::Info,
-        ["restart"] => Session::Restart,
-        ["list"] => Session::List,
-        ["use", name] => Session::Use(one(name)),
-        ["load", id] => Session::Load(one(id)),
-        ["resume", id] => Session::Resume(one(id)),
-        ["delete", id] => Session::Delete(one(id)),
-        ["fork"] => Session::Fork(None),
-        ["fork", name] => Session::Fork(Some(one(name))),
-        ["close"] => Session::Close(None),
-        ["close", name] => Session::Close(Some(one(name))),
+        [] | ["info"] => SessionMagic::Info,
+        ["restart"] => SessionMagic::Restart,
+        ["list"] => SessionMagic::List,
+        ["use", name] => SessionMagic::Use(one(name)),
+        ["load", id] => SessionMagic::Load(one(id)),
+        ["resume", id] => SessionMagic::Resume(one(id)),
+        ["delete", id] => SessionMagic::Delete(one(id)),
+        ["fork"] => SessionMagic::Fork(None),
+        ["fork", name] => SessionMagic::Fork(Some(one(name))),
+        ["close"] => SessionMagic::Close(None),
+        ["close", name] => SessionMagic::Close(Some(one(name))),
         ["use" | "load" | "resume" | "delete", ..] => return Err("name one session".to_owned()),
         [known @ ("info" | "restart" | "list" | "fork" | "close"), more, ..] => {
             return Err(format!("`{known}` takes no `{more}`"));
@@ -440,7 +442,7 @@ fn session(words: &[&str]) -> Result<Session, String> {
 }
 
 /// A word that looks like a path is the folder, as in the older kernel; another is the name.
-fn new_session(words: &[&str]) -> Result<Session, String> {
+fn new_session(words: &[&str]) -> Result<SessionMagic, String> {
     let (mut name, mut cwd, mut agent) = (None, None, None);
     let mut rest = words;
     while let [word, later @ ..] = rest {
@@ -467,18 +469,18 @@ fn new_session(words: &[&str]) -> Result<Session, String> {
             (more, _) => return Err(format!("`{more}` is too much")),
         };
     }
-    Ok(Session::New { name, cwd, agent })
+    Ok(SessionMagic::New { name, cwd, agent })
 }
 
 fn is_path(word: &str) -> bool {
     word.contains('/') || word.starts_with(['.', '~'])
 }
 
-fn env(words: &[&str]) -> Result<Env, String> {
+fn env(words: &[&str]) -> Result<EnvMagic, String> {
     match words {
-        [] => Ok(Env::Show),
-        ["unset", name] => Ok(Env::Unset((*name).to_owned())),
-        [pair] => key_value(pair).map(|(name, value)| Env::Set(name, value)),
+        [] => Ok(EnvMagic::Show),
+        ["unset", name] => Ok(EnvMagic::Unset((*name).to_owned())),
+        [pair] => key_value(pair).map(|(name, value)| EnvMagic::Set(name, value)),
         [_, more, ..] => Err(format!("`{more}` is too much; quote a value that has blanks")),
     }
 }

@@ -1,7 +1,7 @@
 //! Who may do what: the mode, the rules, and what was decided.
 //!
-//! Pure: [`Policy::judge`] answers from mode and rules or says that someone has to be asked; whoever asks turns the answer
-//! into a [`Decision`] and hands it to [`Policy::record`].
+//! Pure: [`PermissionPolicy::judge`] answers from mode and rules or says that someone has to be asked; whoever asks turns the answer
+//! into a [`PermissionDecision`] and hands it to [`PermissionPolicy::record`].
 
 mod command;
 mod history;
@@ -19,13 +19,13 @@ use agent_client_protocol_schema::v1::{
 };
 
 pub(crate) use command::command;
-pub use history::{History, Record};
+pub use history::{DecisionHistory, DecisionRecord};
 pub(crate) use rule::KIND_NAMES;
-pub use rule::{Effect, Rule, RuleError, Subject};
+pub use rule::{PermissionRule, RuleEffect, RuleError, RuleSubject};
 
 /// What happens when no rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum ApprovalMode {
     /// Ask the user, and refuse when there is nobody to ask.
     #[default]
     Ask,
@@ -35,13 +35,13 @@ pub enum Mode {
     Deny,
 }
 
-impl Mode {
+impl ApprovalMode {
     /// All of them, by name.
     pub const NAMES: [(&'static str, Self); 3] =
         [("ask", Self::Ask), ("auto", Self::Auto), ("deny", Self::Deny)];
 }
 
-impl FromStr for Mode {
+impl FromStr for ApprovalMode {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
@@ -51,7 +51,7 @@ impl FromStr for Mode {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for ApprovalMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ask => "ask",
@@ -63,42 +63,42 @@ impl fmt::Display for Mode {
 
 /// Mode, rules and history of one kernel.
 #[derive(Debug, Clone, Default)]
-pub struct Policy {
+pub struct PermissionPolicy {
     /// What happens when no rule applies.
-    pub mode: Mode,
+    pub mode: ApprovalMode,
     /// In the order they were given. A refusal beats any allowance.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PermissionRule>,
     /// What was decided.
-    pub history: History,
+    pub history: DecisionHistory,
 }
 
 /// What a policy says to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum PolicyVerdict {
     /// This.
-    Decided(Decision),
+    Decided(PermissionDecision),
     /// Someone has to be asked.
     Ask,
 }
 
 /// An answer to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
+pub struct PermissionDecision {
     /// The option taken; none when the request is cancelled.
     pub option: Option<PermissionOption>,
     /// Who decided.
-    pub by: Decider,
+    pub by: DecisionSource,
 }
 
 /// Who decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decider {
+pub enum DecisionSource {
     /// The user, by a button or by typing.
     User,
     /// A rule, as it was written.
     Rule(String),
     /// The mode.
-    Mode(Mode),
+    Mode(ApprovalMode),
     /// An earlier permission of the turn, for a call of this title.
     Earlier(String),
     /// Nobody had to: a file of the workspace was read.
@@ -111,48 +111,60 @@ pub enum Decider {
     Interrupt,
 }
 
-impl Policy {
+impl PermissionPolicy {
     /// What mode and rules say to a call that asks for one of `options`. Paths are seen from `workspace`.
-    pub fn judge(&self, call: &ToolCall, options: &[PermissionOption], workspace: &Path) -> Verdict {
-        let subject = Subject::of(call, workspace);
+    pub fn judge(&self, call: &ToolCall, options: &[PermissionOption], workspace: &Path) -> PolicyVerdict {
+        let subject = RuleSubject::of(call, workspace);
         let matching =
             |effect| self.rules.iter().find(|rule| rule.effect == effect && rule.applies_to(&subject));
-        if let Some(rule) = matching(Effect::Refuse) {
-            return Verdict::Decided(Decision::refuse(options, Decider::Rule(rule.to_string())));
+        if let Some(rule) = matching(RuleEffect::Refuse) {
+            return PolicyVerdict::Decided(PermissionDecision::refuse(
+                options,
+                DecisionSource::Rule(rule.to_string()),
+            ));
         }
-        if let Some(rule) = matching(Effect::Allow) {
-            return Verdict::Decided(Decision::allow(options, Decider::Rule(rule.to_string())));
+        if let Some(rule) = matching(RuleEffect::Allow) {
+            return PolicyVerdict::Decided(PermissionDecision::allow(
+                options,
+                DecisionSource::Rule(rule.to_string()),
+            ));
         }
         match self.mode {
-            Mode::Ask => Verdict::Ask,
-            Mode::Auto => Verdict::Decided(Decision::allow(options, Decider::Mode(Mode::Auto))),
-            Mode::Deny => Verdict::Decided(Decision::refuse(options, Decider::Mode(Mode::Deny))),
+            ApprovalMode::Ask => PolicyVerdict::Ask,
+            ApprovalMode::Auto => PolicyVerdict::Decided(PermissionDecision::allow(
+                options,
+                DecisionSource::Mode(ApprovalMode::Auto),
+            )),
+            ApprovalMode::Deny => PolicyVerdict::Decided(PermissionDecision::refuse(
+                options,
+                DecisionSource::Mode(ApprovalMode::Deny),
+            )),
         }
     }
 
     /// Remembers a decision.
-    pub fn record(&mut self, call: &ToolCall, decision: &Decision) {
-        self.history.push(Record::of(call, decision));
+    pub fn record(&mut self, call: &ToolCall, decision: &PermissionDecision) {
+        self.history.push(DecisionRecord::of(call, decision));
     }
 }
 
-impl Decision {
+impl PermissionDecision {
     /// Allows, by the kind of the option and never by its place: once before always. Where no option allows, cancels.
-    pub fn allow(options: &[PermissionOption], by: Decider) -> Self {
+    pub fn allow(options: &[PermissionOption], by: DecisionSource) -> Self {
         Self::first_of(options, [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways], by)
     }
 
     /// Refuses: once before always. Where no option refuses, cancels.
-    pub fn refuse(options: &[PermissionOption], by: Decider) -> Self {
+    pub fn refuse(options: &[PermissionOption], by: DecisionSource) -> Self {
         Self::first_of(options, [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways], by)
     }
 
     /// The turn was interrupted before anyone answered.
     pub fn cancelled() -> Self {
-        Self { option: None, by: Decider::Interrupt }
+        Self { option: None, by: DecisionSource::Interrupt }
     }
 
-    fn first_of(options: &[PermissionOption], kinds: [PermissionOptionKind; 2], by: Decider) -> Self {
+    fn first_of(options: &[PermissionOption], kinds: [PermissionOptionKind; 2], by: DecisionSource) -> Self {
         let of_kind = |kind| options.iter().find(|option| option.kind == kind).cloned();
         Self { option: kinds.into_iter().find_map(of_kind), by }
     }
@@ -176,7 +188,7 @@ impl Decision {
     }
 }
 
-impl fmt::Display for Decision {
+impl fmt::Display for PermissionDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.option {
             Some(option) => {
@@ -188,7 +200,7 @@ impl fmt::Display for Decision {
     }
 }
 
-impl fmt::Display for Decider {
+impl fmt::Display for DecisionSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User => f.write_str("you"),
@@ -238,17 +250,19 @@ fn is_invisible(c: char) -> bool {
 
 /// What the user meant who typed this: an option's number or name, `y` for once, `n` for no, which is to cancel where no option
 /// refuses. `None` when none of these.
-pub fn answer(options: &[PermissionOption], typed: &str) -> Option<Decision> {
+pub fn answer(options: &[PermissionOption], typed: &str) -> Option<PermissionDecision> {
     let typed = typed.trim().to_lowercase();
     match typed.as_str() {
         "" => None,
-        "y" | "yes" => Some(Decision::allow(options, Decider::User)).filter(Decision::allowed),
-        "n" | "no" => Some(Decision::refuse(options, Decider::User)),
+        "y" | "yes" => {
+            Some(PermissionDecision::allow(options, DecisionSource::User)).filter(PermissionDecision::allowed)
+        }
+        "n" | "no" => Some(PermissionDecision::refuse(options, DecisionSource::User)),
         other => {
             let numbered = other.parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
             let named = || options.iter().find(|option| option.name.to_lowercase() == other);
             let option = numbered.or_else(named)?.clone();
-            Some(Decision { option: Some(option), by: Decider::User })
+            Some(PermissionDecision { option: Some(option), by: DecisionSource::User })
         }
     }
 }

@@ -8,38 +8,38 @@ use cellwright_jupyter::{Header, Message, ServerSender};
 use cellwright_process::Exit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::agent::News;
-use crate::kernel_state::Registered;
-use crate::view::{self, Bundle, Ending, Show, Style, View};
+use crate::agent::TerminalNews;
+use crate::kernel_state::InterruptRegistration;
+use crate::view::{self, OutputData, OutputMessage, TurnEnding, TurnView, ViewStyle};
 
 /// A cell at work. It owns its parent header, so its output can reach no other cell.
-pub(crate) struct Turn {
-    pub(crate) view: View,
-    pub(crate) stop: Stop,
-    pub(crate) cell: Arc<Cell>,
-    pub(crate) style: Style,
-    pub(crate) place: Place,
+pub(crate) struct AgentTurn {
+    pub(crate) view: TurnView,
+    pub(crate) stop: StopSignal,
+    pub(crate) cell: Arc<CellChannel>,
+    pub(crate) style: ViewStyle,
+    pub(crate) place: TurnPlace,
     /// One in the background can be interrupted until its end; one in the foreground is registered with its cell.
-    pub(crate) registered: Option<Registered>,
+    pub(crate) registered: Option<InterruptRegistration>,
 }
 
 /// Whether the cell waits for the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TurnPlace {
     Foreground,
     Background,
 }
 
 /// How much of a turn was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum TurnOutput {
     All,
     /// Its user did not wait for the rest.
     CutShort,
 }
 
 /// The request a cell was run by.
-pub(crate) struct Cell {
+pub(crate) struct CellChannel {
     sender: ServerSender,
     request: Message,
     /// Whether its client answers questions.
@@ -50,12 +50,12 @@ pub(crate) struct Cell {
 
 /// Stops a cell: the first time politely, the second time at once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stop {
+pub(crate) struct StopSignal {
     asked: CancellationToken,
     forced: CancellationToken,
 }
 
-impl Stop {
+impl StopSignal {
     pub(crate) fn interrupt(&self) {
         if self.asked.is_cancelled() {
             self.forced.cancel();
@@ -86,7 +86,7 @@ impl Stop {
     }
 }
 
-impl Cell {
+impl CellChannel {
     pub(crate) fn new(sender: ServerSender, request: Message, allow_stdin: bool, silent: bool) -> Self {
         Self { sender, request, allow_stdin, silent }
     }
@@ -104,15 +104,19 @@ impl Cell {
     }
 
     /// Publishes something as output of this cell. Waits for readers that lag, unless told to stop.
-    pub(crate) async fn publish<C: cellwright_jupyter::content::Content>(&self, content: &C, stop: &Stop) {
+    pub(crate) async fn publish<C: cellwright_jupyter::content::Content>(
+        &self,
+        content: &C,
+        stop: &StopSignal,
+    ) {
         if !self.silent {
             let message = self.sender.session().message(content).with_parent(self.header());
             self.send(message, stop).await;
         }
     }
 
-    /// [`Cell::publish`], once for all contents.
-    async fn send(&self, message: Message, stop: &Stop) {
+    /// [`CellChannel::publish`], once for all contents.
+    async fn send(&self, message: Message, stop: &StopSignal) {
         tokio::select! {
             biased;
             () = self.sender.publish_when_read(message.clone()) => {}
@@ -120,21 +124,21 @@ impl Cell {
         }
     }
 
-    async fn show(&self, show: Show, stop: &Stop) {
+    async fn show(&self, show: OutputMessage, stop: &StopSignal) {
         let transient = |id| Transient { display_id: Some(id), ..Transient::default() };
         match show {
-            Show::Stream { name, text } => {
+            OutputMessage::Stream { name, text } => {
                 let name = match name {
                     view::StreamName::Stdout => StreamName::Stdout,
                     view::StreamName::Stderr => StreamName::Stderr,
                 };
                 self.publish(&Stream { name, text, ..Stream::default() }, stop).await;
             }
-            Show::Display { id, data } => {
+            OutputMessage::Display { id, data } => {
                 self.publish(&DisplayData { data, transient: transient(id), ..DisplayData::default() }, stop)
                     .await;
             }
-            Show::Update { id, data } => {
+            OutputMessage::Update { id, data } => {
                 let update =
                     UpdateDisplayData { data, transient: transient(id), ..UpdateDisplayData::default() };
                 self.publish(&update, stop).await;
@@ -143,14 +147,14 @@ impl Cell {
     }
 
     /// Shows something that stays as it is.
-    pub(crate) async fn display(&self, data: Bundle, stop: &Stop) {
+    pub(crate) async fn display(&self, data: OutputData, stop: &StopSignal) {
         self.publish(&DisplayData { data, ..DisplayData::default() }, stop).await;
     }
 }
 
-impl Turn {
-    pub(crate) fn new(cell: Arc<Cell>, stop: Stop, style: Style, place: Place) -> Self {
-        let view = View::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
+impl AgentTurn {
+    pub(crate) fn new(cell: Arc<CellChannel>, stop: StopSignal, style: ViewStyle, place: TurnPlace) -> Self {
+        let view = TurnView::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
         Self { view, stop, cell, style, place, registered: None }
     }
 
@@ -170,13 +174,13 @@ impl Turn {
     }
 
     /// Publishes all there is, as fast as clients can take it.
-    pub(crate) async fn finish(&mut self, ending: &Ending) -> Shown {
+    pub(crate) async fn finish(&mut self, ending: &TurnEnding) -> TurnOutput {
         self.view.end(ending, Instant::now());
         self.drain().await
     }
 
     /// What a command wrote that the agent runs through us.
-    pub(crate) fn terminal(&mut self, news: &News) {
+    pub(crate) fn terminal(&mut self, news: &TerminalNews) {
         let now = Instant::now();
         if !news.output.is_empty() {
             self.view.terminal_output(&news.terminal, &news.output, now);
@@ -193,12 +197,12 @@ impl Turn {
 
     /// Publishes what there is by now, whatever the pace. For a few words, not for a turn.
     pub(crate) async fn drain_now(&mut self) {
-        self.view.end(&Ending::Failed, Instant::now());
+        self.view.end(&TurnEnding::Failed, Instant::now());
         self.drain().await;
     }
 
     /// Publishes all that is left after the end. One who interrupts gets what can be shown at once.
-    pub(crate) async fn drain(&mut self) -> Shown {
+    pub(crate) async fn drain(&mut self) -> TurnOutput {
         while let Some(due) = self.view.due() {
             tokio::select! {
                 biased; // what can be shown is
@@ -207,10 +211,10 @@ impl Turn {
                     for show in self.view.cut_short() {
                         self.cell.show(show, &self.stop).await;
                     }
-                    return Shown::CutShort;
+                    return TurnOutput::CutShort;
                 }
             }
         }
-        Shown::All
+        TurnOutput::All
     }
 }

@@ -1,9 +1,9 @@
 //! How a turn looks in a cell: what the agent says and does goes in, messages for the notebook come out.
 //!
-//! Pure: no clock, no channels. The owner of a turn tells it what happened and when, sends what [`View::flush`] gives, and
-//! calls again at [`View::due`]. Each piece (a block of text, a thought, a tool call, the plan) is one display that is
+//! Pure: no clock, no channels. The owner of a turn tells it what happened and when, sends what [`TurnView::flush`] gives, and
+//! calls again at [`TurnView::due`]. Each piece (a block of text, a thought, a tool call, the plan) is one display that is
 //! updated in place, so the last state is what a saved notebook holds. For clients that can not update displays,
-//! [`Style::Stream`] prints the same as text.
+//! [`ViewStyle::Stream`] prints the same as text.
 
 mod blocks;
 mod card;
@@ -24,40 +24,40 @@ mod words;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::permission::Decision;
+use crate::permission::PermissionDecision;
 use agent_client_protocol_schema::v1::{
     CompactionStatus, ContentBlock, ContentChunk, MessageId, NoticeSeverity, PlanUpdateContent,
     SessionUpdate, StopReason, TerminalId, ToolCall, ToolCallId, ToolCallUpdate, Usage, UsageUpdate,
 };
-use blocks::{Blocks, Syntax};
-use card::{Card, Terminals};
-use content::{Rendered, bundle};
-use displays::{Company, Displays};
+use blocks::{TextBlocks, TextSyntax};
+use card::{TerminalScreens, ToolCard};
+use content::{RenderedContent, bundle};
+use displays::{DisplaySharing, TurnDisplays};
 use html::{escape, folded};
-use pace::Pace;
-use printer::{Printer, Section};
-use words::{Voice, dim};
+use pace::OutputPace;
+use printer::{PrintSection, StreamPrinter};
+use words::{TextRole, dim};
 
-pub use show::{Asker, Bundle, Ending, Show, StreamName, Style};
+pub use show::{OutputData, OutputMessage, PermissionAsker, StreamName, TurnEnding, ViewStyle};
 
 /// Quiet for so long, a turn shows that it is alive.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// A turn as it is shown.
 #[derive(Debug)]
-pub struct View {
-    style: Style,
+pub struct TurnView {
+    style: ViewStyle,
     turn: String,
     replaying: bool,
     started: Instant,
     /// When something last happened.
     active: Instant,
     /// In the order they appear in the cell.
-    pieces: Vec<Piece>,
-    displays: Displays,
-    open: Option<Open>,
+    pieces: Vec<ViewPiece>,
+    displays: TurnDisplays,
+    open: Option<OpenText>,
     cards: HashMap<ToolCallId, usize>,
-    terminals: Terminals,
+    terminals: TerminalScreens,
     plans: HashMap<String, usize>,
     compactions: HashMap<String, usize>,
     buttons: HashMap<ToolCallId, usize>,
@@ -67,42 +67,42 @@ pub struct View {
     passing: Option<usize>,
     next_elapsed: Instant,
     ended: bool,
-    pace: Pace,
-    printer: Printer,
+    pace: OutputPace,
+    printer: StreamPrinter,
 }
 
 #[derive(Debug)]
-enum Piece {
-    /// Text of the open block is in [`Open`], that of a frozen one here until it is sent.
-    Text(Voice, String),
-    Card(Box<Card>),
-    Fixed(Bundle),
+enum ViewPiece {
+    /// Text of the open block is in [`OpenText`], that of a frozen one here until it is sent.
+    Text(TextRole, String),
+    Card(Box<ToolCard>),
+    Fixed(OutputData),
 }
 
 /// The text that grows.
 #[derive(Debug)]
-struct Open {
-    voice: Voice,
+struct OpenText {
+    voice: TextRole,
     message: Option<MessageId>,
-    blocks: Blocks,
+    blocks: TextBlocks,
     /// The piece of the open block, once it has more than white space.
     at: Option<usize>,
 }
 
-impl Piece {
+impl ViewPiece {
     /// Whether it is shown as HTML and so can stand beside others.
     fn is_html(&self) -> bool {
         match self {
-            Self::Card(_) | Self::Text(Voice::Thought, _) => true,
-            Self::Text(Voice::Agent | Voice::User, _) => false,
+            Self::Card(_) | Self::Text(TextRole::Thought, _) => true,
+            Self::Text(TextRole::Agent | TextRole::User, _) => false,
             Self::Fixed(data) => data.len() == 2 && data.contains_key("text/html"),
         }
     }
 }
 
-impl View {
+impl TurnView {
     /// An empty view. `turn` makes its display ids unique in the notebook.
-    pub fn new(style: Style, turn: impl Into<String>, now: Instant) -> Self {
+    pub fn new(style: ViewStyle, turn: impl Into<String>, now: Instant) -> Self {
         Self {
             style,
             turn: turn.into(),
@@ -110,10 +110,10 @@ impl View {
             started: now,
             active: now,
             pieces: Vec::new(),
-            displays: Displays::default(),
+            displays: TurnDisplays::default(),
             open: None,
             cards: HashMap::new(),
-            terminals: Terminals::new(),
+            terminals: TerminalScreens::new(),
             plans: HashMap::new(),
             compactions: HashMap::new(),
             buttons: HashMap::new(),
@@ -123,10 +123,10 @@ impl View {
             next_elapsed: now + QUIET,
             ended: false,
             pace: match style {
-                Style::Rich => Pace::messages(now),
-                Style::Stream => Pace::bytes(now),
+                ViewStyle::Rich => OutputPace::messages(now),
+                ViewStyle::Stream => OutputPace::bytes(now),
             },
-            printer: Printer::default(),
+            printer: StreamPrinter::default(),
         }
     }
 
@@ -141,9 +141,9 @@ impl View {
     pub fn update(&mut self, update: SessionUpdate, now: Instant) {
         self.stir(now);
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => self.chunk(Voice::Agent, chunk),
-            SessionUpdate::AgentThoughtChunk(chunk) => self.chunk(Voice::Thought, chunk),
-            SessionUpdate::UserMessageChunk(chunk) if self.replaying => self.chunk(Voice::User, chunk),
+            SessionUpdate::AgentMessageChunk(chunk) => self.chunk(TextRole::Agent, chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.chunk(TextRole::Thought, chunk),
+            SessionUpdate::UserMessageChunk(chunk) if self.replaying => self.chunk(TextRole::User, chunk),
             SessionUpdate::ToolCall(mut call) => {
                 let meta = call.meta.take();
                 self.card(&call.tool_call_id.clone(), |card, terminals| {
@@ -159,13 +159,13 @@ impl View {
                 }
                 PlanUpdateContent::Markdown(plan) => {
                     let html = folded("Plan", &html::pre(&plan.content));
-                    self.plan(plan.plan_id.0.to_string(), Rendered { html, plain: plan.content });
+                    self.plan(plan.plan_id.0.to_string(), RenderedContent { html, plain: plan.content });
                 }
                 PlanUpdateContent::File(file) => {
                     let html = format!("Plan: {}", html::link(&file.uri, &file.uri));
                     self.plan(
                         file.plan_id.0.to_string(),
-                        Rendered { html, plain: format!("Plan: {}", file.uri) },
+                        RenderedContent { html, plain: format!("Plan: {}", file.uri) },
                     );
                 }
                 _ => {}
@@ -186,7 +186,7 @@ impl View {
                 let line = dim(&format!("the agent {state}"));
                 let id = compaction.compaction_id.0.to_string();
                 let known = self.compactions.get(&id).copied();
-                let at = self.place(known, Piece::Fixed(line.bundle()), &format!("the agent {state}"));
+                let at = self.place(known, ViewPiece::Fixed(line.bundle()), &format!("the agent {state}"));
                 self.compactions.insert(id, at);
             }
             // The session's state, or an update of a later version.
@@ -195,7 +195,7 @@ impl View {
     }
 
     /// A tool call waits for permission. Makes its card when the agent had not announced it.
-    pub fn permission_asked(&mut self, call: ToolCallUpdate, asker: Asker, now: Instant) {
+    pub fn permission_asked(&mut self, call: ToolCallUpdate, asker: PermissionAsker, now: Instant) {
         self.stir(now);
         let id = call.tool_call_id.clone();
         self.tool_call_update(call);
@@ -208,16 +208,16 @@ impl View {
         let widget = serde_json::json!({"model_id": model_id, "version_major": 2, "version_minor": 0});
         data.insert("application/vnd.jupyter.widget-view+json".to_owned(), widget);
         self.close();
-        let at = self.add(Piece::Fixed(data));
+        let at = self.add(ViewPiece::Fixed(data));
         self.buttons.insert(call.clone(), at);
     }
 
     /// The permission was decided.
-    pub fn permission_decided(&mut self, call: &ToolCallId, decision: &Decision, now: Instant) {
+    pub fn permission_decided(&mut self, call: &ToolCallId, decision: &PermissionDecision, now: Instant) {
         self.stir(now);
         let (allowed, how) = (decision.allowed(), decision.to_string());
         if let Some(at) = self.buttons.remove(call) {
-            self.pieces[at] = Piece::Fixed(dim(&how).bundle());
+            self.pieces[at] = ViewPiece::Fixed(dim(&how).bundle());
             self.displays.touch(at);
             if at + 1 == self.pieces.len() {
                 // The card says it too.
@@ -230,16 +230,16 @@ impl View {
     /// What is known by now of a tool call.
     pub fn tool_call(&self, id: &ToolCallId) -> Option<&ToolCall> {
         match &self.pieces[*self.cards.get(id)?] {
-            Piece::Card(card) => Some(card.call()),
-            Piece::Text(..) | Piece::Fixed(_) => None,
+            ViewPiece::Card(card) => Some(card.call()),
+            ViewPiece::Text(..) | ViewPiece::Fixed(_) => None,
         }
     }
 
     /// The calls that wait for a permission.
     pub fn waiting(&self) -> impl Iterator<Item = &ToolCall> {
         self.cards.values().filter_map(|at| match &self.pieces[*at] {
-            Piece::Card(card) if card.is_waiting() => Some(card.call()),
-            Piece::Card(_) | Piece::Text(..) | Piece::Fixed(_) => None,
+            ViewPiece::Card(card) if card.is_waiting() => Some(card.call()),
+            ViewPiece::Card(_) | ViewPiece::Text(..) | ViewPiece::Fixed(_) => None,
         })
     }
 
@@ -280,7 +280,7 @@ impl View {
             plain = format!("{plain}\n{description}");
         }
         html.push_str("</div>");
-        self.place(None, Piece::Fixed(Rendered { html, plain: plain.clone() }.bundle()), &plain);
+        self.place(None, ViewPiece::Fixed(RenderedContent { html, plain: plain.clone() }.bundle()), &plain);
     }
 
     /// An address that the user is asked to open.
@@ -291,7 +291,7 @@ impl View {
             html::link(address, address)
         );
         let plain = format!("{title}\n{address}");
-        self.place(None, Piece::Fixed(Rendered { html, plain: plain.clone() }.bundle()), &plain);
+        self.place(None, ViewPiece::Fixed(RenderedContent { html, plain: plain.clone() }.bundle()), &plain);
     }
 
     /// What the turn took, when the agent tells at its end.
@@ -300,25 +300,25 @@ impl View {
     }
 
     /// The turn is over: nothing is left looking as if it still ran. What remains to be sent comes by `flush`.
-    pub fn end(&mut self, ending: &Ending, now: Instant) {
+    pub fn end(&mut self, ending: &TurnEnding, now: Instant) {
         self.close();
         self.ended = true;
         for at in self.cards.values().copied() {
-            if let Piece::Card(card) = &mut self.pieces[at]
+            if let ViewPiece::Card(card) = &mut self.pieces[at]
                 && card.leave_behind()
             {
                 self.displays.touch(at);
-                if self.style == Style::Stream {
+                if self.style == ViewStyle::Stream {
                     let details = card.details(&mut self.terminals);
-                    self.printer.print(Section::Aside, &format!("{}{details}\n", card.line()));
+                    self.printer.print(PrintSection::Aside, &format!("{}{details}\n", card.line()));
                 }
             }
         }
         for (_, at) in std::mem::take(&mut self.buttons) {
-            self.pieces[at] = Piece::Fixed(dim("not answered").bundle());
+            self.pieces[at] = ViewPiece::Fixed(dim("not answered").bundle());
             self.displays.touch(at);
         }
-        if let Ending::Stopped(reason) = ending {
+        if let TurnEnding::Stopped(reason) = ending {
             let told = match reason {
                 StopReason::MaxTokens => Some("stopped at the agent's token limit; ask it to go on"),
                 StopReason::MaxTurnRequests => {
@@ -343,44 +343,44 @@ impl View {
         self.active = now;
     }
 
-    fn chunk(&mut self, voice: Voice, chunk: ContentChunk) {
+    fn chunk(&mut self, voice: TextRole, chunk: ContentChunk) {
         match chunk.content {
             ContentBlock::Text(text) => self.text(voice, chunk.message_id, &text.text),
             other => {
                 self.close();
                 let data = content::display(&other);
                 let plain = data["text/plain"].as_str().unwrap_or_default().to_owned();
-                self.place(None, Piece::Fixed(data), &plain);
+                self.place(None, ViewPiece::Fixed(data), &plain);
             }
         }
     }
 
-    fn text(&mut self, voice: Voice, message: Option<MessageId>, text: &str) {
-        let goes_on = |open: &Open| open.voice == voice && (message.is_none() || open.message == message);
+    fn text(&mut self, voice: TextRole, message: Option<MessageId>, text: &str) {
+        let goes_on = |open: &OpenText| open.voice == voice && (message.is_none() || open.message == message);
         if !self.open.as_ref().is_some_and(goes_on) {
             self.close();
-            let syntax = if voice == Voice::Thought { Syntax::Plain } else { Syntax::Markdown };
-            self.open = Some(Open { voice, message, blocks: Blocks::new(syntax), at: None });
+            let syntax = if voice == TextRole::Thought { TextSyntax::Plain } else { TextSyntax::Markdown };
+            self.open = Some(OpenText { voice, message, blocks: TextBlocks::new(syntax), at: None });
         }
-        if self.style == Style::Stream {
-            let section = if voice == Voice::Agent { Section::Answer } else { Section::Thought };
+        if self.style == ViewStyle::Stream {
+            let section = if voice == TextRole::Agent { PrintSection::Answer } else { PrintSection::Thought };
             return self.printer.print(section, text);
         }
         let Some(mut open) = self.open.take() else { return };
         for frozen in open.blocks.push(text) {
             match open.at.take() {
                 Some(at) => {
-                    self.pieces[at] = Piece::Text(voice, frozen);
+                    self.pieces[at] = ViewPiece::Text(voice, frozen);
                     self.displays.touch(at);
                 }
                 None if frozen.trim().is_empty() => {}
                 None => {
-                    self.add(Piece::Text(voice, frozen));
+                    self.add(ViewPiece::Text(voice, frozen));
                 }
             }
         }
         if open.at.is_none() && !open.blocks.open().trim().is_empty() {
-            open.at = Some(self.add(Piece::Text(voice, String::new())));
+            open.at = Some(self.add(ViewPiece::Text(voice, String::new())));
         }
         open.at.iter().for_each(|at| self.displays.touch(*at));
         self.open = Some(open);
@@ -388,8 +388,8 @@ impl View {
 
     /// Ends the text that grows: what comes next is a paragraph of its own.
     fn close(&mut self) {
-        if let Some(Open { voice, blocks, at: Some(at), .. }) = self.open.take() {
-            self.pieces[at] = Piece::Text(voice, blocks.open().to_owned());
+        if let Some(OpenText { voice, blocks, at: Some(at), .. }) = self.open.take() {
+            self.pieces[at] = ViewPiece::Text(voice, blocks.open().to_owned());
             // It may have been sent as it is. Sending it once more costs one message; its text is free then.
             self.displays.touch(at);
         }
@@ -404,52 +404,52 @@ impl View {
     }
 
     /// Changes the card of a call, which is made when there is none.
-    fn card(&mut self, id: &ToolCallId, change: impl FnOnce(&mut Card, &mut Terminals)) {
+    fn card(&mut self, id: &ToolCallId, change: impl FnOnce(&mut ToolCard, &mut TerminalScreens)) {
         let known = self.cards.get(id).copied();
         let at = known.unwrap_or_else(|| {
             self.close();
-            let at = self.add(Piece::Card(Box::new(Card::new(id.clone()))));
+            let at = self.add(ViewPiece::Card(Box::new(ToolCard::new(id.clone()))));
             self.cards.insert(id.clone(), at);
             at
         });
-        let Piece::Card(card) = &mut self.pieces[at] else { return };
+        let ViewPiece::Card(card) = &mut self.pieces[at] else { return };
         let had_ended = card.has_ended();
         change(card, &mut self.terminals);
         self.displays.touch(at);
-        if self.style == Style::Stream {
+        if self.style == ViewStyle::Stream {
             if card.has_ended() && !had_ended {
                 let details = card.details(&mut self.terminals);
-                self.printer.print(Section::Aside, &format!("{}{details}\n", card.line()));
+                self.printer.print(PrintSection::Aside, &format!("{}{details}\n", card.line()));
             } else if known.is_none() {
-                self.printer.print(Section::Aside, &format!("{}\n", card.line()));
+                self.printer.print(PrintSection::Aside, &format!("{}\n", card.line()));
             }
         }
     }
 
     fn terminal_changed(&mut self, id: &str) {
         let pieces = &self.pieces;
-        let shows = |at: &usize| matches!(&pieces[*at], Piece::Card(card) if card.shows_terminal(id));
+        let shows = |at: &usize| matches!(&pieces[*at], ViewPiece::Card(card) if card.shows_terminal(id));
         for at in self.cards.values().copied().filter(shows) {
             self.displays.touch(at);
         }
     }
 
-    fn plan(&mut self, id: String, list: Rendered) {
+    fn plan(&mut self, id: String, list: RenderedContent) {
         let known = self.plans.get(&id).copied();
         let plain = list.plain.clone();
-        let at = self.place(known, Piece::Fixed(list.bundle()), &plain);
+        let at = self.place(known, ViewPiece::Fixed(list.bundle()), &plain);
         self.plans.insert(id, at);
     }
 
     /// A line that is less than a notice.
     pub fn aside(&mut self, text: &str) {
-        self.place(None, Piece::Fixed(dim(text).bundle()), text);
+        self.place(None, ViewPiece::Fixed(dim(text).bundle()), text);
     }
 
     /// Puts a piece where an earlier state of it stands, or at the end.
-    fn place(&mut self, known: Option<usize>, piece: Piece, plain: &str) -> usize {
-        if self.style == Style::Stream {
-            self.printer.print(Section::Aside, &format!("{}\n", plain.trim_end()));
+    fn place(&mut self, known: Option<usize>, piece: ViewPiece, plain: &str) -> usize {
+        if self.style == ViewStyle::Stream {
+            self.printer.print(PrintSection::Aside, &format!("{}\n", plain.trim_end()));
         }
         let Some(at) = known else {
             self.close();
@@ -460,11 +460,11 @@ impl View {
         at
     }
 
-    fn add(&mut self, piece: Piece) -> usize {
-        self.put(piece, Company::Welcome)
+    fn add(&mut self, piece: ViewPiece) -> usize {
+        self.put(piece, DisplaySharing::Welcome)
     }
 
-    fn put(&mut self, piece: Piece, company: Company) -> usize {
+    fn put(&mut self, piece: ViewPiece, company: DisplaySharing) -> usize {
         let at = self.passing.take().unwrap_or(self.pieces.len());
         // A display can not be taken back: that of a line that gives way is for what comes now.
         let freed = at < self.pieces.len();
@@ -472,7 +472,10 @@ impl View {
         self.displays.truncate(at);
         let open = self.displays.open().filter(|open| {
             let others = &self.pieces[self.displays.pieces(*open)];
-            !freed && company == Company::Welcome && piece.is_html() && others.iter().all(Piece::is_html)
+            !freed
+                && company == DisplaySharing::Welcome
+                && piece.is_html()
+                && others.iter().all(ViewPiece::is_html)
         });
         self.displays.add(open);
         self.pieces.push(piece);

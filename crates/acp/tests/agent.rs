@@ -6,12 +6,15 @@ use agent_client_protocol_schema::v1::{
     AuthenticateRequest, ContentBlock, ContentChunk, ListSessionsRequest, NewSessionRequest, PromptRequest,
     PromptResponse, SessionId, SessionUpdate, SetSessionModeRequest, StopReason, TextContent,
 };
-use cellwright_acp::agent::{Agent, CallError, Event, Files, Launch, Log, Question, StartError};
+use cellwright_acp::agent::{
+    AgentEvent, AgentFiles, AgentLaunch, AgentLog, AgentProcess, AgentStartError, CallError,
+    PermissionQuestion,
+};
 use cellwright_testkit::{end_of, eventually};
 use tokio::sync::mpsc;
 
-fn launch(args: &[&str]) -> Launch {
-    Launch {
+fn launch(args: &[&str]) -> AgentLaunch {
+    AgentLaunch {
         program: cellwright_testkit::python().into(),
         args: [cellwright_testkit::fault_agent().into()]
             .into_iter()
@@ -19,32 +22,33 @@ fn launch(args: &[&str]) -> Launch {
             .collect(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         cwd: std::env::temp_dir(),
-        files: Files::Own,
+        files: AgentFiles::Own,
     }
 }
 
-struct Talk {
-    agent: Agent,
-    events: mpsc::Receiver<Event>,
+struct TestAgent {
+    agent: AgentProcess,
+    events: mpsc::Receiver<AgentEvent>,
     session: SessionId,
 }
 
 /// What came of a prompt.
 #[derive(Default)]
-struct Turn {
+struct TestTurn {
     text: String,
     unknown: usize,
     tools: usize,
 }
 
-impl Talk {
+impl TestAgent {
     async fn begin(args: &[&str]) -> Self {
-        let (agent, events) = Agent::start(&launch(args), Log::default()).await.expect("it starts");
+        let (agent, events) =
+            AgentProcess::start(&launch(args), AgentLog::default()).await.expect("it starts");
         let session = agent.call(NewSessionRequest::new("/tmp")).await.expect("a session").session_id;
         Self { agent, events, session }
     }
 
-    async fn prompt(&mut self, text: &str) -> (Result<PromptResponse, CallError>, Turn) {
+    async fn prompt(&mut self, text: &str) -> (Result<PromptResponse, CallError>, TestTurn) {
         self.prompt_with(text, |question| {
             let option = question.request.options[1].option_id.clone();
             question.choose(option);
@@ -55,13 +59,13 @@ impl Talk {
     async fn prompt_with(
         &mut self,
         text: &str,
-        decide: impl Fn(Question),
-    ) -> (Result<PromptResponse, CallError>, Turn) {
+        decide: impl Fn(PermissionQuestion),
+    ) -> (Result<PromptResponse, CallError>, TestTurn) {
         let block = ContentBlock::Text(TextContent::new(text));
         let mut response = Box::pin(self.agent.call(PromptRequest::new(self.session.clone(), vec![block])));
-        let mut turn = Turn::default();
+        let mut turn = TestTurn::default();
         let mut see = |event| match event {
-            Event::Update(notification) => match notification.update {
+            AgentEvent::Update(notification) => match notification.update {
                 SessionUpdate::AgentMessageChunk(ContentChunk {
                     content: ContentBlock::Text(text), ..
                 }) => {
@@ -70,9 +74,9 @@ impl Talk {
                 SessionUpdate::ToolCall(_) => turn.tools += 1,
                 _ => {}
             },
-            Event::Permission(question) => decide(*question),
-            Event::Elicitation(question) => drop(question),
-            Event::Unknown(_) => turn.unknown += 1,
+            AgentEvent::Permission(question) => decide(*question),
+            AgentEvent::Elicitation(question) => drop(question),
+            AgentEvent::Unknown(_) => turn.unknown += 1,
         };
         let result = loop {
             tokio::select! {
@@ -88,7 +92,7 @@ impl Talk {
     }
 
     #[track_caller]
-    fn ended(result: (Result<PromptResponse, CallError>, Turn)) -> Turn {
+    fn ended(result: (Result<PromptResponse, CallError>, TestTurn)) -> TestTurn {
         assert_eq!(result.0.expect("an answer").stop_reason, StopReason::EndTurn);
         result.1
     }
@@ -96,35 +100,35 @@ impl Talk {
 
 #[tokio::test]
 async fn a_hundred_thousand_chunks_arrive_in_order() {
-    let mut talk = Talk::begin(&[]).await;
-    let turn = Talk::ended(talk.prompt("chunks 100000 50").await);
+    let mut talk = TestAgent::begin(&[]).await;
+    let turn = TestAgent::ended(talk.prompt("chunks 100000 50").await);
     assert_eq!(turn.text.len(), 5_000_000);
     assert!(turn.text.lines().enumerate().all(|(number, line)| line.starts_with(&format!("{number} "))));
 }
 
 #[tokio::test]
 async fn what_is_not_of_the_protocol_does_no_harm() {
-    let mut talk = Talk::begin(&["--banner"]).await;
-    let turn = Talk::ended(talk.prompt("garbage\nunknown\nduplicate\nsay still here").await);
+    let mut talk = TestAgent::begin(&["--banner"]).await;
+    let turn = TestAgent::ended(talk.prompt("garbage\nunknown\nduplicate\nsay still here").await);
     assert_eq!(turn.text, "unknown method: -32601\nstill here\n");
     assert_eq!(turn.unknown, 3);
     assert_eq!(turn.tools, 2);
     assert!(talk.agent.log().text().contains("Welcome to the fault agent!"));
-    assert_eq!(Talk::ended(talk.prompt("say again").await).text, "again\n");
+    assert_eq!(TestAgent::ended(talk.prompt("say again").await).text, "again\n");
 }
 
 #[tokio::test]
 async fn a_line_of_twenty_megabytes_arrives_whole() {
-    let mut talk = Talk::begin(&[]).await;
-    let turn = Talk::ended(talk.prompt("line 20").await);
+    let mut talk = TestAgent::begin(&[]).await;
+    let turn = TestAgent::ended(talk.prompt("line 20").await);
     assert_eq!(turn.text.len(), 20_000_004);
     assert!(turn.text.ends_with("y end"));
 }
 
 #[tokio::test]
 async fn much_on_standard_error_holds_nothing_up() {
-    let mut talk = Talk::begin(&[]).await;
-    assert_eq!(Talk::ended(talk.prompt("stderr 3\nsay done").await).text, "done\n");
+    let mut talk = TestAgent::begin(&[]).await;
+    assert_eq!(TestAgent::ended(talk.prompt("stderr 3\nsay done").await).text, "done\n");
     eventually("the last words", async || talk.agent.log().text().ends_with("last words\n")).await;
     assert!(talk.agent.log().forgotten() > 1_000_000);
 }
@@ -132,7 +136,7 @@ async fn much_on_standard_error_holds_nothing_up() {
 #[tokio::test]
 async fn an_agent_that_dies_is_described() {
     for (order, exit) in [("crash 3", "exited with code 3"), ("close", "exited with code 0")] {
-        let mut talk = Talk::begin(&[]).await;
+        let mut talk = TestAgent::begin(&[]).await;
         let (result, turn) = talk.prompt(&format!("say first\n{order}")).await;
         let error = result.expect_err("it has gone");
         assert_eq!(error.to_string(), format!("the agent {exit}"));
@@ -147,29 +151,32 @@ async fn an_agent_that_dies_is_described() {
 
 #[tokio::test]
 async fn starts_that_fail_say_why() {
-    let missing = Launch { program: "/no/such/agent".into(), ..launch(&[]) };
-    let error = Agent::start(&missing, Log::default()).await.expect_err("no such program");
+    let missing = AgentLaunch { program: "/no/such/agent".into(), ..launch(&[]) };
+    let error = AgentProcess::start(&missing, AgentLog::default()).await.expect_err("no such program");
     assert_eq!(error.to_string(), "could not start `/no/such/agent`");
 
-    let missing = Launch { cwd: "/no/such/folder".into(), ..launch(&[]) };
-    let error = Agent::start(&missing, Log::default()).await.expect_err("no such folder");
-    assert!(matches!(error, StartError::NoFolder(_)));
+    let missing = AgentLaunch { cwd: "/no/such/folder".into(), ..launch(&[]) };
+    let error = AgentProcess::start(&missing, AgentLog::default()).await.expect_err("no such folder");
+    assert!(matches!(error, AgentStartError::NoFolder(_)));
 
-    let error = Agent::start(&launch(&["--no-initialize"]), Log::default()).await.expect_err("it leaves");
-    let StartError::Initialize(CallError::Ended { exit, stderr }) = error else { panic!("{error:?}") };
+    let error =
+        AgentProcess::start(&launch(&["--no-initialize"]), AgentLog::default()).await.expect_err("it leaves");
+    let AgentStartError::Initialize(CallError::Ended { exit, stderr }) = error else { panic!("{error:?}") };
     assert_eq!((exit.to_string().as_str(), stderr.as_str()), ("exited with code 1", "no license found\n"));
 }
 
 #[tokio::test]
 async fn an_agent_of_another_version_is_refused_with_the_reason() {
-    let error = Agent::start(&launch(&["--version", "2"]), Log::default()).await.expect_err("not ours");
-    let StartError::Initialize(CallError::Refused { message, .. }) = error else { panic!("{error:?}") };
+    let error =
+        AgentProcess::start(&launch(&["--version", "2"]), AgentLog::default()).await.expect_err("not ours");
+    let AgentStartError::Initialize(CallError::Refused { message, .. }) = error else { panic!("{error:?}") };
     assert!(message.contains("version"), "{message}");
 }
 
 #[tokio::test]
 async fn signing_in_opens_the_door() {
-    let (agent, _events) = Agent::start(&launch(&["--auth"]), Log::default()).await.expect("it starts");
+    let (agent, _events) =
+        AgentProcess::start(&launch(&["--auth"]), AgentLog::default()).await.expect("it starts");
     let error = agent.call(NewSessionRequest::new("/tmp")).await.expect_err("not signed in");
     assert!(matches!(error, CallError::AuthRequired));
     assert_eq!(agent.auth_methods().len(), 3);
@@ -179,23 +186,23 @@ async fn signing_in_opens_the_door() {
 
 #[tokio::test]
 async fn sessions_are_listed_and_modes_set() {
-    let mut talk = Talk::begin(&[]).await;
+    let mut talk = TestAgent::begin(&[]).await;
     let sessions = talk.agent.call(ListSessionsRequest::new()).await.expect("a list").sessions;
     assert_eq!(sessions.len(), 1);
     talk.agent.call(SetSessionModeRequest::new(talk.session.clone(), "act")).await.expect("set");
-    assert_eq!(Talk::ended(talk.prompt("say hello").await).text, "hello\n");
+    assert_eq!(TestAgent::ended(talk.prompt("say hello").await).text, "hello\n");
 }
 
 #[tokio::test]
 async fn a_cancelled_turn_ends_as_cancelled() {
-    let mut talk = Talk::begin(&[]).await;
+    let mut talk = TestAgent::begin(&[]).await;
     let (agent, session) = (&talk.agent, talk.session.clone());
     let block = ContentBlock::Text(TextContent::new("permission\nwait"));
     let mut response = Box::pin(agent.call(PromptRequest::new(session.clone(), vec![block])));
     let stop_reason = loop {
         tokio::select! {
             biased;
-            Some(event) = talk.events.recv() => if let Event::Permission(question) = event {
+            Some(event) = talk.events.recv() => if let AgentEvent::Permission(question) = event {
                 agent.cancel(&session);
                 question.cancel();
             },
@@ -215,42 +222,42 @@ async fn files_and_commands_wait_for_leave() {
         path.display(),
         folder.path().display()
     );
-    let mut talk = Talk::begin(&[]).await;
+    let mut talk = TestAgent::begin(&[]).await;
 
-    let refuse = |question: Question| {
+    let refuse = |question: PermissionQuestion| {
         let option = question.request.options[1].option_id.clone();
         question.choose(option);
     };
-    let turn = Talk::ended(talk.prompt_with(&orders, refuse).await);
+    let turn = TestAgent::ended(talk.prompt_with(&orders, refuse).await);
     assert_eq!(
         turn.text,
         "write error -32603\nread error -32603\nrun error the user did not allow this\nread error -32603\n"
     );
     assert!(!Path::new(&path).exists());
 
-    let allow = |question: Question| {
+    let allow = |question: PermissionQuestion| {
         assert!(question.is_ours());
         let option = question.request.options[0].option_id.clone();
         question.choose(option);
     };
-    let turn = Talk::ended(talk.prompt_with(&orders, allow).await);
+    let turn = TestAgent::ended(talk.prompt_with(&orders, allow).await);
     assert_eq!(turn.text, "written\nread 4\nran 0 'hi\\n'\nread error -32002\n");
 }
 
 #[tokio::test]
 async fn nothing_survives_a_dropped_agent() {
-    let mut talk = Talk::begin(&[]).await;
-    let allow = |question: Question| {
+    let mut talk = TestAgent::begin(&[]).await;
+    let allow = |question: PermissionQuestion| {
         let option = question.request.options[0].option_id.clone();
         question.choose(option);
     };
     let folder = tempfile::tempdir().expect("a folder");
     let pid_file = folder.path().join("pid");
     let order = format!("start echo $$ >{0}.new; mv {0}.new {0}; sleep 600", pid_file.display());
-    Talk::ended(talk.prompt_with(&order, allow).await);
+    TestAgent::ended(talk.prompt_with(&order, allow).await);
     eventually("the command", async || pid_file.exists()).await;
     let command = std::fs::read_to_string(&pid_file).expect("it is there");
-    let agent = Talk::ended(talk.prompt("pid").await).text;
+    let agent = TestAgent::ended(talk.prompt("pid").await).text;
     drop(talk);
     for pid in [command, agent] {
         end_of(pid.trim().parse().expect("a number")).await;

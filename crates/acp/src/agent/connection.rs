@@ -31,10 +31,10 @@ struct ConnectionState {
     /// Gone once the connection is closed.
     outgoing: Option<mpsc::UnboundedSender<String>>,
     last_id: i64,
-    waiting: HashMap<i64, oneshot::Sender<Answer>>,
+    waiting: HashMap<i64, oneshot::Sender<AgentAnswer>>,
 }
 
-type Answer = Result<Box<RawValue>, Error>;
+type AgentAnswer = Result<Box<RawValue>, Error>;
 
 /// Why a request got no result.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl AgentConnection {
         })
     }
 
-    fn begin(&self, method: &str, params: &RawValue) -> Option<(i64, oneshot::Receiver<Answer>)> {
+    fn begin(&self, method: &str, params: &RawValue) -> Option<(i64, oneshot::Receiver<AgentAnswer>)> {
         let mut state = self.state();
         state.outgoing.as_ref()?;
         state.last_id += 1;
@@ -95,7 +95,7 @@ impl AgentConnection {
 
     /// Hands an answer to the request that waits for it. An answer that nobody waits for is ignored: the request was given up,
     /// or there never was one.
-    pub(super) fn settle(&self, id: &RequestId, answer: Answer) {
+    pub(super) fn settle(&self, id: &RequestId, answer: AgentAnswer) {
         let waiting = match id {
             RequestId::Number(id) => self.state().waiting.remove(id),
             RequestId::Null | RequestId::Str(_) => None, // ours are numbers
@@ -108,7 +108,7 @@ impl AgentConnection {
     }
 
     /// Answers a request of the agent. The id is `null` when it could not be read.
-    pub(super) fn answer(&self, id: &RequestId, answer: &Answer) {
+    pub(super) fn answer(&self, id: &RequestId, answer: &AgentAnswer) {
         self.state().send(&OutgoingMessage {
             id: Some(id),
             result: answer.as_deref().ok(),
@@ -172,7 +172,7 @@ impl RequestResponder {
         self.finish(&result.and_then(|result| to_raw_value(&result).map_err(Error::into_internal_error)));
     }
 
-    fn finish(mut self, answer: &Answer) {
+    fn finish(mut self, answer: &AgentAnswer) {
         if let Some(id) = self.id.take() {
             self.connection.answer(&id, answer);
         }
@@ -225,7 +225,7 @@ pub(super) enum IncomingMessage<'a> {
 impl<'a> IncomingMessage<'a> {
     /// Reads a line.
     pub(super) fn read(line: &'a str) -> Self {
-        let envelope: Envelope<'a> = match serde_json::from_str(line) {
+        let envelope: MessageEnvelope<'a> = match serde_json::from_str(line) {
             Ok(envelope) => envelope,
             Err(error) if error.is_data() => return Self::Invalid(Some(Error::invalid_request())),
             Err(error) => return Self::Invalid(Some(Error::parse_error().data(error.to_string()))),
@@ -240,7 +240,7 @@ impl<'a> IncomingMessage<'a> {
 
 /// What a message can hold. A `null` is there too: a result can be one, and so can an id.
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct MessageEnvelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -259,7 +259,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> Result<Option<&'a Raw
     <&RawValue>::deserialize(value).map(Some)
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> MessageEnvelope<'a> {
     fn message(&self) -> Option<IncomingMessage<'a>> {
         let version: String = read(self.jsonrpc?)?;
         if version != "2.0" {

@@ -12,63 +12,63 @@ use super::connection::RequestResponder;
 
 /// What an agent says or asks, in the order it came.
 #[derive(Debug)]
-pub enum Event {
+pub enum AgentEvent {
     /// Something happened in a session.
     Update(Box<SessionNotification>),
     /// May it do this?
-    Permission(Box<Question>),
+    Permission(Box<PermissionQuestion>),
     /// It wants to know something of the user.
-    Elicitation(Box<Elicitation>),
+    Elicitation(Box<OpenElicitation>),
     /// A notification that this version of the protocol does not know. Worth showing to those who debug, never fatal.
-    Unknown(Unknown),
+    Unknown(UnknownMessage),
 }
 
 /// A permission the agent waits for. One that is dropped was refused.
 #[derive(Debug)]
-pub struct Question {
+pub struct PermissionQuestion {
     /// What it asks for.
     pub request: RequestPermissionRequest,
-    answer: Answer,
+    answer: QuestionOrigin,
 }
 
 #[derive(Debug)]
-enum Answer {
+enum QuestionOrigin {
     /// The agent asked.
     Agent(Option<RequestResponder>),
     /// The agent acted, through a file or a terminal of ours, and we ask.
-    Ours(Option<oneshot::Sender<PermissionOptionId>>, Usual),
+    Ours(Option<oneshot::Sender<PermissionOptionId>>, QuestionDefault),
 }
 
 /// What becomes of a question of ours when neither a rule nor the mode decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Usual {
+pub(super) enum QuestionDefault {
     /// It is allowed: a file of the workspace is read.
     Allowed,
     /// Someone is asked.
     Undecided,
 }
 
-impl Question {
+impl PermissionQuestion {
     pub(super) fn of_agent(request: RequestPermissionRequest, responder: RequestResponder) -> Self {
-        Self { request, answer: Answer::Agent(Some(responder)) }
+        Self { request, answer: QuestionOrigin::Agent(Some(responder)) }
     }
 
     pub(super) fn of_ours(
         request: RequestPermissionRequest,
-        usual: Usual,
+        usual: QuestionDefault,
     ) -> (Self, oneshot::Receiver<PermissionOptionId>) {
         let (chosen, answer) = oneshot::channel();
-        (Self { request, answer: Answer::Ours(Some(chosen), usual) }, answer)
+        (Self { request, answer: QuestionOrigin::Ours(Some(chosen), usual) }, answer)
     }
 
     /// Whether the agent did not ask but acted, and waits for our leave without knowing.
     pub fn is_ours(&self) -> bool {
-        matches!(self.answer, Answer::Ours(..))
+        matches!(self.answer, QuestionOrigin::Ours(..))
     }
 
     /// Whether nobody needs to be asked unless a rule or the mode refuses: it is about reading a file of the workspace.
     pub fn is_usual(&self) -> bool {
-        matches!(self.answer, Answer::Ours(_, Usual::Allowed))
+        matches!(self.answer, QuestionOrigin::Ours(_, QuestionDefault::Allowed))
     }
 
     /// Answers with one of the request's options.
@@ -83,7 +83,7 @@ impl Question {
 
     fn finish(&mut self, option: Option<PermissionOptionId>) {
         match &mut self.answer {
-            Answer::Agent(responder) => {
+            QuestionOrigin::Agent(responder) => {
                 let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |option| {
                     RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option))
                 });
@@ -91,7 +91,7 @@ impl Question {
                     responder.respond(Ok(RequestPermissionResponse::new(outcome)));
                 }
             }
-            Answer::Ours(sender, _) => {
+            QuestionOrigin::Ours(sender, _) => {
                 if let Some((sender, option)) = sender.take().zip(option) {
                     drop(sender.send(option)); // the agent may have gone
                 }
@@ -100,7 +100,7 @@ impl Question {
     }
 }
 
-impl Drop for Question {
+impl Drop for PermissionQuestion {
     fn drop(&mut self) {
         self.finish(None);
     }
@@ -108,13 +108,13 @@ impl Drop for Question {
 
 /// A question to the user. One that is dropped was cancelled.
 #[derive(Debug)]
-pub struct Elicitation {
+pub struct OpenElicitation {
     /// What it asks.
     pub request: CreateElicitationRequest,
     responder: Option<RequestResponder>,
 }
 
-impl Elicitation {
+impl OpenElicitation {
     pub(super) fn new(request: CreateElicitationRequest, responder: RequestResponder) -> Self {
         Self { request, responder: Some(responder) }
     }
@@ -136,7 +136,7 @@ impl Elicitation {
     }
 }
 
-impl Drop for Elicitation {
+impl Drop for OpenElicitation {
     fn drop(&mut self) {
         use agent_client_protocol_schema::v1::ElicitationAction;
         if let Some(responder) = self.responder.take() {
@@ -147,7 +147,7 @@ impl Drop for Elicitation {
 
 /// A message we have no type for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unknown {
+pub struct UnknownMessage {
     /// The method, for example `session/update`.
     pub method: String,
     /// As it came.

@@ -10,27 +10,27 @@ const KEPT: usize = 1 << 20;
 
 /// The last of what an agent wrote, for those who ask. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Log(Arc<Mutex<Kept>>);
+pub struct AgentLog(Arc<Mutex<LogBuffer>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LogBuffer {
     bytes: VecDeque<u8>,
     forgotten: u64,
 }
 
 /// A moment in a log.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Mark(u64);
+pub struct LogMark(u64);
 
-impl Log {
+impl AgentLog {
     /// Now.
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> LogMark {
         let kept = self.kept();
-        Mark(kept.forgotten + kept.bytes.len() as u64)
+        LogMark(kept.forgotten + kept.bytes.len() as u64)
     }
 
     /// What was written since, or as much as is kept of it.
-    pub fn since(&self, mark: Mark) -> String {
+    pub fn since(&self, mark: LogMark) -> String {
         let kept = self.kept();
         let skip = usize::try_from(mark.0.saturating_sub(kept.forgotten)).unwrap_or(usize::MAX);
         let bytes: Vec<u8> = kept.bytes.iter().copied().skip(skip).collect();
@@ -41,7 +41,7 @@ impl Log {
 
     /// All that is kept.
     pub fn text(&self) -> String {
-        self.since(Mark::default())
+        self.since(LogMark::default())
     }
 
     /// Bytes that were written and are no longer kept.
@@ -65,7 +65,7 @@ impl Log {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, LogBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_last_of_a_long_log_is_kept_and_its_beginning_counted() {
-        let log = Log::default();
+        let log = AgentLog::default();
         log.write("é".repeat(KEPT).as_bytes());
         let mark = log.mark();
         log.write(b"end");

@@ -29,15 +29,15 @@ use uuid::Uuid;
 
 use super::LEAVING;
 use super::connection::{AgentConnection, IncomingMessage, OutgoingLines, RequestResponder};
-use super::event::{Elicitation, Event, Question, Unknown, Usual};
+use super::event::{AgentEvent, OpenElicitation, PermissionQuestion, QuestionDefault, UnknownMessage};
 use super::files;
-use super::terminals::{self, Terminal, Terminals};
+use super::terminals::{self, AgentTerminal, AgentTerminals};
 use super::wire::{self, IncomingLines};
 
 /// What an agent may use of us.
-pub(super) struct Served {
-    pub(super) events: mpsc::Sender<Event>,
-    pub(super) terminals: Terminals,
+pub(super) struct AgentServices {
+    pub(super) events: mpsc::Sender<AgentEvent>,
+    pub(super) terminals: AgentTerminals,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) cwd: PathBuf,
 }
@@ -51,7 +51,7 @@ pub(super) struct AgentStreams {
 /// Serves an agent until `stop`, or until it has gone. Then the connection is closed, and once the agent has got what was sent
 /// before, so is its input.
 pub(super) async fn serve(
-    served: Arc<Served>,
+    served: Arc<AgentServices>,
     connection: AgentConnection,
     outgoing: OutgoingLines,
     streams: AgentStreams,
@@ -78,7 +78,7 @@ pub(super) async fn serve(
 /// Acts on what the agent says, in the order it says it: all that came before an answer is among the events before the answer is
 /// handed over.
 async fn listen(
-    served: &Arc<Served>,
+    served: &Arc<AgentServices>,
     connection: &AgentConnection,
     lines: &mut IncomingLines,
 ) -> io::Result<()> {
@@ -97,7 +97,7 @@ async fn listen(
             }
             IncomingMessage::Notification { method, params } => {
                 let params = serde_json::from_str(params.get()).unwrap_or_default();
-                tell(&served.events, Event::Unknown(Unknown { method, params })).await;
+                tell(&served.events, AgentEvent::Unknown(UnknownMessage { method, params })).await;
             }
             IncomingMessage::Invalid(error) => {
                 debug!(?error, "an agent sent a message that is not of the protocol");
@@ -152,13 +152,13 @@ impl OpenRequest<'_> {
     }
 }
 
-async fn tell(events: &mpsc::Sender<Event>, event: Event) {
+async fn tell(events: &mpsc::Sender<AgentEvent>, event: AgentEvent) {
     if events.send(event).await.is_err() {
         debug!("nobody listens to this agent any more");
     }
 }
 
-impl Served {
+impl AgentServices {
     /// Begins to serve a request, and returns what remains to be done beside the loop that receives everything else.
     async fn take(
         self: &Arc<Self>,
@@ -169,13 +169,13 @@ impl Served {
         match method {
             "session/request_permission" => {
                 let (request, responder) = request.read()?;
-                let question = Question::of_agent(request, responder);
-                tell(&self.events, Event::Permission(Box::new(question))).await;
+                let question = PermissionQuestion::of_agent(request, responder);
+                tell(&self.events, AgentEvent::Permission(Box::new(question))).await;
             }
             "elicitation/create" => {
                 let (request, responder) = request.read()?;
-                let elicitation = Elicitation::new(request, responder);
-                tell(&self.events, Event::Elicitation(Box::new(elicitation))).await;
+                let elicitation = OpenElicitation::new(request, responder);
+                tell(&self.events, AgentEvent::Elicitation(Box::new(elicitation))).await;
             }
             "fs/read_text_file" => return request.work(|request| served.read(request)),
             "fs/write_text_file" => return request.work(|request| served.write(request)),
@@ -195,15 +195,18 @@ impl Served {
     }
 
     async fn read(self: Arc<Self>, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
-        let usual =
-            if files::is_inside(&request.path, &self.cwd) { Usual::Allowed } else { Usual::Undecided };
+        let usual = if files::is_inside(&request.path, &self.cwd) {
+            QuestionDefault::Allowed
+        } else {
+            QuestionDefault::Undecided
+        };
         self.ask(&request.session_id, self.touches(ToolKind::Read, "Read", &request.path), usual).await?;
         blocking(move || files::read(&request)).await.map(ReadTextFileResponse::new)
     }
 
     async fn write(self: Arc<Self>, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
         let fields = self.touches(ToolKind::Edit, "Write", &request.path);
-        self.ask(&request.session_id, fields, Usual::Undecided).await?;
+        self.ask(&request.session_id, fields, QuestionDefault::Undecided).await?;
         blocking(move || files::write(&request)).await.map(|()| WriteTextFileResponse::new())
     }
 
@@ -222,7 +225,7 @@ impl Served {
             .title(title)
             .raw_input(json!({ "command": line }))
             .locations(outside.into_iter().map(ToolCallLocation::new).collect::<Vec<_>>());
-        self.ask(&request.session_id, fields, Usual::Undecided).await?;
+        self.ask(&request.session_id, fields, QuestionDefault::Undecided).await?;
         let created = self.terminals.create(&request, &self.environment, &self.cwd);
         created
             .map(CreateTerminalResponse::new)
@@ -244,7 +247,7 @@ impl Served {
         Ok(KillTerminalResponse::new())
     }
 
-    fn terminal(&self, id: &TerminalId) -> Result<Arc<Terminal>, Error> {
+    fn terminal(&self, id: &TerminalId) -> Result<Arc<AgentTerminal>, Error> {
         self.terminals.get(id).ok_or_else(|| no_terminal(id))
     }
 
@@ -263,7 +266,7 @@ impl Served {
         &self,
         session: &SessionId,
         fields: ToolCallUpdateFields,
-        usual: Usual,
+        usual: QuestionDefault,
     ) -> Result<(), Error> {
         let call = ToolCallUpdate::new(format!("cellwright-{}", Uuid::new_v4().simple()), fields);
         let allow = PermissionOptionId::new("allow");
@@ -272,8 +275,8 @@ impl Served {
             PermissionOption::new("reject", "Reject", PermissionOptionKind::RejectOnce),
         ];
         let (question, answer) =
-            Question::of_ours(RequestPermissionRequest::new(session.clone(), call, options), usual);
-        tell(&self.events, Event::Permission(Box::new(question))).await;
+            PermissionQuestion::of_ours(RequestPermissionRequest::new(session.clone(), call, options), usual);
+        tell(&self.events, AgentEvent::Permission(Box::new(question))).await;
         match answer.await {
             Ok(chosen) if chosen == allow => Ok(()),
             Ok(_) | Err(_) => Err(files::refused("the user did not allow this".to_owned())),

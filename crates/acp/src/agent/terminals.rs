@@ -40,17 +40,17 @@ const GRACES: Graces = Graces {
 
 /// The commands of one agent. They end with it.
 #[derive(Debug, Default)]
-pub(super) struct Terminals {
-    known: Mutex<HashMap<TerminalId, Arc<Terminal>>>,
+pub(super) struct AgentTerminals {
+    known: Mutex<HashMap<TerminalId, Arc<AgentTerminal>>>,
     /// What is unseen of commands that were released.
-    unseen: Mutex<Vec<News>>,
+    unseen: Mutex<Vec<TerminalNews>>,
     last: AtomicU64,
     news: Arc<Notify>,
 }
 
 /// What a command has written since somebody looked, and how it ended when it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct News {
+pub struct TerminalNews {
     /// Which.
     pub terminal: TerminalId,
     /// What it wrote. Of very much the last.
@@ -61,14 +61,14 @@ pub struct News {
 
 /// A command, running or over.
 #[derive(Debug)]
-pub(super) struct Terminal {
-    output: Arc<Mutex<Output>>,
+pub(super) struct AgentTerminal {
+    output: Arc<Mutex<TerminalBuffer>>,
     ended: watch::Receiver<Option<Exit>>,
     kill: CancellationToken,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Terminals {
+impl AgentTerminals {
     /// Starts a command in a group of its own.
     pub(super) fn create(
         &self,
@@ -96,22 +96,22 @@ impl Terminals {
         let limit = request
             .output_byte_limit
             .map_or(USUAL_LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX).min(USUAL_LIMIT));
-        let output = Arc::new(Mutex::new(Output { limit, ..Output::default() }));
+        let output = Arc::new(Mutex::new(TerminalBuffer { limit, ..TerminalBuffer::default() }));
         let (sender, ended) = watch::channel(None);
         let kill = CancellationToken::new();
         let news = Arc::clone(&self.news);
         let task = task::spawn(run(child, reader, Arc::clone(&output), sender, kill.clone(), news));
-        let terminal = Terminal { output, ended, kill, _task: task };
+        let terminal = AgentTerminal { output, ended, kill, _task: task };
         let id = TerminalId::new(format!("terminal-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1));
         self.known().insert(id.clone(), Arc::new(terminal));
         Ok(id)
     }
 
-    pub(super) fn get(&self, id: &TerminalId) -> Option<Arc<Terminal>> {
+    pub(super) fn get(&self, id: &TerminalId) -> Option<Arc<AgentTerminal>> {
         self.known().get(id).map(Arc::clone)
     }
 
-    /// Forgets a command; one that still runs is killed. What nobody has looked at yet stays for [`Terminals::news`].
+    /// Forgets a command; one that still runs is killed. What nobody has looked at yet stays for [`AgentTerminals::news`].
     pub(super) fn release(&self, id: &TerminalId) -> bool {
         let Some(terminal) = self.known().remove(id) else { return false };
         terminal.kill.cancel();
@@ -127,19 +127,19 @@ impl Terminals {
     }
 
     /// What is new of all commands.
-    pub(super) fn news(&self) -> Vec<News> {
+    pub(super) fn news(&self) -> Vec<TerminalNews> {
         let known = self.known();
         let mut news = std::mem::take(&mut *self.unseen.lock().unwrap_or_else(PoisonError::into_inner));
         news.extend(known.iter().filter_map(|(id, terminal)| terminal.news(id)));
         news
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<TerminalId, Arc<Terminal>>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<TerminalId, Arc<AgentTerminal>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Terminal {
+impl AgentTerminal {
     /// What it has written, and how it ended if it did.
     pub(super) fn output(&self) -> TerminalOutputResponse {
         let ended = *self.ended.borrow();
@@ -149,10 +149,14 @@ impl Terminal {
     }
 
     /// What it wrote since the last call, and its end, once.
-    fn news(&self, id: &TerminalId) -> Option<News> {
+    fn news(&self, id: &TerminalId) -> Option<TerminalNews> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let (unseen, exit) = (std::mem::take(&mut output.unseen), output.exit.take());
-        (!unseen.is_empty() || exit.is_some()).then(|| News { terminal: id.clone(), output: unseen, exit })
+        (!unseen.is_empty() || exit.is_some()).then(|| TerminalNews {
+            terminal: id.clone(),
+            output: unseen,
+            exit,
+        })
     }
 
     /// Waits for its end.
@@ -171,16 +175,16 @@ impl Terminal {
 
 /// The last bytes of an output.
 #[derive(Debug, Default)]
-struct Output {
+struct TerminalBuffer {
     bytes: Vec<u8>,
     limit: usize,
     truncated: bool,
-    /// For [`Terminals::news`].
+    /// For [`AgentTerminals::news`].
     unseen: Vec<u8>,
     exit: Option<Exit>,
 }
 
-impl Output {
+impl TerminalBuffer {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         self.unseen.extend_from_slice(bytes);
@@ -205,7 +209,7 @@ impl Output {
 async fn run(
     mut child: Child,
     mut reader: pipe::Receiver,
-    output: Arc<Mutex<Output>>,
+    output: Arc<Mutex<TerminalBuffer>>,
     ended: watch::Sender<Option<Exit>>,
     kill: CancellationToken,
     news: Arc<Notify>,
@@ -271,7 +275,7 @@ mod tests {
     }
 
     async fn finished(request: CreateTerminalRequest) -> TerminalOutputResponse {
-        let terminals = Terminals::default();
+        let terminals = AgentTerminals::default();
         let id = terminals.create(&request, &environment(), Path::new("/")).expect("it starts");
         let terminal = terminals.get(&id).expect("it is known");
         terminal.wait().await;
@@ -300,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn killing_ends_the_children_of_a_command_too() {
-        let terminals = Terminals::default();
+        let terminals = AgentTerminals::default();
         let request = CreateTerminalRequest::new("s", "sleep 600 & echo started; sleep 600");
         let id = terminals.create(&request, &environment(), Path::new("/")).expect("it starts");
         let terminal = terminals.get(&id).expect("it is known");
@@ -311,14 +315,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_command_wrote_last_is_news_after_its_release() {
-        let terminals = Terminals::default();
+        let terminals = AgentTerminals::default();
         for _ in 0..50 {
             let request = CreateTerminalRequest::new("s", "seq 1 2000; echo tail; exit 3");
             let id = terminals.create(&request, &environment(), Path::new("/")).expect("it starts");
             terminals.get(&id).expect("it is known").wait().await;
             assert!(terminals.release(&id));
             let news = terminals.news();
-            let [News { terminal, output, exit }] = news.as_slice() else { panic!("{news:?}") };
+            let [TerminalNews { terminal, output, exit }] = news.as_slice() else { panic!("{news:?}") };
             assert_eq!((terminal, *exit), (&id, Some(Exit::Code(3))));
             assert!(output.ends_with(b"2000\ntail\n"));
         }
@@ -327,7 +331,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_program_is_an_error() {
-        let terminals = Terminals::default();
+        let terminals = AgentTerminals::default();
         let request = CreateTerminalRequest::new("s", "/no/such/program").args(vec!["x".into()]);
         let error = terminals.create(&request, &environment(), Path::new("/")).expect_err("no such program");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

@@ -14,8 +14,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{self, error::SendError};
 
 use super::connection::OutgoingLines;
-use super::event::Event;
-use super::log::Log;
+use super::event::AgentEvent;
+use super::log::AgentLog;
 
 /// Longest line; an agent that sends a longer one has lost its mind.
 const LONGEST: u64 = 1 << 30;
@@ -41,19 +41,19 @@ pub(super) async fn write(mut lines: OutgoingLines, mut stdin: pipe::Sender) -> 
 pub(super) struct IncomingLines {
     reader: BufReader<pipe::Receiver>,
     line: Vec<u8>,
-    events: mpsc::Sender<Event>,
-    log: Log,
+    events: mpsc::Sender<AgentEvent>,
+    log: AgentLog,
 }
 
 impl IncomingLines {
-    pub(super) fn new(stdout: pipe::Receiver, events: mpsc::Sender<Event>, log: Log) -> Self {
+    pub(super) fn new(stdout: pipe::Receiver, events: mpsc::Sender<AgentEvent>, log: AgentLog) -> Self {
         Self { reader: BufReader::with_capacity(64 * 1024, stdout), line: Vec::new(), events, log }
     }
 
     /// The next line, or nothing after the last, or when nobody listens to this agent any more.
     pub(super) async fn next(&mut self) -> io::Result<Option<String>> {
         let Self { reader, line, events, log } = self;
-        let mut gathered: Option<Gathered> = None;
+        let mut gathered: Option<GatheredText> = None;
         loop {
             // Nobody waits for more than what is here.
             if let Some(piece) = gathered.take_if(|piece| piece.is_long() || !has_line(reader.buffer()))
@@ -72,7 +72,7 @@ impl IncomingLines {
                 gathered.text.push_str(&piece.text);
                 continue;
             }
-            if let Some(before) = std::mem::replace(&mut gathered, piece.map(Gathered::from))
+            if let Some(before) = std::mem::replace(&mut gathered, piece.map(GatheredText::from))
                 && tell(events, before.into()).await.is_err()
             {
                 return Ok(None);
@@ -96,8 +96,11 @@ impl IncomingLines {
 }
 
 /// Fails when nobody listens to this agent any more.
-async fn tell(events: &mpsc::Sender<Event>, update: SessionNotification) -> Result<(), SendError<Event>> {
-    events.send(Event::Update(Box::new(update))).await
+async fn tell(
+    events: &mpsc::Sender<AgentEvent>,
+    update: SessionNotification,
+) -> Result<(), SendError<AgentEvent>> {
+    events.send(AgentEvent::Update(Box::new(update))).await
 }
 
 fn has_line(buffer: &[u8]) -> bool {
@@ -117,14 +120,14 @@ async fn next_line(reader: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>)
 /// The update in a line, when it is one that we know.
 fn update(line: &str) -> Option<SessionNotification> {
     #[derive(Deserialize)]
-    struct Notification<'a> {
+    struct UpdateLine<'a> {
         #[serde(borrow)]
         method: Cow<'a, str>,
         id: Option<IgnoredAny>,
         params: SessionNotification,
     }
     memmem::find(line.as_bytes(), b"session/update")?;
-    let message: Notification<'_> = serde_json::from_str(line).ok()?;
+    let message: UpdateLine<'_> = serde_json::from_str(line).ok()?;
     (message.method == "session/update" && message.id.is_none()).then_some(message.params)
 }
 
@@ -141,39 +144,39 @@ impl<'a> TextPiece<'a> {
     fn of(line: &'a str) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Notification<'a> {
+        struct TextLine<'a> {
             #[serde(borrow, rename = "jsonrpc")]
             _version: Cow<'a, str>,
             #[serde(borrow)]
             method: Cow<'a, str>,
             #[serde(borrow)]
-            params: Params<'a>,
+            params: TextParams<'a>,
         }
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
-        struct Params<'a> {
+        struct TextParams<'a> {
             #[serde(borrow)]
             session_id: Cow<'a, str>,
             #[serde(borrow)]
-            update: Update<'a>,
+            update: TextUpdate<'a>,
         }
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
-        struct Update<'a> {
+        struct TextUpdate<'a> {
             #[serde(borrow)]
             session_update: Cow<'a, str>,
             #[serde(borrow)]
-            content: Text<'a>,
+            content: TextBlock<'a>,
         }
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Text<'a> {
+        struct TextBlock<'a> {
             #[serde(borrow, rename = "type")]
             kind: Cow<'a, str>,
             #[serde(borrow)]
             text: Cow<'a, str>,
         }
-        let Notification { method, params: Params { session_id, update }, .. } =
+        let TextLine { method, params: TextParams { session_id, update }, .. } =
             serde_json::from_str(line).ok()?;
         let plain = method == "session/update"
             && update.session_update == "agent_message_chunk"
@@ -183,26 +186,26 @@ impl<'a> TextPiece<'a> {
 }
 
 /// Pieces of one session's text, put together.
-struct Gathered {
+struct GatheredText {
     session: String,
     text: String,
 }
 
-impl Gathered {
+impl GatheredText {
     /// Whether it is told before more is added.
     fn is_long(&self) -> bool {
         self.text.len() >= GATHERED
     }
 }
 
-impl From<TextPiece<'_>> for Gathered {
+impl From<TextPiece<'_>> for GatheredText {
     fn from(TextPiece { session, text }: TextPiece<'_>) -> Self {
         Self { session: session.into_owned(), text: text.into_owned() }
     }
 }
 
-impl From<Gathered> for SessionNotification {
-    fn from(Gathered { session, text }: Gathered) -> Self {
+impl From<GatheredText> for SessionNotification {
+    fn from(GatheredText { session, text }: GatheredText) -> Self {
         let content = ContentBlock::Text(TextContent::new(text));
         Self::new(session, SessionUpdate::AgentMessageChunk(ContentChunk::new(content)))
     }
@@ -224,7 +227,7 @@ mod tests {
         let general: SessionNotification =
             serde_json::from_value(general["params"].clone()).expect("it is an update");
         let piece = TextPiece::of(&plain).expect("it is a piece of text");
-        assert_eq!(SessionNotification::from(Gathered::from(piece)), general);
+        assert_eq!(SessionNotification::from(GatheredText::from(piece)), general);
         // What says more is left to the type of all updates.
         let more = line(r#","messageId":"m""#, "session/update");
         assert_eq!(TextPiece::of(&more), None);
@@ -261,13 +264,13 @@ mod tests {
         sender.write_all(bytes.as_bytes()).await.expect("it fits");
         drop(sender);
         let (events, mut heard) = mpsc::channel(64);
-        let mut lines = IncomingLines::new(receiver, events, Log::default());
+        let mut lines = IncomingLines::new(receiver, events, AgentLog::default());
         let answer = lines.next().await.expect("it can be read");
         assert_eq!(answer.as_deref().map(str::trim_end), Some(said_answer), "the answer");
         assert_eq!(lines.next().await.expect("it can be read"), None);
         drop(lines);
         let mut told = Vec::new();
-        while let Some(Event::Update(update)) = heard.recv().await {
+        while let Some(AgentEvent::Update(update)) = heard.recv().await {
             let (kind, chunk) = match update.update {
                 SessionUpdate::AgentMessageChunk(chunk) => ("says", chunk),
                 SessionUpdate::AgentThoughtChunk(chunk) => ("thinks", chunk),

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 
 /// Questions that wait for their answers.
 #[derive(Debug)]
-pub(crate) struct Stdin {
+pub(crate) struct StdinQuestions {
     /// By the session of the client that was asked. Answers of some clients do not say what they answer, so the oldest
     /// question of a client is the one that is answered.
     waiting: Mutex<VecDeque<(String, oneshot::Sender<String>)>>,
@@ -19,13 +19,13 @@ pub(crate) struct Stdin {
     answers: Notify,
 }
 
-impl Default for Stdin {
+impl Default for StdinQuestions {
     fn default() -> Self {
         Self { waiting: Mutex::default(), field: Semaphore::new(1), answers: Notify::new() }
     }
 }
 
-impl Stdin {
+impl StdinQuestions {
     /// Asks the user of the client that sent `request`. `None` when there is nobody to answer.
     pub(crate) async fn ask(
         &self,

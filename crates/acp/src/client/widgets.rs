@@ -18,10 +18,10 @@ const WIDGET: &str = "jupyter.widget";
 
 /// Comms that are open, on both sides.
 #[derive(Debug, Default)]
-pub(crate) struct Comms(Mutex<State>);
+pub(crate) struct WidgetComms(Mutex<CommState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct CommState {
     /// Target by id.
     open: HashMap<String, String>,
     /// Who waits for clicks on a button.
@@ -33,15 +33,15 @@ struct State {
 }
 
 /// A row of buttons on the screen. Gone when dropped.
-pub(crate) struct Buttons<'a> {
-    comms: &'a Comms,
+pub(crate) struct ButtonRow<'a> {
+    comms: &'a WidgetComms,
     sender: ServerSender,
     parent: Header,
     models: Vec<String>,
     clicks: mpsc::Receiver<usize>,
 }
 
-impl Comms {
+impl WidgetComms {
     /// Whether buttons would be seen.
     pub(crate) fn can_show_widgets(&self) -> bool {
         self.state().widgets
@@ -108,15 +108,16 @@ impl Comms {
         CommInfoReply { comms, ..CommInfoReply::default() }
     }
 
-    /// Makes a row of buttons for a cell, each with a label and a style. [`Buttons::model`] is what to show.
+    /// Makes a row of buttons for a cell, each with a label and a style. [`ButtonRow::model`] is what to show.
     pub(crate) fn buttons(
         &self,
         labels: &[(String, &str)],
         sender: ServerSender,
         parent: &Header,
-    ) -> Buttons<'_> {
+    ) -> ButtonRow<'_> {
         let (clicked, clicks) = mpsc::channel(1);
-        let mut buttons = Buttons { comms: self, sender, parent: parent.clone(), models: Vec::new(), clicks };
+        let mut buttons =
+            ButtonRow { comms: self, sender, parent: parent.clone(), models: Vec::new(), clicks };
         for (number, (label, style)) in labels.iter().enumerate() {
             let model = buttons.open(&json!({
                 "_model_name": "ButtonModel",
@@ -131,12 +132,12 @@ impl Comms {
         buttons
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CommState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Buttons<'_> {
+impl ButtonRow<'_> {
     /// The widget's model.
     pub(crate) fn model(&self) -> &str {
         self.models.last().expect("the row itself")
@@ -171,7 +172,7 @@ impl Buttons<'_> {
     }
 }
 
-impl Drop for Buttons<'_> {
+impl Drop for ButtonRow<'_> {
     fn drop(&mut self) {
         let mut state = self.comms.state();
         for model in &self.models {

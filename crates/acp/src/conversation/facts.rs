@@ -5,14 +5,14 @@ use agent_client_protocol_schema::v1::{
     UsageUpdate,
 };
 
-use super::Choice;
-use crate::agent::{Agent, Log};
+use super::AgentChoice;
+use crate::agent::{AgentLog, AgentProcess};
 
 /// A conversation at a glance.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Facts {
+pub(crate) struct SessionFacts {
     /// The agent, as the user chose it.
-    pub(crate) choice: Option<Choice>,
+    pub(crate) choice: Option<AgentChoice>,
     /// What it calls itself.
     pub(crate) version: Option<String>,
     pub(crate) session: Option<SessionId>,
@@ -24,12 +24,12 @@ pub(crate) struct Facts {
     pub(crate) commands: Vec<AvailableCommand>,
     pub(crate) usage: Option<UsageUpdate>,
     pub(crate) auth_methods: Vec<AuthMethod>,
-    pub(crate) log: Option<Log>,
+    pub(crate) log: Option<AgentLog>,
 }
 
-impl Facts {
+impl SessionFacts {
     /// A new process answers.
-    pub(crate) fn started(&mut self, agent: &Agent) {
+    pub(crate) fn started(&mut self, agent: &AgentProcess) {
         self.version = agent.info().map(|info| format!("{} {}", info.name, info.version));
         self.auth_methods = agent.auth_methods().to_vec();
     }

@@ -8,15 +8,15 @@ use agent_client_protocol_schema::v1::{
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-use super::questions::{self, Granted, Waiting};
+use super::questions::{self, PendingQuestion, TurnGrants};
 use super::sign_in::sign_in_help;
-use super::{Conversation, Deed, Failure, Running, Turn, lock};
-use crate::agent::{Agent, AgentCall, AnswerText, CallError, CallText, Event, Log};
+use super::{AgentCommand, AgentConversation, AgentTurn, CellFailure, RunningAgent, lock};
+use crate::agent::{AgentCall, AgentEvent, AgentLog, AgentProcess, AnswerText, CallError, CallText};
 use crate::kernel_state::name_of;
-use crate::view::Ending;
+use crate::view::TurnEnding;
 
 /// How the agent comes to an old session.
-enum Old {
+enum ReopenMethod {
     /// It plays back what was said.
     Load,
     /// It goes on.
@@ -25,23 +25,23 @@ enum Old {
 
 /// When the session was opened that there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opened {
+pub(crate) enum SessionOpening {
     Before,
     Now,
 }
 
 /// What is made of updates that come before an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum UpdateUse {
     /// The state of the session is remembered.
     Facts,
     /// The rest is shown, too: the conversation is played back.
     All,
 }
 
-impl Conversation {
+impl AgentConversation {
     /// Makes the agent run and the session open, and says in the cell what was lost.
-    pub(crate) async fn ready(&mut self, turn: &mut Turn) -> Result<Opened, Failure> {
+    pub(crate) async fn ready(&mut self, turn: &mut AgentTurn) -> Result<SessionOpening, CellFailure> {
         if self.running.as_ref().is_some_and(|running| running.agent.has_ended()) {
             self.running = None;
             self.crashed = true;
@@ -55,7 +55,7 @@ impl Conversation {
             self.running.iter_mut().for_each(|running| running.open = false);
         }
         if self.running().open {
-            return Ok(Opened::Before);
+            return Ok(SessionOpening::Before);
         }
         for server in self.offered.servers.iter().filter(|server| !self.takes(server)) {
             let told = format!(
@@ -66,14 +66,14 @@ impl Conversation {
         }
         let Some(session) = self.session.clone() else {
             self.open_new(turn).await?;
-            return Ok(Opened::Now);
+            return Ok(SessionOpening::Now);
         };
         let can = self.running().agent.can();
         let (resume, load) = (can.session_capabilities.resume.is_some(), can.load_session);
-        let way = if resume { Some(Old::Resume) } else { load.then_some(Old::Load) };
+        let way = if resume { Some(ReopenMethod::Resume) } else { load.then_some(ReopenMethod::Load) };
         let reopened = match way {
-            Some(way) => self.open_old(session, way, turn, Heard::Facts).await,
-            None => Err(Failure::new("NotSupported", "it can not go on with an old session")),
+            Some(way) => self.open_old(session, way, turn, UpdateUse::Facts).await,
+            None => Err(CellFailure::new("NotSupported", "it can not go on with an old session")),
         };
         match reopened {
             Ok(()) => {
@@ -81,7 +81,7 @@ impl Conversation {
                     let told = "the agent had ended and was started again; the conversation goes on";
                     turn.view.notice(&NoticeSeverity::Info, told, None);
                 }
-                Ok(Opened::Now)
+                Ok(SessionOpening::Now)
             }
             Err(failure) if failure.name == "AuthRequired" || failure.name == "AgentEnded" => Err(failure),
             // It still has the session, with the servers from before.
@@ -92,7 +92,7 @@ impl Conversation {
                 );
                 turn.view.notice(&NoticeSeverity::Warning, &told, None);
                 self.running.iter_mut().for_each(|running| running.open = true);
-                Ok(Opened::Before)
+                Ok(SessionOpening::Before)
             }
             Err(failure) => {
                 let lost = format!(
@@ -101,12 +101,12 @@ impl Conversation {
                 );
                 turn.view.notice(&NoticeSeverity::Warning, &lost, None);
                 self.open_new(turn).await?;
-                Ok(Opened::Now)
+                Ok(SessionOpening::Now)
             }
         }
     }
 
-    pub(crate) async fn start(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+    pub(crate) async fn start(&mut self, turn: &mut AgentTurn) -> Result<(), CellFailure> {
         if self.running.is_some() {
             return Ok(());
         }
@@ -114,9 +114,9 @@ impl Conversation {
             return Err(self.shared.no_agent.clone());
         };
         // It is most wanted when the start fails, or never comes to an end.
-        let log = Log::default();
+        let log = AgentLog::default();
         lock(&self.facts).log = Some(log.clone());
-        let mut started = Box::pin(Agent::start(&choice.launch, log));
+        let mut started = Box::pin(AgentProcess::start(&choice.launch, log));
         // A start can take its time: let the cell show that it lives.
         let started = loop {
             tokio::select! {
@@ -124,13 +124,13 @@ impl Conversation {
                 () = turn.due() => turn.flush().await,
             }
         };
-        let (agent, events) = started.map_err(|error| Failure::of_start(&choice.name, &error))?;
+        let (agent, events) = started.map_err(|error| CellFailure::of_start(&choice.name, &error))?;
         lock(&self.facts).started(&agent);
-        self.running = Some(Running { agent, events, open: false });
+        self.running = Some(RunningAgent { agent, events, open: false });
         Ok(())
     }
 
-    pub(crate) fn running(&self) -> &Running {
+    pub(crate) fn running(&self) -> &RunningAgent {
         self.running.as_ref().expect("it was started")
     }
 
@@ -138,25 +138,25 @@ impl Conversation {
     pub(crate) async fn call<R: AgentCall>(
         &mut self,
         request: R,
-        turn: &mut Turn,
-        heard: Heard,
+        turn: &mut AgentTurn,
+        heard: UpdateUse,
     ) -> Result<R::Response, CallError> {
         self.exchange(CallText::new(&request)?, turn, heard).await?.read()
     }
 
-    /// [`Conversation::call`], once for all requests.
+    /// [`AgentConversation::call`], once for all requests.
     async fn exchange(
         &mut self,
         call: CallText,
-        turn: &mut Turn,
-        heard: Heard,
+        turn: &mut AgentTurn,
+        heard: UpdateUse,
     ) -> Result<AnswerText, CallError> {
         let workspace = self.workspace();
         let Self { shared, running, facts, .. } = self;
-        let Running { agent, events, .. } = running.as_mut().expect("it was started");
+        let RunningAgent { agent, events, .. } = running.as_mut().expect("it was started");
         let mut answer = agent.call_text(call);
-        let mut waiting: FuturesUnordered<Waiting<'_>> = FuturesUnordered::new();
-        let mut granted = Granted::default();
+        let mut waiting: FuturesUnordered<PendingQuestion<'_>> = FuturesUnordered::new();
+        let mut granted = TurnGrants::default();
         let mut answered = None;
         let answer = loop {
             // As in a turn: what was said before the answer may have come between the two looks of one `select!`.
@@ -168,18 +168,18 @@ impl Conversation {
                 Some(event) = events.recv() => {
                     shared.updates.log(&event);
                     match event {
-                        Event::Update(notification) => {
-                            if !lock(facts).learn(&notification.update) && heard == Heard::All {
+                        AgentEvent::Update(notification) => {
+                            if !lock(facts).learn(&notification.update) && heard == UpdateUse::All {
                                 turn.view.update(notification.update, std::time::Instant::now());
                             }
                         }
-                        Event::Permission(question) => waiting.extend(questions::permission(
+                        AgentEvent::Permission(question) => waiting.extend(questions::permission(
                             shared, turn, &mut granted, &workspace, question,
                         )),
-                        Event::Elicitation(question) => {
+                        AgentEvent::Elicitation(question) => {
                             waiting.extend(questions::elicitation(shared, turn, question));
                         }
-                        Event::Unknown(_) => {}
+                        AgentEvent::Unknown(_) => {}
                     }
                 }
                 result = &mut answer, if answered.is_none() => answered = Some(result),
@@ -208,9 +208,9 @@ impl Conversation {
         self.offered.servers.iter().filter(|server| self.takes(server)).cloned().collect()
     }
 
-    async fn open_new(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+    async fn open_new(&mut self, turn: &mut AgentTurn) -> Result<(), CellFailure> {
         let request = NewSessionRequest::new(self.workspace()).mcp_servers(self.servers());
-        let opened = self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
+        let opened = self.call(request, turn, UpdateUse::Facts).await.map_err(|error| self.failed(&error))?;
         self.opened(opened.session_id, opened.modes, opened.config_options);
         Ok(())
     }
@@ -218,18 +218,18 @@ impl Conversation {
     async fn open_old(
         &mut self,
         session: SessionId,
-        way: Old,
-        turn: &mut Turn,
-        heard: Heard,
-    ) -> Result<(), Failure> {
+        way: ReopenMethod,
+        turn: &mut AgentTurn,
+        heard: UpdateUse,
+    ) -> Result<(), CellFailure> {
         let (workspace, servers) = (self.workspace(), self.servers());
         let (modes, options) = match way {
-            Old::Load => {
+            ReopenMethod::Load => {
                 let request = LoadSessionRequest::new(session.clone(), workspace).mcp_servers(servers);
                 let opened = self.call(request, turn, heard).await.map_err(|error| self.failed(&error))?;
                 (opened.modes, opened.config_options)
             }
-            Old::Resume => {
+            ReopenMethod::Resume => {
                 let request = ResumeSessionRequest::new(session.clone(), workspace).mcp_servers(servers);
                 let opened = self.call(request, turn, heard).await.map_err(|error| self.failed(&error))?;
                 (opened.modes, opened.config_options)
@@ -253,12 +253,12 @@ impl Conversation {
     }
 
     /// A failed request in words, with what helps.
-    pub(crate) fn failed(&mut self, error: &CallError) -> Failure {
+    pub(crate) fn failed(&mut self, error: &CallError) -> CellFailure {
         if matches!(error, CallError::Ended { .. }) {
             self.running = None;
             self.crashed = true;
         }
-        let failure = Failure::of_call(error);
+        let failure = CellFailure::of_call(error);
         match error {
             CallError::AuthRequired => {
                 sign_in_help(failure, &lock(&self.facts).auth_methods, self.choice.as_ref())
@@ -274,86 +274,92 @@ impl Conversation {
         }
     }
 
-    pub(crate) async fn perform(&mut self, deed: Deed, turn: &mut Turn) -> Result<String, Failure> {
+    pub(crate) async fn perform(
+        &mut self,
+        deed: AgentCommand,
+        turn: &mut AgentTurn,
+    ) -> Result<String, CellFailure> {
         let told = match deed {
-            Deed::Ready => {
+            AgentCommand::Ready => {
                 self.ready(turn).await?;
                 String::new()
             }
-            Deed::SignInMethods => {
+            AgentCommand::SignInMethods => {
                 self.start(turn).await?;
                 let methods = self.running().agent.auth_methods();
-                let help = Failure::new("", "");
+                let help = CellFailure::new("", "");
                 sign_in_help(help, methods, self.choice.as_ref()).details.join("\n")
             }
-            Deed::Relaunch(choice) => {
+            AgentCommand::Relaunch(choice) => {
                 self.stop().await;
                 lock(&self.facts).choice = Some(choice.clone());
                 self.choice = Some(choice);
                 String::new()
             }
-            Deed::Copy => {
+            AgentCommand::Copy => {
                 self.ready(turn).await?;
                 self.fork(turn).await?.session_id.to_string()
             }
-            Deed::Restart => {
+            AgentCommand::Restart => {
                 self.stop().await;
                 self.ready(turn).await?;
                 "the agent was started again".to_owned()
             }
-            Deed::Renew => {
+            AgentCommand::Renew => {
                 self.close(turn).await;
                 self.ready(turn).await?;
                 "a new session was begun".to_owned()
             }
-            Deed::List => self.list(turn).await?,
-            Deed::Load(session) => {
-                turn.view = crate::view::View::new(turn.style, session.clone(), std::time::Instant::now())
-                    .replaying();
-                let opened = self.change_to(session, Old::Load, turn, Heard::All).await;
-                turn.finish(&Ending::Failed).await;
+            AgentCommand::List => self.list(turn).await?,
+            AgentCommand::Load(session) => {
+                turn.view =
+                    crate::view::TurnView::new(turn.style, session.clone(), std::time::Instant::now())
+                        .replaying();
+                let opened = self.change_to(session, ReopenMethod::Load, turn, UpdateUse::All).await;
+                turn.finish(&TurnEnding::Failed).await;
                 opened?;
                 "the session was loaded".to_owned()
             }
-            Deed::Resume(session) => {
-                self.change_to(session, Old::Resume, turn, Heard::Facts).await?;
+            AgentCommand::Resume(session) => {
+                self.change_to(session, ReopenMethod::Resume, turn, UpdateUse::Facts).await?;
                 "the session goes on".to_owned()
             }
-            Deed::Fork => {
+            AgentCommand::Fork => {
                 self.ready(turn).await?;
                 let forked = self.fork(turn).await?;
                 self.opened(forked.session_id, forked.modes, forked.config_options);
                 "the conversation goes on in a copy".to_owned()
             }
-            Deed::Close => {
+            AgentCommand::Close => {
                 self.close(turn).await;
                 self.stop().await;
                 "the session was closed; the next prompt begins another".to_owned()
             }
-            Deed::Delete(session) => {
+            AgentCommand::Delete(session) => {
                 self.start(turn).await?;
                 let request = DeleteSessionRequest::new(SessionId::new(session.clone()));
-                self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
+                self.call(request, turn, UpdateUse::Facts).await.map_err(|error| self.failed(&error))?;
                 if self.session.as_ref().is_some_and(|current| *current.0 == *session) {
                     self.forget();
                 }
                 format!("the session `{session}` was deleted")
             }
-            Deed::Mode(mode) => self.set_mode(turn, &mode).await?,
-            Deed::Configure { option, value } => self.configure(turn, &option, &value).await?,
-            Deed::Servers if self.session.is_none() => String::new(),
-            Deed::Servers => {
+            AgentCommand::Mode(mode) => self.set_mode(turn, &mode).await?,
+            AgentCommand::Configure { option, value } => self.configure(turn, &option, &value).await?,
+            AgentCommand::Servers if self.session.is_none() => String::new(),
+            AgentCommand::Servers => {
                 match self.ready(turn).await? {
-                    Opened::Now => "the session was opened again with these servers".to_owned(),
-                    Opened::Before => String::new(), // the cell has said why
+                    SessionOpening::Now => "the session was opened again with these servers".to_owned(),
+                    SessionOpening::Before => String::new(), // the cell has said why
                 }
             }
-            Deed::SignIn(method) => self.sign_in(turn, method).await?,
-            Deed::Use(choice) => {
+            AgentCommand::SignIn(method) => self.sign_in(turn, method).await?,
+            AgentCommand::Use(choice) => {
                 self.close(turn).await;
                 self.stop().await;
                 let told = format!("the agent is now `{}`", choice.name);
-                *lock(&self.facts) = super::Facts { choice: Some(choice.clone()), ..super::Facts::default() };
+                *lock(&self.facts) =
+                    super::SessionFacts { choice: Some(choice.clone()), ..super::SessionFacts::default() };
                 self.choice = Some(choice);
                 told
             }
@@ -366,18 +372,18 @@ impl Conversation {
     async fn change_to(
         &mut self,
         session: String,
-        way: Old,
-        turn: &mut Turn,
-        heard: Heard,
-    ) -> Result<(), Failure> {
+        way: ReopenMethod,
+        turn: &mut AgentTurn,
+        heard: UpdateUse,
+    ) -> Result<(), CellFailure> {
         self.start(turn).await?;
         let can = self.running().agent.can();
         let (able, method) = match way {
-            Old::Load => (can.load_session, "session/load"),
-            Old::Resume => (can.session_capabilities.resume.is_some(), "session/resume"),
+            ReopenMethod::Load => (can.load_session, "session/load"),
+            ReopenMethod::Resume => (can.session_capabilities.resume.is_some(), "session/resume"),
         };
         if !able {
-            return Err(Failure::of_call(&CallError::Unsupported { method: method.to_owned() }));
+            return Err(CellFailure::of_call(&CallError::Unsupported { method: method.to_owned() }));
         }
         self.leaving = Some((self.offered.clone(), lock(&self.facts).clone()));
         lock(&self.facts).closed();
@@ -401,23 +407,24 @@ impl Conversation {
         }
     }
 
-    async fn fork(&mut self, turn: &mut Turn) -> Result<ForkSessionResponse, Failure> {
+    async fn fork(&mut self, turn: &mut AgentTurn) -> Result<ForkSessionResponse, CellFailure> {
         let session = self.session.clone().expect("it is open");
         let request = ForkSessionRequest::new(session, self.workspace()).mcp_servers(self.servers());
-        self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))
+        self.call(request, turn, UpdateUse::Facts).await.map_err(|error| self.failed(&error))
     }
 
     /// Ends the session, when the agent has a way to be told.
-    async fn close(&mut self, turn: &mut Turn) {
-        if let (Some(session), Some(Running { open: true, .. })) = (self.session.clone(), &self.running) {
+    async fn close(&mut self, turn: &mut AgentTurn) {
+        if let (Some(session), Some(RunningAgent { open: true, .. })) = (self.session.clone(), &self.running)
+        {
             self.close_session(session, turn).await;
         }
         self.forget();
     }
 
-    async fn close_session(&mut self, session: SessionId, turn: &mut Turn) {
+    async fn close_session(&mut self, session: SessionId, turn: &mut AgentTurn) {
         if self.running().agent.can().session_capabilities.close.is_some()
-            && let Err(error) = self.call(CloseSessionRequest::new(session), turn, Heard::Facts).await
+            && let Err(error) = self.call(CloseSessionRequest::new(session), turn, UpdateUse::Facts).await
         {
             tracing::debug!(%error, "a session was not closed");
         }
@@ -432,14 +439,15 @@ impl Conversation {
         }
     }
 
-    async fn list(&mut self, turn: &mut Turn) -> Result<String, Failure> {
+    async fn list(&mut self, turn: &mut AgentTurn) -> Result<String, CellFailure> {
         self.start(turn).await?;
         let mut text = String::new();
         let mut stored = Vec::new();
         let mut cursor = None;
         loop {
             let request = ListSessionsRequest::new().cursor(cursor);
-            let page = self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
+            let page =
+                self.call(request, turn, UpdateUse::Facts).await.map_err(|error| self.failed(&error))?;
             for session in &page.sessions {
                 let current = if self.session.as_ref() == Some(&session.session_id) { "*" } else { " " };
                 let (title, at) =

@@ -5,11 +5,11 @@ use agent_client_protocol_schema::v1::{
     SessionConfigSelectOptions, SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 
-use super::open::Heard;
-use super::{Conversation, Failure, Turn, lock};
+use super::open::UpdateUse;
+use super::{AgentConversation, AgentTurn, CellFailure, lock};
 
-impl Conversation {
-    pub(crate) async fn set_mode(&mut self, turn: &mut Turn, mode: &str) -> Result<String, Failure> {
+impl AgentConversation {
+    pub(crate) async fn set_mode(&mut self, turn: &mut AgentTurn, mode: &str) -> Result<String, CellFailure> {
         self.ready(turn).await?;
         let facts = lock(&self.facts).clone();
         // Options have taken the place of modes where an agent has both.
@@ -23,11 +23,11 @@ impl Conversation {
             modes.iter().find(|known| *known.id.0 == *mode || known.name.eq_ignore_ascii_case(mode))
         else {
             let names: Vec<String> = modes.iter().map(|known| known.id.to_string()).collect();
-            return Err(Failure::new("NoSuchMode", format!("the agent has no mode `{mode}`"))
+            return Err(CellFailure::new("NoSuchMode", format!("the agent has no mode `{mode}`"))
                 .with(format!("It has: {}", names.join(", "))));
         };
         let session = self.session.clone().expect("it is open");
-        self.call(SetSessionModeRequest::new(session, chosen.id.clone()), turn, Heard::Facts)
+        self.call(SetSessionModeRequest::new(session, chosen.id.clone()), turn, UpdateUse::Facts)
             .await
             .map_err(|error| self.failed(&error))?;
         let update = CurrentModeUpdate::new(chosen.id.clone());
@@ -37,24 +37,24 @@ impl Conversation {
 
     pub(crate) async fn configure(
         &mut self,
-        turn: &mut Turn,
+        turn: &mut AgentTurn,
         option: &str,
         value: &str,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CellFailure> {
         self.ready(turn).await?;
         let options = lock(&self.facts).options.clone();
         let Some(chosen) =
             options.iter().find(|known| *known.id.0 == *option || known.name.eq_ignore_ascii_case(option))
         else {
             let names: Vec<String> = options.iter().map(|known| known.id.to_string()).collect();
-            return Err(Failure::new("NoSuchOption", format!("the agent has no option `{option}`"))
+            return Err(CellFailure::new("NoSuchOption", format!("the agent has no option `{option}`"))
                 .with(format!("It has: {}", names.join(", "))));
         };
         let new = match &chosen.kind {
             SessionConfigKind::Boolean(_) => match value {
                 "on" | "true" | "yes" => SessionConfigOptionValue::Boolean { value: true },
                 "off" | "false" | "no" => SessionConfigOptionValue::Boolean { value: false },
-                _ => return Err(Failure::new("NoSuchValue", format!("`{option}` is `on` or `off`"))),
+                _ => return Err(CellFailure::new("NoSuchValue", format!("`{option}` is `on` or `off`"))),
             },
             SessionConfigKind::Select(select) => {
                 let known: Vec<_> = match &select.options {
@@ -69,16 +69,24 @@ impl Conversation {
                     .find(|known| *known.value.0 == *value || known.name.eq_ignore_ascii_case(value))
                 else {
                     let names: Vec<String> = known.iter().map(|known| known.value.to_string()).collect();
-                    return Err(Failure::new("NoSuchValue", format!("`{option}` has no value `{value}`"))
-                        .with(format!("It has: {}", names.join(", "))));
+                    return Err(CellFailure::new(
+                        "NoSuchValue",
+                        format!("`{option}` has no value `{value}`"),
+                    )
+                    .with(format!("It has: {}", names.join(", "))));
                 };
                 SessionConfigOptionValue::ValueId { value: found.value.clone() }
             }
-            _ => return Err(Failure::new("NotSupported", format!("`{option}` is of a kind we do not know"))),
+            _ => {
+                return Err(CellFailure::new(
+                    "NotSupported",
+                    format!("`{option}` is of a kind we do not know"),
+                ));
+            }
         };
         let session = self.session.clone().expect("it is open");
         let request = SetSessionConfigOptionRequest::new(session, chosen.id.clone(), new);
-        let set = self.call(request, turn, Heard::Facts).await.map_err(|error| self.failed(&error))?;
+        let set = self.call(request, turn, UpdateUse::Facts).await.map_err(|error| self.failed(&error))?;
         lock(&self.facts).options = set.config_options;
         Ok(format!("{}: {value}", chosen.name))
     }

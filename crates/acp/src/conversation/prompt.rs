@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use crate::magic::{Reference, references};
+use crate::magic::{PromptReference, references};
 
 /// Files up to this size travel with the prompt; of larger ones only the name.
 const MOST: u64 = 512 * 1024;
@@ -26,7 +26,7 @@ const IMAGES: [(&str, &str); 5] = [
 
 /// What a user asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Prompt {
+pub(crate) struct UserPrompt {
     /// As typed.
     pub(crate) text: String,
     /// The cells that `#N` in it names, with their sources; without one where there is no such cell.
@@ -35,21 +35,21 @@ pub(crate) struct Prompt {
 
 /// A prompt as an agent gets it.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Blocks {
+pub(crate) struct PromptBlocks {
     pub(crate) blocks: Vec<ContentBlock>,
     /// What the user should know of the things the prompt mentions.
     pub(crate) remarks: Vec<String>,
 }
 
-impl Prompt {
+impl UserPrompt {
     /// Blocks for an agent: the text as it is, and behind it what `@path` and `#N` mention, in the way this agent takes it.
     /// Reads files.
-    pub(crate) fn blocks(&self, workspace: &Path, can: &PromptCapabilities) -> Blocks {
+    pub(crate) fn blocks(&self, workspace: &Path, can: &PromptCapabilities) -> PromptBlocks {
         let mut blocks = vec![ContentBlock::Text(TextContent::new(&self.text))];
         let mut remarks = Vec::new();
         let mut seen = HashSet::new();
         for reference in references(&self.text) {
-            let Reference::File { path: name, .. } = reference else { continue };
+            let PromptReference::File { path: name, .. } = reference else { continue };
             let path = workspace.join(&name);
             if !seen.insert(name.clone()) {
                 continue;
@@ -76,7 +76,7 @@ impl Prompt {
                 }
             }
         }
-        Blocks { blocks, remarks }
+        PromptBlocks { blocks, remarks }
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         std::fs::write(folder.path().join("a.txt"), "text").expect("written");
         std::fs::write(folder.path().join("b.png"), [1, 2]).expect("written");
         let text = "look at @a.txt, @b.png and @none (see #2) mail me@a.txt".to_owned();
-        let prompt = Prompt { text: text.clone(), cells: vec![(2, Some("x = 1".to_owned()))] };
+        let prompt = UserPrompt { text: text.clone(), cells: vec![(2, Some("x = 1".to_owned()))] };
         let all = PromptCapabilities::new().image(true).embedded_context(true);
         let uri = |name: &str| format!("file://{}", folder.path().join(name).display());
         let resource = |text: &str, uri: String| {
@@ -172,12 +172,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("large é.txt"), vec![b'x'; 600_000]).expect("written");
         let text = "@missing.txt @\"large é.txt\" @someone #77".to_owned();
-        let sent = Prompt { text: text.clone(), cells: vec![(77, None)] }
+        let sent = UserPrompt { text: text.clone(), cells: vec![(77, None)] }
             .blocks(folder.path(), &PromptCapabilities::new());
         let uri = format!("file://{}/large%20%C3%A9.txt", folder.path().display());
         assert_eq!(
             sent,
-            Blocks {
+            PromptBlocks {
                 blocks: vec![
                     ContentBlock::Text(TextContent::new(&text)),
                     ContentBlock::ResourceLink(ResourceLink::new("large é.txt", uri)),

@@ -12,34 +12,34 @@ use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, ToolCall, ToolKind,
 };
 
-use crate::agent::{Elicitation, Question};
-use crate::kernel_state::{Shared, lock};
-use crate::permission::{self, Decider, Decision, Verdict};
-use crate::turn::{Cell, Place, Turn};
-use crate::view::{Asker, Style};
+use crate::agent::{OpenElicitation, PermissionQuestion};
+use crate::kernel_state::{KernelState, lock};
+use crate::permission::{self, DecisionSource, PermissionDecision, PolicyVerdict};
+use crate::turn::{AgentTurn, CellChannel, TurnPlace};
+use crate::view::{PermissionAsker, ViewStyle};
 
 /// A question that waits for its user.
-pub(crate) type Waiting<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
+pub(crate) type PendingQuestion<'a> = Pin<Box<dyn Future<Output = AnsweredQuestion> + Send + 'a>>;
 
 /// A question with its answer.
-pub(crate) enum Answered {
-    Permission { question: Box<Question>, call: Box<ToolCall>, decision: Decision },
-    Elicitation { question: Box<Elicitation>, response: CreateElicitationResponse },
+pub(crate) enum AnsweredQuestion {
+    Permission { question: Box<PermissionQuestion>, call: Box<ToolCall>, decision: PermissionDecision },
+    Elicitation { question: Box<OpenElicitation>, response: CreateElicitationResponse },
 }
 
 /// What was allowed in a turn. An agent that asked first does not make its user answer again when it then acts through us.
 #[derive(Debug, Default)]
-pub(crate) struct Granted(Vec<Grant>);
+pub(crate) struct TurnGrants(Vec<PermissionGrant>);
 
 #[derive(Debug)]
-struct Grant {
+struct PermissionGrant {
     title: String,
     kind: ToolKind,
     paths: Vec<PathBuf>,
     command: Option<String>,
 }
 
-impl Grant {
+impl PermissionGrant {
     fn of(call: &ToolCall) -> Self {
         let title = call.title.lines().next().unwrap_or_default().to_owned();
         Self { title, kind: call.kind, paths: permission::paths(call), command: permission::command(call) }
@@ -55,27 +55,27 @@ impl Grant {
     }
 }
 
-impl Granted {
+impl TurnGrants {
     /// What allowed this already. A file stays allowed; that a command may run says nothing of the next one.
-    fn covering(&mut self, call: &ToolCall) -> Option<Decider> {
-        let asked = Grant::of(call);
+    fn covering(&mut self, call: &ToolCall) -> Option<DecisionSource> {
+        let asked = PermissionGrant::of(call);
         let at = self.0.iter().position(|grant| grant.covers(&asked))?;
         let title = self.0[at].title.clone();
         if asked.kind == ToolKind::Execute {
             self.0.remove(at);
         }
-        Some(Decider::Earlier(title))
+        Some(DecisionSource::Earlier(title))
     }
 }
 
 /// Decides on a permission from what is known, or asks the user.
 pub(crate) fn permission<'a>(
-    shared: &'a Shared,
-    turn: &mut Turn,
-    granted: &mut Granted,
+    shared: &'a KernelState,
+    turn: &mut AgentTurn,
+    granted: &mut TurnGrants,
     workspace: &Path,
-    question: Box<Question>,
-) -> Option<Waiting<'a>> {
+    question: Box<PermissionQuestion>,
+) -> Option<PendingQuestion<'a>> {
     let options = question.request.options.clone();
     let update = question.request.tool_call.clone();
     let id = update.tool_call_id.clone();
@@ -84,9 +84,9 @@ pub(crate) fn permission<'a>(
         // decide.
         let call = described(&question);
         let decision = match judge(shared, &question, &call, workspace) {
-            Verdict::Decided(decision) if decision.allowed() => Some(decision),
-            Verdict::Decided(_) => None,
-            Verdict::Ask => granted.covering(&call).map(|by| Decision::allow(&options, by)),
+            PolicyVerdict::Decided(decision) if decision.allowed() => Some(decision),
+            PolicyVerdict::Decided(_) => None,
+            PolicyVerdict::Ask => granted.covering(&call).map(|by| PermissionDecision::allow(&options, by)),
         };
         if let Some(decision) = decision {
             lock(&shared.policy).record(&call, &decision);
@@ -94,42 +94,57 @@ pub(crate) fn permission<'a>(
             return None;
         }
     }
-    let asker = if question.is_ours() { Asker::Us } else { Asker::Agent };
+    let asker = if question.is_ours() { PermissionAsker::Us } else { PermissionAsker::Agent };
     turn.view.permission_asked(update, asker, Instant::now());
     let call = Box::new(turn.view.tool_call(&id).cloned().unwrap_or_else(|| described(&question)));
     let decision = match judge(shared, &question, &call, workspace) {
-        Verdict::Decided(decision) => decision,
-        Verdict::Ask if options.is_empty() => Decision { option: None, by: Decider::NothingToChoose },
-        Verdict::Ask => match means(shared, turn) {
-            Means::Buttons => return Some(by_buttons(shared, turn, question, call)),
-            Means::Stdin => return Some(by_stdin(shared, turn, question, call)),
-            Means::Nobody => Decision::refuse(&options, Decider::NobodyToAsk),
+        PolicyVerdict::Decided(decision) => decision,
+        PolicyVerdict::Ask if options.is_empty() => {
+            PermissionDecision { option: None, by: DecisionSource::NothingToChoose }
+        }
+        PolicyVerdict::Ask => match means(shared, turn) {
+            QuestionMeans::Buttons => return Some(by_buttons(shared, turn, question, call)),
+            QuestionMeans::Stdin => return Some(by_stdin(shared, turn, question, call)),
+            QuestionMeans::Nobody => PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk),
         },
     };
-    settle(shared, turn, granted, Answered::Permission { question, call, decision });
+    settle(shared, turn, granted, AnsweredQuestion::Permission { question, call, decision });
     None
 }
 
 /// Decides on a permission that nobody can be asked about, for no cell is at work.
-pub(crate) fn permission_between_turns(shared: &Shared, workspace: &Path, question: Box<Question>) {
+pub(crate) fn permission_between_turns(
+    shared: &KernelState,
+    workspace: &Path,
+    question: Box<PermissionQuestion>,
+) {
     let call = described(&question);
     let decision = match judge(shared, &question, &call, workspace) {
-        Verdict::Decided(decision) => decision,
-        Verdict::Ask => Decision::refuse(&question.request.options, Decider::NobodyToAsk),
+        PolicyVerdict::Decided(decision) => decision,
+        PolicyVerdict::Ask => {
+            PermissionDecision::refuse(&question.request.options, DecisionSource::NobodyToAsk)
+        }
     };
     lock(&shared.policy).record(&call, &decision);
     answer(question, decision);
 }
 
-fn judge(shared: &Shared, question: &Question, call: &ToolCall, workspace: &Path) -> Verdict {
+fn judge(
+    shared: &KernelState,
+    question: &PermissionQuestion,
+    call: &ToolCall,
+    workspace: &Path,
+) -> PolicyVerdict {
     let options = &question.request.options;
     match lock(&shared.policy).judge(call, options, workspace) {
-        Verdict::Ask if question.is_usual() => Verdict::Decided(Decision::allow(options, Decider::Workspace)),
+        PolicyVerdict::Ask if question.is_usual() => {
+            PolicyVerdict::Decided(PermissionDecision::allow(options, DecisionSource::Workspace))
+        }
         verdict => verdict,
     }
 }
 
-fn answer(question: Box<Question>, decision: Decision) {
+fn answer(question: Box<PermissionQuestion>, decision: PermissionDecision) {
     match decision.option {
         Some(option) => question.choose(option.option_id),
         None => question.cancel(),
@@ -137,22 +152,27 @@ fn answer(question: Box<Question>, decision: Decision) {
 }
 
 /// Answers the agent, and tells the user.
-pub(crate) fn settle(shared: &Shared, turn: &mut Turn, granted: &mut Granted, answered: Answered) {
+pub(crate) fn settle(
+    shared: &KernelState,
+    turn: &mut AgentTurn,
+    granted: &mut TurnGrants,
+    answered: AnsweredQuestion,
+) {
     match answered {
-        Answered::Permission { question, call, decision } => {
+        AnsweredQuestion::Permission { question, call, decision } => {
             lock(&shared.policy).record(&call, &decision);
             turn.view.permission_decided(&call.tool_call_id, &decision, Instant::now());
             if decision.allowed() {
-                granted.0.push(Grant::of(&call));
+                granted.0.push(PermissionGrant::of(&call));
             }
             answer(question, decision);
         }
-        Answered::Elicitation { question, response } => question.answer(response),
+        AnsweredQuestion::Elicitation { question, response } => question.answer(response),
     }
 }
 
 /// How a user can be asked.
-enum Means {
+enum QuestionMeans {
     Buttons,
     Stdin,
     Nobody,
@@ -160,25 +180,25 @@ enum Means {
 
 // Buttons or stdin, never both: a question on stdin that is answered elsewhere stays open in some clients, and they run
 // nothing else until it is answered.
-fn means(shared: &Shared, turn: &Turn) -> Means {
-    if turn.style == Style::Rich && shared.comms.can_show_widgets() {
-        Means::Buttons
-    } else if turn.cell.allow_stdin && turn.place == Place::Foreground {
-        Means::Stdin
+fn means(shared: &KernelState, turn: &AgentTurn) -> QuestionMeans {
+    if turn.style == ViewStyle::Rich && shared.comms.can_show_widgets() {
+        QuestionMeans::Buttons
+    } else if turn.cell.allow_stdin && turn.place == TurnPlace::Foreground {
+        QuestionMeans::Stdin
     } else {
-        Means::Nobody
+        QuestionMeans::Nobody
     }
 }
 
 fn by_buttons<'a>(
-    shared: &'a Shared,
-    turn: &mut Turn,
-    question: Box<Question>,
+    shared: &'a KernelState,
+    turn: &mut AgentTurn,
+    question: Box<PermissionQuestion>,
     call: Box<ToolCall>,
-) -> Waiting<'a> {
+) -> PendingQuestion<'a> {
     let options = &question.request.options;
     let mut labels: Vec<(String, &str)> = options.iter().map(label).collect();
-    if Decision::refuse(options, Decider::User).option.is_none() {
+    if PermissionDecision::refuse(options, DecisionSource::User).option.is_none() {
         labels.push(("Cancel".to_owned(), "danger")); // no option has its number, which is what cancels
     }
     let mut buttons = shared.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
@@ -186,10 +206,12 @@ fn by_buttons<'a>(
     Box::pin(async move {
         let options = &question.request.options;
         let decision = match buttons.clicked().await {
-            Some(number) => Decision { option: options.get(number).cloned(), by: Decider::User },
-            None => Decision::refuse(options, Decider::NobodyToAsk),
+            Some(number) => {
+                PermissionDecision { option: options.get(number).cloned(), by: DecisionSource::User }
+            }
+            None => PermissionDecision::refuse(options, DecisionSource::NobodyToAsk),
         };
-        Answered::Permission { question, call, decision }
+        AnsweredQuestion::Permission { question, call, decision }
     })
 }
 
@@ -203,29 +225,29 @@ fn label(option: &PermissionOption) -> (String, &'static str) {
 }
 
 fn by_stdin<'a>(
-    shared: &'a Shared,
-    turn: &Turn,
-    question: Box<Question>,
+    shared: &'a KernelState,
+    turn: &AgentTurn,
+    question: Box<PermissionQuestion>,
     call: Box<ToolCall>,
-) -> Waiting<'a> {
+) -> PendingQuestion<'a> {
     let asking = Arc::clone(&turn.cell);
     Box::pin(async move {
         let options = question.request.options.clone();
         let text = permission::question(&call, &options);
         let decision = loop {
             let Some(typed) = shared.stdin.ask(asking.sender(), asking.request(), text.clone()).await else {
-                break Decision::refuse(&options, Decider::NobodyToAsk);
+                break PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk);
             };
             if let Some(decision) = permission::answer(&options, &typed) {
                 break decision;
             }
         };
-        Answered::Permission { question, call, decision }
+        AnsweredQuestion::Permission { question, call, decision }
     })
 }
 
 /// A call as its question describes it.
-fn described(question: &Question) -> ToolCall {
+fn described(question: &PermissionQuestion) -> ToolCall {
     let update = question.request.tool_call.clone();
     let title = update.fields.title.clone().unwrap_or_default();
     let mut call = ToolCall::new(update.tool_call_id.clone(), title);
@@ -235,12 +257,12 @@ fn described(question: &Question) -> ToolCall {
 
 /// Asks what an agent wants to know. Without anybody to ask, says so in the cell.
 pub(crate) fn elicitation<'a>(
-    shared: &'a Shared,
-    turn: &mut Turn,
-    question: Box<Elicitation>,
-) -> Option<Waiting<'a>> {
+    shared: &'a KernelState,
+    turn: &mut AgentTurn,
+    question: Box<OpenElicitation>,
+) -> Option<PendingQuestion<'a>> {
     let message = question.request.message.clone();
-    let can_ask = turn.cell.allow_stdin && turn.place == Place::Foreground;
+    let can_ask = turn.cell.allow_stdin && turn.place == TurnPlace::Foreground;
     let link = match &question.request.mode {
         ElicitationMode::Url(url) => Some(url.url.clone()),
         _ => None,
@@ -271,20 +293,20 @@ pub(crate) fn elicitation<'a>(
             }
             _ => ElicitationAction::Decline,
         };
-        Answered::Elicitation { question, response: CreateElicitationResponse::new(action) }
+        AnsweredQuestion::Elicitation { question, response: CreateElicitationResponse::new(action) }
     }))
 }
 
-async fn ask(shared: &Shared, cell: &Cell, prompt: String) -> Option<String> {
+async fn ask(shared: &KernelState, cell: &CellChannel, prompt: String) -> Option<String> {
     shared.stdin.ask(cell.sender(), cell.request(), prompt).await
 }
 
 /// One question for each field. An empty answer leaves out a field that may be left out, or takes its default.
-async fn fill(shared: &Shared, cell: &Cell, form: &ElicitationFormMode) -> ElicitationAction {
+async fn fill(shared: &KernelState, cell: &CellChannel, form: &ElicitationFormMode) -> ElicitationAction {
     let required = form.requested_schema.required.clone().unwrap_or_default();
     let mut content = BTreeMap::new();
     for (name, property) in &form.requested_schema.properties {
-        let field = Field::of(name, property);
+        let field = FormField::of(name, property);
         loop {
             let Some(typed) = ask(shared, cell, field.prompt(required.contains(name))).await else {
                 return ElicitationAction::Cancel;
@@ -305,15 +327,15 @@ async fn fill(shared: &Shared, cell: &Cell, form: &ElicitationFormMode) -> Elici
 }
 
 /// A field of a form, as a question.
-struct Field {
+struct FormField {
     title: String,
-    kind: Kind,
+    kind: FieldKind,
     /// What can be chosen: value and title.
     choices: Vec<(String, String)>,
     default: Option<ElicitationContentValue>,
 }
 
-enum Kind {
+enum FieldKind {
     Text,
     Integer,
     Number,
@@ -321,7 +343,7 @@ enum Kind {
     Several,
 }
 
-impl Field {
+impl FormField {
     fn of(name: &str, property: &ElicitationPropertySchema) -> Self {
         use ElicitationContentValue as Content;
         use ElicitationPropertySchema as Schema;
@@ -335,19 +357,19 @@ impl Field {
                 let plain = text.enum_values.iter().flatten().map(|value| (value.clone(), value.clone()));
                 let titled = text.one_of.iter().flatten().map(|one| (one.value.clone(), one.title.clone()));
                 let default = text.default.clone().map(Content::String);
-                field(&text.title, &text.description, Kind::Text, plain.chain(titled).collect(), default)
+                field(&text.title, &text.description, FieldKind::Text, plain.chain(titled).collect(), default)
             }
             Schema::Number(number) => {
                 let default = number.default.map(Content::Number);
-                field(&number.title, &number.description, Kind::Number, Vec::new(), default)
+                field(&number.title, &number.description, FieldKind::Number, Vec::new(), default)
             }
             Schema::Integer(number) => {
                 let default = number.default.map(Content::Integer);
-                field(&number.title, &number.description, Kind::Integer, Vec::new(), default)
+                field(&number.title, &number.description, FieldKind::Integer, Vec::new(), default)
             }
             Schema::Boolean(flag) => {
                 let default = flag.default.map(Content::Boolean);
-                field(&flag.title, &flag.description, Kind::YesNo, Vec::new(), default)
+                field(&flag.title, &flag.description, FieldKind::YesNo, Vec::new(), default)
             }
             Schema::Array(several) => {
                 let choices = match &several.items {
@@ -360,9 +382,9 @@ impl Field {
                     _ => Vec::new(),
                 };
                 let default = several.default.clone().map(Content::StringArray);
-                field(&several.title, &several.description, Kind::Several, choices, default)
+                field(&several.title, &several.description, FieldKind::Several, choices, default)
             }
-            _ => field(&None, &None, Kind::Text, Vec::new(), None),
+            _ => field(&None, &None, FieldKind::Text, Vec::new(), None),
         }
     }
 
@@ -371,9 +393,9 @@ impl Field {
         let choices: Vec<String> =
             choices.map(|(at, (_, title))| format!("\n  {}) {title}", at + 1)).collect();
         let hint = match self.kind {
-            Kind::YesNo => " [y/n]",
-            Kind::Several => " [several, separated by commas]",
-            Kind::Text | Kind::Integer | Kind::Number => "",
+            FieldKind::YesNo => " [y/n]",
+            FieldKind::Several => " [several, separated by commas]",
+            FieldKind::Text | FieldKind::Integer | FieldKind::Number => "",
         };
         let optional = if required || self.default.is_some() { "" } else { " [may be empty]" };
         format!("{}{}{hint}{optional}: ", self.title, choices.concat())
@@ -382,16 +404,16 @@ impl Field {
     fn parse(&self, typed: &str) -> Option<ElicitationContentValue> {
         use ElicitationContentValue as Content;
         match self.kind {
-            Kind::Text if self.choices.is_empty() => Some(Content::String(typed.to_owned())),
-            Kind::Text => self.choice(typed).map(Content::String),
-            Kind::Integer => typed.parse().ok().map(Content::Integer),
-            Kind::Number => typed.parse().ok().map(Content::Number),
-            Kind::YesNo => match typed.to_lowercase().as_str() {
+            FieldKind::Text if self.choices.is_empty() => Some(Content::String(typed.to_owned())),
+            FieldKind::Text => self.choice(typed).map(Content::String),
+            FieldKind::Integer => typed.parse().ok().map(Content::Integer),
+            FieldKind::Number => typed.parse().ok().map(Content::Number),
+            FieldKind::YesNo => match typed.to_lowercase().as_str() {
                 "y" | "yes" | "true" => Some(Content::Boolean(true)),
                 "n" | "no" | "false" => Some(Content::Boolean(false)),
                 _ => None,
             },
-            Kind::Several => {
+            FieldKind::Several => {
                 let chosen: Option<Vec<String>> =
                     typed.split(',').map(|one| self.choice(one.trim())).collect();
                 chosen.map(Content::StringArray)

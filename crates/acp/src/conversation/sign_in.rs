@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use agent_client_protocol_schema::v1::{AuthMethod, AuthenticateRequest};
 use serde::Deserialize;
 
-use super::open::Heard;
-use super::{Choice, Conversation, Failure, Turn};
+use super::open::UpdateUse;
+use super::{AgentChoice, AgentConversation, AgentTurn, CellFailure};
 
-impl Conversation {
+impl AgentConversation {
     pub(crate) async fn sign_in(
         &mut self,
-        turn: &mut Turn,
+        turn: &mut AgentTurn,
         method: Option<String>,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CellFailure> {
         self.start(turn).await?;
         let methods = self.running().agent.auth_methods().to_vec();
         let wanted = |known: &&AuthMethod| match &method {
@@ -21,14 +21,14 @@ impl Conversation {
             None => at_a_terminal(known, self.choice.as_ref()).is_none(),
         };
         let Some(chosen) = methods.iter().find(wanted) else {
-            let failure = Failure::new("AuthRequired", "there is no such way to sign in");
+            let failure = CellFailure::new("AuthRequired", "there is no such way to sign in");
             return Err(sign_in_help(failure, &methods, self.choice.as_ref()));
         };
         if at_a_terminal(chosen, self.choice.as_ref()).is_some() {
-            let failure = Failure::new("AuthRequired", format!("`{}` needs a terminal", chosen.name()));
+            let failure = CellFailure::new("AuthRequired", format!("`{}` needs a terminal", chosen.name()));
             return Err(sign_in_help(failure, std::slice::from_ref(chosen), self.choice.as_ref()));
         }
-        self.call(AuthenticateRequest::new(chosen.id().clone()), turn, Heard::Facts)
+        self.call(AuthenticateRequest::new(chosen.id().clone()), turn, UpdateUse::Facts)
             .await
             .map_err(|error| self.failed(&error))?;
         Ok(format!("signed in by {}", chosen.name()))
@@ -36,7 +36,11 @@ impl Conversation {
 }
 
 /// What a user can do who is not signed in.
-pub(crate) fn sign_in_help(failure: Failure, methods: &[AuthMethod], choice: Option<&Choice>) -> Failure {
+pub(crate) fn sign_in_help(
+    failure: CellFailure,
+    methods: &[AuthMethod],
+    choice: Option<&AgentChoice>,
+) -> CellFailure {
     if methods.is_empty() {
         return failure
             .with("The agent does not say how. Sign in with its own program, then run the cell again.");
@@ -51,7 +55,7 @@ pub(crate) fn sign_in_help(failure: Failure, methods: &[AuthMethod], choice: Opt
 }
 
 /// The command to be run in a terminal, where signing in is done there.
-fn at_a_terminal(method: &AuthMethod, choice: Option<&Choice>) -> Option<String> {
+fn at_a_terminal(method: &AuthMethod, choice: Option<&AgentChoice>) -> Option<String> {
     let (mut words, mut environment) = (Vec::new(), BTreeMap::new());
     match method {
         AuthMethod::Terminal(terminal) => {

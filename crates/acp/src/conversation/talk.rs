@@ -7,14 +7,14 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
 
-use super::prompt::Blocks;
-use super::questions::{self, Granted, Waiting};
+use super::prompt::PromptBlocks;
+use super::questions::{self, PendingQuestion, TurnGrants};
 use super::updates;
-use super::{Conversation, Failure, Prompt, Stragglers, Turn, lock};
-use crate::agent::{CallError, Event};
-use crate::permission::Decision;
-use crate::turn::Shown;
-use crate::view::Ending;
+use super::{AgentConversation, AgentTurn, CellFailure, LateUpdates, UserPrompt, lock};
+use crate::agent::{AgentEvent, CallError};
+use crate::permission::PermissionDecision;
+use crate::turn::TurnOutput;
+use crate::view::TurnEnding;
 
 /// Events taken at once.
 const BATCH: usize = 256;
@@ -26,15 +26,19 @@ const SILENCE: Duration = Duration::from_millis(250);
 const MOST_SILENCE: Duration = Duration::from_secs(5);
 
 /// How the prompt was left.
-enum Left {
+enum PromptEnd {
     Answered(Result<StopReason, CallError>),
     /// The agent did not end its turn in time, or the user would not wait.
     Abandoned,
 }
 
-impl Conversation {
+impl AgentConversation {
     /// Runs a turn to its end. All it shows is published when this returns.
-    pub(crate) async fn talk(&mut self, turn: &mut Turn, prompt: &Prompt) -> Result<(), Failure> {
+    pub(crate) async fn talk(
+        &mut self,
+        turn: &mut AgentTurn,
+        prompt: &UserPrompt,
+    ) -> Result<(), CellFailure> {
         let shared = std::sync::Arc::clone(&self.shared);
         let _registered = turn.registered.take(); // until the end of this
         let result = self.converse(turn, prompt).await;
@@ -42,20 +46,24 @@ impl Conversation {
             shared.stdin.interrupted();
         }
         let ending = match &result {
-            Ok(reason) => Ending::Stopped(*reason),
-            Err(_) => Ending::Failed,
+            Ok(reason) => TurnEnding::Stopped(*reason),
+            Err(_) => TurnEnding::Failed,
         };
         let shown = turn.finish(&ending).await;
         match result {
-            Ok(reason) if reason == StopReason::Cancelled || shown == Shown::CutShort => {
-                Err(Failure::interrupted())
+            Ok(reason) if reason == StopReason::Cancelled || shown == TurnOutput::CutShort => {
+                Err(CellFailure::interrupted())
             }
             Ok(_) => Ok(()),
             Err(failure) => Err(failure),
         }
     }
 
-    async fn converse(&mut self, turn: &mut Turn, prompt: &Prompt) -> Result<StopReason, Failure> {
+    async fn converse(
+        &mut self,
+        turn: &mut AgentTurn,
+        prompt: &UserPrompt,
+    ) -> Result<StopReason, CellFailure> {
         let stop = turn.stop.clone();
         tokio::select! {
             biased;
@@ -67,13 +75,13 @@ impl Conversation {
             ready = self.get_ready(turn) => ready?,
         }
         match self.prompt(turn, prompt).await {
-            Left::Answered(Ok(reason)) => Ok(reason),
-            Left::Answered(Err(_)) if turn.stop.is_asked() && !self.running().agent.has_ended() => {
+            PromptEnd::Answered(Ok(reason)) => Ok(reason),
+            PromptEnd::Answered(Err(_)) if turn.stop.is_asked() && !self.running().agent.has_ended() => {
                 // Some agents answer a cancelled prompt with an error.
                 Ok(StopReason::Cancelled)
             }
-            Left::Answered(Err(error)) => Err(self.failed(&error)),
-            Left::Abandoned => {
+            PromptEnd::Answered(Err(error)) => Err(self.failed(&error)),
+            PromptEnd::Abandoned => {
                 self.running = None;
                 let told = "the agent did not stop and was ended; it starts again with the next cell";
                 turn.view.notice(&NoticeSeverity::Warning, told, None);
@@ -82,7 +90,7 @@ impl Conversation {
         }
     }
 
-    async fn get_ready(&mut self, turn: &mut Turn) -> Result<(), Failure> {
+    async fn get_ready(&mut self, turn: &mut AgentTurn) -> Result<(), CellFailure> {
         let ready = self.ready(turn).await;
         turn.flush().await;
         ready?;
@@ -110,15 +118,15 @@ impl Conversation {
         }
     }
 
-    async fn prompt(&mut self, turn: &mut Turn, prompt: &Prompt) -> Left {
+    async fn prompt(&mut self, turn: &mut AgentTurn, prompt: &UserPrompt) -> PromptEnd {
         let session = self.session.clone().expect("it was made ready");
         let workspace = self.workspace();
         let Self { shared, facts, running, stragglers, last, .. } = self;
-        let super::Running { agent, events, .. } = running.as_mut().expect("it was made ready");
+        let super::RunningAgent { agent, events, .. } = running.as_mut().expect("it was made ready");
         // What is here already was said before this prompt: it is of the turn before.
         while let Ok(event) = events.try_recv() {
             shared.updates.log(&event);
-            if let Event::Update(notification) = event
+            if let AgentEvent::Update(notification) = event
                 && notification.session_id == session
                 && !lock(facts).learn(&notification.update)
                 && let Some(last) = last
@@ -128,13 +136,13 @@ impl Conversation {
                 last.drain().await;
             }
         }
-        let Blocks { blocks, remarks } = prompt.blocks(&workspace, &agent.can().prompt_capabilities);
+        let PromptBlocks { blocks, remarks } = prompt.blocks(&workspace, &agent.can().prompt_capabilities);
         for remark in &remarks {
             turn.view.aside(remark);
         }
         let mut answer = agent.prompt(&PromptRequest::new(session.clone(), blocks));
-        let mut waiting: FuturesUnordered<Waiting<'_>> = FuturesUnordered::new();
-        let mut granted = Granted::default();
+        let mut waiting: FuturesUnordered<PendingQuestion<'_>> = FuturesUnordered::new();
+        let mut granted = TurnGrants::default();
         let mut batch = Vec::new();
         let mut give_up_at: Option<Instant> = None;
         let mut answered = None;
@@ -142,21 +150,21 @@ impl Conversation {
             // All that the agent said before its answer is among the events by now. It may have come between the two looks
             // of one `select!`.
             if let Some(answered) = answered.take_if(|_| events.is_empty()) {
-                break Left::Answered(answered);
+                break PromptEnd::Answered(answered);
             }
             tokio::select! {
                 biased; // stopping beats output; what came before the answer counts to it
                 () = turn.stop.asked(), if give_up_at.is_none() => {
                     agent.cancel(&session);
                     for call in turn.view.waiting() {
-                        lock(&shared.policy).record(call, &Decision::cancelled());
+                        lock(&shared.policy).record(call, &PermissionDecision::cancelled());
                     }
                     waiting.clear(); // a question that is dropped is answered: cancelled
                     give_up_at = Some(Instant::now() + shared.grace);
                 }
-                () = turn.stop.forced() => break Left::Abandoned,
+                () = turn.stop.forced() => break PromptEnd::Abandoned,
                 () = sleep_until(give_up_at.unwrap_or_else(Instant::now)), if give_up_at.is_some() => {
-                    break Left::Abandoned;
+                    break PromptEnd::Abandoned;
                 }
                 _ = events.recv_many(&mut batch, BATCH), if !events.is_closed() || !events.is_empty() => {
                     let stopping = give_up_at.is_some();
@@ -167,24 +175,24 @@ impl Conversation {
                     for event in batch.drain(..) {
                         shared.updates.log(&event);
                         match event {
-                            Event::Update(notification) if notification.session_id == session => {
+                            AgentEvent::Update(notification) if notification.session_id == session => {
                                 lock(facts).learn(&notification.update);
                                 turn.view.update(notification.update, std::time::Instant::now());
                             }
-                            Event::Permission(question) if !stopping => {
+                            AgentEvent::Permission(question) if !stopping => {
                                 waiting.extend(questions::permission(
                                     shared, turn, &mut granted, &workspace, question,
                                 ));
                             }
-                            Event::Elicitation(question) if !stopping => {
+                            AgentEvent::Elicitation(question) if !stopping => {
                                 waiting.extend(questions::elicitation(shared, turn, question));
                             }
-                            Event::Unknown(unknown) if shared.updates.shows(&unknown) => {
+                            AgentEvent::Unknown(unknown) if shared.updates.shows(&unknown) => {
                                 let (title, text) = updates::told(&unknown);
                                 turn.view.notice(&NoticeSeverity::Info, &title, Some(&text));
                             }
                             // Of another session; or a question while stopping, which its drop answers.
-                            Event::Update(_) | Event::Permission(_) | Event::Elicitation(_) | Event::Unknown(_) => {}
+                            AgentEvent::Update(_) | AgentEvent::Permission(_) | AgentEvent::Elicitation(_) | AgentEvent::Unknown(_) => {}
                         }
                     }
                     turn.flush().await;
@@ -217,7 +225,7 @@ impl Conversation {
         for news in agent.terminal_news() {
             turn.terminal(&news);
         }
-        *stragglers = Stragglers {
+        *stragglers = LateUpdates {
             expected: stragglers.expected || turn.stop.is_asked(),
             last_heard: Some(Instant::now()),
         };

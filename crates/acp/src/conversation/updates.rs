@@ -5,14 +5,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::info;
 
-use crate::agent::{Event, Unknown};
+use crate::agent::{AgentEvent, UnknownMessage};
 
 /// Where they are logged, so that they can be seen alone.
 pub(crate) const TARGET: &str = "cellwright::updates";
 
 /// Which updates are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Updates {
+pub(crate) enum UpdateFilter {
     #[default]
     None,
     All,
@@ -20,7 +20,7 @@ pub(crate) enum Updates {
     Named(Vec<String>),
 }
 
-impl Updates {
+impl UpdateFilter {
     /// By names as users write them: the protocol's (`tool_call`), or those of the older kernel (`ToolCallStart`).
     pub(crate) fn named(names: &[String]) -> Self {
         match names {
@@ -31,10 +31,10 @@ impl Updates {
     }
 
     /// Logs an update that is wanted.
-    pub(crate) fn log(&self, event: &Event) {
+    pub(crate) fn log(&self, event: &AgentEvent) {
         match event {
             _ if *self == Self::None => {}
-            Event::Update(notification) => {
+            AgentEvent::Update(notification) => {
                 let SessionNotification { session_id, update, .. } = &**notification;
                 // Only those who debug pay for writing it down.
                 let written = serde_json::to_string(update).unwrap_or_default();
@@ -43,15 +43,15 @@ impl Updates {
                     info!(target: TARGET, session = %session_id, update = name, "{written}");
                 }
             }
-            Event::Unknown(unknown) if self.shows(unknown) => {
+            AgentEvent::Unknown(unknown) if self.shows(unknown) => {
                 info!(target: TARGET, method = unknown.method, "{}", unknown.params);
             }
-            Event::Unknown(_) | Event::Permission(_) | Event::Elicitation(_) => {}
+            AgentEvent::Unknown(_) | AgentEvent::Permission(_) | AgentEvent::Elicitation(_) => {}
         }
     }
 
     /// Whether something that this version does not know belongs into the cell.
-    pub(crate) fn shows(&self, unknown: &Unknown) -> bool {
+    pub(crate) fn shows(&self, unknown: &UnknownMessage) -> bool {
         let name = unknown.params["update"]["sessionUpdate"].as_str();
         self.wants(name.unwrap_or(&unknown.method))
     }
@@ -88,7 +88,7 @@ fn known_as(name: String) -> String {
 }
 
 /// What an unknown message says, in a line and in full.
-pub(crate) fn told(unknown: &Unknown) -> (String, String) {
+pub(crate) fn told(unknown: &UnknownMessage) -> (String, String) {
     let update = &unknown.params["update"];
     match update["sessionUpdate"].as_str() {
         Some(name) => (format!("{} {name}", unknown.method), update.to_string()),
@@ -102,10 +102,11 @@ mod tests {
 
     #[test]
     fn updates_are_named_as_in_the_protocol_or_as_in_the_older_kernel() {
-        let named =
-            |names: &[&str]| Updates::named(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-        assert_eq!(named(&[]), Updates::None);
-        assert_eq!(named(&["ToolCallStart", "ALL"]), Updates::All);
+        let named = |names: &[&str]| {
+            UpdateFilter::named(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&[]), UpdateFilter::None);
+        assert_eq!(named(&["ToolCallStart", "ALL"]), UpdateFilter::All);
         let some = named(&["ToolCallStart", "agent_thought_chunk", "AgentPlanUpdate"]);
         for (name, wanted) in [
             ("tool_call", true),

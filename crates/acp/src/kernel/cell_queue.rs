@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::cell_run::{self, Ended, Kernel, Rest};
+use super::cell_run::{self, CellResult, FollowingCells, PromptKernel};
 use crate::task;
 
 /// Cells that wait; one more is refused, which its client is told.
@@ -19,13 +19,13 @@ const MOST: usize = 10_000;
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// A queue of cells. Dropping it ends the one that runs; the rest is answered with an error.
-pub(crate) struct Lane {
+pub(crate) struct CellQueue {
     cells: mpsc::Sender<Request>,
     task: AbortOnDropHandle<()>,
 }
 
-impl Lane {
-    pub(crate) fn new(kernel: Arc<Kernel>) -> Self {
+impl CellQueue {
+    pub(crate) fn new(kernel: Arc<PromptKernel>) -> Self {
         let (cells, queue) = mpsc::channel(MOST);
         Self { cells, task: task::spawn(run(kernel, queue)) }
     }
@@ -45,14 +45,14 @@ impl Lane {
     }
 }
 
-async fn run(kernel: Arc<Kernel>, mut queue: mpsc::Receiver<Request>) {
+async fn run(kernel: Arc<PromptKernel>, mut queue: mpsc::Receiver<Request>) {
     while let Some(request) = queue.recv().await {
-        let Ended { request, reply, rest } = cell_run::run(&kernel, request).await;
+        let CellResult { request, reply, rest } = cell_run::run(&kernel, request).await;
         // What was sent along with a cell that failed is not run. What its client sends when it knows of that is: so look
         // before it can.
         let aborted: Vec<Request> = match rest {
-            Rest::Aborted => std::iter::from_fn(|| queue.try_recv().ok()).collect(),
-            Rest::Runs => Vec::new(),
+            FollowingCells::Aborted => std::iter::from_fn(|| queue.try_recv().ok()).collect(),
+            FollowingCells::Runs => Vec::new(),
         };
         request.reply(&reply);
         for request in aborted {

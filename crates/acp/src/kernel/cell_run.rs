@@ -7,42 +7,42 @@ use cellwright_jupyter::Request;
 use cellwright_jupyter::content::{ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ReplyStatus};
 use serde_json::{Value, json};
 
-use super::Setup;
-use super::sessions::Sessions;
-use crate::conversation::Prompt;
-use crate::failure::Failure;
-use crate::kernel_state::{Shared, lock};
-use crate::magic::{self, Reference, references};
-use crate::turn::{Cell, Place, Stop, Turn};
-use crate::view::Style;
+use super::KernelSetup;
+use super::sessions::SessionTable;
+use crate::conversation::UserPrompt;
+use crate::failure::CellFailure;
+use crate::kernel_state::{KernelState, lock};
+use crate::magic::{self, PromptReference, references};
+use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
+use crate::view::ViewStyle;
 
 /// What cells run in.
-pub(crate) struct Kernel {
-    pub(crate) setup: Arc<Setup>,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) sessions: Sessions,
+pub(crate) struct PromptKernel {
+    pub(crate) setup: Arc<KernelSetup>,
+    pub(crate) shared: Arc<KernelState>,
+    pub(crate) sessions: SessionTable,
     /// Set by the user, or by the settings.
-    pub(crate) style: Mutex<Option<Style>>,
+    pub(crate) style: Mutex<Option<ViewStyle>>,
     count: AtomicU32,
 }
 
 /// A cell that has ended and is not answered yet.
-pub(crate) struct Ended {
+pub(crate) struct CellResult {
     pub(crate) request: Request,
     pub(crate) reply: ExecuteReply,
-    pub(crate) rest: Rest,
+    pub(crate) rest: FollowingCells,
 }
 
 /// What becomes of the cells that wait behind one that ended.
-pub(crate) enum Rest {
+pub(crate) enum FollowingCells {
     Runs,
     /// It failed, and its client does not want what follows to run.
     Aborted,
 }
 
-impl Kernel {
-    pub(crate) fn new(setup: Arc<Setup>, shared: Arc<Shared>) -> Self {
-        let sessions = Sessions::new(Arc::clone(&shared), Arc::clone(&setup));
+impl PromptKernel {
+    pub(crate) fn new(setup: Arc<KernelSetup>, shared: Arc<KernelState>) -> Self {
+        let sessions = SessionTable::new(Arc::clone(&shared), Arc::clone(&setup));
         let style = Mutex::new(setup.style);
         Self { setup, shared, sessions, style, count: AtomicU32::new(0) }
     }
@@ -59,22 +59,22 @@ impl Kernel {
 }
 
 /// Runs a cell up to its reply.
-pub(crate) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
+pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResult {
     let execute = match request.message().parse::<ExecuteRequest>() {
         Ok(execute) => execute,
         Err(error) => {
             request.begin();
             let reason =
                 std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-            let failure = Failure::new("BadRequest", format!("{error}{reason}"));
+            let failure = CellFailure::new("BadRequest", format!("{error}{reason}"));
             let (status, exception) = (ReplyStatus::Error, Some(failure.exception()));
             let reply = ExecuteReply { status, exception, ..ExecuteReply::default() };
-            return Ended { request, reply, rest: Rest::Runs };
+            return CellResult { request, reply, rest: FollowingCells::Runs };
         }
     };
     // Before anyone can know that it runs: an interrupt that comes then is for it.
-    let stop = Stop::default();
-    let registered = kernel.shared.begin(Place::Foreground, &stop);
+    let stop = StopSignal::default();
+    let registered = kernel.shared.begin(TurnPlace::Foreground, &stop);
     request.begin();
     let count = kernel.number(&execute);
     if !execute.silent {
@@ -86,13 +86,13 @@ pub(crate) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
         request.sender().publish(request.output(&input));
     }
     let client = style_of(&request, &execute);
-    let cell = Arc::new(Cell::new(
+    let cell = Arc::new(CellChannel::new(
         request.sender().clone(),
         request.message().clone(),
         execute.allow_stdin,
         execute.silent,
     ));
-    let work = Work { kernel, cell: Arc::clone(&cell), client, stop, count };
+    let work = CellRun { kernel, cell: Arc::clone(&cell), client, stop, count };
     // A cell that is given up, as those of a subshell that is deleted, takes with it what it began.
     let given_up = work.stop.ask_on_drop();
     let result = work.all(&execute.code).await;
@@ -100,45 +100,47 @@ pub(crate) async fn run(kernel: &Kernel, mut request: Request) -> Ended {
     drop(registered);
     let reply = ExecuteReply { execution_count: Some(count.into()), ..ExecuteReply::default() };
     match result {
-        Ok(payload) => Ended { request, reply: ExecuteReply { payload, ..reply }, rest: Rest::Runs },
+        Ok(payload) => {
+            CellResult { request, reply: ExecuteReply { payload, ..reply }, rest: FollowingCells::Runs }
+        }
         Err(failure) => {
             cell.publish(&failure.output(), &work.stop).await;
             let exception = Some(failure.exception());
             let reply = ExecuteReply { status: ReplyStatus::Error, exception, ..reply };
-            let rest = if execute.stop_on_error { Rest::Aborted } else { Rest::Runs };
-            Ended { request, reply, rest }
+            let rest = if execute.stop_on_error { FollowingCells::Aborted } else { FollowingCells::Runs };
+            CellResult { request, reply, rest }
         }
     }
 }
 
 /// What the client can show. Notebooks say which cell they run, and clients without a user, such as nbclient, take no input;
 /// both follow displays. What is left are consoles.
-fn style_of(request: &Request, execute: &ExecuteRequest) -> Style {
+fn style_of(request: &Request, execute: &ExecuteRequest) -> ViewStyle {
     let metadata: serde_json::Map<String, Value> = request.message().metadata.parse().unwrap_or_default();
     if metadata.contains_key("cellId") || metadata.contains_key("deletedCells") || !execute.allow_stdin {
-        Style::Rich
+        ViewStyle::Rich
     } else {
-        Style::Stream
+        ViewStyle::Stream
     }
 }
 
 /// A cell at work.
-pub(crate) struct Work<'a> {
-    pub(crate) kernel: &'a Kernel,
-    pub(crate) cell: Arc<Cell>,
+pub(crate) struct CellRun<'a> {
+    pub(crate) kernel: &'a PromptKernel,
+    pub(crate) cell: Arc<CellChannel>,
     /// What the client can show.
-    client: Style,
-    pub(crate) stop: Stop,
+    client: ViewStyle,
+    pub(crate) stop: StopSignal,
     count: u32,
 }
 
-impl Work<'_> {
-    async fn all(&self, code: &str) -> Result<Vec<Value>, Failure> {
-        if self.client == Style::Stream && matches!(code.trim(), "exit" | "quit") {
+impl CellRun<'_> {
+    async fn all(&self, code: &str) -> Result<Vec<Value>, CellFailure> {
+        if self.client == ViewStyle::Stream && matches!(code.trim(), "exit" | "quit") {
             // What people type to leave a console; one is left when its kernel says so.
             return Ok(vec![json!({"source": "ask_exit", "keepkernel": false})]);
         }
-        let asked = magic::parse(code).map_err(|error| Failure::new("MagicError", error.to_string()))?;
+        let asked = magic::parse(code).map_err(|error| CellFailure::new("MagicError", error.to_string()))?;
         let mut payload = Vec::new();
         let magics = asked.magics.len();
         for (at, magic) in asked.magics.into_iter().enumerate() {
@@ -146,28 +148,28 @@ impl Work<'_> {
             payload.extend(self.magic(magic, last).await?);
         }
         if !asked.prompt.is_empty() {
-            let place = if asked.target.background { Place::Background } else { Place::Foreground };
+            let place = if asked.target.background { TurnPlace::Background } else { TurnPlace::Foreground };
             self.prompt(asked.target.session.as_deref(), place, &asked.prompt).await?;
         }
         Ok(payload)
     }
 
-    pub(crate) fn turn(&self, place: Place) -> Turn {
+    pub(crate) fn turn(&self, place: TurnPlace) -> AgentTurn {
         let (stop, registered) = match place {
-            Place::Foreground => (self.stop.clone(), None),
+            TurnPlace::Foreground => (self.stop.clone(), None),
             // It can be interrupted from here on, also while it waits behind others.
-            Place::Background => {
-                let stop = Stop::default();
+            TurnPlace::Background => {
+                let stop = StopSignal::default();
                 let registered = self.kernel.shared.begin(place, &stop);
                 (stop, Some(registered))
             }
         };
         let style = lock(&self.kernel.style).unwrap_or(self.client);
-        Turn { registered, ..Turn::new(Arc::clone(&self.cell), stop, style, place) }
+        AgentTurn { registered, ..AgentTurn::new(Arc::clone(&self.cell), stop, style, place) }
     }
 
     /// Talks to the agent of a session, or of the current one.
-    async fn prompt(&self, session: Option<&str>, place: Place, text: &str) -> Result<(), Failure> {
+    async fn prompt(&self, session: Option<&str>, place: TurnPlace, text: &str) -> Result<(), CellFailure> {
         let handle = match session {
             Some(name) => self.kernel.sessions.get(name)?,
             None => self.kernel.sessions.current().1,
@@ -176,13 +178,13 @@ impl Work<'_> {
         let stop = turn.stop.clone();
         let placed = handle.prompt(turn, self.mentioning(text)).await;
         match place {
-            Place::Foreground => placed.done().await.map(drop),
+            TurnPlace::Foreground => placed.done().await.map(drop),
             // The cell was interrupted, and with it what it was about to leave behind.
-            Place::Background if self.stop.is_asked() => {
+            TurnPlace::Background if self.stop.is_asked() => {
                 stop.ask();
                 placed.done().await.map(drop)
             }
-            Place::Background => {
+            TurnPlace::Background => {
                 self.result("the turn goes on in the background; its output follows here".to_owned(), false)
                     .await;
                 Ok(())
@@ -190,15 +192,15 @@ impl Work<'_> {
         }
     }
 
-    fn mentioning(&self, text: &str) -> Prompt {
+    fn mentioning(&self, text: &str) -> UserPrompt {
         let history = lock(&self.kernel.shared.history);
         let cells = references(text).into_iter().filter_map(|reference| match reference {
-            Reference::Cell { count, .. } if count != self.count => {
+            PromptReference::Cell { count, .. } if count != self.count => {
                 Some((count, history.source(count).map(str::to_owned)))
             }
-            Reference::Cell { .. } | Reference::File { .. } => None,
+            PromptReference::Cell { .. } | PromptReference::File { .. } => None,
         });
-        Prompt { text: text.to_owned(), cells: cells.collect() }
+        UserPrompt { text: text.to_owned(), cells: cells.collect() }
     }
 
     /// Shows a value: the cell's own when it is its last.

@@ -7,19 +7,22 @@ use cellwright_jupyter::content::{
 };
 use serde_json::{Value, json};
 
-use super::cell_run::Kernel;
+use super::cell_run::PromptKernel;
 use super::magics::{command_line, mode, model, values};
-use crate::conversation::Facts;
+use crate::conversation::SessionFacts;
 use crate::kernel_state::lock;
-use crate::magic::{self, Known};
+use crate::magic::{self, CompletionContext};
 
-impl Kernel {
+impl PromptKernel {
     pub(crate) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {
         let folder = self.sessions.current().1.facts().choice.map(|choice| choice.launch.cwd);
         let workspace = folder.unwrap_or_else(|| self.shared.workspace.clone());
         let files = move |folder: &str| entries(&workspace.join(folder));
-        let found =
-            magic::complete(&asked.code, asked.cursor_pos, &Known { files: Some(&files), ..self.known() });
+        let found = magic::complete(
+            &asked.code,
+            asked.cursor_pos,
+            &CompletionContext { files: Some(&files), ..self.known() },
+        );
         let types: Vec<Value> = found
             .candidates
             .iter()
@@ -54,9 +57,9 @@ impl Kernel {
     }
 
     /// What can be named now.
-    fn known(&self) -> Known<'static> {
+    fn known(&self) -> CompletionContext<'static> {
         let (_, all) = self.sessions.all();
-        let facts: Facts = self.sessions.current().1.facts();
+        let facts: SessionFacts = self.sessions.current().1.facts();
         let agents = self.setup.agents.iter().map(|(name, launch)| (name.clone(), command_line(launch)));
         let sessions = all.iter().map(|(name, handle)| {
             (name.clone(), handle.facts().choice.map(|choice| choice.name).unwrap_or_default())
@@ -66,7 +69,7 @@ impl Kernel {
         let current = current.filter(|(id, _)| !facts.stored.iter().any(|(known, _)| known == id));
         let stored = facts.stored.iter().cloned().chain(current);
         let unmarked = |(value, about): (String, String)| (value[2..].to_owned(), about);
-        Known {
+        CompletionContext {
             agents: agents.collect(),
             sessions: sessions.collect(),
             stored_sessions: stored.collect(),
@@ -95,7 +98,7 @@ impl Kernel {
 }
 
 /// The modes that `%agent mode` takes.
-fn mode_names(facts: &Facts) -> Vec<(String, String)> {
+fn mode_names(facts: &SessionFacts) -> Vec<(String, String)> {
     if let Some(option) = mode(facts) {
         return values(option).into_iter().map(|(value, about)| (value[2..].to_owned(), about)).collect();
     }
@@ -119,7 +122,7 @@ fn entries(folder: &Path) -> Vec<String> {
 
 /// Whether Enter runs it: a line does, unless it ends in a backslash or only says where its prompt will go.
 pub(crate) fn is_complete(code: &str) -> IsCompleteReply {
-    let waits = |cell: &magic::Cell| cell.prompt.is_empty() && code.trim_start().starts_with("%%");
+    let waits = |cell: &magic::ParsedCell| cell.prompt.is_empty() && code.trim_start().starts_with("%%");
     let status = match magic::parse(code) {
         _ if code.ends_with('\\') => "incomplete",
         Ok(cell) if waits(&cell) => "incomplete",

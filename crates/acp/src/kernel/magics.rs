@@ -6,43 +6,43 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Value, json};
 
-use super::cell_run::Work;
-use super::sessions::{MAIN, Server};
-use crate::agent::Launch;
-use crate::conversation::{Choice, Deed, Facts};
-use crate::failure::Failure;
+use super::cell_run::CellRun;
+use super::sessions::{MAIN, McpEntry};
+use crate::agent::AgentLaunch;
+use crate::conversation::{AgentChoice, AgentCommand, SessionFacts};
+use crate::failure::CellFailure;
 use crate::kernel_state::lock;
-use crate::magic::{Env, Magic, Mcp, Permissions, Render, Session};
-use crate::turn::Place;
-use crate::view::Style;
+use crate::magic::{EnvMagic, MagicCommand, McpMagic, PermissionsMagic, RenderMagic, SessionMagic};
+use crate::turn::TurnPlace;
+use crate::view::ViewStyle;
 
-impl Work<'_> {
+impl CellRun<'_> {
     /// Does what a magic says. What it shows is the cell's value when it comes last.
-    pub(crate) async fn magic(&self, magic: Magic, last: bool) -> Result<Option<Value>, Failure> {
+    pub(crate) async fn magic(&self, magic: MagicCommand, last: bool) -> Result<Option<Value>, CellFailure> {
         if self.stop.is_asked() {
-            return Err(Failure::interrupted());
+            return Err(CellFailure::interrupted());
         }
         let text = match magic {
-            Magic::Help(text) => {
+            MagicCommand::Help(text) => {
                 return Ok(Some(json!({"source": "page", "data": {"text/plain": text}, "start": 0})));
             }
-            Magic::Use(None) => self.agents(),
-            Magic::Use(Some(name)) => {
+            MagicCommand::Use(None) => self.agents(),
+            MagicCommand::Use(Some(name)) => {
                 let choice = self.kernel.sessions.agent(&name)?;
                 self.kernel.sessions.prefer(choice.clone());
-                self.perform(Deed::Use(choice)).await?
+                self.perform(AgentCommand::Use(choice)).await?
             }
-            Magic::Mcp(mcp) => self.mcp(mcp).await?,
-            Magic::Permissions(permissions) => self.permissions(permissions),
-            Magic::Session(session) => self.session(session).await?,
-            Magic::Config(None) => match self.choice() {
+            MagicCommand::Mcp(mcp) => self.mcp(mcp).await?,
+            MagicCommand::Permissions(permissions) => self.permissions(permissions),
+            MagicCommand::Session(session) => self.session(session).await?,
+            MagicCommand::Config(None) => match self.choice() {
                 Ok(choice) => command_line(&choice.launch),
                 Err(_) => self.kernel.setup.guidance.clone(),
             },
-            Magic::Config(Some(words)) => self.configure(words).await?,
-            Magic::Env(env) => self.env(env).await?,
-            Magic::Commands => {
-                self.perform(Deed::Ready).await?;
+            MagicCommand::Config(Some(words)) => self.configure(words).await?,
+            MagicCommand::Env(env) => self.env(env).await?,
+            MagicCommand::Commands => {
+                self.perform(AgentCommand::Ready).await?;
                 let commands = self.facts().commands;
                 rows(
                     commands
@@ -51,45 +51,47 @@ impl Work<'_> {
                 )
                 .unwrap_or_else(|| "the agent has told of no commands".to_owned())
             }
-            Magic::Mode(None) => {
-                self.perform(Deed::Ready).await?;
+            MagicCommand::Mode(None) => {
+                self.perform(AgentCommand::Ready).await?;
                 modes(&self.facts()).unwrap_or_else(|| "the agent has no modes".to_owned())
             }
-            Magic::Mode(Some(mode)) => self.perform(Deed::Mode(mode)).await?,
-            Magic::Model(None) => {
-                self.perform(Deed::Ready).await?;
+            MagicCommand::Mode(Some(mode)) => self.perform(AgentCommand::Mode(mode)).await?,
+            MagicCommand::Model(None) => {
+                self.perform(AgentCommand::Ready).await?;
                 let facts = self.facts();
                 let model = model(&facts).map(values).and_then(rows);
                 model.unwrap_or_else(|| "the agent offers no choice of models".to_owned())
             }
-            Magic::Model(Some(value)) => {
-                self.perform(Deed::Ready).await?;
+            MagicCommand::Model(Some(value)) => {
+                self.perform(AgentCommand::Ready).await?;
                 let Some(option) = model(&self.facts()).map(|option| option.id.to_string()) else {
-                    return Err(Failure::new("NotSupported", "the agent offers no choice of models"));
+                    return Err(CellFailure::new("NotSupported", "the agent offers no choice of models"));
                 };
-                self.perform(Deed::Configure { option, value }).await?
+                self.perform(AgentCommand::Configure { option, value }).await?
             }
-            Magic::Options(None) => {
-                self.perform(Deed::Ready).await?;
+            MagicCommand::Options(None) => {
+                self.perform(AgentCommand::Ready).await?;
                 options(&self.facts()).unwrap_or_else(|| "the session has no options".to_owned())
             }
-            Magic::Options(Some((option, value))) => self.perform(Deed::Configure { option, value }).await?,
-            Magic::Log(lines) => self.log(lines),
-            Magic::Render(None) => match *lock(&self.kernel.style) {
+            MagicCommand::Options(Some((option, value))) => {
+                self.perform(AgentCommand::Configure { option, value }).await?
+            }
+            MagicCommand::Log(lines) => self.log(lines),
+            MagicCommand::Render(None) => match *lock(&self.kernel.style) {
                 None => "auto".to_owned(),
-                Some(Style::Rich) => "rich".to_owned(),
-                Some(Style::Stream) => "stream".to_owned(),
+                Some(ViewStyle::Rich) => "rich".to_owned(),
+                Some(ViewStyle::Stream) => "stream".to_owned(),
             },
-            Magic::Render(Some(render)) => {
+            MagicCommand::Render(Some(render)) => {
                 *lock(&self.kernel.style) = match render {
-                    Render::Auto => None,
-                    Render::Rich => Some(Style::Rich),
-                    Render::Stream => Some(Style::Stream),
+                    RenderMagic::Auto => None,
+                    RenderMagic::Rich => Some(ViewStyle::Rich),
+                    RenderMagic::Stream => Some(ViewStyle::Stream),
                 };
                 String::new()
             }
-            Magic::Login(None) => self.perform(Deed::SignInMethods).await?,
-            Magic::Login(method) => self.perform(Deed::SignIn(method)).await?,
+            MagicCommand::Login(None) => self.perform(AgentCommand::SignInMethods).await?,
+            MagicCommand::Login(method) => self.perform(AgentCommand::SignIn(method)).await?,
         };
         if !text.is_empty() {
             self.result(text, last).await;
@@ -97,15 +99,15 @@ impl Work<'_> {
         Ok(None)
     }
 
-    async fn perform(&self, deed: Deed) -> Result<String, Failure> {
-        self.kernel.sessions.current().1.perform(deed, self.turn(Place::Foreground)).await
+    async fn perform(&self, deed: AgentCommand) -> Result<String, CellFailure> {
+        self.kernel.sessions.current().1.perform(deed, self.turn(TurnPlace::Foreground)).await
     }
 
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> SessionFacts {
         self.kernel.sessions.current().1.facts()
     }
 
-    fn choice(&self) -> Result<Choice, Failure> {
+    fn choice(&self) -> Result<AgentChoice, CellFailure> {
         self.facts().choice.ok_or_else(|| self.kernel.shared.no_agent.clone())
     }
 
@@ -117,7 +119,7 @@ impl Work<'_> {
         rows(agents).unwrap_or_else(|| self.kernel.setup.guidance.clone())
     }
 
-    async fn configure(&self, words: Vec<String>) -> Result<String, Failure> {
+    async fn configure(&self, words: Vec<String>) -> Result<String, CellFailure> {
         let mut words = words.into_iter();
         let program = words.next().expect("a magic of words has one");
         let launch = match self.facts().choice {
@@ -125,79 +127,81 @@ impl Work<'_> {
             None => self.kernel.setup.blank_launch(),
         };
         let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
-        let launch = Launch { program: program.into(), args: words.map(Into::into).collect(), ..launch };
-        let choice = Choice { name, launch };
+        let launch = AgentLaunch { program: program.into(), args: words.map(Into::into).collect(), ..launch };
+        let choice = AgentChoice { name, launch };
         self.kernel.sessions.prefer(choice.clone());
-        self.perform(Deed::Use(choice)).await
+        self.perform(AgentCommand::Use(choice)).await
     }
 
-    async fn env(&self, env: Env) -> Result<String, Failure> {
+    async fn env(&self, env: EnvMagic) -> Result<String, CellFailure> {
         let mut choice = self.choice()?;
         let ours = &self.kernel.setup.environment;
         let environment = &mut choice.launch.environment;
         let told = match env {
-            Env::Show => {
+            EnvMagic::Show => {
                 let set = environment.iter().filter(|pair| !ours.contains(pair));
                 let set = set.map(|(name, value)| {
                     (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
                 });
                 return Ok(rows(set).unwrap_or_else(|| "nothing was set for this agent".to_owned()));
             }
-            Env::Set(name, value) => {
+            EnvMagic::Set(name, value) => {
                 environment.retain(|(known, _)| *known != *name);
                 let told = format!("`{name}` is set");
                 environment.push((name.into(), value.into()));
                 told
             }
-            Env::Unset(name) => {
+            EnvMagic::Unset(name) => {
                 environment.retain(|(known, _)| *known != *name);
                 format!("`{name}` is no longer set")
             }
         };
         self.kernel.sessions.prefer(choice.clone());
-        self.perform(Deed::Relaunch(choice)).await?;
+        self.perform(AgentCommand::Relaunch(choice)).await?;
         Ok(format!("{told}; the agent starts again with the next prompt"))
     }
 
-    fn permissions(&self, permissions: Permissions) -> String {
+    fn permissions(&self, permissions: PermissionsMagic) -> String {
         let mut policy = lock(&self.kernel.shared.policy);
         match permissions {
-            Permissions::Show => {
+            PermissionsMagic::Show => {
                 let rules = policy.rules.iter().map(ToString::to_string);
                 std::iter::once(policy.mode.to_string()).chain(rules).collect::<Vec<_>>().join("\n")
             }
-            Permissions::Mode(mode) => {
+            PermissionsMagic::Mode(mode) => {
                 policy.mode = mode;
                 mode.to_string()
             }
-            Permissions::List => policy.history.to_string(),
-            Permissions::Rule(rule) => {
+            PermissionsMagic::List => policy.history.to_string(),
+            PermissionsMagic::Rule(rule) => {
                 let text = rule.to_string();
                 policy.rules.push(rule);
                 text
             }
-            Permissions::Clear => {
+            PermissionsMagic::Clear => {
                 policy.rules.clear();
                 "all rules are forgotten".to_owned()
             }
         }
     }
 
-    async fn session(&self, session: Session) -> Result<String, Failure> {
+    async fn session(&self, session: SessionMagic) -> Result<String, CellFailure> {
         let sessions = &self.kernel.sessions;
         match session {
-            Session::New { name: None, cwd: None, agent: None } => self.perform(Deed::Renew).await,
-            Session::New { name, cwd, agent } => {
+            SessionMagic::New { name: None, cwd: None, agent: None } => {
+                self.perform(AgentCommand::Renew).await
+            }
+            SessionMagic::New { name, cwd, agent } => {
                 let name = name.unwrap_or_else(|| sessions.free_name());
                 sessions.begin(&name, agent.as_deref(), cwd)?;
                 Ok(format!("a session `{name}` was begun"))
             }
-            Session::Info => Ok(self.info()),
-            Session::Restart => self.perform(Deed::Restart).await,
-            Session::List => {
+            SessionMagic::Info => Ok(self.info()),
+            SessionMagic::Restart => self.perform(AgentCommand::Restart).await,
+            SessionMagic::List => {
                 let here = self.sessions();
                 // Not every agent keeps sessions; those of this kernel are shown all the same.
-                Ok(match self.perform(Deed::List).await {
+                Ok(match self.perform(AgentCommand::List).await {
                     Ok(stored) => format!("{here}\n\nstored by the agent:\n{stored}"),
                     Err(failure) if failure.name == "NotSupported" => here,
                     Err(failure) if self.stop.is_asked() => return Err(failure),
@@ -206,32 +210,37 @@ impl Work<'_> {
                     }
                 })
             }
-            Session::Use(name) => {
+            SessionMagic::Use(name) => {
                 sessions.switch(&name)?;
                 Ok(format!("the session is now `{name}`"))
             }
-            Session::Load(id) => self.perform(Deed::Load(id)).await,
-            Session::Resume(id) => self.perform(Deed::Resume(id)).await,
-            Session::Fork(None) => self.perform(Deed::Fork).await,
-            Session::Fork(Some(name)) => {
+            SessionMagic::Load(id) => self.perform(AgentCommand::Load(id)).await,
+            SessionMagic::Resume(id) => self.perform(AgentCommand::Resume(id)).await,
+            SessionMagic::Fork(None) => self.perform(AgentCommand::Fork).await,
+            SessionMagic::Fork(Some(name)) => {
                 let choice = self.choice()?;
-                let copy = self.perform(Deed::Copy).await?;
+                let copy = self.perform(AgentCommand::Copy).await?;
                 let handle = sessions.begin(&name, None, None)?;
-                handle.perform(Deed::Use(choice), self.turn(Place::Foreground)).await?;
-                handle.perform(Deed::Resume(copy), self.turn(Place::Foreground)).await?;
+                handle.perform(AgentCommand::Use(choice), self.turn(TurnPlace::Foreground)).await?;
+                handle.perform(AgentCommand::Resume(copy), self.turn(TurnPlace::Foreground)).await?;
                 Ok(format!("the conversation goes on in a copy, `{name}`"))
             }
-            Session::Close(name) => {
+            SessionMagic::Close(name) => {
                 let name = name.unwrap_or_else(|| sessions.current().0);
                 match sessions.remove(&name)? {
                     Some(handle) => {
                         handle.end().await;
                         Ok(format!("the session `{name}` was ended"))
                     }
-                    None => sessions.get(MAIN)?.perform(Deed::Close, self.turn(Place::Foreground)).await,
+                    None => {
+                        sessions
+                            .get(MAIN)?
+                            .perform(AgentCommand::Close, self.turn(TurnPlace::Foreground))
+                            .await
+                    }
                 }
             }
-            Session::Delete(id) => self.perform(Deed::Delete(id)).await,
+            SessionMagic::Delete(id) => self.perform(AgentCommand::Delete(id)).await,
         }
     }
 
@@ -253,7 +262,7 @@ impl Work<'_> {
         let choice = facts.choice.as_ref();
         let folder = choice.map_or(&self.kernel.shared.workspace, |choice| &choice.launch.cwd);
         let servers = self.kernel.sessions.servers();
-        let servers: Vec<&str> = servers.iter().filter(|server| server.offered).map(Server::name).collect();
+        let servers: Vec<&str> = servers.iter().filter(|server| server.offered).map(McpEntry::name).collect();
         let mode = facts.modes.as_ref().map(|modes| modes.current_mode_id.to_string());
         let usage = facts.usage.as_ref().map(|usage| format!("{} of {} tokens", usage.used, usage.size));
         let all = [
@@ -271,11 +280,11 @@ impl Work<'_> {
         rows(all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))).unwrap_or_default()
     }
 
-    async fn mcp(&self, mcp: Mcp) -> Result<String, Failure> {
+    async fn mcp(&self, mcp: McpMagic) -> Result<String, CellFailure> {
         let mut servers = self.kernel.sessions.servers();
-        let unknown = |name: &str| Failure::new("NoSuchServer", format!("there is no server `{name}`"));
+        let unknown = |name: &str| CellFailure::new("NoSuchServer", format!("there is no server `{name}`"));
         let told = match mcp {
-            Mcp::List => {
+            McpMagic::List => {
                 let state = |on: bool| if on { "" } else { " (disabled)" };
                 let listed = servers.iter().map(|server| {
                     (format!("{}{}", server.name(), state(server.offered)), address(&server.server))
@@ -287,8 +296,8 @@ impl Work<'_> {
                 });
                 return Ok(rows(listed.chain(own)).unwrap_or_else(|| "there are no servers".to_owned()));
             }
-            Mcp::Add(server) => {
-                let server = Server { server, offered: true };
+            McpMagic::Add(server) => {
+                let server = McpEntry { server, offered: true };
                 let before = servers.len();
                 servers.retain(|known| known.name() != server.name());
                 let done = if servers.len() < before { "replaced" } else { "added" };
@@ -296,7 +305,7 @@ impl Work<'_> {
                 servers.push(server);
                 told
             }
-            Mcp::Remove(name) => {
+            McpMagic::Remove(name) => {
                 let before = servers.len();
                 servers.retain(|known| known.name() != name);
                 if servers.len() == before {
@@ -304,11 +313,11 @@ impl Work<'_> {
                 }
                 format!("the server `{name}` was removed")
             }
-            Mcp::Clear => {
+            McpMagic::Clear => {
                 servers.clear();
                 "all servers were removed".to_owned()
             }
-            Mcp::Enable(name) => {
+            McpMagic::Enable(name) => {
                 servers
                     .iter_mut()
                     .find(|known| known.name() == name)
@@ -316,7 +325,7 @@ impl Work<'_> {
                     .offered = true;
                 format!("the server `{name}` is offered")
             }
-            Mcp::Disable(name) => {
+            McpMagic::Disable(name) => {
                 servers
                     .iter_mut()
                     .find(|known| known.name() == name)
@@ -326,7 +335,7 @@ impl Work<'_> {
             }
         };
         self.kernel.sessions.set_servers(servers);
-        let done = self.perform(Deed::Servers).await?;
+        let done = self.perform(AgentCommand::Servers).await?;
         Ok(if done.is_empty() { told } else { format!("{told}; {done}") })
     }
 
@@ -345,7 +354,7 @@ fn mark(current: bool) -> char {
     if current { '*' } else { ' ' }
 }
 
-pub(crate) fn command_line(launch: &Launch) -> String {
+pub(crate) fn command_line(launch: &AgentLaunch) -> String {
     let words = [&launch.program].into_iter().chain(&launch.args).map(|word| word.to_string_lossy());
     shell_words::join(words)
 }
@@ -374,23 +383,23 @@ fn columns(pairs: &[(String, String)]) -> Option<String> {
 }
 
 fn of_category<'a>(
-    facts: &'a Facts,
+    facts: &'a SessionFacts,
     category: &SessionConfigOptionCategory,
 ) -> Option<&'a SessionConfigOption> {
     facts.options.iter().find(|option| option.category.as_ref() == Some(category))
 }
 
 /// The option that chooses the model.
-pub(crate) fn model(facts: &Facts) -> Option<&SessionConfigOption> {
+pub(crate) fn model(facts: &SessionFacts) -> Option<&SessionConfigOption> {
     of_category(facts, &SessionConfigOptionCategory::Model)
 }
 
 /// The option that chooses the mode, where an agent has one.
-pub(crate) fn mode(facts: &Facts) -> Option<&SessionConfigOption> {
+pub(crate) fn mode(facts: &SessionFacts) -> Option<&SessionConfigOption> {
     of_category(facts, &SessionConfigOptionCategory::Mode)
 }
 
-fn modes(facts: &Facts) -> Option<String> {
+fn modes(facts: &SessionFacts) -> Option<String> {
     if let Some(option) = mode(facts) {
         return rows(values(option));
     }
@@ -401,7 +410,7 @@ fn modes(facts: &Facts) -> Option<String> {
     }))
 }
 
-fn options(facts: &Facts) -> Option<String> {
+fn options(facts: &SessionFacts) -> Option<String> {
     rows(facts.options.iter().map(|option| {
         let current =
             values(option).into_iter().find_map(|(name, _)| Some(name.strip_prefix("* ")?.to_owned()));

@@ -13,29 +13,29 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Setup;
-use super::cell_queue::Lane;
-use super::cell_run::Kernel;
+use super::KernelSetup;
+use super::cell_queue::CellQueue;
+use super::cell_run::PromptKernel;
 use super::introspect::is_complete;
-use crate::kernel_state::{Shared, lock};
+use crate::kernel_state::{KernelState, lock};
 
-pub(crate) struct Desk {
+pub(crate) struct MessageRouter {
     server: Server,
-    kernel: Arc<Kernel>,
-    main: Lane,
-    subshells: HashMap<String, Lane>,
+    kernel: Arc<PromptKernel>,
+    main: CellQueue,
+    subshells: HashMap<String, CellQueue>,
 }
 
-enum Next {
+enum RouterStep {
     Message,
     Leave,
 }
 
-impl Desk {
-    pub(crate) fn new(server: Server, setup: Arc<Setup>) -> Self {
-        let shared = Shared::new(&setup);
-        let kernel = Arc::new(Kernel::new(setup, Arc::new(shared)));
-        let main = Lane::new(Arc::clone(&kernel));
+impl MessageRouter {
+    pub(crate) fn new(server: Server, setup: Arc<KernelSetup>) -> Self {
+        let shared = KernelState::new(&setup);
+        let kernel = Arc::new(PromptKernel::new(setup, Arc::new(shared)));
+        let main = CellQueue::new(Arc::clone(&kernel));
         Self { server, kernel, main, subshells: HashMap::new() }
     }
 
@@ -48,8 +48,8 @@ impl Desk {
             match arrival {
                 Arrival::Input(message) => self.kernel.shared.stdin.answered(&message),
                 Arrival::Request(request) => match self.take(request) {
-                    Next::Message => {}
-                    Next::Leave => break,
+                    RouterStep::Message => {}
+                    RouterStep::Leave => break,
                 },
             }
         }
@@ -57,14 +57,14 @@ impl Desk {
         self.kernel.sessions.end().await;
         // Every cell is answered before the sockets close, and what it said is sent.
         let lanes = self.subshells.into_values().chain([self.main]);
-        futures_util::future::join_all(lanes.map(Lane::end)).await;
+        futures_util::future::join_all(lanes.map(CellQueue::end)).await;
         let closed = self.server.close().await;
         if closed.unsent > 0 {
             tracing::debug!(unsent = closed.unsent, "clients did not take everything");
         }
     }
 
-    fn take(&mut self, mut request: Request) -> Next {
+    fn take(&mut self, mut request: Request) -> RouterStep {
         let msg_type = request.header().msg_type().to_owned();
         if msg_type == "execute_request" {
             match request.header().subshell_id() {
@@ -74,7 +74,7 @@ impl Desk {
                     None => drop(request), // answered with an error
                 },
             }
-            return Next::Message;
+            return RouterStep::Message;
         }
         request.begin();
         match msg_type.as_str() {
@@ -120,11 +120,11 @@ impl Desk {
             "shutdown_request" => {
                 let asked = request.message().parse::<ShutdownRequest>().unwrap_or_default();
                 request.reply(&ShutdownReply { restart: asked.restart, ..ShutdownReply::default() });
-                return Next::Leave;
+                return RouterStep::Leave;
             }
             "create_subshell_request" => {
                 let subshell_id = Uuid::new_v4().to_string();
-                self.subshells.insert(subshell_id.clone(), Lane::new(Arc::clone(&self.kernel)));
+                self.subshells.insert(subshell_id.clone(), CellQueue::new(Arc::clone(&self.kernel)));
                 request.reply(&CreateSubshellReply { subshell_id, ..CreateSubshellReply::default() });
             }
             "delete_subshell_request" => {
@@ -139,7 +139,7 @@ impl Desk {
             }
             _ => drop(request), // answered with an error
         }
-        Next::Message
+        RouterStep::Message
     }
 
     fn info(&self) -> KernelInfoReply {

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use agent_client_protocol_schema::v1::McpServer;
 use tokio::time::timeout;
 
-use super::Setup;
-use crate::agent::Launch;
-use crate::conversation::{Choice, Handle};
-use crate::failure::Failure;
-use crate::kernel_state::{Shared, lock, name_of};
+use super::KernelSetup;
+use crate::agent::AgentLaunch;
+use crate::conversation::{AgentChoice, ConversationHandle};
+use crate::failure::CellFailure;
+use crate::kernel_state::{KernelState, lock, name_of};
 
 /// The first conversation.
 pub(crate) const MAIN: &str = "main";
@@ -19,63 +19,63 @@ pub(crate) const MAIN: &str = "main";
 /// How long conversations may take to end with the kernel.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(3);
 
-pub(crate) struct Sessions {
-    shared: Arc<Shared>,
-    setup: Arc<Setup>,
-    state: Mutex<State>,
+pub(crate) struct SessionTable {
+    shared: Arc<KernelState>,
+    setup: Arc<KernelSetup>,
+    state: Mutex<SessionTableState>,
 }
 
-struct State {
+struct SessionTableState {
     current: String,
-    all: BTreeMap<String, Arc<Handle>>,
+    all: BTreeMap<String, Arc<ConversationHandle>>,
     /// Of all conversations.
-    servers: Vec<Server>,
-    agent: Option<Choice>,
+    servers: Vec<McpEntry>,
+    agent: Option<AgentChoice>,
 }
 
 /// An MCP server that was added here.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Server {
+pub(crate) struct McpEntry {
     pub(crate) server: McpServer,
     /// Whether agents are told of it.
     pub(crate) offered: bool,
 }
 
-impl Server {
+impl McpEntry {
     pub(crate) fn name(&self) -> &str {
         name_of(&self.server)
     }
 }
 
-impl Sessions {
-    pub(crate) fn new(shared: Arc<Shared>, setup: Arc<Setup>) -> Self {
+impl SessionTable {
+    pub(crate) fn new(shared: Arc<KernelState>, setup: Arc<KernelSetup>) -> Self {
         // An agent that was asked for and is not there is not replaced by another behind its user's back.
         let name = setup.agent.as_ref().or_else(|| setup.agents.first().map(|(name, _)| name));
         let agent = name.and_then(|name| choice(&setup, name));
-        let main = Arc::new(Handle::new(Arc::clone(&shared), agent.clone()));
+        let main = Arc::new(ConversationHandle::new(Arc::clone(&shared), agent.clone()));
         let all = BTreeMap::from([(MAIN.to_owned(), main)]);
-        let state = State { current: MAIN.to_owned(), all, servers: Vec::new(), agent };
+        let state = SessionTableState { current: MAIN.to_owned(), all, servers: Vec::new(), agent };
         Self { shared, setup, state: Mutex::new(state) }
     }
 
     /// The conversation that cells go to.
-    pub(crate) fn current(&self) -> (String, Arc<Handle>) {
+    pub(crate) fn current(&self) -> (String, Arc<ConversationHandle>) {
         let state = lock(&self.state);
         let handle = state.all.get(&state.current).expect("the current one is kept");
         (state.current.clone(), Arc::clone(handle))
     }
 
-    pub(crate) fn get(&self, name: &str) -> Result<Arc<Handle>, Failure> {
+    pub(crate) fn get(&self, name: &str) -> Result<Arc<ConversationHandle>, CellFailure> {
         let state = lock(&self.state);
         state.all.get(name).map(Arc::clone).ok_or_else(|| {
             let names: Vec<&str> = state.all.keys().map(String::as_str).collect();
-            Failure::new("NoSuchSession", format!("there is no session `{name}`"))
+            CellFailure::new("NoSuchSession", format!("there is no session `{name}`"))
                 .with(format!("There are: {}. `%session new {name}` makes it.", names.join(", ")))
         })
     }
 
     /// All of them, and which is current.
-    pub(crate) fn all(&self) -> (String, Vec<(String, Arc<Handle>)>) {
+    pub(crate) fn all(&self) -> (String, Vec<(String, Arc<ConversationHandle>)>) {
         let state = lock(&self.state);
         let all = state.all.iter().map(|(name, handle)| (name.clone(), Arc::clone(handle))).collect();
         (state.current.clone(), all)
@@ -87,18 +87,18 @@ impl Sessions {
         name: &str,
         agent: Option<&str>,
         folder: Option<PathBuf>,
-    ) -> Result<Arc<Handle>, Failure> {
+    ) -> Result<Arc<ConversationHandle>, CellFailure> {
         let agent = agent.map(|agent| self.agent(agent)).transpose()?;
         let mut state = lock(&self.state);
         if state.all.contains_key(name) {
-            return Err(Failure::new("SessionExists", format!("there is a session `{name}` already"))
+            return Err(CellFailure::new("SessionExists", format!("there is a session `{name}` already"))
                 .with(format!("`%session use {name}` goes on in it.")));
         }
         let mut agent = agent.or_else(|| state.agent.clone());
         if let (Some(agent), Some(folder)) = (&mut agent, folder) {
             agent.launch.cwd = agent.launch.cwd.join(at_home(folder, &agent.launch));
         }
-        let handle = Arc::new(Handle::new(Arc::clone(&self.shared), agent));
+        let handle = Arc::new(ConversationHandle::new(Arc::clone(&self.shared), agent));
         state.all.insert(name.to_owned(), Arc::clone(&handle));
         name.clone_into(&mut state.current);
         Ok(handle)
@@ -115,14 +115,14 @@ impl Sessions {
     }
 
     /// Goes on in another conversation.
-    pub(crate) fn switch(&self, name: &str) -> Result<(), Failure> {
+    pub(crate) fn switch(&self, name: &str) -> Result<(), CellFailure> {
         self.get(name)?;
         name.clone_into(&mut lock(&self.state).current);
         Ok(())
     }
 
     /// Takes a conversation away. The first one stays.
-    pub(crate) fn remove(&self, name: &str) -> Result<Option<Arc<Handle>>, Failure> {
+    pub(crate) fn remove(&self, name: &str) -> Result<Option<Arc<ConversationHandle>>, CellFailure> {
         self.get(name)?;
         if name == MAIN {
             return Ok(None);
@@ -135,21 +135,21 @@ impl Sessions {
     }
 
     /// An agent by name.
-    pub(crate) fn agent(&self, name: &str) -> Result<Choice, Failure> {
-        choice(&self.setup, name).ok_or_else(|| Failure::no_such_agent(name, &self.setup))
+    pub(crate) fn agent(&self, name: &str) -> Result<AgentChoice, CellFailure> {
+        choice(&self.setup, name).ok_or_else(|| CellFailure::no_such_agent(name, &self.setup))
     }
 
     /// The agent for conversations that begin.
-    pub(crate) fn prefer(&self, choice: Choice) {
+    pub(crate) fn prefer(&self, choice: AgentChoice) {
         lock(&self.state).agent = Some(choice);
     }
 
-    pub(crate) fn servers(&self) -> Vec<Server> {
+    pub(crate) fn servers(&self) -> Vec<McpEntry> {
         lock(&self.state).servers.clone()
     }
 
     /// Other servers, of which all conversations are told.
-    pub(crate) fn set_servers(&self, servers: Vec<Server>) {
+    pub(crate) fn set_servers(&self, servers: Vec<McpEntry>) {
         let offered = servers.iter().filter(|server| server.offered).map(|server| server.server.clone());
         self.shared.offer(offered.collect());
         lock(&self.state).servers = servers;
@@ -165,7 +165,7 @@ impl Sessions {
 }
 
 /// A folder that may be told from the user's own: `~` and `~/FOLDER`.
-fn at_home(folder: PathBuf, launch: &Launch) -> PathBuf {
+fn at_home(folder: PathBuf, launch: &AgentLaunch) -> PathBuf {
     let home =
         launch.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
     match (folder.strip_prefix("~"), home) {
@@ -174,7 +174,7 @@ fn at_home(folder: PathBuf, launch: &Launch) -> PathBuf {
     }
 }
 
-fn choice(setup: &Setup, name: &str) -> Option<Choice> {
+fn choice(setup: &KernelSetup, name: &str) -> Option<AgentChoice> {
     let (name, launch) = setup.agents.iter().find(|(known, _)| known == name)?;
-    Some(Choice { name: name.clone(), launch: launch.clone() })
+    Some(AgentChoice { name: name.clone(), launch: launch.clone() })
 }

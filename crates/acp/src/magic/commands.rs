@@ -1,18 +1,18 @@
 //! The table of magics: for help, for completion, for suggestions.
 
 /// A magic: the words after `%agent`.
-pub(super) struct Command {
+pub(super) struct MagicEntry {
     pub(super) words: &'static [&'static str],
     /// What follows them.
     pub(super) arguments: &'static str,
     pub(super) about: &'static str,
     /// What its first argument is one of.
-    pub(super) takes: Takes,
+    pub(super) takes: ArgumentKind,
 }
 
 /// What completion offers as an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum ArgumentKind {
     Nothing,
     Agent,
     Session,
@@ -28,104 +28,109 @@ pub(super) enum Takes {
 const fn row(
     words: &'static [&'static str],
     arguments: &'static str,
-    takes: Takes,
+    takes: ArgumentKind,
     about: &'static str,
-) -> Command {
-    Command { words, arguments, about, takes }
+) -> MagicEntry {
+    MagicEntry { words, arguments, about, takes }
 }
 
 /// Every magic there is.
-pub(super) const COMMANDS: &[Command] = &[
-    row(&["use"], "[NAME]", Takes::Agent, "show the agents there are, or go on with another"),
+pub(super) const COMMANDS: &[MagicEntry] = &[
+    row(&["use"], "[NAME]", ArgumentKind::Agent, "show the agents there are, or go on with another"),
     row(
         &["session", "new"],
         "[NAME] [--cwd FOLDER] [--agent NAME]",
-        Takes::Nothing,
+        ArgumentKind::Nothing,
         "begin a session and go on in it",
     ),
-    row(&["session", "use"], "NAME", Takes::Session, "go on in another session of this kernel"),
-    row(&["session", "info"], "", Takes::Nothing, "show the current session"),
+    row(&["session", "use"], "NAME", ArgumentKind::Session, "go on in another session of this kernel"),
+    row(&["session", "info"], "", ArgumentKind::Nothing, "show the current session"),
     row(
         &["session", "list"],
         "",
-        Takes::Nothing,
+        ArgumentKind::Nothing,
         "show the sessions of this kernel and those the agent has stored",
     ),
     row(
         &["session", "load"],
         "ID",
-        Takes::StoredSession,
+        ArgumentKind::StoredSession,
         "go on in a stored session and show its conversation",
     ),
-    row(&["session", "resume"], "ID", Takes::StoredSession, "go on in a stored session"),
-    row(&["session", "fork"], "[NAME]", Takes::Nothing, "go on in a copy of the current session"),
+    row(&["session", "resume"], "ID", ArgumentKind::StoredSession, "go on in a stored session"),
+    row(&["session", "fork"], "[NAME]", ArgumentKind::Nothing, "go on in a copy of the current session"),
     row(
         &["session", "restart"],
         "",
-        Takes::Nothing,
+        ArgumentKind::Nothing,
         "start the agent anew, in the same conversation where it can",
     ),
-    row(&["session", "close"], "[NAME]", Takes::Session, "end a session, or the current one"),
-    row(&["session", "delete"], "ID", Takes::StoredSession, "have the agent delete a stored session"),
+    row(&["session", "close"], "[NAME]", ArgumentKind::Session, "end a session, or the current one"),
+    row(&["session", "delete"], "ID", ArgumentKind::StoredSession, "have the agent delete a stored session"),
     row(
         &["permissions"],
         "[ask|auto|deny]",
-        Takes::Words(&["ask", "auto", "deny"]),
+        ArgumentKind::Words(&["ask", "auto", "deny"]),
         "show or set what happens when the agent asks",
     ),
-    row(&["permissions", "list"], "", Takes::Nothing, "show what was asked and who decided"),
+    row(&["permissions", "list"], "", ArgumentKind::Nothing, "show what was asked and who decided"),
     row(
         &["permissions", "allow"],
         "KIND [PATTERN]",
-        Takes::ToolKind,
+        ArgumentKind::ToolKind,
         "allow without asking, as in `allow edit src/**`",
     ),
     row(
         &["permissions", "deny"],
         "KIND [PATTERN]",
-        Takes::ToolKind,
+        ArgumentKind::ToolKind,
         "refuse without asking; stronger than any allow",
     ),
-    row(&["permissions", "clear"], "", Takes::Nothing, "forget all rules"),
+    row(&["permissions", "clear"], "", ArgumentKind::Nothing, "forget all rules"),
     row(
         &["mcp", "add"],
         "NAME [--env K=V] COMMAND [ARGS...]",
-        Takes::Nothing,
+        ArgumentKind::Nothing,
         "offer a server that is started here; the conversation goes on",
     ),
     row(
         &["mcp", "add"],
         "NAME [--sse] [--header 'K: V'] URL",
-        Takes::Nothing,
+        ArgumentKind::Nothing,
         "offer a server at an address",
     ),
-    row(&["mcp", "list"], "", Takes::Nothing, "show the servers, also those of the agent's own settings"),
-    row(&["mcp", "remove"], "NAME", Takes::Server, "forget a server"),
-    row(&["mcp", "clear"], "", Takes::Nothing, "forget all servers added here"),
-    row(&["mcp", "enable"], "NAME", Takes::Server, "offer a server again"),
-    row(&["mcp", "disable"], "NAME", Takes::Server, "keep a server, but do not offer it"),
-    row(&["commands"], "", Takes::Nothing, "show the agent's slash commands"),
-    row(&["mode"], "[NAME]", Takes::Mode, "show the agent's modes, or go on in another"),
-    row(&["model"], "[NAME]", Takes::Model, "show the agent's models, or go on with another"),
-    row(&["options"], "[NAME VALUE]", Takes::Option, "show the options of the session, or set one"),
+    row(
+        &["mcp", "list"],
+        "",
+        ArgumentKind::Nothing,
+        "show the servers, also those of the agent's own settings",
+    ),
+    row(&["mcp", "remove"], "NAME", ArgumentKind::Server, "forget a server"),
+    row(&["mcp", "clear"], "", ArgumentKind::Nothing, "forget all servers added here"),
+    row(&["mcp", "enable"], "NAME", ArgumentKind::Server, "offer a server again"),
+    row(&["mcp", "disable"], "NAME", ArgumentKind::Server, "keep a server, but do not offer it"),
+    row(&["commands"], "", ArgumentKind::Nothing, "show the agent's slash commands"),
+    row(&["mode"], "[NAME]", ArgumentKind::Mode, "show the agent's modes, or go on in another"),
+    row(&["model"], "[NAME]", ArgumentKind::Model, "show the agent's models, or go on with another"),
+    row(&["options"], "[NAME VALUE]", ArgumentKind::Option, "show the options of the session, or set one"),
     row(
         &["config"],
         "[COMMAND [ARGS...]]",
-        Takes::Nothing,
+        ArgumentKind::Nothing,
         "show the command that starts the agent, or set another",
     ),
     row(
         &["env"],
         "[NAME=VALUE | unset NAME]",
-        Takes::Words(&["unset"]),
+        ArgumentKind::Words(&["unset"]),
         "show or set variables for the agent",
     ),
-    row(&["login"], "[METHOD]", Takes::Nothing, "show how to sign in, or do it"),
-    row(&["log"], "[LINES]", Takes::Nothing, "show what the agent wrote to its standard error"),
+    row(&["login"], "[METHOD]", ArgumentKind::Nothing, "show how to sign in, or do it"),
+    row(&["log"], "[LINES]", ArgumentKind::Nothing, "show what the agent wrote to its standard error"),
     row(
         &["render"],
         "[auto|rich|stream]",
-        Takes::Words(&["auto", "rich", "stream"]),
+        ArgumentKind::Words(&["auto", "rich", "stream"]),
         "show or set how turns are shown",
     ),
 ];
@@ -157,7 +162,7 @@ pub(super) fn no_such(magic: &str, above: &[&str], word: &str) -> String {
 
 /// How to use the magics that begin with these words, which follow `%agent`; of all when there are none such.
 pub fn help(words: &[&str]) -> String {
-    let begins = |command: &&Command, topic: &[&str]| command.words.starts_with(topic);
+    let begins = |command: &&MagicEntry, topic: &[&str]| command.words.starts_with(topic);
     // What follows the name of a magic is its arguments.
     let topic = (0..=words.len()).rev().map(|end| &words[..end]);
     let topic = topic.into_iter().find(|topic| COMMANDS.iter().any(|command| begins(&command, topic)));

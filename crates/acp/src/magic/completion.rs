@@ -2,16 +2,16 @@
 //!
 //! Positions are in code points, as Jupyter counts them.
 
-use super::commands::{self, COMMANDS, SHORT, Takes, help};
+use super::commands::{self, ArgumentKind, COMMANDS, SHORT, help};
 use super::is_magic;
 use crate::permission;
 
 /// Lists a folder.
-pub type Folders = dyn Fn(&str) -> Vec<String>;
+pub type FolderListing = dyn Fn(&str) -> Vec<String>;
 
 /// A snapshot of what can be named. Pairs are a name and what it is.
 #[derive(Default)]
-pub struct Known<'a> {
+pub struct CompletionContext<'a> {
     /// Agents by name.
     pub agents: Vec<(String, String)>,
     /// Sessions of this kernel.
@@ -31,23 +31,23 @@ pub struct Known<'a> {
     /// Cells that ran, by count, with their source.
     pub cells: Vec<(u32, String)>,
     /// What is in a folder of the workspace (`""`, `src/`): names, those of folders with a slash at the end.
-    pub files: Option<&'a Folders>,
+    pub files: Option<&'a FolderListing>,
 }
 
 /// Candidates, and what they stand in for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Completion {
+pub struct CompletionResult {
     /// Where the word begins.
     pub start: usize,
     /// Where it ends.
     pub end: usize,
     /// What could stand there.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CompletionCandidate>,
 }
 
 /// A candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CompletionCandidate {
     /// The text.
     pub text: String,
     /// What kind of thing it is: `magic`, `argument`, `command`, `path`, `cell`.
@@ -57,27 +57,27 @@ pub struct Candidate {
 }
 
 /// What could be meant at the cursor.
-pub fn complete(code: &str, cursor: usize, known: &Known<'_>) -> Completion {
-    let place = Place::at(code, cursor);
+pub fn complete(code: &str, cursor: usize, known: &CompletionContext<'_>) -> CompletionResult {
+    let place = CursorContext::at(code, cursor);
     let candidates = match place.kind {
-        Kind::Magic => magics(&place, known),
-        Kind::Prompt { first } => in_prompt(place.word, first, known),
+        CursorKind::Magic => magics(&place, known),
+        CursorKind::Prompt { first } => in_prompt(place.word, first, known),
     };
     let end = code[..place.cursor].chars().count();
     let start = end - place.word.chars().count();
-    Completion { start, end, candidates }
+    CompletionResult { start, end, candidates }
 }
 
 /// What is known about the thing at the cursor, as text.
-pub fn inspect(code: &str, cursor: usize, known: &Known<'_>) -> Option<String> {
+pub fn inspect(code: &str, cursor: usize, known: &CompletionContext<'_>) -> Option<String> {
     let end = byte(code, cursor);
     let end = code[end..].find(char::is_whitespace).map_or(code.len(), |at| end + at);
-    let place = Place::at(code, code[..end].chars().count());
+    let place = CursorContext::at(code, code[..end].chars().count());
     let about = |pairs: &[(String, String)], name: &str| {
         pairs.iter().find(|(known, _)| known == name).map(|(name, about)| format!("{name}: {about}"))
     };
     match (place.kind, place.word.chars().next()) {
-        (Kind::Magic, _) => {
+        (CursorKind::Magic, _) => {
             let words: Vec<_> =
                 place.line.split_whitespace().map(|word| word.trim_end_matches('?')).collect();
             let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
@@ -86,31 +86,31 @@ pub fn inspect(code: &str, cursor: usize, known: &Known<'_>) -> Option<String> {
             }
             Some(help(&commands::full(&words)?.iter().map(String::as_str).collect::<Vec<_>>()))
         }
-        (Kind::Prompt { first: true }, Some('/')) => about(&known.commands, &place.word[1..]),
-        (Kind::Prompt { .. }, Some('#')) => {
+        (CursorKind::Prompt { first: true }, Some('/')) => about(&known.commands, &place.word[1..]),
+        (CursorKind::Prompt { .. }, Some('#')) => {
             let count: u32 = place.word[1..].parse().ok()?;
             known.cells.iter().find(|(known, _)| *known == count).map(|(_, source)| source.clone())
         }
-        (Kind::Prompt { .. }, _) => None,
+        (CursorKind::Prompt { .. }, _) => None,
     }
 }
 
 /// The word before the cursor and where it stands.
-struct Place<'a> {
+struct CursorContext<'a> {
     cursor: usize,
     /// The line up to the cursor.
     line: &'a str,
     word: &'a str,
-    kind: Kind,
+    kind: CursorKind,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum CursorKind {
     Magic,
     Prompt { first: bool },
 }
 
-impl<'a> Place<'a> {
+impl<'a> CursorContext<'a> {
     fn at(code: &'a str, cursor: usize) -> Self {
         let cursor = byte(code, cursor);
         let before = &code[..cursor];
@@ -122,10 +122,10 @@ impl<'a> Place<'a> {
         let only_magics = above.lines().map(str::trim).all(|line| line.is_empty() || is_magic(line));
         let begun = line.trim_start();
         let kind = if only_magics && (begun.starts_with('%') || begun == "?") {
-            Kind::Magic
+            CursorKind::Magic
         } else {
             let heads = above.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('%'));
-            Kind::Prompt { first: heads && begun.len() == word.len() }
+            CursorKind::Prompt { first: heads && begun.len() == word.len() }
         };
         Self { cursor, line, word, kind }
     }
@@ -135,7 +135,7 @@ fn byte(code: &str, cursor: usize) -> usize {
     code.char_indices().nth(cursor).map_or(code.len(), |(at, _)| at)
 }
 
-fn magics(place: &Place<'_>, known: &Known<'_>) -> Vec<Candidate> {
+fn magics(place: &CursorContext<'_>, known: &CompletionContext<'_>) -> Vec<CompletionCandidate> {
     let words: Vec<_> = place.line.split_whitespace().collect();
     let before = if place.word.is_empty() { &words[..] } else { &words[..words.len() - 1] };
     let Some(first) = before.first() else {
@@ -164,23 +164,23 @@ fn magics(place: &Place<'_>, known: &Known<'_>) -> Vec<Candidate> {
     matching(place.word, "argument", next)
 }
 
-fn arguments(takes: Takes, known: &Known<'_>) -> Vec<(String, String)> {
+fn arguments(takes: ArgumentKind, known: &CompletionContext<'_>) -> Vec<(String, String)> {
     let plain = |words: &[&str]| words.iter().map(|word| ((*word).to_owned(), String::new())).collect();
     match takes {
-        Takes::Nothing => Vec::new(),
-        Takes::Agent => known.agents.clone(),
-        Takes::Session => known.sessions.clone(),
-        Takes::StoredSession => known.stored_sessions.clone(),
-        Takes::Mode => known.modes.clone(),
-        Takes::Model => known.models.clone(),
-        Takes::Option => known.options.clone(),
-        Takes::Server => known.servers.clone(),
-        Takes::ToolKind => plain(&permission::KIND_NAMES),
-        Takes::Words(words) => plain(words),
+        ArgumentKind::Nothing => Vec::new(),
+        ArgumentKind::Agent => known.agents.clone(),
+        ArgumentKind::Session => known.sessions.clone(),
+        ArgumentKind::StoredSession => known.stored_sessions.clone(),
+        ArgumentKind::Mode => known.modes.clone(),
+        ArgumentKind::Model => known.models.clone(),
+        ArgumentKind::Option => known.options.clone(),
+        ArgumentKind::Server => known.servers.clone(),
+        ArgumentKind::ToolKind => plain(&permission::KIND_NAMES),
+        ArgumentKind::Words(words) => plain(words),
     }
 }
 
-fn in_prompt(word: &str, first: bool, known: &Known<'_>) -> Vec<Candidate> {
+fn in_prompt(word: &str, first: bool, known: &CompletionContext<'_>) -> Vec<CompletionCandidate> {
     match word.chars().next() {
         Some('/') if first => {
             let commands = known.commands.iter().map(|(name, about)| (format!("/{name}"), about.clone()));
@@ -213,9 +213,9 @@ fn matching(
     word: &str,
     kind: &'static str,
     candidates: impl IntoIterator<Item = (String, String)>,
-) -> Vec<Candidate> {
+) -> Vec<CompletionCandidate> {
     let plain = |text: &str| text.replace('"', "").to_lowercase();
     let fits = |text: &str| plain(text).starts_with(&plain(word));
     let fitting = candidates.into_iter().filter(|(text, _)| fits(text));
-    fitting.map(|(text, about)| Candidate { text, kind, about }).collect()
+    fitting.map(|(text, about)| CompletionCandidate { text, kind, about }).collect()
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Something a prompt names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reference {
+pub enum PromptReference {
     /// `@PATH` or `@"PATH WITH BLANKS"`.
     File {
         /// As written, without `@` and quotes.
@@ -23,19 +23,22 @@ pub enum Reference {
 
 /// The files and cells a prompt may name, in order. What stands inside a word (`a@b.example`, `page#2`) is none; whether
 /// there is such a file or cell is for the caller to find out.
-pub fn references(prompt: &str) -> Vec<Reference> {
+pub fn references(prompt: &str) -> Vec<PromptReference> {
     let mut found = Vec::new();
     let mut after_blank = true;
     let mut skip = 0;
     for (at, c) in prompt.char_indices() {
         if at >= skip && after_blank {
             let rest = &prompt[at + c.len_utf8()..];
-            let reference = match c {
-                '@' => file(rest).map(|(path, length)| Reference::File { path, at: at..at + 1 + length }),
-                '#' => cell(rest).map(|(count, length)| Reference::Cell { count, at: at..at + 1 + length }),
-                _ => None,
-            };
-            if let Some(Reference::File { at, .. } | Reference::Cell { at, .. }) = &reference {
+            let reference =
+                match c {
+                    '@' => file(rest)
+                        .map(|(path, length)| PromptReference::File { path, at: at..at + 1 + length }),
+                    '#' => cell(rest)
+                        .map(|(count, length)| PromptReference::Cell { count, at: at..at + 1 + length }),
+                    _ => None,
+                };
+            if let Some(PromptReference::File { at, .. } | PromptReference::Cell { at, .. }) = &reference {
                 skip = at.end;
             }
             found.extend(reference);

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[track_caller]
-fn magic_of(line: &str) -> Magic {
+fn magic_of(line: &str) -> MagicCommand {
     let mut cell = parse(line).unwrap();
     assert_eq!((cell.prompt.as_str(), cell.magics.len()), ("", 1), "{line}");
     cell.magics.remove(0)
@@ -16,7 +16,7 @@ fn refused(cell: &str) -> String {
 
 fn server_of(line: &str) -> serde_json::Value {
     match magic_of(line) {
-        Magic::Mcp(Mcp::Add(server)) => serde_json::to_value(server).unwrap(),
+        MagicCommand::Mcp(McpMagic::Add(server)) => serde_json::to_value(server).unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -27,10 +27,13 @@ fn magic_lines_come_first_and_the_rest_is_the_prompt() {
         parse("\n%agent mode plan\n\n  %permissions auto\n\n  Do it,\n%agent is no magic here.\n\n").unwrap();
     assert_eq!(
         cell.magics,
-        [Magic::Mode(Some("plan".into())), Magic::Permissions(Permissions::Mode(permission::Mode::Auto))]
+        [
+            MagicCommand::Mode(Some("plan".into())),
+            MagicCommand::Permissions(PermissionsMagic::Mode(permission::ApprovalMode::Auto))
+        ]
     );
     assert_eq!(cell.prompt, "  Do it,\n%agent is no magic here.");
-    assert_eq!(cell.target, Target::default());
+    assert_eq!(cell.target, PromptTarget::default());
 }
 
 #[test]
@@ -38,7 +41,7 @@ fn a_percent_sign_before_anything_but_a_word_is_text() {
     for prompt in ["% of the total?", "%3 of them", "100 % sure", "hello"] {
         assert_eq!(
             parse(prompt).unwrap(),
-            Cell { magics: vec![], target: Target::default(), prompt: prompt.into() }
+            ParsedCell { magics: vec![], target: PromptTarget::default(), prompt: prompt.into() }
         );
     }
 }
@@ -46,7 +49,8 @@ fn a_percent_sign_before_anything_but_a_word_is_text() {
 #[test]
 fn a_cell_for_one_session() {
     let target = |cell: &str| parse(cell).map(|cell| (cell.target, cell.prompt));
-    let at = |session: Option<&str>, background| Target { session: session.map(Into::into), background };
+    let at =
+        |session: Option<&str>, background| PromptTarget { session: session.map(Into::into), background };
     assert_eq!(target("%%agent\n%agent as text"), Ok((at(None, false), "%agent as text".into())));
     assert_eq!(
         target("%%agent 'my session' --background\ngo"),
@@ -61,63 +65,76 @@ fn a_cell_for_one_session() {
 fn every_magic_is_read() {
     let text = |text: &str| Some(text.to_owned());
     for (line, magic) in [
-        ("%agent use", Magic::Use(None)),
-        ("%agent use claude", Magic::Use(text("claude"))),
-        ("%mcp", Magic::Mcp(Mcp::List)),
-        ("%agent mcp list", Magic::Mcp(Mcp::List)),
-        ("%mcp_remove files", Magic::Mcp(Mcp::Remove("files".into()))),
-        ("%agent mcp clear", Magic::Mcp(Mcp::Clear)),
-        ("%mcp enable a", Magic::Mcp(Mcp::Enable("a".into()))),
-        ("%mcp disable a", Magic::Mcp(Mcp::Disable("a".into()))),
-        ("%permissions", Magic::Permissions(Permissions::Show)),
-        ("%agent permissions manual", Magic::Permissions(Permissions::Mode(permission::Mode::Ask))),
-        ("%agent permissions deny", Magic::Permissions(Permissions::Mode(permission::Mode::Deny))),
-        ("%permissions_list", Magic::Permissions(Permissions::List)),
-        ("%permissions clear", Magic::Permissions(Permissions::Clear)),
+        ("%agent use", MagicCommand::Use(None)),
+        ("%agent use claude", MagicCommand::Use(text("claude"))),
+        ("%mcp", MagicCommand::Mcp(McpMagic::List)),
+        ("%agent mcp list", MagicCommand::Mcp(McpMagic::List)),
+        ("%mcp_remove files", MagicCommand::Mcp(McpMagic::Remove("files".into()))),
+        ("%agent mcp clear", MagicCommand::Mcp(McpMagic::Clear)),
+        ("%mcp enable a", MagicCommand::Mcp(McpMagic::Enable("a".into()))),
+        ("%mcp disable a", MagicCommand::Mcp(McpMagic::Disable("a".into()))),
+        ("%permissions", MagicCommand::Permissions(PermissionsMagic::Show)),
+        (
+            "%agent permissions manual",
+            MagicCommand::Permissions(PermissionsMagic::Mode(permission::ApprovalMode::Ask)),
+        ),
+        (
+            "%agent permissions deny",
+            MagicCommand::Permissions(PermissionsMagic::Mode(permission::ApprovalMode::Deny)),
+        ),
+        ("%permissions_list", MagicCommand::Permissions(PermissionsMagic::List)),
+        ("%permissions clear", MagicCommand::Permissions(PermissionsMagic::Clear)),
         (
             "%agent permissions allow edit 'my src/**'",
-            Magic::Permissions(Permissions::Rule("allow edit my src/**".parse().unwrap())),
+            MagicCommand::Permissions(PermissionsMagic::Rule("allow edit my src/**".parse().unwrap())),
         ),
-        ("%session", Magic::Session(Session::Info)),
-        ("%agent session restart", Magic::Session(Session::Restart)),
-        ("%session list", Magic::Session(Session::List)),
-        ("%session use b", Magic::Session(Session::Use("b".into()))),
-        ("%session load 12", Magic::Session(Session::Load("12".into()))),
-        ("%session resume 12", Magic::Session(Session::Resume("12".into()))),
-        ("%session fork", Magic::Session(Session::Fork(None))),
-        ("%session close", Magic::Session(Session::Close(None))),
-        ("%session delete 12", Magic::Session(Session::Delete("12".into()))),
-        ("%agent session new", Magic::Session(Session::New { name: None, cwd: None, agent: None })),
+        ("%session", MagicCommand::Session(SessionMagic::Info)),
+        ("%agent session restart", MagicCommand::Session(SessionMagic::Restart)),
+        ("%session list", MagicCommand::Session(SessionMagic::List)),
+        ("%session use b", MagicCommand::Session(SessionMagic::Use("b".into()))),
+        ("%session load 12", MagicCommand::Session(SessionMagic::Load("12".into()))),
+        ("%session resume 12", MagicCommand::Session(SessionMagic::Resume("12".into()))),
+        ("%session fork", MagicCommand::Session(SessionMagic::Fork(None))),
+        ("%session close", MagicCommand::Session(SessionMagic::Close(None))),
+        ("%session delete 12", MagicCommand::Session(SessionMagic::Delete("12".into()))),
+        (
+            "%agent session new",
+            MagicCommand::Session(SessionMagic::New { name: None, cwd: None, agent: None }),
+        ),
         (
             "%agent session new /path/to/project",
-            Magic::Session(Session::New { name: None, cwd: Some("/path/to/project".into()), agent: None }),
+            MagicCommand::Session(SessionMagic::New {
+                name: None,
+                cwd: Some("/path/to/project".into()),
+                agent: None,
+            }),
         ),
         (
             "%session new review --cwd ../x --agent codex",
-            Magic::Session(Session::New {
+            MagicCommand::Session(SessionMagic::New {
                 name: text("review"),
                 cwd: Some("../x".into()),
                 agent: text("codex"),
             }),
         ),
-        ("%agent config", Magic::Config(None)),
+        ("%agent config", MagicCommand::Config(None)),
         (
             "%agent config codex-acp -c 'a = \"b c\"'",
-            Magic::Config(Some(vec!["codex-acp".into(), "-c".into(), "a = \"b c\"".into()])),
+            MagicCommand::Config(Some(vec!["codex-acp".into(), "-c".into(), "a = \"b c\"".into()])),
         ),
-        ("%agent env", Magic::Env(Env::Show)),
-        ("%agent env 'KEY=a b=c'", Magic::Env(Env::Set("KEY".into(), "a b=c".into()))),
-        ("%agent env unset KEY", Magic::Env(Env::Unset("KEY".into()))),
-        ("%agent commands", Magic::Commands),
-        ("%agent mode", Magic::Mode(None)),
-        ("%agent model opus", Magic::Model(text("opus"))),
-        ("%agent options", Magic::Options(None)),
-        ("%agent options effort high", Magic::Options(Some(("effort".into(), "high".into())))),
-        ("%agent options effort=high", Magic::Options(Some(("effort".into(), "high".into())))),
-        ("%agent log", Magic::Log(50)),
-        ("%agent log 7", Magic::Log(7)),
-        ("%agent render stream", Magic::Render(Some(Render::Stream))),
-        ("%agent login", Magic::Login(None)),
+        ("%agent env", MagicCommand::Env(EnvMagic::Show)),
+        ("%agent env 'KEY=a b=c'", MagicCommand::Env(EnvMagic::Set("KEY".into(), "a b=c".into()))),
+        ("%agent env unset KEY", MagicCommand::Env(EnvMagic::Unset("KEY".into()))),
+        ("%agent commands", MagicCommand::Commands),
+        ("%agent mode", MagicCommand::Mode(None)),
+        ("%agent model opus", MagicCommand::Model(text("opus"))),
+        ("%agent options", MagicCommand::Options(None)),
+        ("%agent options effort high", MagicCommand::Options(Some(("effort".into(), "high".into())))),
+        ("%agent options effort=high", MagicCommand::Options(Some(("effort".into(), "high".into())))),
+        ("%agent log", MagicCommand::Log(50)),
+        ("%agent log 7", MagicCommand::Log(7)),
+        ("%agent render stream", MagicCommand::Render(Some(RenderMagic::Stream))),
+        ("%agent login", MagicCommand::Login(None)),
     ] {
         assert_eq!(magic_of(line), magic, "{line}");
     }
@@ -168,7 +185,7 @@ fn what_is_wrong_is_said_with_the_way_to_do_it() {
 #[test]
 fn help_for_all_and_for_one() {
     let text = |line: &str| match magic_of(line) {
-        Magic::Help(text) => text,
+        MagicCommand::Help(text) => text,
         other => panic!("{other:?}"),
     };
     insta::assert_snapshot!("help_for_all", text("%agent?"));
@@ -178,14 +195,14 @@ fn help_for_all_and_for_one() {
     assert!(text("%mcp add?").lines().count() >= 2);
 }
 
-fn known() -> Known<'static> {
+fn known() -> CompletionContext<'static> {
     let pair = |name: &str| (name.to_owned(), format!("about {name}"));
-    let files: &Folders = &|folder| match folder {
+    let files: &FolderListing = &|folder| match folder {
         "" => ["src/", "README.md", "my notes.md", ".git/"].map(str::to_owned).to_vec(),
         "src/" => ["main.rs".to_owned(), "magic/".to_owned()].to_vec(),
         _ => Vec::new(),
     };
-    Known {
+    CompletionContext {
         agents: vec![pair("claude"), pair("codex")],
         sessions: vec![pair("main"), pair("review")],
         modes: vec![pair("plan"), pair("code")],
@@ -193,7 +210,7 @@ fn known() -> Known<'static> {
         commands: vec![pair("compact"), pair("clear")],
         cells: vec![(1, "first\nsecond".to_owned()), (12, "twelfth".to_owned())],
         files: Some(files),
-        ..Known::default()
+        ..CompletionContext::default()
     }
 }
 
@@ -259,8 +276,8 @@ fn a_prompt_names_files_and_cells() {
     let named: Vec<_> = references(prompt)
         .into_iter()
         .map(|reference| match reference {
-            Reference::File { path, at } => format!("{path} = {}", &prompt[at]),
-            Reference::Cell { count, at } => format!("{count} = {}", &prompt[at]),
+            PromptReference::File { path, at } => format!("{path} = {}", &prompt[at]),
+            PromptReference::Cell { count, at } => format!("{count} = {}", &prompt[at]),
         })
         .collect();
     assert_eq!(named, ["src/a.rs = @src/a.rs", "my notes.md = @\"my notes.md\"", "b.py = @b.py", "12 = #12"]);

@@ -6,20 +6,20 @@ use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::ToolCall;
 
-use super::{Decision, paths, untold_command};
+use super::{PermissionDecision, paths, untold_command};
 
 /// Older decisions than these are forgotten.
 const KEPT: usize = 1_000;
 
 /// The last decisions, oldest first. Its `Display` is what `%agent permissions list` shows.
 #[derive(Debug, Clone, Default)]
-pub struct History {
-    records: VecDeque<Record>,
+pub struct DecisionHistory {
+    records: VecDeque<DecisionRecord>,
 }
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct DecisionRecord {
     /// The tool call's title.
     pub tool: String,
     /// The command it would run, where the title does not tell it.
@@ -32,8 +32,8 @@ pub struct Record {
     pub decision: String,
 }
 
-impl Record {
-    pub(super) fn of(call: &ToolCall, decision: &Decision) -> Self {
+impl DecisionRecord {
+    pub(super) fn of(call: &ToolCall, decision: &PermissionDecision) -> Self {
         let tool = call.title.lines().next().unwrap_or_default().to_owned();
         Self {
             command: untold_command(call, &tool),
@@ -45,8 +45,8 @@ impl Record {
     }
 }
 
-impl History {
-    pub(super) fn push(&mut self, record: Record) {
+impl DecisionHistory {
+    pub(super) fn push(&mut self, record: DecisionRecord) {
         if self.records.len() == KEPT {
             self.records.pop_front();
         }
@@ -54,12 +54,12 @@ impl History {
     }
 
     /// The decisions, oldest first.
-    pub fn records(&self) -> impl Iterator<Item = &Record> {
+    pub fn records(&self) -> impl Iterator<Item = &DecisionRecord> {
         self.records.iter()
     }
 }
 
-impl fmt::Display for History {
+impl fmt::Display for DecisionHistory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.records.is_empty() {
             return f.write_str("no permission was asked for yet");

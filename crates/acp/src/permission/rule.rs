@@ -12,16 +12,16 @@ use super::paths;
 
 /// Allows or refuses calls of one kind.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub struct PermissionRule {
     /// What it does.
-    pub effect: Effect,
-    kind: Kind,
+    pub effect: RuleEffect,
+    kind: RuleScope,
     pattern: Option<(String, Regex)>,
 }
 
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum RuleEffect {
     /// The call may go on.
     Allow,
     /// It may not.
@@ -29,7 +29,7 @@ pub enum Effect {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum RuleScope {
     Any,
     Of(ToolKind),
 }
@@ -74,42 +74,44 @@ fn kinds() -> String {
     KINDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-impl FromStr for Rule {
+impl FromStr for PermissionRule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let mut words = text.splitn(3, char::is_whitespace).map(str::trim);
         let effect = match words.next() {
-            Some("allow") => Effect::Allow,
-            Some("deny" | "refuse") => Effect::Refuse,
+            Some("allow") => RuleEffect::Allow,
+            Some("deny" | "refuse") => RuleEffect::Refuse,
             _ => return Err(RuleError::NoEffect),
         };
         let kind = words.next().unwrap_or_default();
         let kind = match KINDS.iter().find(|(name, _)| *name == kind) {
-            Some((_, known)) => Kind::Of(*known),
-            None if kind == "*" => Kind::Any,
+            Some((_, known)) => RuleScope::Of(*known),
+            None if kind == "*" => RuleScope::Any,
             None => return Err(RuleError::Kind(kind.to_owned())),
         };
         let pattern = words.next().filter(|pattern| !pattern.is_empty());
         let fits = match (&kind, effect) {
-            (Kind::Of(ToolKind::Execute), Effect::Allow) => Fits::Arguments,
-            (Kind::Of(ToolKind::Execute), Effect::Refuse) => Fits::Anything,
-            (Kind::Any | Kind::Of(_), _) => Fits::Paths,
+            (RuleScope::Of(ToolKind::Execute), RuleEffect::Allow) => PatternSyntax::Arguments,
+            (RuleScope::Of(ToolKind::Execute), RuleEffect::Refuse) => PatternSyntax::Anything,
+            (RuleScope::Any | RuleScope::Of(_), _) => PatternSyntax::Paths,
         };
         let pattern = pattern.map(|pattern| (pattern.to_owned(), glob(pattern, fits)));
         Ok(Self { effect, kind, pattern })
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for PermissionRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let effect = match self.effect {
-            Effect::Allow => "allow",
-            Effect::Refuse => "deny",
+            RuleEffect::Allow => "allow",
+            RuleEffect::Refuse => "deny",
         };
         let kind = match &self.kind {
-            Kind::Any => "*",
-            Kind::Of(kind) => KINDS.iter().find(|(_, known)| known == kind).map_or("*", |(name, _)| name),
+            RuleScope::Any => "*",
+            RuleScope::Of(kind) => {
+                KINDS.iter().find(|(_, known)| known == kind).map_or("*", |(name, _)| name)
+            }
         };
         write!(f, "{effect} {kind}")?;
         self.pattern.iter().try_for_each(|(pattern, _)| write!(f, " {pattern}"))
@@ -118,7 +120,7 @@ impl fmt::Display for Rule {
 
 /// What a rule looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct RuleSubject {
     kind: ToolKind,
     /// Seen from the workspace; those outside of it are absolute.
     paths: Vec<String>,
@@ -127,7 +129,7 @@ pub struct Subject {
     title: String,
 }
 
-impl Subject {
+impl RuleSubject {
     /// What the call says about itself.
     pub fn of(call: &ToolCall, workspace: &Path) -> Self {
         let paths = paths(call).iter().map(|path| seen_from(workspace, path)).collect();
@@ -135,36 +137,36 @@ impl Subject {
     }
 }
 
-impl Rule {
+impl PermissionRule {
     /// A pattern of an `allow` must fit every file of the call, and the call must name one; that of a `deny`, any file. For
     /// commands likewise: an `allow` fits the one command that the line is, a `deny` any that is in it.
-    pub fn applies_to(&self, subject: &Subject) -> bool {
+    pub fn applies_to(&self, subject: &RuleSubject) -> bool {
         if !self.concerns(subject) {
             return false;
         }
         let Some((_, pattern)) = &self.pattern else { return true };
-        let execute = self.kind == Kind::Of(ToolKind::Execute);
+        let execute = self.kind == RuleScope::Of(ToolKind::Execute);
         let mut fits = subject.paths.iter().map(|path| pattern.is_match(path));
         match (self.effect, &subject.command) {
-            (Effect::Allow, command) if execute => {
+            (RuleEffect::Allow, command) if execute => {
                 command.as_ref().is_some_and(|command| pattern.is_match(command.trim()))
             }
-            (Effect::Refuse, command) if execute => {
+            (RuleEffect::Refuse, command) if execute => {
                 let line = command.as_ref().unwrap_or(&subject.title);
                 commands_in(line).iter().any(|command| pattern.is_match(command))
             }
-            (Effect::Allow, _) => !subject.paths.is_empty() && fits.all(|fits| fits),
-            (Effect::Refuse, _) => fits.any(|fits| fits),
+            (RuleEffect::Allow, _) => !subject.paths.is_empty() && fits.all(|fits| fits),
+            (RuleEffect::Refuse, _) => fits.any(|fits| fits),
         }
     }
 
     /// Whether it is about calls of this kind. One that has a command and does not say its kind runs it, for a `deny`.
-    fn concerns(&self, subject: &Subject) -> bool {
+    fn concerns(&self, subject: &RuleSubject) -> bool {
         let runs = subject.kind == ToolKind::Other && subject.command.is_some();
         match &self.kind {
-            Kind::Any => true,
-            Kind::Of(ToolKind::Execute) if runs && self.effect == Effect::Refuse => true,
-            Kind::Of(kind) => *kind == subject.kind,
+            RuleScope::Any => true,
+            RuleScope::Of(ToolKind::Execute) if runs && self.effect == RuleEffect::Refuse => true,
+            RuleScope::Of(kind) => *kind == subject.kind,
         }
     }
 }
@@ -187,7 +189,7 @@ fn seen_from(workspace: &Path, path: &Path) -> String {
 
 /// What the wildcards of a pattern stand for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fits {
+enum PatternSyntax {
     /// Names of files: `*` and `?` stay within a folder, `**` does not.
     Paths,
     /// Arguments of the command, never what would start another one: `git *` does not fit `git log; rm -rf .`.
@@ -196,17 +198,17 @@ enum Fits {
     Anything,
 }
 
-fn glob(pattern: &str, fits: Fits) -> Regex {
+fn glob(pattern: &str, fits: PatternSyntax) -> Regex {
     let (any, all) = match fits {
-        Fits::Paths => ("[^/]", EVERYTHING),
-        Fits::Arguments => (HARMLESS, HARMLESS),
-        Fits::Anything => (EVERYTHING, EVERYTHING),
+        PatternSyntax::Paths => ("[^/]", EVERYTHING),
+        PatternSyntax::Arguments => (HARMLESS, HARMLESS),
+        PatternSyntax::Anything => (EVERYTHING, EVERYTHING),
     };
     let mut out = String::from(r"\A");
     let mut rest = pattern;
     while let Some(c) = rest.chars().next() {
         rest = match c {
-            '*' if rest.starts_with("**/") && fits == Fits::Paths => {
+            '*' if rest.starts_with("**/") && fits == PatternSyntax::Paths => {
                 out.push_str("(?:(?s:.)*/)?");
                 &rest[3..]
             }

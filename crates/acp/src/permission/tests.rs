@@ -28,12 +28,12 @@ fn run(command: &serde_json::Value) -> ToolCall {
 
 /// What a policy with these rules says: the option's id, `ask`, or `cancelled`.
 #[track_caller]
-fn judged(mode: Mode, rules: &[&str], call: &ToolCall) -> String {
+fn judged(mode: ApprovalMode, rules: &[&str], call: &ToolCall) -> String {
     let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
-    let policy = Policy { mode, rules, ..Policy::default() };
+    let policy = PermissionPolicy { mode, rules, ..PermissionPolicy::default() };
     match policy.judge(call, &options(), Path::new("/work")) {
-        Verdict::Ask => "ask".to_owned(),
-        Verdict::Decided(decision) => match decision.outcome() {
+        PolicyVerdict::Ask => "ask".to_owned(),
+        PolicyVerdict::Decided(decision) => match decision.outcome() {
             RequestPermissionOutcome::Selected(selected) => selected.option_id.to_string(),
             _ => "cancelled".to_owned(),
         },
@@ -42,23 +42,23 @@ fn judged(mode: Mode, rules: &[&str], call: &ToolCall) -> String {
 
 #[test]
 fn nothing_is_allowed_without_asking_unless_the_user_said_so() {
-    assert_eq!(judged(Mode::default(), &[], &edit(&["a"])), "ask");
+    assert_eq!(judged(ApprovalMode::default(), &[], &edit(&["a"])), "ask");
 }
 
 #[test]
 fn auto_allows_once_even_when_always_is_listed_first() {
-    assert_eq!(judged(Mode::Auto, &[], &edit(&["a"])), "once");
-    assert_eq!(judged(Mode::Deny, &[], &edit(&["a"])), "no");
+    assert_eq!(judged(ApprovalMode::Auto, &[], &edit(&["a"])), "once");
+    assert_eq!(judged(ApprovalMode::Deny, &[], &edit(&["a"])), "no");
     let only_yes = [PermissionOption::new("y", "Yes", PermissionOptionKind::AllowOnce)];
-    let refused = Decision::refuse(&only_yes, Decider::NobodyToAsk);
+    let refused = PermissionDecision::refuse(&only_yes, DecisionSource::NobodyToAsk);
     assert_eq!((refused.allowed(), refused.outcome()), (false, RequestPermissionOutcome::Cancelled));
 }
 
 #[test]
 fn a_rule_for_paths_fits_every_file_of_the_call() {
     let rules = ["allow edit src/**"];
-    assert_eq!(judged(Mode::Ask, &rules, &edit(&["/work/src/a/b.rs"])), "once");
-    assert_eq!(judged(Mode::Ask, &rules, &edit(&["src/a.rs", "/work/src/b.rs"])), "once");
+    assert_eq!(judged(ApprovalMode::Ask, &rules, &edit(&["/work/src/a/b.rs"])), "once");
+    assert_eq!(judged(ApprovalMode::Ask, &rules, &edit(&["src/a.rs", "/work/src/b.rs"])), "once");
     for outside in [
         &["/work/Cargo.toml"][..],
         &["/work/src/a.rs", "/work/Cargo.toml"],
@@ -67,24 +67,24 @@ fn a_rule_for_paths_fits_every_file_of_the_call() {
         &["/other/src/a.rs"],
         &[],
     ] {
-        assert_eq!(judged(Mode::Ask, &rules, &edit(outside)), "ask", "{outside:?}");
+        assert_eq!(judged(ApprovalMode::Ask, &rules, &edit(outside)), "ask", "{outside:?}");
     }
     let diff =
         ToolCall::new("1", "Edit").kind(ToolKind::Edit).content(vec![Diff::new("/etc/passwd", "x").into()]);
-    assert_eq!(judged(Mode::Ask, &rules, &diff), "ask");
+    assert_eq!(judged(ApprovalMode::Ask, &rules, &diff), "ask");
 }
 
 #[test]
 fn a_refusal_beats_an_allowance_and_any_file_is_enough() {
     let rules = ["allow * **", "deny edit **/*.lock"];
-    assert_eq!(judged(Mode::Auto, &rules, &edit(&["src/a.rs", "Cargo.lock"])), "no");
-    assert_eq!(judged(Mode::Deny, &rules, &edit(&["src/a.rs"])), "once");
+    assert_eq!(judged(ApprovalMode::Auto, &rules, &edit(&["src/a.rs", "Cargo.lock"])), "no");
+    assert_eq!(judged(ApprovalMode::Deny, &rules, &edit(&["src/a.rs"])), "once");
 }
 
 #[test]
 fn a_rule_for_commands_does_not_let_a_second_command_through() {
     let rules = ["allow execute git *"];
-    let judged = |command: serde_json::Value| judged(Mode::Ask, &rules, &run(&command));
+    let judged = |command: serde_json::Value| judged(ApprovalMode::Ask, &rules, &run(&command));
     assert_eq!(judged(json!("git log --oneline")), "once");
     assert_eq!(judged(json!(["git", "status"])), "once");
     for other in
@@ -99,7 +99,7 @@ fn a_rule_for_commands_does_not_let_a_second_command_through() {
 #[test]
 fn a_refused_command_is_found_wherever_it_stands_in_the_line() {
     let rules = ["deny execute rm*"];
-    let judged = |call: &ToolCall| judged(Mode::Auto, &rules, call);
+    let judged = |call: &ToolCall| judged(ApprovalMode::Auto, &rules, call);
     for refused in [
         "rm -rf x",
         "rm -rf $HOME",
@@ -130,10 +130,10 @@ fn a_refused_command_is_found_wherever_it_stands_in_the_line() {
 #[test]
 fn rules_read_back_as_they_were_written() {
     for rule in ["allow edit src/**", "deny *", "allow execute git status*"] {
-        assert_eq!(rule.parse::<Rule>().unwrap().to_string(), rule);
+        assert_eq!(rule.parse::<PermissionRule>().unwrap().to_string(), rule);
     }
     let messages = ["", "perhaps edit", "allow", "allow paint x"]
-        .map(|rule| rule.parse::<Rule>().unwrap_err().to_string());
+        .map(|rule| rule.parse::<PermissionRule>().unwrap_err().to_string());
     insta::assert_snapshot!(messages.join("\n"));
 }
 
@@ -176,16 +176,16 @@ fn a_question_shows_all_that_would_be_done() {
 
 #[test]
 fn the_history_tells_tool_paths_decision_and_who_decided() {
-    let mut policy = Policy::default();
+    let mut policy = PermissionPolicy::default();
     assert_eq!(policy.history.to_string(), "no permission was asked for yet");
     let call = edit(&["/work/a.py", "/work/b.py"]);
     let chosen = answer(&options(), "y").unwrap();
-    let rule = Decider::Rule("deny edit **".to_owned());
+    let rule = DecisionSource::Rule("deny edit **".to_owned());
     for decision in [
         chosen,
-        Decision::refuse(&options(), Decider::NobodyToAsk),
-        Decision::refuse(&options(), rule),
-        Decision::cancelled(),
+        PermissionDecision::refuse(&options(), DecisionSource::NobodyToAsk),
+        PermissionDecision::refuse(&options(), rule),
+        PermissionDecision::cancelled(),
     ] {
         policy.record(&call, &decision);
     }

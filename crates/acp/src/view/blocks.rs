@@ -12,7 +12,7 @@ const LINE: usize = 4 * 1024;
 
 /// How the text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(super) enum TextSyntax {
     /// Code fences are kept whole.
     Markdown,
     /// Nothing but lines.
@@ -21,15 +21,15 @@ pub(super) enum Syntax {
 
 /// A text that grows.
 #[derive(Debug)]
-pub(super) struct Blocks {
-    syntax: Syntax,
+pub(super) struct TextBlocks {
+    syntax: TextSyntax,
     /// The open block: what was judged, then what was not yet.
     block: String,
     /// Up to here lines were judged.
     judged: usize,
     /// Up to here there is no line feed after `judged`.
     scanned: usize,
-    fence: Option<Fence>,
+    fence: Option<CodeFence>,
     /// Whether the judged text ends in an empty line.
     after_blank: bool,
     /// Whether the judged text ends inside a line.
@@ -37,15 +37,15 @@ pub(super) struct Blocks {
 }
 
 #[derive(Debug, Clone)]
-struct Fence {
+struct CodeFence {
     mark: char,
     length: usize,
     /// The line that opened it, with its line feed.
     opening: String,
 }
 
-impl Blocks {
-    pub(super) fn new(syntax: Syntax) -> Self {
+impl TextBlocks {
+    pub(super) fn new(syntax: TextSyntax) -> Self {
         Self {
             syntax,
             block: String::new(),
@@ -134,11 +134,11 @@ impl Blocks {
     fn judge(&mut self, end: usize) {
         let line = &self.block[self.judged..end];
         let whole = line.ends_with('\n');
-        if !self.inside_line && self.syntax == Syntax::Markdown {
+        if !self.inside_line && self.syntax == TextSyntax::Markdown {
             match &self.fence {
                 Some(fence) if whole && fence.is_closed_by(line) => self.fence = None,
                 Some(_) => {}
-                None => self.fence = whole.then(|| Fence::opened_by(line)).flatten(),
+                None => self.fence = whole.then(|| CodeFence::opened_by(line)).flatten(),
             }
         }
         self.after_blank = whole && line.trim().is_empty() && !self.inside_line;
@@ -148,7 +148,7 @@ impl Blocks {
     }
 }
 
-impl Fence {
+impl CodeFence {
     /// Fences count at any indent: agents put them into lists.
     fn opened_by(line: &str) -> Option<Self> {
         let text = line.trim();
@@ -174,8 +174,8 @@ mod tests {
 
     use super::*;
 
-    fn blocks(syntax: Syntax, chunks: &[&str]) -> Vec<String> {
-        let mut blocks = Blocks::new(syntax);
+    fn blocks(syntax: TextSyntax, chunks: &[&str]) -> Vec<String> {
+        let mut blocks = TextBlocks::new(syntax);
         let mut all: Vec<_> = chunks.iter().flat_map(|chunk| blocks.push(chunk)).collect();
         all.push(blocks.open().to_owned());
         all
@@ -185,14 +185,14 @@ mod tests {
     fn a_block_ends_between_paragraphs() {
         let paragraph = format!("{}\n\n", "word ".repeat(200));
         let text = paragraph.repeat(9);
-        let sizes: Vec<_> = blocks(Syntax::Markdown, &[&text]).iter().map(String::len).collect();
+        let sizes: Vec<_> = blocks(TextSyntax::Markdown, &[&text]).iter().map(String::len).collect();
         assert_eq!(sizes, [5 * 1002, 4 * 1002]);
     }
 
     #[test]
     fn a_long_fence_is_closed_and_opened_again() {
         let text = format!("before\n\n```py\n{}```\n\nafter\n", "x = 1  # a line of code\n".repeat(1000));
-        let blocks = blocks(Syntax::Markdown, &[&text]);
+        let blocks = blocks(TextSyntax::Markdown, &[&text]);
         let fences: Vec<_> = blocks.iter().map(|block| block.matches("```").count()).collect();
         assert_eq!(fences, [2, 2, 2, 0]);
         assert_eq!(blocks.concat().replace("```\n```py\n", ""), text);
@@ -202,7 +202,7 @@ mod tests {
     fn a_list_stays_together_until_the_block_is_too_long() {
         let item = format!("- item\n\n  {}\n\n", "word ".repeat(100));
         let text = format!("{}{}", "x\n\n".repeat(1400), item.repeat(20));
-        for block in blocks(Syntax::Markdown, &[&text]).iter().skip(1) {
+        for block in blocks(TextSyntax::Markdown, &[&text]).iter().skip(1) {
             assert!(!block.starts_with(' '), "{block}");
         }
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn one_endless_line_is_cut_between_words() {
         let text = "word ".repeat(10_000);
-        let blocks = blocks(Syntax::Markdown, &[&text]);
+        let blocks = blocks(TextSyntax::Markdown, &[&text]);
         assert!(blocks.len() >= 4 && blocks.iter().all(|block| block.len() <= HARD + 2 * LINE));
         assert!(blocks.iter().all(|block| block.starts_with('w')));
         assert_eq!(blocks.concat(), text);
@@ -245,15 +245,15 @@ mod tests {
             cuts.extend([0, text.len()]);
             cuts.sort_unstable();
             let chunks: Vec<_> = cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
-            for syntax in [Syntax::Markdown, Syntax::Plain] {
+            for syntax in [TextSyntax::Markdown, TextSyntax::Plain] {
                 prop_assert_eq!(blocks(syntax, &chunks), blocks(syntax, &[&text]));
             }
         }
 
         #[test]
         fn nothing_is_lost_between_blocks(text in texts()) {
-            prop_assert_eq!(blocks(Syntax::Plain, &[&text]).concat(), text.clone());
-            let longest = blocks(Syntax::Markdown, &[&text]).iter().map(String::len).max().unwrap();
+            prop_assert_eq!(blocks(TextSyntax::Plain, &[&text]).concat(), text.clone());
+            let longest = blocks(TextSyntax::Markdown, &[&text]).iter().map(String::len).max().unwrap();
             prop_assert!(longest <= HARD + 2 * LINE + 64);
         }
     }

@@ -9,8 +9,8 @@ use agent_client_protocol_schema::v1::{
 use cellwright_output::{Sink, Stream};
 use serde_json::Value;
 
-use super::Asker;
-use super::content::{Rendered, bounded, rendered, screen};
+use super::PermissionAsker;
+use super::content::{RenderedContent, bounded, rendered, screen};
 use super::diff::LineDiff;
 use super::html::{escape, folded, headed, pre};
 
@@ -19,46 +19,46 @@ const TITLE: usize = 160;
 
 /// A tool call.
 #[derive(Debug)]
-pub(super) struct Card {
+pub(super) struct ToolCard {
     call: ToolCall,
     /// Terminals that were named in `_meta`, beyond those in the content.
     terminals: Vec<String>,
-    permission: Permission,
-    asker: Asker,
+    permission: PermissionState,
+    asker: PermissionAsker,
     /// The content as it is shown; made anew when it has changed.
-    parts: Option<Vec<Part>>,
+    parts: Option<Vec<CardPart>>,
     /// The turn is over and the call did not end.
     left_behind: bool,
 }
 
 #[derive(Debug)]
-enum Permission {
+enum PermissionState {
     NotAsked,
     Waiting,
     Given { allowed: bool, how: String },
 }
 
 #[derive(Debug)]
-enum Part {
-    Fixed(Rendered),
+enum CardPart {
+    Fixed(RenderedContent),
     Terminal(String),
 }
 
 /// What runs in a terminal, ours or the agent's own.
 #[derive(Debug)]
-pub(super) struct Terminal {
+pub(super) struct TerminalScreen {
     screen: Sink,
     exit: Option<String>,
     failed: bool,
 }
 
-impl Default for Terminal {
+impl Default for TerminalScreen {
     fn default() -> Self {
         Self { screen: screen(), exit: None, failed: false }
     }
 }
 
-impl Terminal {
+impl TerminalScreen {
     pub(super) fn write(&mut self, text: &[u8]) {
         self.screen.write(Stream::Stdout, text);
     }
@@ -72,7 +72,7 @@ impl Terminal {
         });
     }
 
-    fn rendered(&mut self) -> Rendered {
+    fn rendered(&mut self) -> RenderedContent {
         let mut plain = self.screen.snapshot().text.trim_end().to_owned();
         let mut html = if plain.is_empty() { String::new() } else { pre(&plain) };
         if let Some(exit) = self.exit.as_ref().filter(|_| self.failed) {
@@ -80,25 +80,25 @@ impl Terminal {
                 .expect("strings take everything");
             write!(plain, "\n[{exit}]").expect("strings take everything");
         }
-        Rendered { html, plain: plain.trim_start().to_owned() }
+        RenderedContent { html, plain: plain.trim_start().to_owned() }
     }
 }
 
 /// Terminals by id.
-pub(super) type Terminals = HashMap<String, Terminal>;
+pub(super) type TerminalScreens = HashMap<String, TerminalScreen>;
 
 const RED: &str = "#d1242f";
 const GREEN: &str = "#2e9e44";
 const BLUE: &str = "#1f77d0";
 const GREY: &str = "#808080";
 
-impl Card {
+impl ToolCard {
     pub(super) fn new(id: ToolCallId) -> Self {
         Self {
             call: ToolCall::new(id, ""),
             terminals: Vec::new(),
-            permission: Permission::NotAsked,
-            asker: Asker::Agent,
+            permission: PermissionState::NotAsked,
+            asker: PermissionAsker::Agent,
             parts: None,
             left_behind: false,
         }
@@ -126,7 +126,7 @@ impl Card {
     }
 
     /// Takes what agents send of a terminal outside of the protocol proper.
-    pub(super) fn take_terminal_meta(&mut self, meta: Option<&Meta>, terminals: &mut Terminals) {
+    pub(super) fn take_terminal_meta(&mut self, meta: Option<&Meta>, terminals: &mut TerminalScreens) {
         for (key, value) in meta.into_iter().flatten() {
             if !key.starts_with("terminal_") || !value.is_object() {
                 continue;
@@ -154,25 +154,28 @@ impl Card {
         self.call.content.iter().any(named) || self.terminals.iter().any(|terminal| terminal == id)
     }
 
-    pub(super) fn wait_for_permission(&mut self, asker: Asker) {
-        self.permission = Permission::Waiting;
+    pub(super) fn wait_for_permission(&mut self, asker: PermissionAsker) {
+        self.permission = PermissionState::Waiting;
         self.asker = asker;
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.permission, Permission::Waiting)
+        matches!(self.permission, PermissionState::Waiting)
     }
 
     pub(super) fn decide(&mut self, allowed: bool, how: String) {
-        self.permission = Permission::Given { allowed, how };
+        self.permission = PermissionState::Given { allowed, how };
     }
 
     /// The answer, where that is all this card is for.
     fn answer(&self) -> Option<bool> {
         match (&self.permission, self.asker) {
-            (Permission::Given { allowed, .. }, Asker::Us) => Some(*allowed),
-            (Permission::Given { .. }, Asker::Agent)
-            | (Permission::NotAsked | Permission::Waiting, Asker::Agent | Asker::Us) => None,
+            (PermissionState::Given { allowed, .. }, PermissionAsker::Us) => Some(*allowed),
+            (PermissionState::Given { .. }, PermissionAsker::Agent)
+            | (
+                PermissionState::NotAsked | PermissionState::Waiting,
+                PermissionAsker::Agent | PermissionAsker::Us,
+            ) => None,
         }
     }
 
@@ -185,7 +188,7 @@ impl Card {
     /// The turn is over. Tells whether that changes what is shown.
     pub(super) fn leave_behind(&mut self) -> bool {
         if self.is_waiting() {
-            self.permission = Permission::NotAsked;
+            self.permission = PermissionState::NotAsked;
         }
         let open = !self.has_ended();
         self.left_behind = open;
@@ -221,14 +224,14 @@ impl Card {
     }
 
     /// The content in both forms.
-    fn parts(&mut self, terminals: &mut Terminals) -> Vec<Rendered> {
+    fn parts(&mut self, terminals: &mut TerminalScreens) -> Vec<RenderedContent> {
         let content = &self.call.content;
         let parts = self.parts.get_or_insert_with(|| content.iter().filter_map(part).collect());
-        let mut shown: Vec<Rendered> = Vec::new();
+        let mut shown: Vec<RenderedContent> = Vec::new();
         for part in parts {
             match part {
-                Part::Fixed(rendered) => shown.push(rendered.clone()),
-                Part::Terminal(id) => shown.extend(terminals.get_mut(id).map(Terminal::rendered)),
+                CardPart::Fixed(rendered) => shown.push(rendered.clone()),
+                CardPart::Terminal(id) => shown.extend(terminals.get_mut(id).map(TerminalScreen::rendered)),
             }
         }
         shown.extend(self.terminals.iter().filter_map(|id| Some(terminals.get_mut(id)?.rendered())));
@@ -236,7 +239,7 @@ impl Card {
         shown
     }
 
-    pub(super) fn rendered(&mut self, terminals: &mut Terminals) -> Rendered {
+    pub(super) fn rendered(&mut self, terminals: &mut TerminalScreens) -> RenderedContent {
         let plain = format!("{}{}", self.line(), self.details(terminals));
         let parts = self.parts(terminals);
         let (mark, status, colour) = self.status();
@@ -257,7 +260,7 @@ impl Card {
             let codes = codes.collect::<Vec<_>>().join(" ");
             html.push(format!("<div style=\"font-size:12px;opacity:.8\">{codes}</div>"));
         }
-        if let Permission::Given { allowed, how } = &self.permission {
+        if let PermissionState::Given { allowed, how } = &self.permission {
             let colour = if *allowed { GREEN } else { RED };
             html.push(format!("<div style=\"font-size:12px;color:{colour}\">{}</div>", escape(how)));
         }
@@ -271,7 +274,7 @@ impl Card {
             html.push(detail(name, &pre(&value)));
         }
         html.push("</div>".to_owned());
-        Rendered { html: html.concat(), plain }
+        RenderedContent { html: html.concat(), plain }
     }
 
     /// The call in a line.
@@ -282,9 +285,9 @@ impl Card {
     }
 
     /// What follows that line as text; each line of it with a line feed before.
-    pub(super) fn details(&mut self, terminals: &mut Terminals) -> String {
+    pub(super) fn details(&mut self, terminals: &mut TerminalScreens) -> String {
         let mut lines = self.locations();
-        if let Permission::Given { how, .. } = &self.permission {
+        if let PermissionState::Given { how, .. } = &self.permission {
             lines.push(how.clone());
         }
         lines.extend(self.parts(terminals).into_iter().map(|part| part.plain));
@@ -317,14 +320,14 @@ impl Card {
     }
 }
 
-fn part(content: &ToolCallContent) -> Option<Part> {
+fn part(content: &ToolCallContent) -> Option<CardPart> {
     match content {
-        ToolCallContent::Content(content) => Some(Part::Fixed(rendered(&content.content))),
+        ToolCallContent::Content(content) => Some(CardPart::Fixed(rendered(&content.content))),
         ToolCallContent::Diff(diff) => {
             let lines = LineDiff::of(diff);
-            Some(Part::Fixed(Rendered { html: lines.html(), plain: lines.plain() }))
+            Some(CardPart::Fixed(RenderedContent { html: lines.html(), plain: lines.plain() }))
         }
-        ToolCallContent::Terminal(terminal) => Some(Part::Terminal(terminal.terminal_id.0.to_string())),
+        ToolCallContent::Terminal(terminal) => Some(CardPart::Terminal(terminal.terminal_id.0.to_string())),
         // Content of a later version of the protocol.
         _ => None,
     }

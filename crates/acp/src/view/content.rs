@@ -4,7 +4,7 @@ use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResourceResource, R
 use cellwright_output::{Colours, Limits, Sink};
 use serde_json::{Map, Value};
 
-use super::Bundle;
+use super::OutputData;
 use super::html::{data_address, escape, folded, link, pre};
 
 /// What a notebook keeps of one long text that is not the agent's answer. The notice in the gap tells what is missing.
@@ -24,23 +24,23 @@ pub(super) fn bounded(text: &str) -> String {
 
 /// A piece of content in its two forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rendered {
+pub(super) struct RenderedContent {
     pub(super) html: String,
     pub(super) plain: String,
 }
 
-impl Rendered {
-    pub(super) fn bundle(self) -> Bundle {
+impl RenderedContent {
+    pub(super) fn bundle(self) -> OutputData {
         bundle([("text/html", self.html), ("text/plain", self.plain)])
     }
 }
 
-pub(super) fn bundle<const N: usize>(alternatives: [(&str, String); N]) -> Bundle {
+pub(super) fn bundle<const N: usize>(alternatives: [(&str, String); N]) -> OutputData {
     alternatives.into_iter().map(|(mime, text)| (mime.to_owned(), Value::String(text))).collect()
 }
 
 /// How a block is shown on its own. Pictures that Jupyter has a type for keep it, so other tools find them.
-pub(super) fn display(block: &ContentBlock) -> Bundle {
+pub(super) fn display(block: &ContentBlock) -> OutputData {
     if let ContentBlock::Image(image) = block
         && ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&image.mime_type.as_str())
         && data_address("image", &image.mime_type, &image.data).is_some()
@@ -54,7 +54,7 @@ pub(super) fn display(block: &ContentBlock) -> Bundle {
 }
 
 /// How a block is shown inside a card.
-pub(super) fn rendered(block: &ContentBlock) -> Rendered {
+pub(super) fn rendered(block: &ContentBlock) -> RenderedContent {
     match block {
         ContentBlock::Text(text) => text_part(&text.text),
         ContentBlock::Image(image) => {
@@ -69,25 +69,28 @@ pub(super) fn rendered(block: &ContentBlock) -> Rendered {
                 }
                 None => escape(&unreadable(&image.mime_type)).into_owned(),
             };
-            Rendered { html, plain }
+            RenderedContent { html, plain }
         }
         ContentBlock::Audio(audio) => {
             let html = match data_address("audio", &audio.mime_type, &audio.data) {
                 Some(address) => format!("<audio controls src=\"{}\"></audio>", escape(&address)),
                 None => escape(&unreadable(&audio.mime_type)).into_owned(),
             };
-            Rendered { html, plain: "[sound]".to_owned() }
+            RenderedContent { html, plain: "[sound]".to_owned() }
         }
         ContentBlock::ResourceLink(resource) => resource_link(resource),
         ContentBlock::Resource(resource) => match &resource.resource {
             EmbeddedResourceResource::TextResourceContents(text) => {
                 let body = bounded(&text.text);
-                Rendered { html: folded(&text.uri, &pre(&body)), plain: format!("{}\n{body}", text.uri) }
+                RenderedContent {
+                    html: folded(&text.uri, &pre(&body)),
+                    plain: format!("{}\n{body}", text.uri),
+                }
             }
             EmbeddedResourceResource::BlobResourceContents(blob) => {
                 let bytes = blob.blob.len() / 4 * 3;
                 let plain = format!("{} (about {bytes} bytes of binary data)", blob.uri);
-                Rendered { html: escape(&plain).into_owned(), plain }
+                RenderedContent { html: escape(&plain).into_owned(), plain }
             }
             _ => unknown(),
         },
@@ -95,21 +98,21 @@ pub(super) fn rendered(block: &ContentBlock) -> Rendered {
     }
 }
 
-fn resource_link(resource: &ResourceLink) -> Rendered {
+fn resource_link(resource: &ResourceLink) -> RenderedContent {
     let words = resource.title.as_ref().unwrap_or(&resource.name);
     let about = resource.description.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
-    Rendered {
+    RenderedContent {
         html: format!("{}{}", link(words, &resource.uri), escape(&about)),
         plain: format!("{words} <{}>{about}", resource.uri),
     }
 }
 
 /// Text of a tool, without the fence that agents put around all of it.
-fn text_part(text: &str) -> Rendered {
+fn text_part(text: &str) -> RenderedContent {
     let plain = bounded(unfenced(text));
     let lines = plain.lines().count();
     let html = if lines > 12 { folded(&format!("{lines} lines"), &pre(&plain)) } else { pre(&plain) };
-    Rendered { html: if plain.is_empty() { String::new() } else { html }, plain }
+    RenderedContent { html: if plain.is_empty() { String::new() } else { html }, plain }
 }
 
 fn unfenced(text: &str) -> &str {
@@ -130,7 +133,7 @@ fn unreadable(mime: &str) -> String {
     format!("[content of type {mime} that can not be shown]")
 }
 
-fn unknown() -> Rendered {
+fn unknown() -> RenderedContent {
     let plain = "[content of a kind this version does not know]".to_owned();
-    Rendered { html: plain.clone(), plain }
+    RenderedContent { html: plain.clone(), plain }
 }

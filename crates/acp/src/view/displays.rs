@@ -16,7 +16,7 @@ const LONG_ENOUGH: usize = 24 * 1024;
 
 /// Displays of a turn, by number.
 #[derive(Debug, Default)]
-pub(super) struct Displays {
+pub(super) struct TurnDisplays {
     /// Of each piece.
     homes: Vec<usize>,
     /// Those the notebook has.
@@ -29,13 +29,13 @@ pub(super) struct Displays {
 
 /// Whether a new piece may share its display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Company {
+pub(super) enum DisplaySharing {
     Welcome,
     /// It changes often: what its neighbours' reader unfolded would fold each time.
     Unwanted,
 }
 
-impl Displays {
+impl TurnDisplays {
     /// The last display, when one more piece may be added to it.
     pub(super) fn open(&self) -> Option<usize> {
         let last = *self.homes.last()?;

@@ -10,7 +10,7 @@ const TICK: Duration = Duration::from_millis(33);
 
 /// A bucket that refills, and a clock that ticks.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct OutputPace {
     next: Instant,
     filled: Instant,
     left: f64,
@@ -18,7 +18,7 @@ pub(super) struct Pace {
     per_second: f64,
 }
 
-impl Pace {
+impl OutputPace {
     /// Display messages: at most 2,250 in any three seconds, which leaves room for what others send.
     pub(super) fn messages(now: Instant) -> Self {
         Self::new(now, 1_500.0, 250.0)

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use agent_client_protocol_schema::v1::{PlanEntry, PlanEntryStatus};
 
-use super::content::Rendered;
+use super::content::RenderedContent;
 use super::html::escape;
 
 /// The list in both forms.
-pub(super) fn checklist(entries: &[PlanEntry]) -> Rendered {
+pub(super) fn checklist(entries: &[PlanEntry]) -> RenderedContent {
     let done = entries.iter().filter(|entry| entry.status == PlanEntryStatus::Completed).count();
     let heading = format!("Plan ({done} of {} done)", entries.len());
     let mut html = format!(
@@ -29,5 +29,5 @@ pub(super) fn checklist(entries: &[PlanEntry]) -> Rendered {
         write!(plain, "\n[{text_mark}] {content}").expect("strings take everything");
     }
     html.push_str("</div>");
-    Rendered { html, plain }
+    RenderedContent { html, plain }
 }

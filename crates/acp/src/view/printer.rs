@@ -1,31 +1,31 @@
 //! The same turn for a console: text that is only ever added to. The answer goes to stdout, all else to stderr.
 
-use super::{Show, StreamName};
+use super::{OutputMessage, StreamName};
 
 /// What waits to be printed.
 #[derive(Debug, Default)]
-pub(super) struct Printer {
+pub(super) struct StreamPrinter {
     queue: Vec<(StreamName, String)>,
     /// What the last text was part of, and whether it ended its line.
-    last: Option<(Section, bool)>,
+    last: Option<(PrintSection, bool)>,
 }
 
 /// Texts of one section follow each other without a break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum PrintSection {
     Answer,
     Thought,
     /// Lines of their own.
     Aside,
 }
 
-impl Printer {
-    pub(super) fn print(&mut self, section: Section, text: &str) {
+impl StreamPrinter {
+    pub(super) fn print(&mut self, section: PrintSection, text: &str) {
         if text.is_empty() {
             return;
         }
-        let name = if section == Section::Answer { StreamName::Stdout } else { StreamName::Stderr };
-        let broken = matches!(self.last, Some((last, ended)) if !ended && (last != section || section == Section::Aside));
+        let name = if section == PrintSection::Answer { StreamName::Stdout } else { StreamName::Stderr };
+        let broken = matches!(self.last, Some((last, ended)) if !ended && (last != section || section == PrintSection::Aside));
         match self.queue.last_mut() {
             _ if broken => {
                 // The line feed belongs to the text it ends.
@@ -53,14 +53,14 @@ impl Printer {
     }
 
     /// Gives at most `room` bytes of what waits.
-    pub(super) fn take(&mut self, mut room: usize) -> Vec<Show> {
+    pub(super) fn take(&mut self, mut room: usize) -> Vec<OutputMessage> {
         let mut shown = Vec::new();
         let mut rest = Vec::new();
         for (name, mut text) in std::mem::take(&mut self.queue) {
             let later = text.split_off(text.floor_char_boundary(room.min(text.len())));
             room -= text.len();
             if !text.is_empty() {
-                shown.push(Show::Stream { name, text });
+                shown.push(OutputMessage::Stream { name, text });
             }
             if !later.is_empty() {
                 room = 0;

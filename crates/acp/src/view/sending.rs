@@ -4,17 +4,19 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::content::Rendered;
-use super::words::{Voice, dim, thousands};
-use super::{Bundle, Piece, QUIET, Show, StreamName, Style, View};
+use super::content::RenderedContent;
+use super::words::{TextRole, dim, thousands};
+use super::{OutputData, OutputMessage, QUIET, StreamName, TurnView, ViewPiece, ViewStyle};
 
-impl View {
+impl TurnView {
     /// When `flush` will have something to send; `None` when nothing is left and nothing can come of itself.
     pub fn due(&self) -> Option<Instant> {
         let cost = match self.style {
-            Style::Rich => (!self.displays.is_settled()).then_some(1.0),
+            ViewStyle::Rich => (!self.displays.is_settled()).then_some(1.0),
             #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
-            Style::Stream => (self.printer.waiting() > 0).then(|| self.printer.waiting().min(4096) as f64),
+            ViewStyle::Stream => {
+                (self.printer.waiting() > 0).then(|| self.printer.waiting().min(4096) as f64)
+            }
         };
         match cost {
             Some(cost) if self.ended => Some(self.pace.affordable_at(cost)),
@@ -25,16 +27,16 @@ impl View {
     }
 
     /// What to send now: everything that changed, as far as it is time.
-    pub fn flush(&mut self, now: Instant) -> Vec<Show> {
+    pub fn flush(&mut self, now: Instant) -> Vec<OutputMessage> {
         if !self.ended && !self.pace.is_time(now) {
             return Vec::new();
         }
         self.show_elapsed(now);
         let room = self.pace.afford(now);
         let shown = match self.style {
-            Style::Rich => self.flush_displays(room),
+            ViewStyle::Rich => self.flush_displays(room),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megabytes")]
-            Style::Stream => {
+            ViewStyle::Stream => {
                 self.displays.settle();
                 self.printer.take(room.max(0.0) as usize)
             }
@@ -42,8 +44,8 @@ impl View {
         for show in &shown {
             #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
             self.pace.spend(match show {
-                Show::Stream { text, .. } => text.len() as f64,
-                Show::Display { .. } | Show::Update { .. } => 1.0,
+                OutputMessage::Stream { text, .. } => text.len() as f64,
+                OutputMessage::Display { .. } | OutputMessage::Update { .. } => 1.0,
             });
         }
         if !shown.is_empty() {
@@ -53,23 +55,23 @@ impl View {
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the burst")]
-    fn flush_displays(&mut self, room: f64) -> Vec<Show> {
+    fn flush_displays(&mut self, room: f64) -> Vec<OutputMessage> {
         let mut shown = Vec::new();
         while shown.len() < room.max(0.0) as usize {
             let Some(display) = self.displays.next() else { break };
             let data = self.together(display);
             let id = format!("{}-{display}", self.turn);
             shown.push(if self.displays.send(display) {
-                Show::Display { id, data }
+                OutputMessage::Display { id, data }
             } else {
-                Show::Update { id, data }
+                OutputMessage::Update { id, data }
             });
         }
         shown
     }
 
     /// How a display looks now.
-    fn together(&mut self, display: usize) -> Bundle {
+    fn together(&mut self, display: usize) -> OutputData {
         let pieces = self.displays.pieces(display);
         if pieces.len() == 1 {
             let data = self.bundle(pieces.start);
@@ -84,33 +86,33 @@ impl View {
             plain.push(data.get("text/plain").and_then(Value::as_str).unwrap_or_default().to_owned());
         }
         self.displays.weighs(display, html.len());
-        Rendered { html, plain: plain.join("\n") }.bundle()
+        RenderedContent { html, plain: plain.join("\n") }.bundle()
     }
 
     /// How a piece looks now. The text of a frozen block is given away: it is never sent again, except with neighbours.
-    fn bundle(&mut self, at: usize) -> Bundle {
+    fn bundle(&mut self, at: usize) -> OutputData {
         match &mut self.pieces[at] {
-            Piece::Text(voice, text) => {
+            ViewPiece::Text(voice, text) => {
                 let voice = *voice;
                 match &self.open {
                     Some(open) if open.at == Some(at) => voice.bundle(open.blocks.open()),
-                    _ if voice == Voice::Thought && self.displays.is_crowded(at) => voice.bundle(text),
+                    _ if voice == TextRole::Thought && self.displays.is_crowded(at) => voice.bundle(text),
                     _ => voice.bundle(&std::mem::take(text)),
                 }
             }
-            Piece::Card(card) => card.rendered(&mut self.terminals).bundle(),
-            Piece::Fixed(data) => data.clone(),
+            ViewPiece::Card(card) => card.rendered(&mut self.terminals).bundle(),
+            ViewPiece::Fixed(data) => data.clone(),
         }
     }
 
     /// The user does not want to wait for the rest: what is shown already is brought to its last state, all else is dropped,
     /// which is said. Nothing when nothing is left.
-    pub fn cut_short(&mut self) -> Vec<Show> {
+    pub fn cut_short(&mut self) -> Vec<OutputMessage> {
         let (mut shown, mut dropped) = (Vec::new(), 0);
-        while let Some(display) = self.displays.next().filter(|_| self.style == Style::Rich) {
+        while let Some(display) = self.displays.next().filter(|_| self.style == ViewStyle::Rich) {
             if self.displays.is_sent(display) {
                 let data = self.together(display);
-                shown.push(Show::Update { id: format!("{}-{display}", self.turn), data });
+                shown.push(OutputMessage::Update { id: format!("{}-{display}", self.turn), data });
             } else {
                 dropped += 1;
             }
@@ -123,8 +125,12 @@ impl View {
             (outputs, _) => format!("interrupted: the last {outputs} outputs of this turn are not shown"),
         };
         shown.push(match self.style {
-            Style::Stream => Show::Stream { name: StreamName::Stderr, text: format!("\n{told}\n") },
-            Style::Rich => Show::Display { id: format!("{}-cut", self.turn), data: dim(&told).bundle() },
+            ViewStyle::Stream => {
+                OutputMessage::Stream { name: StreamName::Stderr, text: format!("\n{told}\n") }
+            }
+            ViewStyle::Rich => {
+                OutputMessage::Display { id: format!("{}-cut", self.turn), data: dim(&told).bundle() }
+            }
         });
         shown
     }

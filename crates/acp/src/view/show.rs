@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// One message for the notebook.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Show {
+pub enum OutputMessage {
     /// Text for a stream.
     Stream {
         /// Which one.
@@ -18,19 +18,19 @@ pub enum Show {
         /// Its `display_id`.
         id: String,
         /// Its alternatives by MIME type.
-        data: Bundle,
+        data: OutputData,
     },
     /// A new state of an earlier display.
     Update {
         /// Its `display_id`.
         id: String,
         /// Its alternatives by MIME type.
-        data: Bundle,
+        data: OutputData,
     },
 }
 
 /// Alternatives of one display by MIME type. Always with `text/plain`.
-pub type Bundle = Map<String, Value>;
+pub type OutputData = Map<String, Value>;
 
 /// A stream of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl StreamName {
 
 /// What the client can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Style {
+pub enum ViewStyle {
     /// Displays that are updated in place.
     #[default]
     Rich,
@@ -63,7 +63,7 @@ pub enum Style {
 
 /// Who asks for a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asker {
+pub enum PermissionAsker {
     /// The agent, for a call that it goes on to tell of.
     Agent,
     /// We, before we do something for the agent. What comes of it the agent tells by calls of its own.
@@ -72,7 +72,7 @@ pub enum Asker {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
+pub enum TurnEnding {
     /// As the agent says.
     Stopped(StopReason),
     /// By an error, which the cell reports itself.

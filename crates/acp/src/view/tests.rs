@@ -14,22 +14,22 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::permission::Decider;
+use crate::permission::DecisionSource;
 
 /// A view and what the notebook that follows it shows.
-struct Cell {
-    view: View,
+struct TestCell {
+    view: TurnView,
     now: Instant,
-    outputs: Vec<(String, Bundle)>,
+    outputs: Vec<(String, OutputData)>,
     streams: String,
     messages: Vec<Instant>,
 }
 
-impl Cell {
-    fn new(style: Style) -> Self {
+impl TestCell {
+    fn new(style: ViewStyle) -> Self {
         let now = Instant::now();
         Self {
-            view: View::new(style, "t", now),
+            view: TurnView::new(style, "t", now),
             now,
             outputs: Vec::new(),
             streams: String::new(),
@@ -60,12 +60,12 @@ impl Cell {
         for show in self.view.flush(self.now) {
             self.messages.push(self.now);
             match show {
-                Show::Stream { name, text } => self.streams.extend([name.as_str(), "|", &text]),
-                Show::Display { id, data } => {
+                OutputMessage::Stream { name, text } => self.streams.extend([name.as_str(), "|", &text]),
+                OutputMessage::Display { id, data } => {
                     assert!(!self.outputs.iter().any(|(known, _)| *known == id), "{id} is displayed twice");
                     self.outputs.push((id, data));
                 }
-                Show::Update { id, data } => {
+                OutputMessage::Update { id, data } => {
                     let known = self.outputs.iter_mut().find(|(known, _)| *known == id);
                     known.expect("an update follows its display").1 = data;
                 }
@@ -74,7 +74,7 @@ impl Cell {
     }
 
     fn end(&mut self, reason: StopReason) -> &mut Self {
-        self.view.end(&Ending::Stopped(reason), self.now);
+        self.view.end(&TurnEnding::Stopped(reason), self.now);
         while let Some(due) = self.view.due() {
             self.now = self.now.max(due);
             self.flush();
@@ -89,7 +89,7 @@ impl Cell {
 
     /// Every output in its best form.
     fn best(&self) -> String {
-        let best = |data: &Bundle| {
+        let best = |data: &OutputData| {
             let mime =
                 ["text/html", "text/markdown", "image/png"].into_iter().find(|mime| data.contains_key(*mime));
             data[mime.unwrap_or("text/plain")].as_str().unwrap().to_owned()
@@ -108,7 +108,7 @@ fn call(id: &'static str, title: &str) -> ToolCall {
 
 #[test]
 fn text_before_and_after_a_tool_call_are_paragraphs_of_their_own() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     cell.say("I will ")
         .say("look.")
         .update(SessionUpdate::ToolCall(call("1", "Read a.py").kind(ToolKind::Read)));
@@ -118,7 +118,7 @@ fn text_before_and_after_a_tool_call_are_paragraphs_of_their_own() {
 
 #[test]
 fn a_card_grows_by_id_and_titles_are_patched_later() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     cell.update(SessionUpdate::ToolCall(call("1", "Edit").kind(ToolKind::Edit))).wait(Duration::from_secs(1));
     let fields = ToolCallUpdateFields::new()
         .title("Edit `src/main.rs` & <more>".to_owned())
@@ -143,7 +143,7 @@ fn a_card_grows_by_id_and_titles_are_patched_later() {
 
 #[test]
 fn command_output_that_comes_only_in_meta_is_shown() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     let meta = |value: Value| value.as_object().unwrap().clone();
     let run = call("1", "`make`").kind(ToolKind::Execute).status(ToolCallStatus::InProgress);
     cell.update(SessionUpdate::ToolCall(
@@ -164,7 +164,7 @@ fn command_output_that_comes_only_in_meta_is_shown() {
 
 #[test]
 fn a_terminal_of_ours_shows_in_the_card_that_names_it() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     let id = TerminalId::new("term");
     let content = vec![ToolCallContent::Terminal(Terminal::new("term"))];
     cell.update(SessionUpdate::ToolCall(call("1", "Run").content(content))).wait(Duration::from_secs(1));
@@ -176,17 +176,17 @@ fn a_terminal_of_ours_shows_in_the_card_that_names_it() {
 
 #[test]
 fn a_permission_for_an_unknown_call_makes_its_card_and_buttons_do_not_outlive_the_answer() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     let id = ToolCallId::new("new");
     let fields = ToolCallUpdateFields::new().title("Delete x".to_owned()).kind(ToolKind::Delete);
-    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), Asker::Agent, cell.now);
+    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Agent, cell.now);
     cell.view.buttons(&id, "model");
     // Nobody is told that the agent works while it waits for them.
     cell.wait(Duration::from_mins(1));
     assert_eq!(cell.plain(), ["? Delete x (delete, waiting for permission)", "[buttons: allow or refuse]"]);
     assert_eq!(cell.outputs[1].1["application/vnd.jupyter.widget-view+json"]["model_id"], "model");
     let options = [PermissionOption::new("no", "Keep it", PermissionOptionKind::RejectOnce)];
-    cell.view.permission_decided(&id, &Decision::refuse(&options, Decider::User), cell.now);
+    cell.view.permission_decided(&id, &PermissionDecision::refuse(&options, DecisionSource::User), cell.now);
     cell.update(status("new", ToolCallStatus::Failed)).end(StopReason::EndTurn);
     assert_eq!(cell.plain(), ["✗ Delete x (delete, failed)\n  refused by you (Keep it)", "1 min 0 s"]);
     assert!(!cell.outputs[1].1.contains_key("application/vnd.jupyter.widget-view+json"));
@@ -194,24 +194,26 @@ fn a_permission_for_an_unknown_call_makes_its_card_and_buttons_do_not_outlive_th
 
 #[test]
 fn one_who_does_not_wait_for_the_rest_is_told_how_much_it_was() {
-    let mut cell = Cell::new(Style::Stream);
+    let mut cell = TestCell::new(ViewStyle::Stream);
     cell.say(&"y".repeat(3_000_000)).wait(Duration::from_secs(1));
     let printed = cell.streams.matches('y').count();
-    cell.view.end(&Ending::Stopped(StopReason::EndTurn), cell.now);
+    cell.view.end(&TurnEnding::Stopped(StopReason::EndTurn), cell.now);
     let text = format!(
         "\ninterrupted: the last {} bytes are not shown\n",
         words::thousands(3_000_000 - printed as u64)
     );
-    assert_eq!(cell.view.cut_short(), [Show::Stream { name: StreamName::Stderr, text }]);
+    assert_eq!(cell.view.cut_short(), [OutputMessage::Stream { name: StreamName::Stderr, text }]);
     assert_eq!((cell.view.due(), cell.view.cut_short()), (None, Vec::new()));
 
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     cell.update(SessionUpdate::ToolCall(call("1", "Run").status(ToolCallStatus::InProgress)));
     cell.wait(Duration::from_secs(1)).say("never");
-    cell.view.end(&Ending::Stopped(StopReason::EndTurn), cell.now);
+    cell.view.end(&TurnEnding::Stopped(StopReason::EndTurn), cell.now);
     let plain = cell.view.cut_short().into_iter().map(|show| match show {
-        Show::Update { data, .. } | Show::Display { data, .. } => data["text/plain"].clone(),
-        Show::Stream { text, .. } => json!(text),
+        OutputMessage::Update { data, .. } | OutputMessage::Display { data, .. } => {
+            data["text/plain"].clone()
+        }
+        OutputMessage::Stream { text, .. } => json!(text),
     });
     let plain: Vec<_> = plain.collect();
     assert_eq!(plain, ["– Run (not finished)", "interrupted: the last 1 outputs of this turn are not shown"]);
@@ -220,29 +222,33 @@ fn one_who_does_not_wait_for_the_rest_is_told_how_much_it_was() {
 
 #[test]
 fn what_waits_for_permission_is_not_folded() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     let id = ToolCallId::new("1");
     let fields = ToolCallUpdateFields::new()
         .title("echo hi\nrm -rf /".to_owned())
         .raw_input(serde_json::json!({"command": "rm -rf /"}));
-    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), Asker::Agent, cell.now);
+    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Agent, cell.now);
     cell.wait(Duration::from_secs(1));
-    let html = |cell: &Cell| cell.outputs[0].1["text/html"].as_str().unwrap().to_owned();
+    let html = |cell: &TestCell| cell.outputs[0].1["text/html"].as_str().unwrap().to_owned();
     assert!(html(&cell).contains("rm -rf /") && !html(&cell).contains("<details"), "{}", html(&cell));
-    cell.view.permission_decided(&id, &Decision::cancelled(), cell.now);
+    cell.view.permission_decided(&id, &PermissionDecision::cancelled(), cell.now);
     cell.end(StopReason::EndTurn);
     assert!(html(&cell).contains("<details"), "{}", html(&cell));
 }
 
 #[test]
 fn a_question_of_ours_is_over_when_it_is_answered() {
-    for style in [Style::Rich, Style::Stream] {
-        let mut cell = Cell::new(style);
+    for style in [ViewStyle::Rich, ViewStyle::Stream] {
+        let mut cell = TestCell::new(style);
         let id = ToolCallId::new("ours");
         let fields = ToolCallUpdateFields::new().title("Run `make`".to_owned()).kind(ToolKind::Execute);
-        cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), Asker::Us, cell.now);
+        cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Us, cell.now);
         let options = [PermissionOption::new("y", "Allow", PermissionOptionKind::AllowOnce)];
-        cell.view.permission_decided(&id, &Decision::allow(&options, Decider::User), cell.now);
+        cell.view.permission_decided(
+            &id,
+            &PermissionDecision::allow(&options, DecisionSource::User),
+            cell.now,
+        );
         cell.end(StopReason::EndTurn);
         let shown = format!("{}{}", cell.streams, cell.plain().concat());
         assert!(
@@ -254,12 +260,12 @@ fn a_question_of_ours_is_over_when_it_is_answered() {
 
 #[test]
 fn an_interrupted_turn_leaves_nothing_that_looks_alive() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     cell.update(SessionUpdate::ToolCall(call("1", "Run").status(ToolCallStatus::InProgress)));
     let id = ToolCallId::new("2");
     cell.view.permission_asked(
         ToolCallUpdate::new(id.clone(), ToolCallUpdateFields::new()),
-        Asker::Agent,
+        PermissionAsker::Agent,
         cell.now,
     );
     cell.view.buttons(&id, "model");
@@ -280,7 +286,7 @@ fn the_plan_is_one_checklist_that_changes_in_place() {
             entry("Test it", PlanEntryStatus::Pending),
         ]))
     };
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     cell.update(plan(PlanEntryStatus::Pending)).say("Now.").wait(Duration::from_secs(1));
     cell.update(plan(PlanEntryStatus::InProgress)).end(StopReason::EndTurn);
     assert_eq!(cell.plain(), ["Plan (1 of 3 done)\n[x] Read <the> code\n[>] Change it\n[ ] Test it", "Now."]);
@@ -289,7 +295,7 @@ fn the_plan_is_one_checklist_that_changes_in_place() {
 
 #[test]
 fn thoughts_are_folded_and_pictures_sounds_and_links_are_shown() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     let thought = |text: &str| SessionUpdate::AgentThoughtChunk(ContentChunk::new(text.into()));
     cell.update(thought("**Weighing** <options>\n")).update(thought("first & second"));
     for block in [
@@ -313,7 +319,7 @@ fn thoughts_are_folded_and_pictures_sounds_and_links_are_shown() {
 
 #[test]
 fn a_quiet_turn_shows_how_long_it_takes_and_the_line_gives_way() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     cell.wait(Duration::from_secs(9));
     assert_eq!(cell.plain(), [""; 0]);
     cell.wait(Duration::from_secs(3));
@@ -330,7 +336,7 @@ fn a_quiet_turn_shows_how_long_it_takes_and_the_line_gives_way() {
 
 #[test]
 fn a_long_turn_stays_within_what_notebooks_show_of_a_cell() {
-    let mut cell = Cell::new(Style::Rich);
+    let mut cell = TestCell::new(ViewStyle::Rich);
     for n in 0..150 {
         let id = format!("call-{n}");
         cell.update(SessionUpdate::AgentThoughtChunk(ContentChunk::new(format!("Thought {n}.").into())));
@@ -351,7 +357,7 @@ fn a_long_turn_stays_within_what_notebooks_show_of_a_cell() {
 
 #[test]
 fn a_console_gets_text_alone_with_the_answer_on_stdout() {
-    let mut cell = Cell::new(Style::Stream);
+    let mut cell = TestCell::new(ViewStyle::Stream);
     let thought = SessionUpdate::AgentThoughtChunk(ContentChunk::new("Hm.".into()));
     cell.update(thought).say("I will look").wait(Duration::from_secs(1));
     cell.update(SessionUpdate::ToolCall(call("1", "Read a.py").kind(ToolKind::Read)));
@@ -365,8 +371,8 @@ fn a_console_gets_text_alone_with_the_answer_on_stdout() {
 #[test]
 fn a_hundred_thousand_chunks_arrive_whole_within_what_a_server_lets_through() {
     let chunk = "A chunk of the answer, fifty bytes in all, line.\n\n";
-    for style in [Style::Rich, Style::Stream] {
-        let mut cell = Cell::new(style);
+    for style in [ViewStyle::Rich, ViewStyle::Stream] {
+        let mut cell = TestCell::new(style);
         for n in 0..100_000 {
             cell.say(chunk);
             if n % 100 == 0 {
@@ -375,8 +381,8 @@ fn a_hundred_thousand_chunks_arrive_whole_within_what_a_server_lets_through() {
         }
         cell.end(StopReason::EndTurn);
         let text = match style {
-            Style::Rich => cell.plain().concat(),
-            Style::Stream => cell.streams.replace("stdout|", ""),
+            ViewStyle::Rich => cell.plain().concat(),
+            ViewStyle::Stream => cell.streams.replace("stdout|", ""),
         };
         assert!(text == chunk.repeat(100_000), "{} bytes", text.len());
         let mut seconds = BTreeMap::new();
@@ -397,9 +403,9 @@ proptest! {
         pauses in prop::collection::vec(0_u64..80, 1..60),
     ) {
         let text = parts.concat();
-        let mut whole = Cell::new(Style::Rich);
+        let mut whole = TestCell::new(ViewStyle::Rich);
         whole.say(&text);
-        let mut cell = Cell::new(Style::Rich);
+        let mut cell = TestCell::new(ViewStyle::Rich);
         let mut rest = text.as_str();
         for (cut, pause) in cuts.iter().cycle().zip(pauses.iter().cycle()) {
             let (chunk, later) = rest.split_at((*cut).min(rest.len()));
@@ -417,7 +423,7 @@ proptest! {
 
     #[test]
     fn no_text_of_an_agent_becomes_markup(text in "[<>&\"'`a ;:/=\n-]{1,60}") {
-        let mut cell = Cell::new(Style::Rich);
+        let mut cell = TestCell::new(ViewStyle::Rich);
         cell.update(SessionUpdate::AgentThoughtChunk(ContentChunk::new(ContentBlock::Text(TextContent::new(&text)))));
         let content = vec![text.as_str().into(), Diff::new(&text, &text).into()];
         let full = ToolCall::new("1", &text)

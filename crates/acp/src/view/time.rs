@@ -2,17 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use super::displays::Company;
-use super::printer::Section;
+use super::displays::DisplaySharing;
+use super::printer::PrintSection;
 use super::words::{dim, duration, thousands};
-use super::{Piece, QUIET, Style, View};
+use super::{QUIET, TurnView, ViewPiece, ViewStyle};
 
-impl View {
+impl TurnView {
     /// Shows how long the turn takes when it is quiet.
     pub(super) fn show_elapsed(&mut self, now: Instant) {
         let quiet = now.saturating_duration_since(self.active);
         let waits_for_user = || {
-            self.cards.values().any(|at| matches!(&self.pieces[*at], Piece::Card(card) if card.is_waiting()))
+            self.cards
+                .values()
+                .any(|at| matches!(&self.pieces[*at], ViewPiece::Card(card) if card.is_waiting()))
         };
         if self.ended || quiet < QUIET || now < self.next_elapsed {
             return;
@@ -25,15 +27,16 @@ impl View {
         let hint = if quiet >= 6 * QUIET { "; `%agent log` shows what the agent reports" } else { "" };
         let line = format!("working for {}{hint}", duration(took));
         match self.style {
-            Style::Rich => {
+            ViewStyle::Rich => {
                 self.next_elapsed = now + Duration::from_secs(1);
                 self.close();
-                self.passing = Some(self.put(Piece::Fixed(dim(&line).bundle()), Company::Unwanted));
+                self.passing =
+                    Some(self.put(ViewPiece::Fixed(dim(&line).bundle()), DisplaySharing::Unwanted));
             }
-            Style::Stream => {
+            ViewStyle::Stream => {
                 // Lines can not be taken back: each comes after twice the time.
                 self.next_elapsed = now + took;
-                self.printer.print(Section::Aside, &format!("[{line}]\n"));
+                self.printer.print(PrintSection::Aside, &format!("[{line}]\n"));
             }
         }
     }

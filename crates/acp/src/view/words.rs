@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::Bundle;
-use super::content::{Rendered, bundle};
+use super::OutputData;
+use super::content::{RenderedContent, bundle};
 use super::html::{escape, folded};
 
 /// Whose text it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(super) enum TextRole {
     Agent,
     Thought,
     User,
 }
 
-impl Voice {
-    pub(super) fn bundle(self, text: &str) -> Bundle {
+impl TextRole {
+    pub(super) fn bundle(self, text: &str) -> OutputData {
         match self {
             Self::Agent => bundle([("text/markdown", text.to_owned()), ("text/plain", text.to_owned())]),
             Self::User => {
@@ -44,9 +44,9 @@ fn gist(thought: &str) -> String {
     format!("Thought: {}{more}", &first[..end])
 }
 
-pub(super) fn dim(text: &str) -> Rendered {
+pub(super) fn dim(text: &str) -> RenderedContent {
     let html = format!("<div style=\"opacity:.65;font-size:12px\">{}</div>", escape(text));
-    Rendered { html, plain: text.to_owned() }
+    RenderedContent { html, plain: text.to_owned() }
 }
 
 /// `1 min 5 s`.

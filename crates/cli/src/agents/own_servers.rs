@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cellwright_acp::agent::Launch;
+use cellwright_acp::agent::AgentLaunch;
 use cellwright_acp::kernel::OwnServer;
 use serde_json::{Map, Value};
 
 use crate::commands::install::{Client, Scope, Surroundings, settings_of};
 
 /// Those of the agent that is started so. Files that can not be read have none: the agent will say so itself.
-pub(crate) fn of(launch: &Launch) -> Vec<OwnServer> {
+pub(crate) fn of(launch: &AgentLaunch) -> Vec<OwnServer> {
     let variables: HashMap<OsString, OsString> = launch.environment.iter().cloned().collect();
     let around = Surroundings { variables: &variables, folder: &launch.cwd };
     let words = std::iter::once(&launch.program).chain(&launch.args);
@@ -67,7 +67,7 @@ fn server(name: &str, entry: &Map<String, Value>, from: &Path) -> Option<OwnServ
 
 #[cfg(test)]
 mod tests {
-    use cellwright_acp::agent::Files;
+    use cellwright_acp::agent::AgentFiles;
 
     use super::*;
 
@@ -81,12 +81,12 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text.replace("WORK", work.to_str().unwrap())).unwrap();
         }
-        let launch = Launch {
+        let launch = AgentLaunch {
             program: program.into(),
             args: vec!["--acp".into()],
             environment: vec![("HOME".into(), home.path().into())],
             cwd: work,
-            files: Files::Own,
+            files: AgentFiles::Own,
         };
         let expected: Vec<_> = expected
             .iter()

@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{AgentConnection, RequestError};
-use crate::agent::event::Event;
-use crate::agent::log::Log;
-use crate::agent::services::{AgentStreams, Served, serve};
-use crate::agent::terminals::Terminals;
+use crate::agent::event::AgentEvent;
+use crate::agent::log::AgentLog;
+use crate::agent::services::{AgentServices, AgentStreams, serve};
+use crate::agent::terminals::AgentTerminals;
 use crate::agent::wire::IncomingLines;
 
 /// Long enough for anything that happens at all.
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Both ends of a connection.
 struct TestConnection {
     connection: AgentConnection,
-    events: mpsc::Receiver<Event>,
+    events: mpsc::Receiver<AgentEvent>,
     stop: CancellationToken,
     /// What the agent writes to.
     output: pipe::Sender,
@@ -47,10 +47,10 @@ impl TestConnection {
         let (events, taken) = mpsc::channel(events);
         let (stdin, input) = pipe::pipe().expect("a pipe");
         let (output, stdout) = pipe::pipe().expect("a pipe");
-        let lines = IncomingLines::new(stdout, events.clone(), Log::default());
-        let served = Arc::new(Served {
+        let lines = IncomingLines::new(stdout, events.clone(), AgentLog::default());
+        let served = Arc::new(AgentServices {
             events,
-            terminals: Terminals::default(),
+            terminals: AgentTerminals::default(),
             environment: Vec::new(),
             cwd: std::env::temp_dir(),
         });
@@ -99,7 +99,7 @@ impl TestConnection {
         serde_json::from_str(&line.expect("it can be read").expect("there is more")).expect("it is JSON")
     }
 
-    async fn event(&mut self) -> Event {
+    async fn event(&mut self) -> AgentEvent {
         timeout(PATIENCE, self.events.recv()).await.expect("something happens").expect("there is more")
     }
 }
@@ -238,7 +238,7 @@ async fn an_agent_that_leaves_ends_the_calls_that_wait() {
     for call in calls {
         assert!(matches!(answer(call).await, Err(RequestError::Closed)));
     }
-    assert!(matches!(events.recv().await, Some(Event::Update(_))));
+    assert!(matches!(events.recv().await, Some(AgentEvent::Update(_))));
     let late = connection.request("late", raw(&json!({}))).await;
     assert!(matches!(late, Err(RequestError::Closed)));
 }
@@ -252,7 +252,7 @@ async fn an_agent_that_closes_its_input_is_heard_to_the_end() {
     assert!((&mut call).now_or_never().is_none(), "it is sent, and waits");
     let said = format!("{}\n", json!({"jsonrpc": "2.0", "method": "_last/words"}));
     output.write_all(said.as_bytes()).await.expect("it is read");
-    assert!(matches!(timeout(PATIENCE, events.recv()).await, Ok(Some(Event::Unknown(_)))));
+    assert!(matches!(timeout(PATIENCE, events.recv()).await, Ok(Some(AgentEvent::Unknown(_)))));
     assert!(matches!(timeout(PATIENCE, call).await, Ok(Err(RequestError::Closed))));
 }
 
@@ -271,10 +271,10 @@ async fn all_that_came_before_an_answer_is_told_before_it() {
         // The events do not fit, so the agent is held up, and the answer with it, until the last of them does.
         assert!(number == 3 || !call.is_finished(), "{told:?}");
         told.push(match test.event().await {
-            Event::Update(_) => "update",
-            Event::Permission(_) => "permission",
-            Event::Elicitation(_) => "elicitation",
-            Event::Unknown(unknown) => {
+            AgentEvent::Update(_) => "update",
+            AgentEvent::Permission(_) => "permission",
+            AgentEvent::Elicitation(_) => "elicitation",
+            AgentEvent::Unknown(unknown) => {
                 assert_eq!((unknown.method.as_str(), unknown.params), ("_vendor/event", json!({"a": 1})));
                 "unknown"
             }
@@ -306,7 +306,7 @@ async fn a_file_that_waits_for_leave_holds_nothing_up() {
     let path = Path::new("/no/such/file");
     let params = json!({"sessionId": "s", "path": path});
     test.sends(json!({"id": "f", "method": "fs/read_text_file", "params": params})).await;
-    let Event::Permission(question) = test.event().await else { panic!("it asks") };
+    let AgentEvent::Permission(question) = test.event().await else { panic!("it asks") };
     test.sends(json!({"id": 1, "result": "meanwhile"})).await;
     assert_eq!(answer(call).await.expect("a result"), "meanwhile");
     let allow = question.request.options[0].option_id.clone();

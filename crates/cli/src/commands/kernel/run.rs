@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_acp::agent::{Files, Launch};
+use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::catalog;
-use cellwright_acp::kernel::{self, OwnServers, Setup};
-use cellwright_acp::permission::{Mode, Policy};
+use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
+use cellwright_acp::permission::{ApprovalMode, PermissionPolicy};
 use cellwright_jupyter::ConnectionInfo;
 use futures_util::FutureExt as _;
 use nix::unistd::getppid;
@@ -35,13 +35,13 @@ pub(super) struct Run {
     agent: Option<String>,
     /// What agents may do without being asked about it: ask, auto or deny
     #[arg(long, value_name = "MODE", value_parser = mode)]
-    permissions: Option<Mode>,
+    permissions: Option<ApprovalMode>,
     /// The program and arguments of an agent to use instead of those declared and found
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-fn mode(name: &str) -> Result<Mode, String> {
+fn mode(name: &str) -> Result<ApprovalMode, String> {
     name.parse().map_err(|()| "one of ask, auto, deny".to_owned())
 }
 
@@ -54,8 +54,8 @@ impl Run {
         let launch = |program: OsString, args: Vec<OsString>, env: &BTreeMap<String, String>| {
             let mut environment = config.environment.clone();
             environment.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-            let files = if agent.files { Files::Offered } else { Files::Own };
-            Launch {
+            let files = if agent.files { AgentFiles::Offered } else { AgentFiles::Own };
+            AgentLaunch {
                 program,
                 args,
                 environment: environment.into_iter().collect(),
@@ -77,18 +77,18 @@ impl Run {
                 .collect(),
         };
         let mode = self.permissions.unwrap_or(match agent.permissions {
-            PermissionMode::Ask => Mode::Ask,
-            PermissionMode::Auto => Mode::Auto,
-            PermissionMode::Deny => Mode::Deny,
+            PermissionMode::Ask => ApprovalMode::Ask,
+            PermissionMode::Auto => ApprovalMode::Auto,
+            PermissionMode::Deny => ApprovalMode::Deny,
         });
         let environment = config.environment.clone().into_iter().collect();
-        let setup = Setup {
+        let setup = KernelSetup {
             workspace,
             agents,
             environment,
             agent: if self.command.is_empty() { self.agent.or_else(|| agent.default.clone()) } else { None },
             guidance: catalog::guidance(),
-            policy: Policy { mode, ..Policy::default() },
+            policy: PermissionPolicy { mode, ..PermissionPolicy::default() },
             style: None,
             grace: Duration::from_secs(5),
             debug_updates: agent.debug_updates.clone(),
