@@ -1,6 +1,6 @@
 //! One running ACP agent.
 //!
-//! [`AgentProcess::start`] starts its process and agrees with it on what both can do; [`AgentProcess::call`] sends it any request of the
+//! [`AgentProcess::start`] starts its process and agrees with it on what both can do; [`AgentProcess::call_text`] sends it any request of the
 //! protocol; [`AgentEvent`]s tell what it says and asks meanwhile. Files and terminals that it asks for are served here, after the
 //! owner of the events has allowed it. When the agent ends, so do its commands; nothing survives a dropped [`AgentProcess`].
 
@@ -11,6 +11,8 @@ mod files;
 mod log;
 mod services;
 mod terminals;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::ffi::OsString;
@@ -37,13 +39,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-pub use self::calls::{AgentCall, AnswerText, CallText};
+pub(crate) use self::calls::{AgentCall, AnswerText, CallText};
 use self::connection::{AgentConnection, RequestError};
-pub use self::event::{AgentEvent, OpenElicitation, PermissionQuestion, UnknownMessage};
-pub use self::log::{AgentLog, LogMark};
+pub(crate) use self::event::{AgentEvent, OpenElicitation, PermissionQuestion, UnknownMessage};
+pub(crate) use self::log::AgentLog;
 use self::services::{AgentServices, AgentStreams};
 use self::terminals::AgentTerminals;
-pub use self::terminals::TerminalNews;
+pub(crate) use self::terminals::TerminalNews;
 use self::wire::IncomingLines;
 use crate::task;
 
@@ -90,7 +92,7 @@ pub enum AgentFiles {
 
 /// Why an agent did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum AgentStartError {
+pub(crate) enum AgentStartError {
     /// The folder is not there.
     #[error("there is no folder `{}` for the agent to work in", .0.display())]
     NoFolder(PathBuf),
@@ -104,7 +106,7 @@ pub enum AgentStartError {
 
 /// Why a request got no result.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum CallError {
+pub(crate) enum CallError {
     /// The user has to sign in first.
     #[error("the agent wants you to sign in first")]
     AuthRequired,
@@ -151,7 +153,7 @@ impl CallError {
 }
 
 /// A running agent. Dropping it kills it and all that it started.
-pub struct AgentProcess {
+pub(crate) struct AgentProcess {
     greeting: InitializeResponse,
     pid: u32,
     connection: AgentConnection,
@@ -169,7 +171,7 @@ pub struct AgentProcess {
 impl AgentProcess {
     /// Starts an agent and agrees with it on version 1 of the protocol. Take the events: while nobody does, the agent
     /// waits. What it writes to standard error is in `log` from the first moment. Giving up this future ends the agent.
-    pub async fn start(
+    pub(crate) async fn start(
         launch: &AgentLaunch,
         log: AgentLog,
     ) -> Result<(Self, mpsc::Receiver<AgentEvent>), AgentStartError> {
@@ -237,47 +239,37 @@ impl AgentProcess {
     }
 
     /// What it said of itself.
-    pub fn info(&self) -> Option<&Implementation> {
+    pub(crate) fn info(&self) -> Option<&Implementation> {
         self.greeting.agent_info.as_ref()
     }
 
     /// What it can do.
-    pub fn can(&self) -> &AgentCapabilities {
+    pub(crate) fn can(&self) -> &AgentCapabilities {
         &self.greeting.agent_capabilities
     }
 
     /// How a user can sign in.
-    pub fn auth_methods(&self) -> &[AuthMethod] {
+    pub(crate) fn auth_methods(&self) -> &[AuthMethod] {
         &self.greeting.auth_methods
     }
 
-    /// What it wrote to standard error, and what else it wrote that is not of the protocol.
-    pub fn log(&self) -> &AgentLog {
-        &self.log
-    }
-
     /// Waits until a command that it runs through us has written something or ended. Cancel-safe.
-    pub async fn terminal_changed(&self) {
+    pub(crate) async fn terminal_changed(&self) {
         self.served.terminals.changed().await;
     }
 
     /// What those commands have written since the last call.
-    pub fn terminal_news(&self) -> Vec<TerminalNews> {
+    pub(crate) fn terminal_news(&self) -> Vec<TerminalNews> {
         self.served.terminals.news()
     }
 
     /// Whether its process has ended, even if that has only just happened.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.borrow().is_some() || is_zombie(self.pid)
     }
 
-    /// Sends a request and waits for its result, however long that takes. Giving up this future tells the agent so.
-    pub async fn call<R: AgentCall>(&self, request: R) -> Result<R::Response, CallError> {
-        self.call_text(CallText::new(&request)?).await?.read()
-    }
-
-    /// Sends a request that is written already; otherwise as [`AgentProcess::call`].
-    pub fn call_text(&self, call: CallText) -> BoxFuture<'_, Result<AnswerText, CallError>> {
+    /// Sends a request and waits for its answer, however long that takes. Dropping this future cancels the request.
+    pub(crate) fn call_text(&self, call: CallText) -> BoxFuture<'_, Result<AnswerText, CallError>> {
         Box::pin(async move {
             let CallText { method, params } = call;
             match self.connection.request(method, params).await {
@@ -290,7 +282,7 @@ impl AgentProcess {
 
     /// Sends a prompt and waits for the end of its turn. A reason to stop that this version of the protocol does not know is told
     /// beside the answer, which then counts as an ordinary end.
-    pub fn prompt(
+    pub(crate) fn prompt(
         &self,
         request: &PromptRequest,
     ) -> BoxFuture<'_, Result<(PromptResponse, Option<String>), CallError>> {
@@ -311,13 +303,13 @@ impl AgentProcess {
     }
 
     /// Asks it to end its turn. The turn goes on until its prompt is answered.
-    pub fn cancel(&self, session: &SessionId) {
+    pub(crate) fn cancel(&self, session: &SessionId) {
         let cancel = to_raw_value(&CancelNotification::new(session.clone()));
         self.connection.notify("session/cancel", &cancel.expect("a session's name can be written"));
     }
 
     /// Ends it politely, then firmly.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
         drop(self.keeper.await); // ends by itself; all that can happen is that the runtime goes first
     }

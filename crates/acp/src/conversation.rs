@@ -263,7 +263,7 @@ impl AgentConversation {
             && let Some(turn) = &mut self.last
         {
             self.stragglers = LateUpdates { expected: true, last_heard: Some(Instant::now()) };
-            turn.view.update(notification.update.clone(), std::time::Instant::now());
+            turn.update(notification.update.clone());
             turn.drain().await;
         }
         if let AgentEvent::Permission(question) = event {

@@ -21,8 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::router::MessageRouter;
 use crate::agent::{AgentFiles, AgentLaunch};
-use crate::permission::PermissionPolicy;
-use crate::view::ViewStyle;
+use crate::permission::ApprovalMode;
 
 /// What a kernel is told when it starts.
 #[derive(Debug, Clone)]
@@ -37,10 +36,8 @@ pub struct KernelSetup {
     pub agent: Option<String>,
     /// What to say when there is none.
     pub guidance: String,
-    /// Who may do what.
-    pub policy: PermissionPolicy,
-    /// How answers are shown; by what the client can do when not set.
-    pub style: Option<ViewStyle>,
+    /// What happens when the agent asks for a permission, until the user sets it.
+    pub approval: ApprovalMode,
     /// How long an agent may take to end a turn it was asked to end, before it is ended itself.
     pub grace: Duration,
     /// Updates of agents to be logged by name, or `all`. Those of them that this version does not know are shown, too.

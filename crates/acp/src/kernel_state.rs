@@ -59,7 +59,7 @@ impl KernelState {
         Self {
             comms: WidgetComms::default(),
             stdin: StdinQuestions::default(),
-            policy: Mutex::new(setup.policy.clone()),
+            policy: Mutex::new(PermissionPolicy { mode: setup.approval, ..PermissionPolicy::default() }),
             history: Mutex::default(),
             workspace: setup.workspace.clone(),
             grace: setup.grace,

@@ -16,37 +16,37 @@ use agent_client_protocol_schema::v1::{
     EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio,
 };
 
-pub use commands::help;
-pub use completion::{
-    CompletionCandidate, CompletionContext, CompletionResult, FolderListing, complete, inspect,
-};
-pub use reference::{PromptReference, references};
+pub(crate) use commands::help;
+#[cfg(test)]
+pub(crate) use completion::FolderListing;
+pub(crate) use completion::{CompletionContext, complete, inspect};
+pub(crate) use reference::{PromptReference, references};
 
 use crate::permission;
 
 /// What a cell asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ParsedCell {
+pub(crate) struct ParsedCell {
     /// Done first, in this order.
-    pub magics: Vec<MagicCommand>,
+    pub(crate) magics: Vec<MagicCommand>,
     /// Which session the prompt goes to.
-    pub target: PromptTarget,
+    pub(crate) target: PromptTarget,
     /// Without the empty lines around it; may be empty.
-    pub prompt: String,
+    pub(crate) prompt: String,
 }
 
 /// Where a prompt goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PromptTarget {
+pub(crate) struct PromptTarget {
     /// A session by name; none for the current one.
-    pub session: Option<String>,
+    pub(crate) session: Option<String>,
     /// Whether the cell ends at once and its output follows.
-    pub background: bool,
+    pub(crate) background: bool,
 }
 
 /// One magic line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum MagicCommand {
+pub(crate) enum MagicCommand {
     /// Show this text.
     Help(String),
     /// Go on with another agent, or show which there are.
@@ -79,7 +79,7 @@ pub enum MagicCommand {
 
 /// `%agent mcp …`
 #[derive(Debug, Clone, PartialEq)]
-pub enum McpMagic {
+pub(crate) enum McpMagic {
     /// Offer a server to the agent.
     Add(McpServer),
     /// Show them.
@@ -96,7 +96,7 @@ pub enum McpMagic {
 
 /// `%agent permissions …`
 #[derive(Debug, Clone)]
-pub enum PermissionsMagic {
+pub(crate) enum PermissionsMagic {
     /// Show mode and rules.
     Show,
     /// Set the mode.
@@ -121,7 +121,7 @@ impl PartialEq for PermissionsMagic {
 
 /// `%agent session …`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SessionMagic {
+pub(crate) enum SessionMagic {
     /// Begin one and go on in it.
     New {
         /// What it is called here.
@@ -153,7 +153,7 @@ pub enum SessionMagic {
 
 /// `%agent env …`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EnvMagic {
+pub(crate) enum EnvMagic {
     /// Show what was set here.
     Show,
     /// Set a variable.
@@ -164,7 +164,7 @@ pub enum EnvMagic {
 
 /// How turns are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RenderMagic {
+pub(crate) enum RenderMagic {
     /// As the client can.
     Auto,
     /// Displays that are updated in place.
@@ -175,7 +175,7 @@ pub enum RenderMagic {
 
 /// Why a cell can not be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MagicError {
+pub(crate) enum MagicError {
     /// There is no such magic.
     #[error(
         "there is no magic `{0}`; `%agent?` lists them, and a cell that begins with `%%agent` is sent as it is"
@@ -197,7 +197,7 @@ pub enum MagicError {
 const LOG_LINES: usize = 50;
 
 /// What a cell asks for.
-pub fn parse(cell: &str) -> Result<ParsedCell, MagicError> {
+pub(crate) fn parse(cell: &str) -> Result<ParsedCell, MagicError> {
     let (mut magics, mut target) = (Vec::new(), PromptTarget::default());
     let mut rest = cell;
     while !rest.is_empty() {

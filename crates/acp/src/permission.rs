@@ -13,15 +13,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use agent_client_protocol_schema::v1::{
-    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome, ToolCall,
-    ToolCallContent,
-};
+use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind, ToolCall, ToolCallContent};
 
 pub(crate) use command::command;
-pub use history::{DecisionHistory, DecisionRecord};
-pub(crate) use rule::KIND_NAMES;
-pub use rule::{PermissionRule, RuleEffect, RuleError, RuleSubject};
+pub(crate) use history::{DecisionHistory, DecisionRecord};
+pub(crate) use rule::{PermissionRule, RuleEffect, RuleError, RuleSubject};
 
 /// What happens when no rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,18 +59,18 @@ impl fmt::Display for ApprovalMode {
 
 /// Mode, rules and history of one kernel.
 #[derive(Debug, Clone, Default)]
-pub struct PermissionPolicy {
+pub(crate) struct PermissionPolicy {
     /// What happens when no rule applies.
-    pub mode: ApprovalMode,
+    pub(crate) mode: ApprovalMode,
     /// In the order they were given. A refusal beats any allowance.
-    pub rules: Vec<PermissionRule>,
+    pub(crate) rules: Vec<PermissionRule>,
     /// What was decided.
-    pub history: DecisionHistory,
+    pub(crate) history: DecisionHistory,
 }
 
 /// What a policy says to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PolicyVerdict {
+pub(crate) enum PolicyVerdict {
     /// This.
     Decided(PermissionDecision),
     /// Someone has to be asked.
@@ -83,16 +79,16 @@ pub enum PolicyVerdict {
 
 /// An answer to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PermissionDecision {
+pub(crate) struct PermissionDecision {
     /// The option taken; none when the request is cancelled.
-    pub option: Option<PermissionOption>,
+    pub(crate) option: Option<PermissionOption>,
     /// Who decided.
-    pub by: DecisionSource,
+    pub(crate) by: DecisionSource,
 }
 
 /// Who decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DecisionSource {
+pub(crate) enum DecisionSource {
     /// The user, by a button or by typing.
     User,
     /// A rule, as it was written.
@@ -113,7 +109,12 @@ pub enum DecisionSource {
 
 impl PermissionPolicy {
     /// What mode and rules say to a call that asks for one of `options`. Paths are seen from `workspace`.
-    pub fn judge(&self, call: &ToolCall, options: &[PermissionOption], workspace: &Path) -> PolicyVerdict {
+    pub(crate) fn judge(
+        &self,
+        call: &ToolCall,
+        options: &[PermissionOption],
+        workspace: &Path,
+    ) -> PolicyVerdict {
         let subject = RuleSubject::of(call, workspace);
         let matching =
             |effect| self.rules.iter().find(|rule| rule.effect == effect && rule.applies_to(&subject));
@@ -143,24 +144,24 @@ impl PermissionPolicy {
     }
 
     /// Remembers a decision.
-    pub fn record(&mut self, call: &ToolCall, decision: &PermissionDecision) {
+    pub(crate) fn record(&mut self, call: &ToolCall, decision: &PermissionDecision) {
         self.history.push(DecisionRecord::of(call, decision));
     }
 }
 
 impl PermissionDecision {
     /// Allows, by the kind of the option and never by its place: once before always. Where no option allows, cancels.
-    pub fn allow(options: &[PermissionOption], by: DecisionSource) -> Self {
+    pub(crate) fn allow(options: &[PermissionOption], by: DecisionSource) -> Self {
         Self::first_of(options, [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways], by)
     }
 
     /// Refuses: once before always. Where no option refuses, cancels.
-    pub fn refuse(options: &[PermissionOption], by: DecisionSource) -> Self {
+    pub(crate) fn refuse(options: &[PermissionOption], by: DecisionSource) -> Self {
         Self::first_of(options, [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways], by)
     }
 
     /// The turn was interrupted before anyone answered.
-    pub fn cancelled() -> Self {
+    pub(crate) fn cancelled() -> Self {
         Self { option: None, by: DecisionSource::Interrupt }
     }
 
@@ -170,21 +171,11 @@ impl PermissionDecision {
     }
 
     /// Whether the agent may go on.
-    pub fn allowed(&self) -> bool {
+    pub(crate) fn allowed(&self) -> bool {
         let allows = |option: &PermissionOption| {
             matches!(option.kind, PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways)
         };
         self.option.as_ref().is_some_and(allows)
-    }
-
-    /// For the agent.
-    pub fn outcome(&self) -> RequestPermissionOutcome {
-        match &self.option {
-            Some(option) => {
-                RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
-            }
-            None => RequestPermissionOutcome::Cancelled,
-        }
     }
 }
 
@@ -216,7 +207,7 @@ impl fmt::Display for DecisionSource {
 }
 
 /// The question for a prompt that is answered by typing: all that is known of what would be done.
-pub fn question(call: &ToolCall, options: &[PermissionOption]) -> String {
+pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String {
     let title = call.title.trim();
     let paths = paths(call).into_iter().map(|path| path.display().to_string());
     let untold = paths.filter(|path| !title.ends_with(&format!(" {path}")));
@@ -250,7 +241,7 @@ fn is_invisible(c: char) -> bool {
 
 /// What the user meant who typed this: an option's number or name, `y` for once, `n` for no, which is to cancel where no option
 /// refuses. `None` when none of these.
-pub fn answer(options: &[PermissionOption], typed: &str) -> Option<PermissionDecision> {
+pub(crate) fn answer(options: &[PermissionOption], typed: &str) -> Option<PermissionDecision> {
     let typed = typed.trim().to_lowercase();
     match typed.as_str() {
         "" => None,

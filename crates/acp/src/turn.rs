@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use agent_client_protocol_schema::v1::{SessionUpdate, ToolCallId, ToolCallUpdate};
 use cellwright_jupyter::content::{DisplayData, Stream, StreamName, Transient, UpdateDisplayData};
 use cellwright_jupyter::{Header, Message, ServerSender};
 use cellwright_process::Exit;
@@ -10,10 +11,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::agent::TerminalNews;
 use crate::kernel_state::InterruptRegistration;
-use crate::view::{self, OutputData, OutputMessage, TurnEnding, TurnView, ViewStyle};
+use crate::permission::PermissionDecision;
+use crate::tool_calls::{PermissionAsker, ToolCalls, TurnChange};
+use crate::view::{OutputData, OutputMessage, TurnEnding, TurnView, ViewStyle};
 
 /// A cell at work. It owns its parent header, so its output can reach no other cell.
 pub(crate) struct AgentTurn {
+    /// What the agent does, for those who judge it.
+    pub(crate) calls: ToolCalls,
+    /// What the cell shows of it.
     pub(crate) view: TurnView,
     pub(crate) stop: StopSignal,
     pub(crate) cell: Arc<CellChannel>,
@@ -129,8 +135,8 @@ impl CellChannel {
         match show {
             OutputMessage::Stream { name, text } => {
                 let name = match name {
-                    view::StreamName::Stdout => StreamName::Stdout,
-                    view::StreamName::Stderr => StreamName::Stderr,
+                    cellwright_output::Stream::Stdout => StreamName::Stdout,
+                    cellwright_output::Stream::Stderr => StreamName::Stderr,
                 };
                 self.publish(&Stream { name, text, ..Stream::default() }, stop).await;
             }
@@ -155,7 +161,37 @@ impl CellChannel {
 impl AgentTurn {
     pub(crate) fn new(cell: Arc<CellChannel>, stop: StopSignal, style: ViewStyle, place: TurnPlace) -> Self {
         let view = TurnView::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
-        Self { view, stop, cell, style, place, registered: None }
+        Self { calls: ToolCalls::default(), view, stop, cell, style, place, registered: None }
+    }
+
+    /// Shows a conversation that is played back, under the id of its session.
+    pub(crate) fn replay(&mut self, session: &str) {
+        self.calls = ToolCalls::default();
+        self.view = TurnView::new(self.style, session, Instant::now()).replaying();
+    }
+
+    /// Takes in what the agent reports.
+    pub(crate) fn update(&mut self, update: SessionUpdate) {
+        let now = Instant::now();
+        match self.calls.apply(update) {
+            TurnChange::ToolCall(change) => self.view.tool_call(&change, &self.calls, now),
+            TurnChange::Other(update) => self.view.update(update, now),
+        }
+    }
+
+    /// A tool call waits for a permission.
+    pub(crate) fn ask_permission(&mut self, update: ToolCallUpdate, asker: PermissionAsker) {
+        let (id, now) = (update.tool_call_id.clone(), Instant::now());
+        let change = self.calls.update(update);
+        self.view.tool_call(&change, &self.calls, now);
+        self.calls.ask_permission(&id, asker);
+        self.view.permission_asked(&id, &self.calls, now);
+    }
+
+    /// The permission was decided.
+    pub(crate) fn decide_permission(&mut self, id: &ToolCallId, decision: &PermissionDecision) {
+        self.calls.decide(id, decision);
+        self.view.permission_decided(id, decision, &self.calls, Instant::now());
     }
 
     /// Waits until something is due to be published. Cancel-safe.
@@ -168,22 +204,27 @@ impl AgentTurn {
 
     /// Publishes what is due.
     pub(crate) async fn flush(&mut self) {
-        for show in self.view.flush(Instant::now()) {
+        for show in self.view.flush(&self.calls, Instant::now()) {
             self.cell.show(show, &self.stop).await;
         }
     }
 
     /// Publishes all there is, as fast as clients can take it.
     pub(crate) async fn finish(&mut self, ending: &TurnEnding) -> TurnOutput {
-        self.view.end(ending, Instant::now());
+        self.end(ending);
         self.drain().await
+    }
+
+    fn end(&mut self, ending: &TurnEnding) {
+        let left_open = self.calls.end();
+        self.view.end(ending, &left_open, &self.calls, Instant::now());
     }
 
     /// What a command wrote that the agent runs through us.
     pub(crate) fn terminal(&mut self, news: &TerminalNews) {
         let now = Instant::now();
         if !news.output.is_empty() {
-            self.view.terminal_output(&news.terminal, &news.output, now);
+            self.view.terminal_output(&news.terminal, &news.output, &self.calls, now);
         }
         if let Some(exit) = news.exit {
             let (code, signal) = match exit {
@@ -191,13 +232,13 @@ impl AgentTurn {
                 Exit::Signal { number, .. } => (None, Some(number.to_string())),
                 Exit::Unknown => (None, None),
             };
-            self.view.terminal_exited(&news.terminal, code, signal.as_deref(), now);
+            self.view.terminal_exited(&news.terminal, code, signal.as_deref(), &self.calls, now);
         }
     }
 
     /// Publishes what there is by now, whatever the pace. For a few words, not for a turn.
     pub(crate) async fn drain_now(&mut self) {
-        self.view.end(&TurnEnding::Failed, Instant::now());
+        self.end(&TurnEnding::Failed);
         self.drain().await;
     }
 
@@ -208,7 +249,7 @@ impl AgentTurn {
                 biased; // what can be shown is
                 () = tokio::time::sleep_until(due.into()) => self.flush().await,
                 () = self.stop.asked() => {
-                    for show in self.view.cut_short() {
+                    for show in self.view.cut_short(&self.calls) {
                         self.cell.show(show, &self.stop).await;
                     }
                     return TurnOutput::CutShort;

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod card;
+mod cards;
 mod content;
 mod diff;
 mod displays;
@@ -24,28 +25,29 @@ mod words;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::permission::PermissionDecision;
 use agent_client_protocol_schema::v1::{
     CompactionStatus, ContentBlock, ContentChunk, MessageId, NoticeSeverity, PlanUpdateContent,
-    SessionUpdate, StopReason, TerminalId, ToolCall, ToolCallId, ToolCallUpdate, Usage, UsageUpdate,
+    SessionUpdate, StopReason, ToolCallId, Usage, UsageUpdate,
 };
 use blocks::{TextBlocks, TextSyntax};
 use card::{TerminalScreens, ToolCard};
-use content::{RenderedContent, bundle};
+use content::RenderedContent;
 use displays::{DisplaySharing, TurnDisplays};
 use html::{escape, folded};
 use pace::OutputPace;
 use printer::{PrintSection, StreamPrinter};
 use words::{TextRole, dim};
 
-pub use show::{OutputData, OutputMessage, PermissionAsker, StreamName, TurnEnding, ViewStyle};
+use crate::tool_calls::ToolCalls;
+
+pub(crate) use show::{OutputData, OutputMessage, TurnEnding, ViewStyle};
 
 /// Quiet for so long, a turn shows that it is alive.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// A turn as it is shown.
 #[derive(Debug)]
-pub struct TurnView {
+pub(crate) struct TurnView {
     style: ViewStyle,
     turn: String,
     replaying: bool,
@@ -102,7 +104,7 @@ impl ViewPiece {
 
 impl TurnView {
     /// An empty view. `turn` makes its display ids unique in the notebook.
-    pub fn new(style: ViewStyle, turn: impl Into<String>, now: Instant) -> Self {
+    pub(crate) fn new(style: ViewStyle, turn: impl Into<String>, now: Instant) -> Self {
         Self {
             style,
             turn: turn.into(),
@@ -132,26 +134,18 @@ impl TurnView {
 
     /// Shows what the user said too, as when an old session is played back.
     #[must_use]
-    pub fn replaying(mut self) -> Self {
+    pub(crate) fn replaying(mut self) -> Self {
         self.replaying = true;
         self
     }
 
-    /// Takes what the agent reports. State of the session (its commands, modes and options) is left to the caller.
-    pub fn update(&mut self, update: SessionUpdate, now: Instant) {
+    /// Takes what the agent reports, except tool calls: see [`TurnView::tool_call`]. State of the session (its commands, modes and options) is left to the caller.
+    pub(crate) fn update(&mut self, update: SessionUpdate, now: Instant) {
         self.stir(now);
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => self.chunk(TextRole::Agent, chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => self.chunk(TextRole::Thought, chunk),
             SessionUpdate::UserMessageChunk(chunk) if self.replaying => self.chunk(TextRole::User, chunk),
-            SessionUpdate::ToolCall(mut call) => {
-                let meta = call.meta.take();
-                self.card(&call.tool_call_id.clone(), |card, terminals| {
-                    card.announce(call);
-                    card.take_terminal_meta(meta.as_ref(), terminals);
-                });
-            }
-            SessionUpdate::ToolCallUpdate(update) => self.tool_call_update(update),
             SessionUpdate::Plan(plan) => self.plan(String::new(), plan::checklist(&plan.entries)),
             SessionUpdate::PlanUpdate(update) => match update.plan {
                 PlanUpdateContent::Items(items) => {
@@ -194,77 +188,8 @@ impl TurnView {
         }
     }
 
-    /// A tool call waits for permission. Makes its card when the agent had not announced it.
-    pub fn permission_asked(&mut self, call: ToolCallUpdate, asker: PermissionAsker, now: Instant) {
-        self.stir(now);
-        let id = call.tool_call_id.clone();
-        self.tool_call_update(call);
-        self.card(&id, |card, _| card.wait_for_permission(asker));
-    }
-
-    /// Shows the buttons that answer it: the widget with this model id. They go when the decision comes.
-    pub fn buttons(&mut self, call: &ToolCallId, model_id: &str) {
-        let mut data = bundle([("text/plain", "[buttons: allow or refuse]".to_owned())]);
-        let widget = serde_json::json!({"model_id": model_id, "version_major": 2, "version_minor": 0});
-        data.insert("application/vnd.jupyter.widget-view+json".to_owned(), widget);
-        self.close();
-        let at = self.add(ViewPiece::Fixed(data));
-        self.buttons.insert(call.clone(), at);
-    }
-
-    /// The permission was decided.
-    pub fn permission_decided(&mut self, call: &ToolCallId, decision: &PermissionDecision, now: Instant) {
-        self.stir(now);
-        let (allowed, how) = (decision.allowed(), decision.to_string());
-        if let Some(at) = self.buttons.remove(call) {
-            self.pieces[at] = ViewPiece::Fixed(dim(&how).bundle());
-            self.displays.touch(at);
-            if at + 1 == self.pieces.len() {
-                // The card says it too.
-                self.passing = Some(at);
-            }
-        }
-        self.card(call, |card, _| card.decide(allowed, how));
-    }
-
-    /// What is known by now of a tool call.
-    pub fn tool_call(&self, id: &ToolCallId) -> Option<&ToolCall> {
-        match &self.pieces[*self.cards.get(id)?] {
-            ViewPiece::Card(card) => Some(card.call()),
-            ViewPiece::Text(..) | ViewPiece::Fixed(_) => None,
-        }
-    }
-
-    /// The calls that wait for a permission.
-    pub fn waiting(&self) -> impl Iterator<Item = &ToolCall> {
-        self.cards.values().filter_map(|at| match &self.pieces[*at] {
-            ViewPiece::Card(card) if card.is_waiting() => Some(card.call()),
-            ViewPiece::Card(_) | ViewPiece::Text(..) | ViewPiece::Fixed(_) => None,
-        })
-    }
-
-    /// More output of a terminal that we run for the agent.
-    pub fn terminal_output(&mut self, id: &TerminalId, output: &[u8], now: Instant) {
-        self.stir(now);
-        self.terminals.entry(id.0.to_string()).or_default().write(output);
-        self.terminal_changed(&id.0);
-    }
-
-    /// The command in a terminal that we run for the agent has ended.
-    pub fn terminal_exited(
-        &mut self,
-        id: &TerminalId,
-        code: Option<i64>,
-        signal: Option<&str>,
-        now: Instant,
-    ) {
-        self.stir(now);
-        self.terminals.entry(id.0.to_string()).or_default().exited(code, signal);
-        self.terminal_changed(&id.0);
-    }
-
     /// Something worth a line of its own, from the agent or from us.
-    pub fn notice(&mut self, severity: &NoticeSeverity, title: &str, description: Option<&str>) {
+    pub(crate) fn notice(&mut self, severity: &NoticeSeverity, title: &str, description: Option<&str>) {
         let (word, colour) = match severity {
             NoticeSeverity::Error => ("error: ", "#d1242f"),
             NoticeSeverity::Warning => ("warning: ", "#b08800"),
@@ -284,7 +209,7 @@ impl TurnView {
     }
 
     /// An address that the user is asked to open.
-    pub fn link(&mut self, title: &str, address: &str) {
+    pub(crate) fn link(&mut self, title: &str, address: &str) {
         let html = format!(
             "<div style=\"border-left:3px solid #808080;padding:2px 8px;margin:4px 0\"><b>{}</b><div>{}</div></div>",
             escape(title),
@@ -295,25 +220,21 @@ impl TurnView {
     }
 
     /// What the turn took, when the agent tells at its end.
-    pub fn spent(&mut self, tokens: Usage) {
+    pub(crate) fn spent(&mut self, tokens: Usage) {
         self.spent = Some(tokens);
     }
 
     /// The turn is over: nothing is left looking as if it still ran. What remains to be sent comes by `flush`.
-    pub fn end(&mut self, ending: &TurnEnding, now: Instant) {
+    pub(crate) fn end(
+        &mut self,
+        ending: &TurnEnding,
+        left_open: &[ToolCallId],
+        calls: &ToolCalls,
+        now: Instant,
+    ) {
         self.close();
         self.ended = true;
-        for at in self.cards.values().copied() {
-            if let ViewPiece::Card(card) = &mut self.pieces[at]
-                && card.leave_behind()
-            {
-                self.displays.touch(at);
-                if self.style == ViewStyle::Stream {
-                    let details = card.details(&mut self.terminals);
-                    self.printer.print(PrintSection::Aside, &format!("{}{details}\n", card.line()));
-                }
-            }
-        }
+        self.leave_open(left_open, calls);
         for (_, at) in std::mem::take(&mut self.buttons) {
             self.pieces[at] = ViewPiece::Fixed(dim("not answered").bundle());
             self.displays.touch(at);
@@ -395,45 +316,6 @@ impl TurnView {
         }
     }
 
-    fn tool_call_update(&mut self, mut update: ToolCallUpdate) {
-        let meta = update.meta.take();
-        self.card(&update.tool_call_id.clone(), |card, terminals| {
-            card.update(update);
-            card.take_terminal_meta(meta.as_ref(), terminals);
-        });
-    }
-
-    /// Changes the card of a call, which is made when there is none.
-    fn card(&mut self, id: &ToolCallId, change: impl FnOnce(&mut ToolCard, &mut TerminalScreens)) {
-        let known = self.cards.get(id).copied();
-        let at = known.unwrap_or_else(|| {
-            self.close();
-            let at = self.add(ViewPiece::Card(Box::new(ToolCard::new(id.clone()))));
-            self.cards.insert(id.clone(), at);
-            at
-        });
-        let ViewPiece::Card(card) = &mut self.pieces[at] else { return };
-        let had_ended = card.has_ended();
-        change(card, &mut self.terminals);
-        self.displays.touch(at);
-        if self.style == ViewStyle::Stream {
-            if card.has_ended() && !had_ended {
-                let details = card.details(&mut self.terminals);
-                self.printer.print(PrintSection::Aside, &format!("{}{details}\n", card.line()));
-            } else if known.is_none() {
-                self.printer.print(PrintSection::Aside, &format!("{}\n", card.line()));
-            }
-        }
-    }
-
-    fn terminal_changed(&mut self, id: &str) {
-        let pieces = &self.pieces;
-        let shows = |at: &usize| matches!(&pieces[*at], ViewPiece::Card(card) if card.shows_terminal(id));
-        for at in self.cards.values().copied().filter(shows) {
-            self.displays.touch(at);
-        }
-    }
-
     fn plan(&mut self, id: String, list: RenderedContent) {
         let known = self.plans.get(&id).copied();
         let plain = list.plain.clone();
@@ -442,7 +324,7 @@ impl TurnView {
     }
 
     /// A line that is less than a notice.
-    pub fn aside(&mut self, text: &str) {
+    pub(crate) fn aside(&mut self, text: &str) {
         self.place(None, ViewPiece::Fixed(dim(text).bundle()), text);
     }
 

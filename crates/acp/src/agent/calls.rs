@@ -15,7 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::CallError;
 
 /// A request that an agent can be sent.
-pub trait AgentCall: Serialize {
+pub(crate) trait AgentCall: Serialize {
     /// What the protocol calls it.
     const METHOD: &'static str;
     /// What it is answered with.
@@ -48,14 +48,14 @@ agent_calls! {
 
 /// A request as text, so that what sends it is compiled once for all of them.
 #[derive(Debug)]
-pub struct CallText {
+pub(crate) struct CallText {
     pub(super) method: &'static str,
     pub(super) params: Box<RawValue>,
 }
 
 impl CallText {
     /// Writes a request. That fails if it holds a path that is not UTF-8.
-    pub fn new<R: AgentCall>(request: &R) -> Result<Self, CallError> {
+    pub(crate) fn new<R: AgentCall>(request: &R) -> Result<Self, CallError> {
         let params = to_raw_value(request).map_err(|error| CallError::Refused {
             code: ErrorCode::InternalError.into(),
             message: format!("`{}` could not be written ({error})", R::METHOD),
@@ -66,14 +66,14 @@ impl CallText {
 
 /// An answer as text.
 #[derive(Debug)]
-pub struct AnswerText {
+pub(crate) struct AnswerText {
     pub(super) method: &'static str,
     pub(super) result: Box<RawValue>,
 }
 
 impl AnswerText {
     /// Reads the answer.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_str(self.result.get()).map_err(|error| CallError::Refused {
             code: ErrorCode::ParseError.into(),
             message: format!("its answer to `{}` could not be read ({error})", self.method),

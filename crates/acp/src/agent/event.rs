@@ -2,8 +2,7 @@
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, CreateElicitationResponse, PermissionOptionId, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
-    SessionNotification,
+    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionNotification,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -12,7 +11,7 @@ use super::connection::RequestResponder;
 
 /// What an agent says or asks, in the order it came.
 #[derive(Debug)]
-pub enum AgentEvent {
+pub(crate) enum AgentEvent {
     /// Something happened in a session.
     Update(Box<SessionNotification>),
     /// May it do this?
@@ -25,9 +24,9 @@ pub enum AgentEvent {
 
 /// A permission the agent waits for. One that is dropped was refused.
 #[derive(Debug)]
-pub struct PermissionQuestion {
+pub(crate) struct PermissionQuestion {
     /// What it asks for.
-    pub request: RequestPermissionRequest,
+    pub(crate) request: RequestPermissionRequest,
     answer: QuestionOrigin,
 }
 
@@ -62,22 +61,22 @@ impl PermissionQuestion {
     }
 
     /// Whether the agent did not ask but acted, and waits for our leave without knowing.
-    pub fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         matches!(self.answer, QuestionOrigin::Ours(..))
     }
 
     /// Whether nobody needs to be asked unless a rule or the mode refuses: it is about reading a file of the workspace.
-    pub fn is_usual(&self) -> bool {
+    pub(crate) fn is_usual(&self) -> bool {
         matches!(self.answer, QuestionOrigin::Ours(_, QuestionDefault::Allowed))
     }
 
     /// Answers with one of the request's options.
-    pub fn choose(mut self, option: PermissionOptionId) {
+    pub(crate) fn choose(mut self, option: PermissionOptionId) {
         self.finish(Some(option));
     }
 
     /// Answers that the turn is being cancelled.
-    pub fn cancel(self) {
+    pub(crate) fn cancel(self) {
         drop(self);
     }
 
@@ -108,9 +107,9 @@ impl Drop for PermissionQuestion {
 
 /// A question to the user. One that is dropped was cancelled.
 #[derive(Debug)]
-pub struct OpenElicitation {
+pub(crate) struct OpenElicitation {
     /// What it asks.
-    pub request: CreateElicitationRequest,
+    pub(crate) request: CreateElicitationRequest,
     responder: Option<RequestResponder>,
 }
 
@@ -119,17 +118,8 @@ impl OpenElicitation {
         Self { request, responder: Some(responder) }
     }
 
-    /// The session it belongs to, when it belongs to one.
-    pub fn session(&self) -> Option<&SessionId> {
-        use agent_client_protocol_schema::v1::ElicitationScope;
-        match self.request.scope() {
-            ElicitationScope::Session(scope) => Some(&scope.session_id),
-            _ => None, // belongs to a request of ours, or to something newer
-        }
-    }
-
     /// Answers.
-    pub fn answer(mut self, response: CreateElicitationResponse) {
+    pub(crate) fn answer(mut self, response: CreateElicitationResponse) {
         if let Some(responder) = self.responder.take() {
             responder.respond(Ok(response));
         }
@@ -147,9 +137,9 @@ impl Drop for OpenElicitation {
 
 /// A message we have no type for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UnknownMessage {
+pub(crate) struct UnknownMessage {
     /// The method, for example `session/update`.
-    pub method: String,
+    pub(crate) method: String,
     /// As it came.
-    pub params: Value,
+    pub(crate) params: Value,
 }

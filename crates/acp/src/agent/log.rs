@@ -10,43 +10,21 @@ const KEPT: usize = 1 << 20;
 
 /// The last of what an agent wrote, for those who ask. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct AgentLog(Arc<Mutex<LogBuffer>>);
+pub(crate) struct AgentLog(Arc<Mutex<LogBuffer>>);
 
 #[derive(Debug, Default)]
 struct LogBuffer {
     bytes: VecDeque<u8>,
-    forgotten: u64,
 }
 
-/// A moment in a log.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LogMark(u64);
-
 impl AgentLog {
-    /// Now.
-    pub fn mark(&self) -> LogMark {
+    /// All that is kept.
+    pub(crate) fn text(&self) -> String {
         let kept = self.kept();
-        LogMark(kept.forgotten + kept.bytes.len() as u64)
-    }
-
-    /// What was written since, or as much as is kept of it.
-    pub fn since(&self, mark: LogMark) -> String {
-        let kept = self.kept();
-        let skip = usize::try_from(mark.0.saturating_sub(kept.forgotten)).unwrap_or(usize::MAX);
-        let bytes: Vec<u8> = kept.bytes.iter().copied().skip(skip).collect();
+        let bytes: Vec<u8> = kept.bytes.iter().copied().collect();
         // The cut may have gone through a character.
         let start = bytes.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
         String::from_utf8_lossy(&bytes[start..]).into_owned()
-    }
-
-    /// All that is kept.
-    pub fn text(&self) -> String {
-        self.since(LogMark::default())
-    }
-
-    /// Bytes that were written and are no longer kept.
-    pub fn forgotten(&self) -> u64 {
-        self.kept().forgotten
     }
 
     pub(super) fn write(&self, bytes: &[u8]) {
@@ -54,7 +32,6 @@ impl AgentLog {
         kept.bytes.extend(bytes);
         let surplus = kept.bytes.len().saturating_sub(KEPT);
         kept.bytes.drain(..surplus);
-        kept.forgotten += surplus as u64;
     }
 
     /// Reads to the end, so that an agent that writes much never waits.
@@ -75,14 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_a_long_log_is_kept_and_its_beginning_counted() {
+    fn the_end_of_a_long_log_is_kept() {
         let log = AgentLog::default();
         log.write("é".repeat(KEPT).as_bytes());
-        let mark = log.mark();
         log.write(b"end");
-        assert_eq!(log.since(mark), "end");
-        assert_eq!(log.forgotten(), KEPT as u64 + 3);
         let text = log.text();
+        assert!(text.len() <= KEPT);
         assert!(text.starts_with('é') && text.ends_with("éend"), "cut between characters");
     }
 }

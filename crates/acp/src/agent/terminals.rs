@@ -50,13 +50,13 @@ pub(super) struct AgentTerminals {
 
 /// What a command has written since somebody looked, and how it ended when it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TerminalNews {
+pub(crate) struct TerminalNews {
     /// Which.
-    pub terminal: TerminalId,
+    pub(crate) terminal: TerminalId,
     /// What it wrote. Of very much the last.
-    pub output: Vec<u8>,
+    pub(crate) output: Vec<u8>,
     /// Its end, told once.
-    pub exit: Option<Exit>,
+    pub(crate) exit: Option<Exit>,
 }
 
 /// A command, running or over.

@@ -170,7 +170,7 @@ impl AgentConversation {
                     match event {
                         AgentEvent::Update(notification) => {
                             if !lock(facts).learn(&notification.update) && heard == UpdateUse::All {
-                                turn.view.update(notification.update, std::time::Instant::now());
+                                turn.update(notification.update);
                             }
                         }
                         AgentEvent::Permission(question) => waiting.extend(questions::permission(
@@ -312,9 +312,7 @@ impl AgentConversation {
             }
             AgentCommand::List => self.list(turn).await?,
             AgentCommand::Load(session) => {
-                turn.view =
-                    crate::view::TurnView::new(turn.style, session.clone(), std::time::Instant::now())
-                        .replaying();
+                turn.replay(&session);
                 let opened = self.change_to(session, ReopenMethod::Load, turn, UpdateUse::All).await;
                 turn.finish(&TurnEnding::Failed).await;
                 opened?;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
@@ -15,8 +14,9 @@ use agent_client_protocol_schema::v1::{
 use crate::agent::{OpenElicitation, PermissionQuestion};
 use crate::kernel_state::{KernelState, lock};
 use crate::permission::{self, DecisionSource, PermissionDecision, PolicyVerdict};
+use crate::tool_calls::PermissionAsker;
 use crate::turn::{AgentTurn, CellChannel, TurnPlace};
-use crate::view::{PermissionAsker, ViewStyle};
+use crate::view::ViewStyle;
 
 /// A question that waits for its user.
 pub(crate) type PendingQuestion<'a> = Pin<Box<dyn Future<Output = AnsweredQuestion> + Send + 'a>>;
@@ -94,9 +94,10 @@ pub(crate) fn permission<'a>(
             return None;
         }
     }
-    let asker = if question.is_ours() { PermissionAsker::Us } else { PermissionAsker::Agent };
-    turn.view.permission_asked(update, asker, Instant::now());
-    let call = Box::new(turn.view.tool_call(&id).cloned().unwrap_or_else(|| described(&question)));
+    let asker = if question.is_ours() { PermissionAsker::Kernel } else { PermissionAsker::Agent };
+    turn.ask_permission(update, asker);
+    let call = turn.calls.get(&id).map(|entry| entry.call.clone());
+    let call = Box::new(call.unwrap_or_else(|| described(&question)));
     let decision = match judge(shared, &question, &call, workspace) {
         PolicyVerdict::Decided(decision) => decision,
         PolicyVerdict::Ask if options.is_empty() => {
@@ -161,7 +162,7 @@ pub(crate) fn settle(
     match answered {
         AnsweredQuestion::Permission { question, call, decision } => {
             lock(&shared.policy).record(&call, &decision);
-            turn.view.permission_decided(&call.tool_call_id, &decision, Instant::now());
+            turn.decide_permission(&call.tool_call_id, &decision);
             if decision.allowed() {
                 granted.0.push(PermissionGrant::of(&call));
             }

@@ -132,7 +132,7 @@ impl AgentConversation {
                 && let Some(last) = last
             {
                 stragglers.expected = true;
-                last.view.update(notification.update, std::time::Instant::now());
+                last.update(notification.update);
                 last.drain().await;
             }
         }
@@ -156,7 +156,7 @@ impl AgentConversation {
                 biased; // stopping beats output; what came before the answer counts to it
                 () = turn.stop.asked(), if give_up_at.is_none() => {
                     agent.cancel(&session);
-                    for call in turn.view.waiting() {
+                    for call in turn.calls.waiting() {
                         lock(&shared.policy).record(call, &PermissionDecision::cancelled());
                     }
                     waiting.clear(); // a question that is dropped is answered: cancelled
@@ -177,7 +177,7 @@ impl AgentConversation {
                         match event {
                             AgentEvent::Update(notification) if notification.session_id == session => {
                                 lock(facts).learn(&notification.update);
-                                turn.view.update(notification.update, std::time::Instant::now());
+                                turn.update(notification.update);
                             }
                             AgentEvent::Permission(question) if !stopping => {
                                 waiting.extend(questions::permission(

@@ -21,7 +21,7 @@ pub(crate) struct PromptKernel {
     pub(crate) setup: Arc<KernelSetup>,
     pub(crate) shared: Arc<KernelState>,
     pub(crate) sessions: SessionTable,
-    /// Set by the user, or by the settings.
+    /// How turns are shown, if the user chose.
     pub(crate) style: Mutex<Option<ViewStyle>>,
     count: AtomicU32,
 }
@@ -43,7 +43,7 @@ pub(crate) enum FollowingCells {
 impl PromptKernel {
     pub(crate) fn new(setup: Arc<KernelSetup>, shared: Arc<KernelState>) -> Self {
         let sessions = SessionTable::new(Arc::clone(&shared), Arc::clone(&setup));
-        let style = Mutex::new(setup.style);
+        let style = Mutex::new(None);
         Self { setup, shared, sessions, style, count: AtomicU32::new(0) }
     }
 

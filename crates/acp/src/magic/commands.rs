@@ -161,7 +161,7 @@ pub(super) fn no_such(magic: &str, above: &[&str], word: &str) -> String {
 }
 
 /// How to use the magics that begin with these words, which follow `%agent`; of all when there are none such.
-pub fn help(words: &[&str]) -> String {
+pub(crate) fn help(words: &[&str]) -> String {
     let begins = |command: &&MagicEntry, topic: &[&str]| command.words.starts_with(topic);
     // What follows the name of a magic is its arguments.
     let topic = (0..=words.len()).rev().map(|end| &words[..end]);

@@ -4,60 +4,60 @@
 
 use super::commands::{self, ArgumentKind, COMMANDS, SHORT, help};
 use super::is_magic;
-use crate::permission;
+use crate::tool_kind::TOOL_KINDS;
 
 /// Lists a folder.
-pub type FolderListing = dyn Fn(&str) -> Vec<String>;
+pub(crate) type FolderListing = dyn Fn(&str) -> Vec<String>;
 
 /// A snapshot of what can be named. Pairs are a name and what it is.
 #[derive(Default)]
-pub struct CompletionContext<'a> {
+pub(crate) struct CompletionContext<'a> {
     /// Agents by name.
-    pub agents: Vec<(String, String)>,
+    pub(crate) agents: Vec<(String, String)>,
     /// Sessions of this kernel.
-    pub sessions: Vec<(String, String)>,
+    pub(crate) sessions: Vec<(String, String)>,
     /// Sessions the agent has stored, by id.
-    pub stored_sessions: Vec<(String, String)>,
+    pub(crate) stored_sessions: Vec<(String, String)>,
     /// Modes of the session, by id.
-    pub modes: Vec<(String, String)>,
+    pub(crate) modes: Vec<(String, String)>,
     /// Models of the session, by id.
-    pub models: Vec<(String, String)>,
+    pub(crate) models: Vec<(String, String)>,
     /// Options of the session, by id.
-    pub options: Vec<(String, String)>,
+    pub(crate) options: Vec<(String, String)>,
     /// MCP servers.
-    pub servers: Vec<(String, String)>,
+    pub(crate) servers: Vec<(String, String)>,
     /// Slash commands, without the slash.
-    pub commands: Vec<(String, String)>,
+    pub(crate) commands: Vec<(String, String)>,
     /// Cells that ran, by count, with their source.
-    pub cells: Vec<(u32, String)>,
+    pub(crate) cells: Vec<(u32, String)>,
     /// What is in a folder of the workspace (`""`, `src/`): names, those of folders with a slash at the end.
-    pub files: Option<&'a FolderListing>,
+    pub(crate) files: Option<&'a FolderListing>,
 }
 
 /// Candidates, and what they stand in for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CompletionResult {
+pub(crate) struct CompletionResult {
     /// Where the word begins.
-    pub start: usize,
+    pub(crate) start: usize,
     /// Where it ends.
-    pub end: usize,
+    pub(crate) end: usize,
     /// What could stand there.
-    pub candidates: Vec<CompletionCandidate>,
+    pub(crate) candidates: Vec<CompletionCandidate>,
 }
 
 /// A candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CompletionCandidate {
+pub(crate) struct CompletionCandidate {
     /// The text.
-    pub text: String,
+    pub(crate) text: String,
     /// What kind of thing it is: `magic`, `argument`, `command`, `path`, `cell`.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// What it is, in a line; may be empty.
-    pub about: String,
+    pub(crate) about: String,
 }
 
 /// What could be meant at the cursor.
-pub fn complete(code: &str, cursor: usize, known: &CompletionContext<'_>) -> CompletionResult {
+pub(crate) fn complete(code: &str, cursor: usize, known: &CompletionContext<'_>) -> CompletionResult {
     let place = CursorContext::at(code, cursor);
     let candidates = match place.kind {
         CursorKind::Magic => magics(&place, known),
@@ -69,7 +69,7 @@ pub fn complete(code: &str, cursor: usize, known: &CompletionContext<'_>) -> Com
 }
 
 /// What is known about the thing at the cursor, as text.
-pub fn inspect(code: &str, cursor: usize, known: &CompletionContext<'_>) -> Option<String> {
+pub(crate) fn inspect(code: &str, cursor: usize, known: &CompletionContext<'_>) -> Option<String> {
     let end = byte(code, cursor);
     let end = code[end..].find(char::is_whitespace).map_or(code.len(), |at| end + at);
     let place = CursorContext::at(code, code[..end].chars().count());
@@ -175,7 +175,10 @@ fn arguments(takes: ArgumentKind, known: &CompletionContext<'_>) -> Vec<(String,
         ArgumentKind::Model => known.models.clone(),
         ArgumentKind::Option => known.options.clone(),
         ArgumentKind::Server => known.servers.clone(),
-        ArgumentKind::ToolKind => plain(&permission::KIND_NAMES),
+        ArgumentKind::ToolKind => {
+            let kinds = TOOL_KINDS.iter().map(|(name, _)| *name);
+            plain(&kinds.chain(["*"]).collect::<Vec<_>>())
+        }
         ArgumentKind::Words(words) => plain(words),
     }
 }

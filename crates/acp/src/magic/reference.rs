@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Something a prompt names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PromptReference {
+pub(crate) enum PromptReference {
     /// `@PATH` or `@"PATH WITH BLANKS"`.
     File {
         /// As written, without `@` and quotes.
@@ -23,7 +23,7 @@ pub enum PromptReference {
 
 /// The files and cells a prompt may name, in order. What stands inside a word (`a@b.example`, `page#2`) is none; whether
 /// there is such a file or cell is for the caller to find out.
-pub fn references(prompt: &str) -> Vec<PromptReference> {
+pub(crate) fn references(prompt: &str) -> Vec<PromptReference> {
     let mut found = Vec::new();
     let mut after_blank = true;
     let mut skip = 0;

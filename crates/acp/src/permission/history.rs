@@ -13,23 +13,23 @@ const KEPT: usize = 1_000;
 
 /// The last decisions, oldest first. Its `Display` is what `%agent permissions list` shows.
 #[derive(Debug, Clone, Default)]
-pub struct DecisionHistory {
+pub(crate) struct DecisionHistory {
     records: VecDeque<DecisionRecord>,
 }
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DecisionRecord {
+pub(crate) struct DecisionRecord {
     /// The tool call's title.
-    pub tool: String,
+    pub(crate) tool: String,
     /// The command it would run, where the title does not tell it.
-    pub command: Option<String>,
+    pub(crate) command: Option<String>,
     /// The files it named.
-    pub paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
     /// Whether it was allowed.
-    pub allowed: bool,
+    pub(crate) allowed: bool,
     /// By whom, and how.
-    pub decision: String,
+    pub(crate) decision: String,
 }
 
 impl DecisionRecord {
@@ -51,11 +51,6 @@ impl DecisionHistory {
             self.records.pop_front();
         }
         self.records.push_back(record);
-    }
-
-    /// The decisions, oldest first.
-    pub fn records(&self) -> impl Iterator<Item = &DecisionRecord> {
-        self.records.iter()
     }
 }
 

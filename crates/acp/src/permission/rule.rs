@@ -9,19 +9,20 @@ use regex::Regex;
 
 use super::command::{command, commands_in};
 use super::paths;
+use crate::tool_kind::{TOOL_KINDS, kind_named, name_of_kind};
 
 /// Allows or refuses calls of one kind.
 #[derive(Debug, Clone)]
-pub struct PermissionRule {
+pub(crate) struct PermissionRule {
     /// What it does.
-    pub effect: RuleEffect,
+    pub(crate) effect: RuleEffect,
     kind: RuleScope,
     pattern: Option<(String, Regex)>,
 }
 
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RuleEffect {
+pub(crate) enum RuleEffect {
     /// The call may go on.
     Allow,
     /// It may not.
@@ -34,34 +35,9 @@ enum RuleScope {
     Of(ToolKind),
 }
 
-/// The kinds a rule can name.
-const KINDS: &[(&str, ToolKind)] = &[
-    ("read", ToolKind::Read),
-    ("edit", ToolKind::Edit),
-    ("delete", ToolKind::Delete),
-    ("move", ToolKind::Move),
-    ("search", ToolKind::Search),
-    ("execute", ToolKind::Execute),
-    ("think", ToolKind::Think),
-    ("fetch", ToolKind::Fetch),
-    ("switch_mode", ToolKind::SwitchMode),
-    ("other", ToolKind::Other),
-];
-
-/// What can stand in the place of a kind.
-pub(crate) const KIND_NAMES: [&str; 11] = {
-    let mut names = ["*"; 11];
-    let mut n = 0;
-    while n < KINDS.len() {
-        names[n] = KINDS[n].0;
-        n += 1;
-    }
-    names
-};
-
 /// Why a rule is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RuleError {
+pub(crate) enum RuleError {
     /// It does not begin right.
     #[error("a rule begins with `allow` or `deny`, for example `allow edit src/**`")]
     NoEffect,
@@ -71,7 +47,7 @@ pub enum RuleError {
 }
 
 fn kinds() -> String {
-    KINDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    TOOL_KINDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for PermissionRule {
@@ -85,8 +61,8 @@ impl FromStr for PermissionRule {
             _ => return Err(RuleError::NoEffect),
         };
         let kind = words.next().unwrap_or_default();
-        let kind = match KINDS.iter().find(|(name, _)| *name == kind) {
-            Some((_, known)) => RuleScope::Of(*known),
+        let kind = match kind_named(kind) {
+            Some(known) => RuleScope::Of(known),
             None if kind == "*" => RuleScope::Any,
             None => return Err(RuleError::Kind(kind.to_owned())),
         };
@@ -109,9 +85,7 @@ impl fmt::Display for PermissionRule {
         };
         let kind = match &self.kind {
             RuleScope::Any => "*",
-            RuleScope::Of(kind) => {
-                KINDS.iter().find(|(_, known)| known == kind).map_or("*", |(name, _)| name)
-            }
+            RuleScope::Of(kind) => name_of_kind(*kind).unwrap_or("*"),
         };
         write!(f, "{effect} {kind}")?;
         self.pattern.iter().try_for_each(|(pattern, _)| write!(f, " {pattern}"))
@@ -120,7 +94,7 @@ impl fmt::Display for PermissionRule {
 
 /// What a rule looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleSubject {
+pub(crate) struct RuleSubject {
     kind: ToolKind,
     /// Seen from the workspace; those outside of it are absolute.
     paths: Vec<String>,
@@ -131,7 +105,7 @@ pub struct RuleSubject {
 
 impl RuleSubject {
     /// What the call says about itself.
-    pub fn of(call: &ToolCall, workspace: &Path) -> Self {
+    pub(crate) fn of(call: &ToolCall, workspace: &Path) -> Self {
         let paths = paths(call).iter().map(|path| seen_from(workspace, path)).collect();
         Self { kind: call.kind, paths, command: command(call), title: call.title.clone() }
     }
@@ -140,7 +114,7 @@ impl RuleSubject {
 impl PermissionRule {
     /// A pattern of an `allow` must fit every file of the call, and the call must name one; that of a `deny`, any file. For
     /// commands likewise: an `allow` fits the one command that the line is, a `deny` any that is in it.
-    pub fn applies_to(&self, subject: &RuleSubject) -> bool {
+    pub(crate) fn applies_to(&self, subject: &RuleSubject) -> bool {
         if !self.concerns(subject) {
             return false;
         }

@@ -1,8 +1,7 @@
 use std::path::Path;
 
 use agent_client_protocol_schema::v1::{
-    Diff, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, ToolCall, ToolCallLocation,
-    ToolKind,
+    Diff, PermissionOption, PermissionOptionKind, ToolCall, ToolCallLocation, ToolKind,
 };
 use serde_json::json;
 
@@ -33,9 +32,9 @@ fn judged(mode: ApprovalMode, rules: &[&str], call: &ToolCall) -> String {
     let policy = PermissionPolicy { mode, rules, ..PermissionPolicy::default() };
     match policy.judge(call, &options(), Path::new("/work")) {
         PolicyVerdict::Ask => "ask".to_owned(),
-        PolicyVerdict::Decided(decision) => match decision.outcome() {
-            RequestPermissionOutcome::Selected(selected) => selected.option_id.to_string(),
-            _ => "cancelled".to_owned(),
+        PolicyVerdict::Decided(decision) => match decision.option {
+            Some(option) => option.option_id.to_string(),
+            None => "cancelled".to_owned(),
         },
     }
 }
@@ -51,7 +50,7 @@ fn auto_allows_once_even_when_always_is_listed_first() {
     assert_eq!(judged(ApprovalMode::Deny, &[], &edit(&["a"])), "no");
     let only_yes = [PermissionOption::new("y", "Yes", PermissionOptionKind::AllowOnce)];
     let refused = PermissionDecision::refuse(&only_yes, DecisionSource::NobodyToAsk);
-    assert_eq!((refused.allowed(), refused.outcome()), (false, RequestPermissionOutcome::Cancelled));
+    assert_eq!((refused.allowed(), refused.option), (false, None));
 }
 
 #[test]

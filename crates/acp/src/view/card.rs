@@ -1,41 +1,33 @@
-//! One tool call: all that is known about it, and how that looks.
+//! How one tool call looks.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use agent_client_protocol_schema::v1::{
-    Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
+    Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolKind,
 };
 use cellwright_output::{Sink, Stream};
 use serde_json::Value;
 
-use super::PermissionAsker;
 use super::content::{RenderedContent, bounded, rendered, screen};
 use super::diff::LineDiff;
 use super::html::{escape, folded, headed, pre};
+use crate::tool_calls::{PermissionState, ToolCallChange, ToolCallEntry};
+use crate::tool_kind::name_of_kind;
 
 /// A title longer than this is folded.
 const TITLE: usize = 160;
 
-/// A tool call.
+/// How a tool call is shown. What is shown is in its [`ToolCallEntry`].
 #[derive(Debug)]
 pub(super) struct ToolCard {
-    call: ToolCall,
+    pub(super) id: ToolCallId,
     /// Terminals that were named in `_meta`, beyond those in the content.
     terminals: Vec<String>,
-    permission: PermissionState,
-    asker: PermissionAsker,
-    /// The content as it is shown; made anew when it has changed.
+    /// The content as it is shown. It is rendered again after a change.
     parts: Option<Vec<CardPart>>,
-    /// The turn is over and the call did not end.
-    left_behind: bool,
-}
-
-#[derive(Debug)]
-enum PermissionState {
-    NotAsked,
-    Waiting,
-    Given { allowed: bool, how: String },
+    /// Whether the call had ended when the card last changed.
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -94,44 +86,35 @@ const GREY: &str = "#808080";
 
 impl ToolCard {
     pub(super) fn new(id: ToolCallId) -> Self {
-        Self {
-            call: ToolCall::new(id, ""),
-            terminals: Vec::new(),
-            permission: PermissionState::NotAsked,
-            asker: PermissionAsker::Agent,
-            parts: None,
-            left_behind: false,
-        }
+        Self { id, terminals: Vec::new(), parts: None, ended: false }
     }
 
-    /// What is known of the call by now.
-    pub(super) fn call(&self) -> &ToolCall {
-        &self.call
-    }
-
-    /// A call announced again adds to what is known: an empty list in it takes nothing away.
-    pub(super) fn announce(&mut self, call: ToolCall) {
-        let mut update = ToolCallUpdate::from(call);
-        update.fields.content = update.fields.content.filter(|content| !content.is_empty());
-        update.fields.locations = update.fields.locations.filter(|locations| !locations.is_empty());
-        update.fields.title = update.fields.title.filter(|title| !title.is_empty());
-        self.update(update);
-    }
-
-    pub(super) fn update(&mut self, update: ToolCallUpdate) {
-        if update.fields.content.is_some() {
+    /// Takes in a change to the call.
+    pub(super) fn change(
+        &mut self,
+        change: &ToolCallChange,
+        entry: &ToolCallEntry,
+        terminals: &mut TerminalScreens,
+    ) {
+        if change.new_content {
             self.parts = None;
         }
-        self.call.update(update.fields);
+        self.take_terminal_meta(change.meta.as_ref(), &entry.call, terminals);
     }
 
-    /// Takes what agents send of a terminal outside of the protocol proper.
-    pub(super) fn take_terminal_meta(&mut self, meta: Option<&Meta>, terminals: &mut TerminalScreens) {
+    /// Notes whether the call has ended. True if it has since the last time.
+    pub(super) fn note_end(&mut self, entry: &ToolCallEntry) -> bool {
+        let had_ended = std::mem::replace(&mut self.ended, entry.has_ended());
+        self.ended && !had_ended
+    }
+
+    /// Takes what agents send about a terminal outside of the protocol proper.
+    fn take_terminal_meta(&mut self, meta: Option<&Meta>, call: &ToolCall, terminals: &mut TerminalScreens) {
         for (key, value) in meta.into_iter().flatten() {
             if !key.starts_with("terminal_") || !value.is_object() {
                 continue;
             }
-            let id = value["terminal_id"].as_str().unwrap_or(&self.call.tool_call_id.0).to_owned();
+            let id = value["terminal_id"].as_str().unwrap_or(&call.tool_call_id.0).to_owned();
             let terminal = terminals.entry(id.clone()).or_default();
             match key.as_str() {
                 // Both are what came since the last one.
@@ -141,91 +124,19 @@ impl ToolCard {
                 "terminal_exit" => terminal.exited(value["exit_code"].as_i64(), value["signal"].as_str()),
                 _ => {}
             }
-            let in_content = |part: &ToolCallContent| matches!(part, ToolCallContent::Terminal(terminal) if *terminal.terminal_id.0 == *id);
-            if !self.terminals.contains(&id) && !self.call.content.iter().any(in_content) {
+            if !self.terminals.contains(&id) && !has_terminal(call, &id) {
                 self.terminals.push(id);
             }
         }
     }
 
-    pub(super) fn shows_terminal(&self, id: &str) -> bool {
-        let named =
-            |part: &ToolCallContent| matches!(part, ToolCallContent::Terminal(t) if &*t.terminal_id.0 == id);
-        self.call.content.iter().any(named) || self.terminals.iter().any(|terminal| terminal == id)
-    }
-
-    pub(super) fn wait_for_permission(&mut self, asker: PermissionAsker) {
-        self.permission = PermissionState::Waiting;
-        self.asker = asker;
-    }
-
-    pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.permission, PermissionState::Waiting)
-    }
-
-    pub(super) fn decide(&mut self, allowed: bool, how: String) {
-        self.permission = PermissionState::Given { allowed, how };
-    }
-
-    /// The answer, where that is all this card is for.
-    fn answer(&self) -> Option<bool> {
-        match (&self.permission, self.asker) {
-            (PermissionState::Given { allowed, .. }, PermissionAsker::Us) => Some(*allowed),
-            (PermissionState::Given { .. }, PermissionAsker::Agent)
-            | (
-                PermissionState::NotAsked | PermissionState::Waiting,
-                PermissionAsker::Agent | PermissionAsker::Us,
-            ) => None,
-        }
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.left_behind
-            || self.answer().is_some()
-            || matches!(self.call.status, ToolCallStatus::Completed | ToolCallStatus::Failed)
-    }
-
-    /// The turn is over. Tells whether that changes what is shown.
-    pub(super) fn leave_behind(&mut self) -> bool {
-        if self.is_waiting() {
-            self.permission = PermissionState::NotAsked;
-        }
-        let open = !self.has_ended();
-        self.left_behind = open;
-        open
-    }
-
-    /// What the call is called: its title, else its name, else its id.
-    pub(super) fn title(&self) -> &str {
-        let title = self.call.title.trim();
-        let name = self.call.name.as_deref().unwrap_or(&self.call.tool_call_id.0);
-        if title.is_empty() { name } else { title }
-    }
-
-    fn status(&self) -> (&'static str, &'static str, &'static str) {
-        match self.call.status {
-            _ if self.left_behind => ("–", "not finished", GREY),
-            _ if self.answer() == Some(true) => ("✓", "allowed", GREEN),
-            _ if self.answer() == Some(false) => ("✗", "refused", RED),
-            ToolCallStatus::Completed => ("✓", "done", GREEN),
-            ToolCallStatus::Failed => ("✗", "failed", RED),
-            _ if self.is_waiting() => ("?", "waiting for permission", BLUE),
-            ToolCallStatus::InProgress => ("◐", "running", BLUE),
-            _ => ("○", "pending", GREY),
-        }
-    }
-
-    fn locations(&self) -> Vec<String> {
-        let named = self.call.locations.iter().map(|location| match location.line {
-            Some(line) => format!("{}:{line}", location.path.display()),
-            None => location.path.display().to_string(),
-        });
-        named.collect()
+    pub(super) fn shows_terminal(&self, call: &ToolCall, id: &str) -> bool {
+        has_terminal(call, id) || self.terminals.iter().any(|terminal| terminal == id)
     }
 
     /// The content in both forms.
-    fn parts(&mut self, terminals: &mut TerminalScreens) -> Vec<RenderedContent> {
-        let content = &self.call.content;
+    fn parts(&mut self, call: &ToolCall, terminals: &mut TerminalScreens) -> Vec<RenderedContent> {
+        let content = &call.content;
         let parts = self.parts.get_or_insert_with(|| content.iter().filter_map(part).collect());
         let mut shown: Vec<RenderedContent> = Vec::new();
         for part in parts {
@@ -239,58 +150,55 @@ impl ToolCard {
         shown
     }
 
-    pub(super) fn rendered(&mut self, terminals: &mut TerminalScreens) -> RenderedContent {
-        let plain = format!("{}{}", self.line(), self.details(terminals));
-        let parts = self.parts(terminals);
-        let (mark, status, colour) = self.status();
+    pub(super) fn rendered(
+        &mut self,
+        entry: &ToolCallEntry,
+        terminals: &mut TerminalScreens,
+    ) -> RenderedContent {
+        let plain = format!("{}{}", line(entry), self.details(entry, terminals));
+        let parts = self.parts(&entry.call, terminals);
+        let (mark, status, colour) = status(entry);
         let mut html = vec![format!(
             "<div style=\"border:1px solid rgba(128,128,128,.25);border-left:3px solid {colour};border-radius:4px;\
              padding:6px 10px;margin:4px 0\"><div><span style=\"color:{colour};font-weight:600\">{mark}</span> "
         )];
-        let title = self.title();
+        let title = entry.title();
         let short = short_title(title);
         let tint =
-            if self.call.status == ToolCallStatus::Failed { format!(";color:{RED}") } else { String::new() };
+            if entry.call.status == ToolCallStatus::Failed { format!(";color:{RED}") } else { String::new() };
         html.push(format!("<span style=\"font-weight:600{tint}\">{}</span> ", with_code(&short)));
-        let kind = kind(self.call.kind).map(|kind| format!("{kind} · ")).unwrap_or_default();
+        let kind = kind(entry.call.kind).map(|kind| format!("{kind} · ")).unwrap_or_default();
         html.push(format!("<span style=\"opacity:.65\">{kind}{status}</span></div>"));
-        let locations = self.locations();
+        let locations = locations(&entry.call);
         if !locations.is_empty() {
             let codes = locations.iter().map(|place| format!("<code>{}</code>", escape(place)));
             let codes = codes.collect::<Vec<_>>().join(" ");
             html.push(format!("<div style=\"font-size:12px;opacity:.8\">{codes}</div>"));
         }
-        if let PermissionState::Given { allowed, how } = &self.permission {
+        if let PermissionState::Decided { allowed, how } = &entry.permission {
             let colour = if *allowed { GREEN } else { RED };
             html.push(format!("<div style=\"font-size:12px;color:{colour}\">{}</div>", escape(how)));
         }
         // What someone has to decide on is in sight.
-        let detail: fn(&str, &str) -> String = if self.is_waiting() { headed } else { folded };
+        let detail: fn(&str, &str) -> String = if entry.is_waiting() { headed } else { folded };
         if short != title {
             html.push(detail("title in full", &pre(title)));
         }
         html.extend(parts.into_iter().map(|part| part.html));
-        for (name, value) in self.raw() {
+        for (name, value) in raw(&entry.call) {
             html.push(detail(name, &pre(&value)));
         }
         html.push("</div>".to_owned());
         RenderedContent { html: html.concat(), plain }
     }
 
-    /// The call in a line.
-    pub(super) fn line(&self) -> String {
-        let (mark, status, _) = self.status();
-        let kind = kind(self.call.kind).map(|kind| format!("{kind}, ")).unwrap_or_default();
-        format!("{mark} {} ({kind}{status})", short_title(self.title()))
-    }
-
     /// What follows that line as text; each line of it with a line feed before.
-    pub(super) fn details(&mut self, terminals: &mut TerminalScreens) -> String {
-        let mut lines = self.locations();
-        if let PermissionState::Given { how, .. } = &self.permission {
+    pub(super) fn details(&mut self, entry: &ToolCallEntry, terminals: &mut TerminalScreens) -> String {
+        let mut lines = locations(&entry.call);
+        if let PermissionState::Decided { how, .. } = &entry.permission {
             lines.push(how.clone());
         }
-        lines.extend(self.parts(terminals).into_iter().map(|part| part.plain));
+        lines.extend(self.parts(&entry.call, terminals).into_iter().map(|part| part.plain));
         let mut out = String::new();
         for line in lines.iter().flat_map(|text| text.lines()) {
             out.push_str("\n  ");
@@ -298,26 +206,63 @@ impl ToolCard {
         }
         out
     }
+}
 
-    fn raw(&self) -> Vec<(&'static str, String)> {
-        let given = [("input", &self.call.raw_input), ("output", &self.call.raw_output)];
-        let shown = given.into_iter().filter_map(|(name, value)| {
-            let value = value.as_ref()?;
-            let empty = match value {
-                Value::Null => true,
-                Value::String(text) => text.is_empty(),
-                Value::Array(items) => items.is_empty(),
-                Value::Object(fields) => fields.is_empty(),
-                Value::Bool(_) | Value::Number(_) => false,
-            };
-            let text = || match value {
-                Value::String(text) => text.clone(),
-                other => format!("{other:#}"),
-            };
-            (!empty).then(|| (name, bounded(&text())))
-        });
-        shown.collect()
+/// Whether the content of a call shows this terminal.
+fn has_terminal(call: &ToolCall, id: &str) -> bool {
+    call.content
+        .iter()
+        .any(|part| matches!(part, ToolCallContent::Terminal(terminal) if *terminal.terminal_id.0 == *id))
+}
+
+/// The call in a line.
+pub(super) fn line(entry: &ToolCallEntry) -> String {
+    let (mark, status, _) = status(entry);
+    let kind = kind(entry.call.kind).map(|kind| format!("{kind}, ")).unwrap_or_default();
+    format!("{mark} {} ({kind}{status})", short_title(entry.title()))
+}
+
+/// Mark, word and colour for how far the call is.
+fn status(entry: &ToolCallEntry) -> (&'static str, &'static str, &'static str) {
+    match entry.call.status {
+        _ if entry.is_left_open() => ("–", "not finished", GREY),
+        _ if entry.answer() == Some(true) => ("✓", "allowed", GREEN),
+        _ if entry.answer() == Some(false) => ("✗", "refused", RED),
+        ToolCallStatus::Completed => ("✓", "done", GREEN),
+        ToolCallStatus::Failed => ("✗", "failed", RED),
+        _ if entry.is_waiting() => ("?", "waiting for permission", BLUE),
+        ToolCallStatus::InProgress => ("◐", "running", BLUE),
+        _ => ("○", "pending", GREY),
     }
+}
+
+fn locations(call: &ToolCall) -> Vec<String> {
+    let named = call.locations.iter().map(|location| match location.line {
+        Some(line) => format!("{}:{line}", location.path.display()),
+        None => location.path.display().to_string(),
+    });
+    named.collect()
+}
+
+/// Input and output of the call, as the agent sent them.
+fn raw(call: &ToolCall) -> Vec<(&'static str, String)> {
+    let given = [("input", &call.raw_input), ("output", &call.raw_output)];
+    let shown = given.into_iter().filter_map(|(name, value)| {
+        let value = value.as_ref()?;
+        let empty = match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            Value::Bool(_) | Value::Number(_) => false,
+        };
+        let text = || match value {
+            Value::String(text) => text.clone(),
+            other => format!("{other:#}"),
+        };
+        (!empty).then(|| (name, bounded(&text())))
+    });
+    shown.collect()
 }
 
 fn part(content: &ToolCallContent) -> Option<CardPart> {
@@ -354,18 +299,8 @@ fn with_code(text: &str) -> String {
     pieces.iter().enumerate().map(piece).collect()
 }
 
-fn kind(kind: ToolKind) -> Option<&'static str> {
-    Some(match kind {
-        ToolKind::Read => "read",
-        ToolKind::Edit => "edit",
-        ToolKind::Delete => "delete",
-        ToolKind::Move => "move",
-        ToolKind::Search => "search",
-        ToolKind::Execute => "execute",
-        ToolKind::Think => "think",
-        ToolKind::Fetch => "fetch",
-        ToolKind::SwitchMode => "switch mode",
-        // `Other`, and what later versions add.
-        _ => return None,
-    })
+/// The kind as cards show it. A call of the kind `other` says nothing by it.
+fn kind(kind: ToolKind) -> Option<String> {
+    let name = name_of_kind(kind).filter(|_| kind != ToolKind::Other)?;
+    Some(name.replace('_', " "))
 }

@@ -1,11 +1,13 @@
 //! The same turn for a console: text that is only ever added to. The answer goes to stdout, all else to stderr.
 
-use super::{OutputMessage, StreamName};
+use cellwright_output::Stream;
+
+use super::OutputMessage;
 
 /// What waits to be printed.
 #[derive(Debug, Default)]
 pub(super) struct StreamPrinter {
-    queue: Vec<(StreamName, String)>,
+    queue: Vec<(Stream, String)>,
     /// What the last text was part of, and whether it ended its line.
     last: Option<(PrintSection, bool)>,
 }
@@ -24,7 +26,7 @@ impl StreamPrinter {
         if text.is_empty() {
             return;
         }
-        let name = if section == PrintSection::Answer { StreamName::Stdout } else { StreamName::Stderr };
+        let name = if section == PrintSection::Answer { Stream::Stdout } else { Stream::Stderr };
         let broken = matches!(self.last, Some((last, ended)) if !ended && (last != section || section == PrintSection::Aside));
         match self.queue.last_mut() {
             _ if broken => {

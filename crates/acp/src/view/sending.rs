@@ -2,15 +2,17 @@
 
 use std::time::Instant;
 
+use cellwright_output::Stream;
 use serde_json::Value;
 
 use super::content::RenderedContent;
 use super::words::{TextRole, dim, thousands};
-use super::{OutputData, OutputMessage, QUIET, StreamName, TurnView, ViewPiece, ViewStyle};
+use super::{OutputData, OutputMessage, QUIET, TurnView, ViewPiece, ViewStyle};
+use crate::tool_calls::ToolCalls;
 
 impl TurnView {
     /// When `flush` will have something to send; `None` when nothing is left and nothing can come of itself.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         let cost = match self.style {
             ViewStyle::Rich => (!self.displays.is_settled()).then_some(1.0),
             #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
@@ -27,14 +29,14 @@ impl TurnView {
     }
 
     /// What to send now: everything that changed, as far as it is time.
-    pub fn flush(&mut self, now: Instant) -> Vec<OutputMessage> {
+    pub(crate) fn flush(&mut self, calls: &ToolCalls, now: Instant) -> Vec<OutputMessage> {
         if !self.ended && !self.pace.is_time(now) {
             return Vec::new();
         }
-        self.show_elapsed(now);
+        self.show_elapsed(calls, now);
         let room = self.pace.afford(now);
         let shown = match self.style {
-            ViewStyle::Rich => self.flush_displays(room),
+            ViewStyle::Rich => self.flush_displays(calls, room),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megabytes")]
             ViewStyle::Stream => {
                 self.displays.settle();
@@ -55,11 +57,11 @@ impl TurnView {
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the burst")]
-    fn flush_displays(&mut self, room: f64) -> Vec<OutputMessage> {
+    fn flush_displays(&mut self, calls: &ToolCalls, room: f64) -> Vec<OutputMessage> {
         let mut shown = Vec::new();
         while shown.len() < room.max(0.0) as usize {
             let Some(display) = self.displays.next() else { break };
-            let data = self.together(display);
+            let data = self.together(calls, display);
             let id = format!("{}-{display}", self.turn);
             shown.push(if self.displays.send(display) {
                 OutputMessage::Display { id, data }
@@ -71,17 +73,17 @@ impl TurnView {
     }
 
     /// How a display looks now.
-    fn together(&mut self, display: usize) -> OutputData {
+    fn together(&mut self, calls: &ToolCalls, display: usize) -> OutputData {
         let pieces = self.displays.pieces(display);
         if pieces.len() == 1 {
-            let data = self.bundle(pieces.start);
+            let data = self.bundle(calls, pieces.start);
             let html = data.get("text/html").and_then(Value::as_str).unwrap_or_default();
             self.displays.weighs(display, html.len());
             return data;
         }
         let (mut html, mut plain) = (String::new(), Vec::new());
         for at in pieces {
-            let data = self.bundle(at);
+            let data = self.bundle(calls, at);
             html.push_str(data.get("text/html").and_then(Value::as_str).unwrap_or_default());
             plain.push(data.get("text/plain").and_then(Value::as_str).unwrap_or_default().to_owned());
         }
@@ -90,7 +92,7 @@ impl TurnView {
     }
 
     /// How a piece looks now. The text of a frozen block is given away: it is never sent again, except with neighbours.
-    fn bundle(&mut self, at: usize) -> OutputData {
+    fn bundle(&mut self, calls: &ToolCalls, at: usize) -> OutputData {
         match &mut self.pieces[at] {
             ViewPiece::Text(voice, text) => {
                 let voice = *voice;
@@ -100,18 +102,21 @@ impl TurnView {
                     _ => voice.bundle(&std::mem::take(text)),
                 }
             }
-            ViewPiece::Card(card) => card.rendered(&mut self.terminals).bundle(),
+            ViewPiece::Card(card) => {
+                let entry = calls.get(&card.id).expect("a card is made of a call");
+                card.rendered(entry, &mut self.terminals).bundle()
+            }
             ViewPiece::Fixed(data) => data.clone(),
         }
     }
 
     /// The user does not want to wait for the rest: what is shown already is brought to its last state, all else is dropped,
     /// which is said. Nothing when nothing is left.
-    pub fn cut_short(&mut self) -> Vec<OutputMessage> {
+    pub(crate) fn cut_short(&mut self, calls: &ToolCalls) -> Vec<OutputMessage> {
         let (mut shown, mut dropped) = (Vec::new(), 0);
         while let Some(display) = self.displays.next().filter(|_| self.style == ViewStyle::Rich) {
             if self.displays.is_sent(display) {
-                let data = self.together(display);
+                let data = self.together(calls, display);
                 shown.push(OutputMessage::Update { id: format!("{}-{display}", self.turn), data });
             } else {
                 dropped += 1;
@@ -125,9 +130,7 @@ impl TurnView {
             (outputs, _) => format!("interrupted: the last {outputs} outputs of this turn are not shown"),
         };
         shown.push(match self.style {
-            ViewStyle::Stream => {
-                OutputMessage::Stream { name: StreamName::Stderr, text: format!("\n{told}\n") }
-            }
+            ViewStyle::Stream => OutputMessage::Stream { name: Stream::Stderr, text: format!("\n{told}\n") },
             ViewStyle::Rich => {
                 OutputMessage::Display { id: format!("{}-cut", self.turn), data: dim(&told).bundle() }
             }

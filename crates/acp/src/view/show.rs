@@ -1,15 +1,16 @@
 //! What a view is told and what it gives.
 
 use agent_client_protocol_schema::v1::StopReason;
+use cellwright_output::Stream;
 use serde_json::{Map, Value};
 
 /// One message for the notebook.
 #[derive(Debug, Clone, PartialEq)]
-pub enum OutputMessage {
+pub(crate) enum OutputMessage {
     /// Text for a stream.
     Stream {
         /// Which one.
-        name: StreamName,
+        name: Stream,
         /// The text.
         text: String,
     },
@@ -30,30 +31,11 @@ pub enum OutputMessage {
 }
 
 /// Alternatives of one display by MIME type. Always with `text/plain`.
-pub type OutputData = Map<String, Value>;
-
-/// A stream of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamName {
-    /// `stdout`: the agent's answer.
-    Stdout,
-    /// `stderr`: everything else.
-    Stderr,
-}
-
-impl StreamName {
-    /// As Jupyter names it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
-}
+pub(crate) type OutputData = Map<String, Value>;
 
 /// What the client can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ViewStyle {
+pub(crate) enum ViewStyle {
     /// Displays that are updated in place.
     #[default]
     Rich,
@@ -61,18 +43,9 @@ pub enum ViewStyle {
     Stream,
 }
 
-/// Who asks for a permission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PermissionAsker {
-    /// The agent, for a call that it goes on to tell of.
-    Agent,
-    /// We, before we do something for the agent. What comes of it the agent tells by calls of its own.
-    Us,
-}
-
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnEnding {
+pub(crate) enum TurnEnding {
     /// As the agent says.
     Stopped(StopReason),
     /// By an error, which the cell reports itself.

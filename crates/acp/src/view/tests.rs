@@ -10,14 +10,17 @@ use agent_client_protocol_schema::v1::{
     ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
     UsageUpdate,
 };
+use cellwright_output::Stream;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::permission::DecisionSource;
+use crate::permission::{DecisionSource, PermissionDecision};
+use crate::tool_calls::{PermissionAsker, TurnChange};
 
 /// A view and what the notebook that follows it shows.
 struct TestCell {
+    calls: ToolCalls,
     view: TurnView,
     now: Instant,
     outputs: Vec<(String, OutputData)>,
@@ -29,6 +32,7 @@ impl TestCell {
     fn new(style: ViewStyle) -> Self {
         let now = Instant::now();
         Self {
+            calls: ToolCalls::default(),
             view: TurnView::new(style, "t", now),
             now,
             outputs: Vec::new(),
@@ -38,8 +42,30 @@ impl TestCell {
     }
 
     fn update(&mut self, update: SessionUpdate) -> &mut Self {
-        self.view.update(update, self.now);
+        match self.calls.apply(update) {
+            TurnChange::ToolCall(change) => self.view.tool_call(&change, &self.calls, self.now),
+            TurnChange::Other(update) => self.view.update(update, self.now),
+        }
         self
+    }
+
+    fn ask(&mut self, call: ToolCallUpdate, asker: PermissionAsker) -> &mut Self {
+        let change = self.calls.update(call);
+        self.view.tool_call(&change, &self.calls, self.now);
+        self.calls.ask_permission(&change.id, asker);
+        self.view.permission_asked(&change.id, &self.calls, self.now);
+        self
+    }
+
+    fn decide(&mut self, id: &ToolCallId, decision: &PermissionDecision) -> &mut Self {
+        self.calls.decide(id, decision);
+        self.view.permission_decided(id, decision, &self.calls, self.now);
+        self
+    }
+
+    fn finish(&mut self, reason: StopReason) {
+        let left_open = self.calls.end();
+        self.view.end(&TurnEnding::Stopped(reason), &left_open, &self.calls, self.now);
     }
 
     fn say(&mut self, text: &str) -> &mut Self {
@@ -57,10 +83,16 @@ impl TestCell {
     }
 
     fn flush(&mut self) {
-        for show in self.view.flush(self.now) {
+        for show in self.view.flush(&self.calls, self.now) {
             self.messages.push(self.now);
             match show {
-                OutputMessage::Stream { name, text } => self.streams.extend([name.as_str(), "|", &text]),
+                OutputMessage::Stream { name, text } => {
+                    let name = match name {
+                        Stream::Stdout => "stdout",
+                        Stream::Stderr => "stderr",
+                    };
+                    self.streams.extend([name, "|", &text]);
+                }
                 OutputMessage::Display { id, data } => {
                     assert!(!self.outputs.iter().any(|(known, _)| *known == id), "{id} is displayed twice");
                     self.outputs.push((id, data));
@@ -74,7 +106,7 @@ impl TestCell {
     }
 
     fn end(&mut self, reason: StopReason) -> &mut Self {
-        self.view.end(&TurnEnding::Stopped(reason), self.now);
+        self.finish(reason);
         while let Some(due) = self.view.due() {
             self.now = self.now.max(due);
             self.flush();
@@ -168,8 +200,8 @@ fn a_terminal_of_ours_shows_in_the_card_that_names_it() {
     let id = TerminalId::new("term");
     let content = vec![ToolCallContent::Terminal(Terminal::new("term"))];
     cell.update(SessionUpdate::ToolCall(call("1", "Run").content(content))).wait(Duration::from_secs(1));
-    cell.view.terminal_output(&id, b"hello\n", cell.now);
-    cell.view.terminal_exited(&id, Some(0), None, cell.now);
+    cell.view.terminal_output(&id, b"hello\n", &cell.calls, cell.now);
+    cell.view.terminal_exited(&id, Some(0), None, &cell.calls, cell.now);
     cell.update(status("1", ToolCallStatus::Completed)).end(StopReason::EndTurn);
     assert_eq!(cell.plain(), ["✓ Run (done)\n  hello"]);
 }
@@ -179,14 +211,14 @@ fn a_permission_for_an_unknown_call_makes_its_card_and_buttons_do_not_outlive_th
     let mut cell = TestCell::new(ViewStyle::Rich);
     let id = ToolCallId::new("new");
     let fields = ToolCallUpdateFields::new().title("Delete x".to_owned()).kind(ToolKind::Delete);
-    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Agent, cell.now);
+    cell.ask(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Agent);
     cell.view.buttons(&id, "model");
     // Nobody is told that the agent works while it waits for them.
     cell.wait(Duration::from_mins(1));
     assert_eq!(cell.plain(), ["? Delete x (delete, waiting for permission)", "[buttons: allow or refuse]"]);
     assert_eq!(cell.outputs[1].1["application/vnd.jupyter.widget-view+json"]["model_id"], "model");
     let options = [PermissionOption::new("no", "Keep it", PermissionOptionKind::RejectOnce)];
-    cell.view.permission_decided(&id, &PermissionDecision::refuse(&options, DecisionSource::User), cell.now);
+    cell.decide(&id, &PermissionDecision::refuse(&options, DecisionSource::User));
     cell.update(status("new", ToolCallStatus::Failed)).end(StopReason::EndTurn);
     assert_eq!(cell.plain(), ["✗ Delete x (delete, failed)\n  refused by you (Keep it)", "1 min 0 s"]);
     assert!(!cell.outputs[1].1.contains_key("application/vnd.jupyter.widget-view+json"));
@@ -197,19 +229,19 @@ fn one_who_does_not_wait_for_the_rest_is_told_how_much_it_was() {
     let mut cell = TestCell::new(ViewStyle::Stream);
     cell.say(&"y".repeat(3_000_000)).wait(Duration::from_secs(1));
     let printed = cell.streams.matches('y').count();
-    cell.view.end(&TurnEnding::Stopped(StopReason::EndTurn), cell.now);
+    cell.finish(StopReason::EndTurn);
     let text = format!(
         "\ninterrupted: the last {} bytes are not shown\n",
         words::thousands(3_000_000 - printed as u64)
     );
-    assert_eq!(cell.view.cut_short(), [OutputMessage::Stream { name: StreamName::Stderr, text }]);
-    assert_eq!((cell.view.due(), cell.view.cut_short()), (None, Vec::new()));
+    assert_eq!(cell.view.cut_short(&cell.calls), [OutputMessage::Stream { name: Stream::Stderr, text }]);
+    assert_eq!((cell.view.due(), cell.view.cut_short(&cell.calls)), (None, Vec::new()));
 
     let mut cell = TestCell::new(ViewStyle::Rich);
     cell.update(SessionUpdate::ToolCall(call("1", "Run").status(ToolCallStatus::InProgress)));
     cell.wait(Duration::from_secs(1)).say("never");
-    cell.view.end(&TurnEnding::Stopped(StopReason::EndTurn), cell.now);
-    let plain = cell.view.cut_short().into_iter().map(|show| match show {
+    cell.finish(StopReason::EndTurn);
+    let plain = cell.view.cut_short(&cell.calls).into_iter().map(|show| match show {
         OutputMessage::Update { data, .. } | OutputMessage::Display { data, .. } => {
             data["text/plain"].clone()
         }
@@ -227,11 +259,11 @@ fn what_waits_for_permission_is_not_folded() {
     let fields = ToolCallUpdateFields::new()
         .title("echo hi\nrm -rf /".to_owned())
         .raw_input(serde_json::json!({"command": "rm -rf /"}));
-    cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Agent, cell.now);
+    cell.ask(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Agent);
     cell.wait(Duration::from_secs(1));
     let html = |cell: &TestCell| cell.outputs[0].1["text/html"].as_str().unwrap().to_owned();
     assert!(html(&cell).contains("rm -rf /") && !html(&cell).contains("<details"), "{}", html(&cell));
-    cell.view.permission_decided(&id, &PermissionDecision::cancelled(), cell.now);
+    cell.decide(&id, &PermissionDecision::cancelled());
     cell.end(StopReason::EndTurn);
     assert!(html(&cell).contains("<details"), "{}", html(&cell));
 }
@@ -242,13 +274,9 @@ fn a_question_of_ours_is_over_when_it_is_answered() {
         let mut cell = TestCell::new(style);
         let id = ToolCallId::new("ours");
         let fields = ToolCallUpdateFields::new().title("Run `make`".to_owned()).kind(ToolKind::Execute);
-        cell.view.permission_asked(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Us, cell.now);
+        cell.ask(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Kernel);
         let options = [PermissionOption::new("y", "Allow", PermissionOptionKind::AllowOnce)];
-        cell.view.permission_decided(
-            &id,
-            &PermissionDecision::allow(&options, DecisionSource::User),
-            cell.now,
-        );
+        cell.decide(&id, &PermissionDecision::allow(&options, DecisionSource::User));
         cell.end(StopReason::EndTurn);
         let shown = format!("{}{}", cell.streams, cell.plain().concat());
         assert!(
@@ -263,11 +291,7 @@ fn an_interrupted_turn_leaves_nothing_that_looks_alive() {
     let mut cell = TestCell::new(ViewStyle::Rich);
     cell.update(SessionUpdate::ToolCall(call("1", "Run").status(ToolCallStatus::InProgress)));
     let id = ToolCallId::new("2");
-    cell.view.permission_asked(
-        ToolCallUpdate::new(id.clone(), ToolCallUpdateFields::new()),
-        PermissionAsker::Agent,
-        cell.now,
-    );
+    cell.ask(ToolCallUpdate::new(id.clone(), ToolCallUpdateFields::new()), PermissionAsker::Agent);
     cell.view.buttons(&id, "model");
     cell.wait(Duration::from_secs(1)).end(StopReason::Cancelled);
     assert_eq!(

@@ -6,20 +6,16 @@ use super::displays::DisplaySharing;
 use super::printer::PrintSection;
 use super::words::{dim, duration, thousands};
 use super::{QUIET, TurnView, ViewPiece, ViewStyle};
+use crate::tool_calls::ToolCalls;
 
 impl TurnView {
     /// Shows how long the turn takes when it is quiet.
-    pub(super) fn show_elapsed(&mut self, now: Instant) {
+    pub(super) fn show_elapsed(&mut self, calls: &ToolCalls, now: Instant) {
         let quiet = now.saturating_duration_since(self.active);
-        let waits_for_user = || {
-            self.cards
-                .values()
-                .any(|at| matches!(&self.pieces[*at], ViewPiece::Card(card) if card.is_waiting()))
-        };
         if self.ended || quiet < QUIET || now < self.next_elapsed {
             return;
         }
-        if waits_for_user() {
+        if calls.waiting().next().is_some() {
             self.next_elapsed = now + QUIET;
             return;
         }

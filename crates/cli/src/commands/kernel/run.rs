@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::catalog;
 use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
-use cellwright_acp::permission::{ApprovalMode, PermissionPolicy};
+use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::ConnectionInfo;
 use futures_util::FutureExt as _;
 use nix::unistd::getppid;
@@ -88,8 +88,7 @@ impl Run {
             environment,
             agent: if self.command.is_empty() { self.agent.or_else(|| agent.default.clone()) } else { None },
             guidance: catalog::guidance(),
-            policy: PermissionPolicy { mode, ..PermissionPolicy::default() },
-            style: None,
+            approval: mode,
             grace: Duration::from_secs(5),
             debug_updates: agent.debug_updates.clone(),
             own_servers: OwnServers::new(agents::own_servers::of),

@@ -1,0 +1,239 @@
+//! The tool calls of a turn: what the agent reported about each, and what was decided about it.
+//!
+//! This is the model of a turn. Session updates feed it, permissions are judged by it, and the view renders it. It knows
+//! neither of them.
+
+use std::collections::HashMap;
+
+use agent_client_protocol_schema::v1::{
+    Meta, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolCallUpdate,
+};
+
+use crate::permission::PermissionDecision;
+
+/// The tool calls of one turn, in the order in which the agent first named them.
+#[derive(Debug, Default)]
+pub(crate) struct ToolCalls {
+    entries: Vec<ToolCallEntry>,
+    index: HashMap<ToolCallId, usize>,
+}
+
+/// All that is known about one tool call.
+#[derive(Debug)]
+pub(crate) struct ToolCallEntry {
+    pub(crate) call: ToolCall,
+    pub(crate) permission: PermissionState,
+    asker: PermissionAsker,
+    /// The turn ended before the call did.
+    left_open: bool,
+}
+
+/// The permission of a tool call.
+#[derive(Debug)]
+pub(crate) enum PermissionState {
+    NotAsked,
+    Waiting,
+    Decided { allowed: bool, how: String },
+}
+
+/// Who asks for a permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PermissionAsker {
+    /// The agent, for a tool call that it reports on afterwards.
+    Agent,
+    /// The kernel, before it does something for the agent. The agent reports the result by tool calls of its own.
+    Kernel,
+}
+
+/// What a session update changed.
+#[derive(Debug)]
+pub(crate) enum TurnChange {
+    ToolCall(ToolCallChange),
+    /// The update is about something else.
+    Other(SessionUpdate),
+}
+
+/// A change to one tool call.
+#[derive(Debug)]
+pub(crate) struct ToolCallChange {
+    pub(crate) id: ToolCallId,
+    /// Whether the content was replaced.
+    pub(crate) new_content: bool,
+    /// Extensions of the protocol that came with the update.
+    pub(crate) meta: Option<Meta>,
+}
+
+impl ToolCalls {
+    /// Takes in a session update, if it is about a tool call.
+    pub(crate) fn apply(&mut self, update: SessionUpdate) -> TurnChange {
+        match update {
+            SessionUpdate::ToolCall(call) => TurnChange::ToolCall(self.announce(call)),
+            SessionUpdate::ToolCallUpdate(update) => TurnChange::ToolCall(self.update(update)),
+            other => TurnChange::Other(other),
+        }
+    }
+
+    /// Marks a call as waiting for a permission.
+    pub(crate) fn ask_permission(&mut self, id: &ToolCallId, asker: PermissionAsker) {
+        let entry = self.entry(id);
+        entry.permission = PermissionState::Waiting;
+        entry.asker = asker;
+    }
+
+    /// Notes how the permission was decided.
+    pub(crate) fn decide(&mut self, id: &ToolCallId, decision: &PermissionDecision) {
+        let (allowed, how) = (decision.allowed(), decision.to_string());
+        self.entry(id).permission = PermissionState::Decided { allowed, how };
+    }
+
+    /// Closes the calls that are still open when the turn ends, and returns them.
+    pub(crate) fn end(&mut self) -> Vec<ToolCallId> {
+        let mut left = Vec::new();
+        for entry in &mut self.entries {
+            if entry.is_waiting() {
+                entry.permission = PermissionState::NotAsked;
+            }
+            if !entry.has_ended() {
+                entry.left_open = true;
+                left.push(entry.call.tool_call_id.clone());
+            }
+        }
+        left
+    }
+
+    pub(crate) fn get(&self, id: &ToolCallId) -> Option<&ToolCallEntry> {
+        self.index.get(id).map(|at| &self.entries[*at])
+    }
+
+    /// The calls that wait for a permission.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &ToolCall> {
+        self.entries.iter().filter(|entry| entry.is_waiting()).map(|entry| &entry.call)
+    }
+
+    /// A call that is announced again adds to what is known: an empty list in it removes nothing.
+    fn announce(&mut self, mut call: ToolCall) -> ToolCallChange {
+        let meta = call.meta.take();
+        let mut update = ToolCallUpdate::from(call);
+        update.meta = meta;
+        update.fields.content = update.fields.content.filter(|content| !content.is_empty());
+        update.fields.locations = update.fields.locations.filter(|locations| !locations.is_empty());
+        update.fields.title = update.fields.title.filter(|title| !title.is_empty());
+        self.update(update)
+    }
+
+    /// Takes in what an update says about a call. The agent need not have announced it.
+    pub(crate) fn update(&mut self, update: ToolCallUpdate) -> ToolCallChange {
+        let ToolCallUpdate { tool_call_id: id, fields, meta, .. } = update;
+        let new_content = fields.content.is_some();
+        self.entry(&id).call.update(fields);
+        ToolCallChange { id, new_content, meta }
+    }
+
+    /// The entry of a call, which is made if there is none.
+    fn entry(&mut self, id: &ToolCallId) -> &mut ToolCallEntry {
+        let at = *self.index.entry(id.clone()).or_insert_with(|| {
+            self.entries.push(ToolCallEntry {
+                call: ToolCall::new(id.clone(), ""),
+                permission: PermissionState::NotAsked,
+                asker: PermissionAsker::Agent,
+                left_open: false,
+            });
+            self.entries.len() - 1
+        });
+        &mut self.entries[at]
+    }
+}
+
+impl ToolCallEntry {
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.permission, PermissionState::Waiting)
+    }
+
+    /// Whether the turn ended before the call did.
+    pub(crate) fn is_left_open(&self) -> bool {
+        self.left_open
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.left_open
+            || self.answer().is_some()
+            || matches!(self.call.status, ToolCallStatus::Completed | ToolCallStatus::Failed)
+    }
+
+    /// Whether the call was allowed, where the answer is all that the call is for.
+    pub(crate) fn answer(&self) -> Option<bool> {
+        match (&self.permission, self.asker) {
+            (PermissionState::Decided { allowed, .. }, PermissionAsker::Kernel) => Some(*allowed),
+            (PermissionState::Decided { .. }, PermissionAsker::Agent)
+            | (
+                PermissionState::NotAsked | PermissionState::Waiting,
+                PermissionAsker::Agent | PermissionAsker::Kernel,
+            ) => None,
+        }
+    }
+
+    /// The title of the call, or else its name, or else its id.
+    pub(crate) fn title(&self) -> &str {
+        let title = self.call.title.trim();
+        let name = self.call.name.as_deref().unwrap_or(&self.call.tool_call_id.0);
+        if title.is_empty() { name } else { title }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_client_protocol_schema::v1::ToolCallUpdateFields;
+
+    use super::*;
+    use crate::permission::{DecisionSource, PermissionDecision};
+
+    fn asked(calls: &mut ToolCalls, id: &'static str, asker: PermissionAsker) -> ToolCallId {
+        let fields = ToolCallUpdateFields::new().title("Touch a file".to_owned());
+        let id = calls.update(ToolCallUpdate::new(id, fields)).id;
+        calls.ask_permission(&id, asker);
+        id
+    }
+
+    #[test]
+    fn a_call_waits_until_its_permission_is_decided() {
+        let mut calls = ToolCalls::default();
+        let id = asked(&mut calls, "1", PermissionAsker::Agent);
+        assert_eq!(calls.waiting().map(|call| call.title.as_str()).collect::<Vec<_>>(), ["Touch a file"]);
+        calls.decide(&id, &PermissionDecision { option: None, by: DecisionSource::User });
+        assert_eq!(calls.waiting().count(), 0);
+        assert_eq!(calls.get(&id).map(ToolCallEntry::has_ended), Some(false));
+    }
+
+    #[test]
+    fn a_decision_ends_a_question_of_the_kernel() {
+        let mut calls = ToolCalls::default();
+        let id = asked(&mut calls, "1", PermissionAsker::Kernel);
+        calls.decide(&id, &PermissionDecision { option: None, by: DecisionSource::User });
+        assert_eq!(calls.get(&id).and_then(ToolCallEntry::answer), Some(false));
+        assert_eq!(calls.end(), []);
+    }
+
+    #[test]
+    fn the_end_of_a_turn_closes_open_calls_once() {
+        let mut calls = ToolCalls::default();
+        let id = asked(&mut calls, "1", PermissionAsker::Agent);
+        let done = ToolCall::new("2", "Done").status(ToolCallStatus::Completed);
+        calls.apply(SessionUpdate::ToolCall(done));
+        assert_eq!(calls.end(), [id]);
+        assert_eq!((calls.end(), calls.waiting().count()), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn a_second_announcement_keeps_what_it_does_not_mention() {
+        let mut calls = ToolCalls::default();
+        let first = ToolCall::new("1", "Read").content(vec!["text".into()]);
+        calls.apply(SessionUpdate::ToolCall(first));
+        let TurnChange::ToolCall(change) = calls.apply(SessionUpdate::ToolCall(ToolCall::new("1", "")))
+        else {
+            panic!("it is about a tool call");
+        };
+        assert!(!change.new_content);
+        let entry = calls.get(&change.id).expect("it is known");
+        assert_eq!((entry.title(), entry.call.content.len()), ("Read", 1));
+    }
+}
