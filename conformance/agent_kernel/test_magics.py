@@ -154,7 +154,7 @@ class Magics(unittest.TestCase):
         with running("forgetful") as (_, client):
             agent = execute(client, "remember me\npid").text
             added = execute(client, "%mcp add tools some-server").text
-            self.assertIn("from the next session on", added)
+            self.assertIn("with the next session", added)
             self.assertNotIn("forgotten", added)
             self.assertEqual(execute(client, "recall\npid").text, f"me\n{agent}")
             execute(client, "%session new")
@@ -173,7 +173,7 @@ class Magics(unittest.TestCase):
             execute(client, "%mcp add web https://example.org/mcp\n%mcp add tools some-server")
             outcome = execute(client, "servers")
             self.assertIn('["tools"]', outcome.text)
-            self.assertIn("not told of `web`", outcome.text)
+            self.assertIn("does not get `web`", outcome.text)
 
     def test_servers_of_the_agents_own_settings_are_listed(self):
         with tempfile.TemporaryDirectory() as home:

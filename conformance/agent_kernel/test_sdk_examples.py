@@ -35,6 +35,6 @@ class SdkExamples(unittest.TestCase):
             self.assertIn("hello", outcome.text)
             self.assertIn("Received prompt request for session 0", execute(client, "%agent log").text)
             # It can neither load nor resume: a server added now waits for the next session.
-            self.assertIn("from the next session on", execute(client, "%mcp add tools some-server").text)
+            self.assertIn("with the next session", execute(client, "%mcp add tools some-server").text)
             self.assertNotIn("forgotten", execute(client, "hello").text)
             self.assertIn("does not support `session/load`", execute(client, "%session load 0").error)

@@ -25,8 +25,8 @@ use agent_client_protocol_schema::v1::{
     AgentCapabilities, AuthCapabilities, AuthMethod, BooleanConfigOptionCapabilities, CancelNotification,
     ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities, ElicitationCapabilities,
     ElicitationFormCapabilities, ElicitationUrlCapabilities, Error, ErrorCode, FileSystemCapabilities,
-    Implementation, InitializeRequest, InitializeResponse, Meta, NoticeCapabilities, PlanCapabilities,
-    PromptRequest, PromptResponse, SessionConfigOptionsCapabilities, SessionId,
+    Implementation, InitializeRequest, InitializeResponse, McpServer, Meta, NoticeCapabilities,
+    PlanCapabilities, SessionConfigOptionsCapabilities, SessionId,
 };
 use cellwright_process::{Child, Command, Exit, Graces, SpawnError, Stderr, Stdin, Stdout, is_zombie};
 use futures_util::future::BoxFuture;
@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-pub(crate) use self::calls::{AgentCall, AnswerText, CallText};
+pub(crate) use self::calls::{AgentCall, AnswerText, CallText, PromptAnswer};
 use self::connection::{AgentConnection, RequestError};
 pub(crate) use self::event::{AgentEvent, OpenElicitation, PermissionQuestion, UnknownMessage};
 pub(crate) use self::log::AgentLog;
@@ -248,6 +248,16 @@ impl AgentProcess {
         &self.greeting.agent_capabilities
     }
 
+    /// Whether it can use an MCP server of this kind.
+    pub(crate) fn supports(&self, server: &McpServer) -> bool {
+        let can = &self.can().mcp_capabilities;
+        match server {
+            McpServer::Http(_) => can.http,
+            McpServer::Sse(_) => can.sse,
+            _ => true,
+        }
+    }
+
     /// How a user can sign in.
     pub(crate) fn auth_methods(&self) -> &[AuthMethod] {
         &self.greeting.auth_methods
@@ -277,28 +287,6 @@ impl AgentProcess {
                 Err(RequestError::Closed) => Err(self.farewell().await),
                 Err(RequestError::Refused(error)) => Err(CallError::of_agent(method, &error)),
             }
-        })
-    }
-
-    /// Sends a prompt and waits for the end of its turn. A reason to stop that this version of the protocol does not know is told
-    /// beside the answer, which then counts as an ordinary end.
-    pub(crate) fn prompt(
-        &self,
-        request: &PromptRequest,
-    ) -> BoxFuture<'_, Result<(PromptResponse, Option<String>), CallError>> {
-        let call = CallText::new(request);
-        Box::pin(async move {
-            let text = self.call_text(call?).await?;
-            let unread = match text.read() {
-                Ok(response) => return Ok((response, None)),
-                Err(unread) => unread,
-            };
-            let mut answer: Value = text.read()?;
-            let Some(Value::String(reason)) = answer.get_mut("stopReason") else { return Err(unread) };
-            let reason = std::mem::replace(reason, "end_turn".to_owned());
-            // What is wrong is either the reason, or told by this error.
-            let response = serde_json::from_str(&answer.to_string()).map_err(|_| unread)?;
-            Ok((response, Some(reason)))
         })
     }
 

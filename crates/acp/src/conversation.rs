@@ -1,10 +1,14 @@
 //! A conversation with an agent: a task that owns the agent's process and its session.
 //!
-//! Orders are taken one at a time; between them the agent is listened to, so that it never waits for us. What it says after
-//! the end of a turn goes to the cell of that turn, and to no other.
+//! The conversation does its tasks one at a time. Between them it listens to the agent, so that the
+//! agent never waits. Whatever the agent reports after the end of a turn goes to the cell of that
+//! turn, and to no other.
 
+mod command;
 mod facts;
-mod open;
+mod form;
+mod listen;
+mod opening;
 mod options;
 mod prompt;
 mod questions;
@@ -22,20 +26,20 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+pub(crate) use self::command::AgentCommand;
 pub(crate) use self::facts::SessionFacts;
-use self::queue::{ConversationTask, PendingTask, QueuedTask};
-
 pub(crate) use self::prompt::UserPrompt;
+use self::queue::{ConversationTask, PendingTask, QueuedTask};
 use crate::agent::{AgentEvent, AgentLaunch, AgentProcess};
-use crate::failure::CellFailure;
+use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::{KernelState, McpOffer, lock};
 use crate::task;
 use crate::turn::{AgentTurn, StopSignal, TurnPlace};
 
-/// Orders that wait; beyond that the one who orders waits.
-const ORDERS: usize = 64;
+/// Tasks that wait. When the queue is full, the cell that adds another waits.
+const MOST_TASKS: usize = 64;
 
-/// An agent that can be talked to.
+/// An agent that the user can talk to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentChoice {
     /// What users call it.
@@ -45,172 +49,137 @@ pub(crate) struct AgentChoice {
 
 /// A conversation. Dropping it ends its agent.
 pub(crate) struct ConversationHandle {
-    orders: mpsc::Sender<QueuedTask>,
+    tasks: mpsc::Sender<QueuedTask>,
     facts: Arc<Mutex<SessionFacts>>,
-    /// Stops what is done now.
-    at_work: Arc<Mutex<Option<StopSignal>>>,
+    /// Stops the current task.
+    current: Arc<Mutex<Option<StopSignal>>>,
     ending: CancellationToken,
-    _task: AbortOnDropHandle<()>,
-}
-
-/// What can be asked of a conversation besides talking.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum AgentCommand {
-    /// Starts the agent and opens its session, as the first prompt would.
-    Ready,
-    /// Starts the agent again. The conversation goes on if the agent can.
-    Restart,
-    /// Forgets the conversation and begins another.
-    Renew,
-    /// The agent's own sessions.
-    List,
-    /// Goes on with an old session, and shows what was said in it.
-    Load(String),
-    /// Goes on with an old session.
-    Resume(String),
-    /// Goes on in a copy.
-    Fork,
-    /// Makes a copy and tells its id.
-    Copy,
-    /// Ends the session; the next prompt begins another.
-    Close,
-    /// Has the agent forget a session.
-    Delete(String),
-    /// Sets the mode, by id or name.
-    Mode(String),
-    /// Sets an option, by ids or names.
-    Configure { option: String, value: String },
-    /// Tells the agent of other MCP servers. The conversation goes on if the agent can.
-    Servers,
-    /// Signs in, by a method's id or by the first that works without a terminal.
-    SignIn(Option<String>),
-    /// How one can sign in.
-    SignInMethods,
-    /// Another agent.
-    Use(AgentChoice),
-    /// The same agent, started in another way. The conversation goes on if the agent can.
-    Relaunch(AgentChoice),
+    _worker: AbortOnDropHandle<()>,
 }
 
 impl ConversationHandle {
-    pub(crate) fn new(shared: Arc<KernelState>, choice: Option<AgentChoice>) -> Self {
-        let (orders, inbox) = mpsc::channel(ORDERS);
+    pub(crate) fn new(state: Arc<KernelState>, choice: Option<AgentChoice>) -> Self {
+        let (tasks, queue) = mpsc::channel(MOST_TASKS);
         let facts = Arc::new(Mutex::new(SessionFacts::default()));
         lock(&facts).choice.clone_from(&choice);
         let conversation = AgentConversation {
-            shared,
+            state,
             facts: Arc::clone(&facts),
-            at_work: Arc::default(),
+            current: Arc::default(),
             ending: CancellationToken::new(),
             choice,
-            offered: McpOffer::default(),
+            offer: McpOffer::default(),
             running: None,
             crashed: false,
             session: None,
-            leaving: None,
-            last: None,
-            stragglers: LateUpdates::default(),
+            previous: None,
+            last_turn: None,
+            late: LateUpdates::default(),
         };
-        let (at_work, ending) = (Arc::clone(&conversation.at_work), conversation.ending.clone());
-        let task = task::spawn(conversation.run(inbox));
-        Self { orders, facts, at_work, ending, _task: task }
+        let (current, ending) = (Arc::clone(&conversation.current), conversation.ending.clone());
+        let worker = task::spawn(conversation.run(queue));
+        Self { tasks, facts, current, ending, _worker: worker }
     }
 
-    /// Hands a prompt over.
+    /// Queues a prompt.
     pub(crate) async fn prompt(&self, turn: AgentTurn, prompt: UserPrompt) -> PendingTask {
-        self.place(ConversationTask::Prompt(prompt), turn).await
+        self.queue(ConversationTask::Prompt(prompt), turn).await
     }
 
-    /// Does something else than talking.
-    pub(crate) async fn perform(&self, deed: AgentCommand, turn: AgentTurn) -> Result<String, CellFailure> {
-        if matches!(deed, AgentCommand::Close | AgentCommand::Restart) {
-            self.stop_turn(); // it would have to be waited for
+    /// Carries out a command, after the tasks before it.
+    pub(crate) async fn perform(
+        &self,
+        command: AgentCommand,
+        turn: AgentTurn,
+    ) -> Result<String, CellFailure> {
+        if matches!(command, AgentCommand::Close | AgentCommand::Restart) {
+            self.stop_current(); // the command would wait for it otherwise
         }
-        self.place(ConversationTask::Do(deed), turn).await.done().await
+        self.queue(ConversationTask::Command(command), turn).await.done().await
     }
 
-    /// What is known of it now.
+    /// The current facts about the conversation.
     pub(crate) fn facts(&self) -> SessionFacts {
         lock(&self.facts).clone()
     }
 
-    /// Stops what is running and ends the agent, politely. What waits its turn is not begun.
+    /// Stops the current task and ends the agent politely. Tasks that wait do not start.
     pub(crate) async fn end(&self) {
         self.ending.cancel();
-        self.stop_turn();
-        self.orders.closed().await;
+        self.stop_current();
+        self.tasks.closed().await;
     }
 
-    fn stop_turn(&self) {
-        lock(&self.at_work).iter().for_each(StopSignal::ask);
+    fn stop_current(&self) {
+        lock(&self.current).iter().for_each(StopSignal::ask);
     }
 
-    async fn place(&self, task: ConversationTask, turn: AgentTurn) -> PendingTask {
+    async fn queue(&self, task: ConversationTask, turn: AgentTurn) -> PendingTask {
         let stop = turn.stop.clone();
-        let (order, placed) = QueuedTask::new(task, turn);
+        let (queued, pending) = QueuedTask::new(task, turn);
         tokio::select! {
-            sent = self.orders.send(order) => drop(sent), // the one who waits for the result will notice
+            sent = self.tasks.send(queued) => drop(sent), // if it failed, `pending` fails too
             () = stop.asked() => {}
         }
-        placed
+        pending
     }
 }
 
 struct AgentConversation {
-    shared: Arc<KernelState>,
+    state: Arc<KernelState>,
     facts: Arc<Mutex<SessionFacts>>,
-    at_work: Arc<Mutex<Option<StopSignal>>>,
+    current: Arc<Mutex<Option<StopSignal>>>,
     ending: CancellationToken,
     choice: Option<AgentChoice>,
     /// The MCP servers that the session was opened with.
-    offered: McpOffer,
+    offer: McpOffer,
     running: Option<RunningAgent>,
-    /// The agent ended by itself, which the next cell tells.
+    /// The agent ended by itself. The next cell reports it.
     crashed: bool,
-    /// The session that is open, or was before the agent ended.
+    /// The session that is open, or was open before the agent ended.
     session: Option<SessionId>,
-    /// What is known of the session that is open, while another is opened in its place.
-    leaving: Option<(McpOffer, SessionFacts)>,
-    /// The turn before, for what the agent says after it.
-    last: Option<Box<AgentTurn>>,
-    stragglers: LateUpdates,
+    /// The state to return to if the change to another session fails.
+    previous: Option<(McpOffer, SessionFacts)>,
+    /// The last turn, for what the agent reports after it.
+    last_turn: Option<Box<AgentTurn>>,
+    late: LateUpdates,
 }
 
 struct RunningAgent {
     agent: AgentProcess,
     events: mpsc::Receiver<AgentEvent>,
-    /// Whether `session` is open in this process.
+    /// Whether this process has the session open.
     open: bool,
 }
 
-/// What is known of updates that come after the end of their turn.
+/// What is known about updates that come after the end of their turn.
 #[derive(Default)]
 struct LateUpdates {
-    /// This agent has sent some, or its last turn was interrupted: wait for silence before the next prompt.
+    /// This agent has sent some, or its last turn was interrupted. The next prompt waits for silence.
     expected: bool,
-    /// When the agent last said something.
+    /// When the agent last reported something.
     last_heard: Option<Instant>,
 }
 
 impl AgentConversation {
-    async fn run(mut self, mut orders: mpsc::Receiver<QueuedTask>) {
+    async fn run(mut self, mut tasks: mpsc::Receiver<QueuedTask>) {
         loop {
-            let order = tokio::select! {
-                biased; // who ends the conversation does not wait for what others ordered
+            let queued = tokio::select! {
+                biased; // ending the conversation does not wait for tasks of others
                 () = self.ending.cancelled() => break,
-                order = orders.recv() => order,
+                queued = tasks.recv() => queued,
                 event = next_event(&mut self.running) => {
                     self.hear_between_turns(event).await;
                     continue;
                 }
             };
-            let Some(QueuedTask { mut turn, task, claim, done }) = order else { break };
-            if !claim.take() {
+            let Some(QueuedTask { mut turn, task, start, done }) = queued else { break };
+            if !start.take() {
                 continue; // its cell was stopped
             }
-            *lock(&self.at_work) = Some(turn.stop.clone());
+            *lock(&self.current) = Some(turn.stop.clone());
             if self.ending.is_cancelled() {
-                turn.stop.ask(); // by one who came too early to find it at work
+                turn.stop.ask(); // `end` came too early to find this task
             }
             let result = match task {
                 ConversationTask::Prompt(prompt) => {
@@ -220,59 +189,67 @@ impl AgentConversation {
                         turn.view.notice(&NoticeSeverity::Error, &failure.message, Some(&details));
                         turn.drain().await;
                     }
-                    self.last = Some(turn);
+                    self.last_turn = Some(turn);
                     result.map(|()| String::new())
                 }
-                ConversationTask::Do(deed) => {
+                ConversationTask::Command(command) => {
                     let stop = turn.stop.clone();
                     let result = tokio::select! {
-                        result = self.perform(deed, &mut turn) => result,
+                        result = self.perform(command, &mut turn) => result,
                         () = stop.asked() => Err(CellFailure::interrupted()),
                     };
-                    self.stay();
+                    self.restore_previous();
                     if stop.is_asked() {
-                        self.shared.stdin.interrupted();
+                        self.state.stdin.interrupted();
                     }
                     result
                 }
             };
-            *lock(&self.at_work) = None;
-            drop(done.send(result)); // a turn in the background has nobody waiting
+            *lock(&self.current) = None;
+            drop(done.send(result)); // nobody waits for a turn in the background
         }
         if let Some(running) = self.running {
             running.agent.stop().await;
         }
     }
 
-    /// Where the agent works.
+    /// The folder in which the agent works.
     fn workspace(&self) -> PathBuf {
-        self.choice.as_ref().map_or_else(|| self.shared.workspace.clone(), |choice| choice.launch.cwd.clone())
+        self.choice.as_ref().map_or_else(|| self.state.workspace.clone(), |choice| choice.launch.cwd.clone())
     }
 
-    /// Something came while no turn is running.
+    fn running(&self) -> &RunningAgent {
+        self.running.as_ref().expect("it was started")
+    }
+
+    /// Takes an event that came while no turn is running. `None` means that the agent has ended.
     async fn hear_between_turns(&mut self, event: Option<AgentEvent>) {
         let Some(event) = event else {
             self.running = None;
             self.crashed = true;
             return;
         };
-        self.shared.updates.log(&event);
-        if let AgentEvent::Update(notification) = &event
-            && self.session.as_ref() == Some(&notification.session_id)
-            && !lock(&self.facts).learn(&notification.update)
-            && let Some(turn) = &mut self.last
-        {
-            self.stragglers = LateUpdates { expected: true, last_heard: Some(Instant::now()) };
-            turn.update(notification.update.clone());
-            turn.drain().await;
-        }
-        if let AgentEvent::Permission(question) = event {
-            questions::permission_between_turns(&self.shared, &self.workspace(), question);
+        self.state.updates.log(&event);
+        match event {
+            AgentEvent::Update(notification) => {
+                if self.session.as_ref() == Some(&notification.session_id)
+                    && !lock(&self.facts).learn(&notification.update)
+                    && let Some(turn) = &mut self.last_turn
+                {
+                    self.late = LateUpdates { expected: true, last_heard: Some(Instant::now()) };
+                    turn.update(notification.update);
+                    turn.drain().await;
+                }
+            }
+            AgentEvent::Permission(question) => {
+                questions::permission_between_turns(&self.state, &self.workspace(), question);
+            }
+            AgentEvent::Elicitation(_) | AgentEvent::Unknown(_) => {} // a dropped question is cancelled
         }
     }
 }
 
-/// What the agent says next; never, without an agent. Cancel-safe.
+/// The next event of the agent. Never completes without an agent. Cancel-safe.
 async fn next_event(running: &mut Option<RunningAgent>) -> Option<AgentEvent> {
     match running {
         Some(running) => running.events.recv().await,

@@ -11,20 +11,75 @@ const STDERR_LINES: usize = 20;
 /// And so many bytes of them.
 const STDERR_BYTES: usize = 8 * 1024;
 
-/// Why a cell failed, in words for its user.
+/// Why a cell failed, for its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CellFailure {
-    /// A word for programs.
-    pub(crate) name: &'static str,
+    pub(crate) kind: FailureKind,
     /// What happened.
     pub(crate) message: String,
-    /// What helps, and what the agent said.
+    /// What helps, and what the agent wrote.
     pub(crate) details: Vec<String>,
 }
 
+/// The kinds of failure. Jupyter's clients get them as `ename`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// The agent answered a request with an error.
+    AgentError,
+    /// The agent's process ended.
+    AgentEnded,
+    /// The agent's program does not exist.
+    AgentNotFound,
+    AgentNotStarted,
+    /// The user has to sign in first.
+    AuthRequired,
+    /// The request of the client could not be read.
+    BadRequest,
+    ConversationEnded,
+    Interrupted,
+    MagicError,
+    /// No agent was chosen or found.
+    NoAgent,
+    NoSuchAgent,
+    NoSuchMode,
+    NoSuchOption,
+    NoSuchServer,
+    NoSuchSession,
+    NoSuchValue,
+    /// The agent cannot do this.
+    NotSupported,
+    SessionExists,
+}
+
+impl FailureKind {
+    /// The name that clients get.
+    fn ename(self) -> &'static str {
+        match self {
+            Self::AgentError => "AgentError",
+            Self::AgentEnded => "AgentEnded",
+            Self::AgentNotFound => "AgentNotFound",
+            Self::AgentNotStarted => "AgentNotStarted",
+            Self::AuthRequired => "AuthRequired",
+            Self::BadRequest => "BadRequest",
+            Self::ConversationEnded => "ConversationEnded",
+            Self::Interrupted => "Interrupted",
+            Self::MagicError => "MagicError",
+            Self::NoAgent => "NoAgent",
+            Self::NoSuchAgent => "NoSuchAgent",
+            Self::NoSuchMode => "NoSuchMode",
+            Self::NoSuchOption => "NoSuchOption",
+            Self::NoSuchServer => "NoSuchServer",
+            Self::NoSuchSession => "NoSuchSession",
+            Self::NoSuchValue => "NoSuchValue",
+            Self::NotSupported => "NotSupported",
+            Self::SessionExists => "SessionExists",
+        }
+    }
+}
+
 impl CellFailure {
-    pub(crate) fn new(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, message: message.into(), details: Vec::new() }
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), details: Vec::new() }
     }
 
     #[must_use]
@@ -33,14 +88,20 @@ impl CellFailure {
         self
     }
 
+    #[must_use]
+    pub(crate) fn with_all(mut self, details: Vec<String>) -> Self {
+        self.details.extend(details);
+        self
+    }
+
     pub(crate) fn interrupted() -> Self {
-        Self::new("Interrupted", "the cell was interrupted")
+        Self::new(FailureKind::Interrupted, "the cell was interrupted")
     }
 
     /// An agent that was named and is not there.
     pub(crate) fn no_such_agent(name: &str, setup: &KernelSetup) -> Self {
         let names: Vec<&str> = setup.agents.iter().map(|(name, _)| name.as_str()).collect();
-        let failure = Self::new("NoSuchAgent", format!("there is no agent `{name}`"));
+        let failure = Self::new(FailureKind::NoSuchAgent, format!("there is no agent `{name}`"));
         match names.as_slice() {
             [] => failure.with(setup.guidance.clone()),
             names => failure.with(format!("There are: {}. `%agent use NAME` chooses one.", names.join(", "))),
@@ -50,10 +111,12 @@ impl CellFailure {
     /// A request that the agent did not fulfil.
     pub(crate) fn of_call(error: &CallError) -> Self {
         match error {
-            CallError::AuthRequired => Self::new("AuthRequired", error.to_string()),
-            CallError::Unsupported { .. } => Self::new("NotSupported", error.to_string()),
-            CallError::Refused { .. } => Self::new("AgentError", error.to_string()),
-            CallError::Ended { stderr, .. } => Self::new("AgentEnded", error.to_string()).with_stderr(stderr),
+            CallError::AuthRequired => Self::new(FailureKind::AuthRequired, error.to_string()),
+            CallError::Unsupported { .. } => Self::new(FailureKind::NotSupported, error.to_string()),
+            CallError::Refused { .. } => Self::new(FailureKind::AgentError, error.to_string()),
+            CallError::Ended { stderr, .. } => {
+                Self::new(FailureKind::AgentEnded, error.to_string()).with_stderr(stderr)
+            }
         }
     }
 
@@ -62,18 +125,18 @@ impl CellFailure {
         match error {
             AgentStartError::Spawn(spawn) if spawn.source.kind() == std::io::ErrorKind::NotFound => {
                 Self::new(
-                    "AgentNotFound",
+                    FailureKind::AgentNotFound,
                     format!("there is no program `{}` for the agent `{agent}`", spawn.program),
                 )
                 .with("Install it, or choose another: `%agent use NAME`.")
             }
             AgentStartError::Spawn(spawn) => {
-                Self::new("AgentNotStarted", format!("{spawn}: {}", spawn.source))
+                Self::new(FailureKind::AgentNotStarted, format!("{spawn}: {}", spawn.source))
             }
-            AgentStartError::NoFolder(_) => Self::new("AgentNotStarted", error.to_string()),
+            AgentStartError::NoFolder(_) => Self::new(FailureKind::AgentNotStarted, error.to_string()),
             AgentStartError::Initialize(call) => {
                 let mut failure = Self::of_call(call);
-                failure.name = "AgentNotStarted";
+                failure.kind = FailureKind::AgentNotStarted;
                 failure.message = format!("the agent `{agent}` did not start: {}", failure.message);
                 failure
             }
@@ -94,9 +157,10 @@ impl CellFailure {
     }
 
     pub(crate) fn exception(&self) -> Exception {
-        let mut traceback = vec![format!("\x1b[31m{}\x1b[0m: {}", self.name, self.message)];
+        let ename = self.kind.ename().to_owned();
+        let mut traceback = vec![format!("\x1b[31m{ename}\x1b[0m: {}", self.message)];
         traceback.extend(self.details.iter().cloned());
-        Exception { ename: self.name.to_owned(), evalue: self.message.clone(), traceback }
+        Exception { ename, evalue: self.message.clone(), traceback }
     }
 
     pub(crate) fn output(&self) -> ErrorOutput {
@@ -112,7 +176,7 @@ mod tests {
     #[test]
     fn the_last_words_of_an_agent_are_never_very_many() {
         let log = format!("{}\nout of memory\n", "é".repeat(500_000));
-        let failure = CellFailure::new("AgentEnded", "it ended").with_stderr(&log);
+        let failure = CellFailure::new(FailureKind::AgentEnded, "it ended").with_stderr(&log);
         let told = failure.exception().traceback.concat();
         assert!(told.len() < 9_000 && told.ends_with("éé\nout of memory"), "{} bytes", told.len());
     }

@@ -1,4 +1,4 @@
-//! What all cells of a kernel share.
+//! The state that all cells of a kernel share.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::cell_history::CellHistory;
 use crate::client::stdin::StdinQuestions;
 use crate::client::widgets::WidgetComms;
 use crate::conversation::updates::UpdateFilter;
-use crate::failure::CellFailure;
+use crate::failure::{CellFailure, FailureKind};
 use crate::kernel::KernelSetup;
 use crate::permission::PermissionPolicy;
 use crate::turn::{StopSignal, TurnPlace};
@@ -24,17 +24,17 @@ pub(crate) struct KernelState {
     pub(crate) history: Mutex<CellHistory>,
     /// Where agents work.
     pub(crate) workspace: PathBuf,
-    /// How long an agent may take to end a turn it was asked to end.
+    /// How long an agent may take to end a turn after it was asked to.
     pub(crate) grace: Duration,
-    /// Updates that someone who debugs wants to see.
+    /// The updates to log and show for debugging.
     pub(crate) updates: UpdateFilter,
-    /// What to say to a prompt that no agent was found for.
+    /// The answer to a prompt if there is no agent.
     pub(crate) no_agent: CellFailure,
-    offered: Mutex<McpOffer>,
+    offer: Mutex<McpOffer>,
     running: Mutex<RunningCells>,
 }
 
-/// The MCP servers that agents are told of, with a number that changes with them.
+/// The MCP servers that agents get, with a number that changes with them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct McpOffer {
     pub(crate) version: u64,
@@ -44,13 +44,13 @@ pub(crate) struct McpOffer {
 #[derive(Debug, Default)]
 struct RunningCells {
     cells: Vec<(u64, TurnPlace, StopSignal)>,
-    /// The kernel ends: what begins now ends at once.
+    /// The kernel ends. A cell that begins now is stopped at once.
     ending: bool,
 }
 
-/// A cell, or a turn in the background, that can be interrupted as long as this lives.
+/// Lets interrupts reach a cell, or a turn in the background, until it is dropped.
 pub(crate) struct InterruptRegistration {
-    shared: Arc<KernelState>,
+    state: Arc<KernelState>,
     number: u64,
 }
 
@@ -65,7 +65,7 @@ impl KernelState {
             grace: setup.grace,
             updates: UpdateFilter::named(&setup.debug_updates),
             no_agent: no_agent(setup),
-            offered: Mutex::default(),
+            offer: Mutex::default(),
             running: Mutex::default(),
         }
     }
@@ -78,10 +78,10 @@ impl KernelState {
         if running.ending {
             stop.interrupt();
         }
-        InterruptRegistration { shared: Arc::clone(self), number }
+        InterruptRegistration { state: Arc::clone(self), number }
     }
 
-    /// Stops the cells that a user waits for; where nobody waits for any, those in the background.
+    /// Stops the cells in the foreground. If there are none, stops those in the background.
     pub(crate) fn interrupt(&self) {
         let running = &lock(&self.running).cells;
         let waited_for = running.iter().any(|(_, place, _)| *place == TurnPlace::Foreground);
@@ -89,53 +89,54 @@ impl KernelState {
         running.iter().filter(|(_, place, _)| *place == chosen).for_each(|(.., stop)| stop.interrupt());
     }
 
-    /// Stops every cell, those that wait their turn too: the kernel ends.
+    /// Stops every cell, also those that wait, because the kernel ends.
     pub(crate) fn end(&self) {
         let mut running = lock(&self.running);
         running.ending = true;
         running.cells.iter().for_each(|(.., stop)| stop.interrupt());
     }
 
-    /// The servers that agents are told of.
-    pub(crate) fn offered(&self) -> McpOffer {
-        lock(&self.offered).clone()
+    /// The servers that agents get.
+    pub(crate) fn offer(&self) -> McpOffer {
+        lock(&self.offer).clone()
     }
 
-    /// Other servers; every conversation takes them with its next prompt.
-    pub(crate) fn offer(&self, servers: Vec<McpServer>) {
-        let mut offered = lock(&self.offered);
-        *offered = McpOffer { version: offered.version + 1, servers };
+    /// Replaces the servers. Each conversation gets them with its next prompt.
+    pub(crate) fn set_offer(&self, servers: Vec<McpServer>) {
+        let mut offer = lock(&self.offer);
+        *offer = McpOffer { version: offer.version + 1, servers };
     }
 }
 
 impl Drop for InterruptRegistration {
     fn drop(&mut self) {
-        lock(&self.shared.running).cells.retain(|(number, ..)| *number != self.number);
+        lock(&self.state.running).cells.retain(|(number, ..)| *number != self.number);
     }
 }
 
-/// Why there is no agent to talk to: there is none at all, or not the one that was asked for.
+/// Why there is no agent: none was found, or not the one that was asked for.
 fn no_agent(setup: &KernelSetup) -> CellFailure {
     match (&setup.agent, setup.agents.as_slice()) {
         (Some(name), [_, ..]) => CellFailure::no_such_agent(name, setup),
-        (Some(name), []) => {
-            CellFailure::new("NoAgent", format!("there is no agent `{name}`")).with(setup.guidance.clone())
+        (Some(name), []) => CellFailure::new(FailureKind::NoAgent, format!("there is no agent `{name}`"))
+            .with(setup.guidance.clone()),
+        (None, _) => {
+            CellFailure::new(FailureKind::NoAgent, "there is no agent yet").with(setup.guidance.clone())
         }
-        (None, _) => CellFailure::new("NoAgent", "there is no agent yet").with(setup.guidance.clone()),
     }
 }
 
-/// Data behind a lock stays usable when somebody panicked with it: each change to it is whole.
+/// Locks data. A panic elsewhere does not spoil it, because each change to it is complete.
 pub(crate) fn lock<T>(data: &Mutex<T>) -> MutexGuard<'_, T> {
     data.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a server is called.
-pub(crate) fn name_of(server: &McpServer) -> &str {
+/// The name of a server.
+pub(crate) fn server_name(server: &McpServer) -> &str {
     match server {
         McpServer::Http(server) => &server.name,
         McpServer::Sse(server) => &server.name,
         McpServer::Stdio(server) => &server.name,
-        _ => "", // no other can be added
+        _ => "", // no other kind can be added
     }
 }

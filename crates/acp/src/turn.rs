@@ -9,7 +9,7 @@ use cellwright_jupyter::{Header, Message, ServerSender};
 use cellwright_process::Exit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::agent::TerminalNews;
+use crate::agent::{AgentProcess, TerminalNews};
 use crate::kernel_state::InterruptRegistration;
 use crate::permission::PermissionDecision;
 use crate::tool_calls::{PermissionAsker, ToolCalls, TurnChange};
@@ -25,8 +25,8 @@ pub(crate) struct AgentTurn {
     pub(crate) cell: Arc<CellChannel>,
     pub(crate) style: ViewStyle,
     pub(crate) place: TurnPlace,
-    /// One in the background can be interrupted until its end; one in the foreground is registered with its cell.
-    pub(crate) registered: Option<InterruptRegistration>,
+    /// One in the background can be interrupted until its end; one in the foreground is registration with its cell.
+    pub(crate) registration: Option<InterruptRegistration>,
 }
 
 /// Whether the cell waits for the turn.
@@ -161,7 +161,7 @@ impl CellChannel {
 impl AgentTurn {
     pub(crate) fn new(cell: Arc<CellChannel>, stop: StopSignal, style: ViewStyle, place: TurnPlace) -> Self {
         let view = TurnView::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
-        Self { calls: ToolCalls::default(), view, stop, cell, style, place, registered: None }
+        Self { calls: ToolCalls::default(), view, stop, cell, style, place, registration: None }
     }
 
     /// Shows a conversation that is played back, under the id of its session.
@@ -220,8 +220,14 @@ impl AgentTurn {
         self.view.end(ending, &left_open, &self.calls, Instant::now());
     }
 
-    /// What a command wrote that the agent runs through us.
-    pub(crate) fn terminal(&mut self, news: &TerminalNews) {
+    /// Shows what the commands wrote that the agent runs through us.
+    pub(crate) fn show_terminals(&mut self, agent: &AgentProcess) {
+        for news in agent.terminal_news() {
+            self.show_terminal(&news);
+        }
+    }
+
+    fn show_terminal(&mut self, news: &TerminalNews) {
         let now = Instant::now();
         if !news.output.is_empty() {
             self.view.terminal_output(&news.terminal, &news.output, &self.calls, now);

@@ -10,6 +10,7 @@ use agent_client_protocol_schema::v1::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::CallError;
@@ -78,5 +79,30 @@ impl AnswerText {
             code: ErrorCode::ParseError.into(),
             message: format!("its answer to `{}` could not be read ({error})", self.method),
         })
+    }
+}
+
+/// The answer to a prompt.
+#[derive(Debug)]
+pub(crate) struct PromptAnswer {
+    pub(crate) response: PromptResponse,
+    /// A reason to stop that this version of the protocol does not know. The response then says
+    /// `end_turn`.
+    pub(crate) unknown_reason: Option<String>,
+}
+
+impl PromptAnswer {
+    /// Reads the answer to a prompt.
+    pub(crate) fn read(answer: &AnswerText) -> Result<Self, CallError> {
+        let unread = match answer.read() {
+            Ok(response) => return Ok(Self { response, unknown_reason: None }),
+            Err(unread) => unread,
+        };
+        let mut value: Value = answer.read()?;
+        let Some(Value::String(reason)) = value.get_mut("stopReason") else { return Err(unread) };
+        let reason = std::mem::replace(reason, "end_turn".to_owned());
+        // If the reason was not what is wrong, the first error says what is.
+        let response = serde_json::from_str(&value.to_string()).map_err(|_| unread)?;
+        Ok(Self { response, unknown_reason: Some(reason) })
     }
 }

@@ -5,8 +5,7 @@ use agent_client_protocol_schema::v1::{
     SessionConfigSelectOptions, SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 
-use super::open::UpdateUse;
-use super::{AgentConversation, AgentTurn, CellFailure, lock};
+use super::{AgentConversation, AgentTurn, CellFailure, FailureKind, lock};
 
 impl AgentConversation {
     pub(crate) async fn set_mode(&mut self, turn: &mut AgentTurn, mode: &str) -> Result<String, CellFailure> {
@@ -23,13 +22,11 @@ impl AgentConversation {
             modes.iter().find(|known| *known.id.0 == *mode || known.name.eq_ignore_ascii_case(mode))
         else {
             let names: Vec<String> = modes.iter().map(|known| known.id.to_string()).collect();
-            return Err(CellFailure::new("NoSuchMode", format!("the agent has no mode `{mode}`"))
+            return Err(CellFailure::new(FailureKind::NoSuchMode, format!("the agent has no mode `{mode}`"))
                 .with(format!("It has: {}", names.join(", "))));
         };
         let session = self.session.clone().expect("it is open");
-        self.call(SetSessionModeRequest::new(session, chosen.id.clone()), turn, UpdateUse::Facts)
-            .await
-            .map_err(|error| self.failed(&error))?;
+        self.request(SetSessionModeRequest::new(session, chosen.id.clone()), turn).await?;
         let update = CurrentModeUpdate::new(chosen.id.clone());
         lock(&self.facts).learn(&SessionUpdate::CurrentModeUpdate(update));
         Ok(format!("mode: {}", chosen.name))
@@ -47,14 +44,22 @@ impl AgentConversation {
             options.iter().find(|known| *known.id.0 == *option || known.name.eq_ignore_ascii_case(option))
         else {
             let names: Vec<String> = options.iter().map(|known| known.id.to_string()).collect();
-            return Err(CellFailure::new("NoSuchOption", format!("the agent has no option `{option}`"))
-                .with(format!("It has: {}", names.join(", "))));
+            return Err(CellFailure::new(
+                FailureKind::NoSuchOption,
+                format!("the agent has no option `{option}`"),
+            )
+            .with(format!("It has: {}", names.join(", "))));
         };
         let new = match &chosen.kind {
             SessionConfigKind::Boolean(_) => match value {
                 "on" | "true" | "yes" => SessionConfigOptionValue::Boolean { value: true },
                 "off" | "false" | "no" => SessionConfigOptionValue::Boolean { value: false },
-                _ => return Err(CellFailure::new("NoSuchValue", format!("`{option}` is `on` or `off`"))),
+                _ => {
+                    return Err(CellFailure::new(
+                        FailureKind::NoSuchValue,
+                        format!("`{option}` is `on` or `off`"),
+                    ));
+                }
             },
             SessionConfigKind::Select(select) => {
                 let known: Vec<_> = match &select.options {
@@ -70,7 +75,7 @@ impl AgentConversation {
                 else {
                     let names: Vec<String> = known.iter().map(|known| known.value.to_string()).collect();
                     return Err(CellFailure::new(
-                        "NoSuchValue",
+                        FailureKind::NoSuchValue,
                         format!("`{option}` has no value `{value}`"),
                     )
                     .with(format!("It has: {}", names.join(", "))));
@@ -79,14 +84,14 @@ impl AgentConversation {
             }
             _ => {
                 return Err(CellFailure::new(
-                    "NotSupported",
+                    FailureKind::NotSupported,
                     format!("`{option}` is of a kind we do not know"),
                 ));
             }
         };
         let session = self.session.clone().expect("it is open");
         let request = SetSessionConfigOptionRequest::new(session, chosen.id.clone(), new);
-        let set = self.call(request, turn, UpdateUse::Facts).await.map_err(|error| self.failed(&error))?;
+        let set = self.request(request, turn).await?;
         lock(&self.facts).options = set.config_options;
         Ok(format!("{}: {value}", chosen.name))
     }

@@ -1,21 +1,20 @@
 //! Questions of an agent to its user: permissions and forms.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
-    ElicitationFormMode, ElicitationMode, ElicitationPropertySchema, MultiSelectItems, NoticeSeverity,
+    CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction, ElicitationMode, NoticeSeverity,
     PermissionOption, PermissionOptionKind, ToolCall, ToolKind,
 };
 
+use super::form;
 use crate::agent::{OpenElicitation, PermissionQuestion};
 use crate::kernel_state::{KernelState, lock};
 use crate::permission::{self, DecisionSource, PermissionDecision, PolicyVerdict};
 use crate::tool_calls::PermissionAsker;
-use crate::turn::{AgentTurn, CellChannel, TurnPlace};
+use crate::turn::{AgentTurn, TurnPlace};
 use crate::view::ViewStyle;
 
 /// A question that waits for its user.
@@ -70,7 +69,7 @@ impl TurnGrants {
 
 /// Decides on a permission from what is known, or asks the user.
 pub(crate) fn permission<'a>(
-    shared: &'a KernelState,
+    state: &'a KernelState,
     turn: &mut AgentTurn,
     granted: &mut TurnGrants,
     workspace: &Path,
@@ -83,13 +82,13 @@ pub(crate) fn permission<'a>(
         // The agent shows what it does by tool calls of its own: a card for our side of it only when there is something to
         // decide.
         let call = described(&question);
-        let decision = match judge(shared, &question, &call, workspace) {
+        let decision = match judge(state, &question, &call, workspace) {
             PolicyVerdict::Decided(decision) if decision.allowed() => Some(decision),
             PolicyVerdict::Decided(_) => None,
             PolicyVerdict::Ask => granted.covering(&call).map(|by| PermissionDecision::allow(&options, by)),
         };
         if let Some(decision) = decision {
-            lock(&shared.policy).record(&call, &decision);
+            lock(&state.policy).record(&call, &decision);
             answer(question, decision);
             return None;
         }
@@ -98,46 +97,46 @@ pub(crate) fn permission<'a>(
     turn.ask_permission(update, asker);
     let call = turn.calls.get(&id).map(|entry| entry.call.clone());
     let call = Box::new(call.unwrap_or_else(|| described(&question)));
-    let decision = match judge(shared, &question, &call, workspace) {
+    let decision = match judge(state, &question, &call, workspace) {
         PolicyVerdict::Decided(decision) => decision,
         PolicyVerdict::Ask if options.is_empty() => {
             PermissionDecision { option: None, by: DecisionSource::NothingToChoose }
         }
-        PolicyVerdict::Ask => match means(shared, turn) {
-            QuestionMeans::Buttons => return Some(by_buttons(shared, turn, question, call)),
-            QuestionMeans::Stdin => return Some(by_stdin(shared, turn, question, call)),
+        PolicyVerdict::Ask => match means(state, turn) {
+            QuestionMeans::Buttons => return Some(by_buttons(state, turn, question, call)),
+            QuestionMeans::Stdin => return Some(by_stdin(state, turn, question, call)),
             QuestionMeans::Nobody => PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk),
         },
     };
-    settle(shared, turn, granted, AnsweredQuestion::Permission { question, call, decision });
+    settle(state, turn, granted, AnsweredQuestion::Permission { question, call, decision });
     None
 }
 
 /// Decides on a permission that nobody can be asked about, for no cell is at work.
 pub(crate) fn permission_between_turns(
-    shared: &KernelState,
+    state: &KernelState,
     workspace: &Path,
     question: Box<PermissionQuestion>,
 ) {
     let call = described(&question);
-    let decision = match judge(shared, &question, &call, workspace) {
+    let decision = match judge(state, &question, &call, workspace) {
         PolicyVerdict::Decided(decision) => decision,
         PolicyVerdict::Ask => {
             PermissionDecision::refuse(&question.request.options, DecisionSource::NobodyToAsk)
         }
     };
-    lock(&shared.policy).record(&call, &decision);
+    lock(&state.policy).record(&call, &decision);
     answer(question, decision);
 }
 
 fn judge(
-    shared: &KernelState,
+    state: &KernelState,
     question: &PermissionQuestion,
     call: &ToolCall,
     workspace: &Path,
 ) -> PolicyVerdict {
     let options = &question.request.options;
-    match lock(&shared.policy).judge(call, options, workspace) {
+    match lock(&state.policy).judge(call, options, workspace) {
         PolicyVerdict::Ask if question.is_usual() => {
             PolicyVerdict::Decided(PermissionDecision::allow(options, DecisionSource::Workspace))
         }
@@ -154,14 +153,14 @@ fn answer(question: Box<PermissionQuestion>, decision: PermissionDecision) {
 
 /// Answers the agent, and tells the user.
 pub(crate) fn settle(
-    shared: &KernelState,
+    state: &KernelState,
     turn: &mut AgentTurn,
     granted: &mut TurnGrants,
     answered: AnsweredQuestion,
 ) {
     match answered {
         AnsweredQuestion::Permission { question, call, decision } => {
-            lock(&shared.policy).record(&call, &decision);
+            lock(&state.policy).record(&call, &decision);
             turn.decide_permission(&call.tool_call_id, &decision);
             if decision.allowed() {
                 granted.0.push(PermissionGrant::of(&call));
@@ -181,8 +180,8 @@ enum QuestionMeans {
 
 // Buttons or stdin, never both: a question on stdin that is answered elsewhere stays open in some clients, and they run
 // nothing else until it is answered.
-fn means(shared: &KernelState, turn: &AgentTurn) -> QuestionMeans {
-    if turn.style == ViewStyle::Rich && shared.comms.can_show_widgets() {
+fn means(state: &KernelState, turn: &AgentTurn) -> QuestionMeans {
+    if turn.style == ViewStyle::Rich && state.comms.can_show_widgets() {
         QuestionMeans::Buttons
     } else if turn.cell.allow_stdin && turn.place == TurnPlace::Foreground {
         QuestionMeans::Stdin
@@ -192,7 +191,7 @@ fn means(shared: &KernelState, turn: &AgentTurn) -> QuestionMeans {
 }
 
 fn by_buttons<'a>(
-    shared: &'a KernelState,
+    state: &'a KernelState,
     turn: &mut AgentTurn,
     question: Box<PermissionQuestion>,
     call: Box<ToolCall>,
@@ -202,7 +201,7 @@ fn by_buttons<'a>(
     if PermissionDecision::refuse(options, DecisionSource::User).option.is_none() {
         labels.push(("Cancel".to_owned(), "danger")); // no option has its number, which is what cancels
     }
-    let mut buttons = shared.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
+    let mut buttons = state.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
     turn.view.buttons(&call.tool_call_id, buttons.model());
     Box::pin(async move {
         let options = &question.request.options;
@@ -226,7 +225,7 @@ fn label(option: &PermissionOption) -> (String, &'static str) {
 }
 
 fn by_stdin<'a>(
-    shared: &'a KernelState,
+    state: &'a KernelState,
     turn: &AgentTurn,
     question: Box<PermissionQuestion>,
     call: Box<ToolCall>,
@@ -236,7 +235,7 @@ fn by_stdin<'a>(
         let options = question.request.options.clone();
         let text = permission::question(&call, &options);
         let decision = loop {
-            let Some(typed) = shared.stdin.ask(asking.sender(), asking.request(), text.clone()).await else {
+            let Some(typed) = state.stdin.ask(asking.sender(), asking.request(), text.clone()).await else {
                 break PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk);
             };
             if let Some(decision) = permission::answer(&options, &typed) {
@@ -258,7 +257,7 @@ fn described(question: &PermissionQuestion) -> ToolCall {
 
 /// Asks what an agent wants to know. Without anybody to ask, says so in the cell.
 pub(crate) fn elicitation<'a>(
-    shared: &'a KernelState,
+    state: &'a KernelState,
     turn: &mut AgentTurn,
     question: Box<OpenElicitation>,
 ) -> Option<PendingQuestion<'a>> {
@@ -283,9 +282,9 @@ pub(crate) fn elicitation<'a>(
     let cell = Arc::clone(&turn.cell);
     Some(Box::pin(async move {
         let action = match &question.request.mode {
-            ElicitationMode::Form(form) => fill(shared, &cell, form).await,
+            ElicitationMode::Form(fields) => form::fill(state, &cell, fields).await,
             ElicitationMode::Url(_) => {
-                let done = ask(shared, &cell, "Open the link. Done? [y/n]: ".to_owned()).await;
+                let done = form::ask(state, &cell, "Open the link. Done? [y/n]: ".to_owned()).await;
                 match done.as_deref().map(str::trim) {
                     Some("y" | "yes") => ElicitationAction::Accept(ElicitationAcceptAction::new()),
                     Some(_) => ElicitationAction::Decline,
@@ -296,137 +295,4 @@ pub(crate) fn elicitation<'a>(
         };
         AnsweredQuestion::Elicitation { question, response: CreateElicitationResponse::new(action) }
     }))
-}
-
-async fn ask(shared: &KernelState, cell: &CellChannel, prompt: String) -> Option<String> {
-    shared.stdin.ask(cell.sender(), cell.request(), prompt).await
-}
-
-/// One question for each field. An empty answer leaves out a field that may be left out, or takes its default.
-async fn fill(shared: &KernelState, cell: &CellChannel, form: &ElicitationFormMode) -> ElicitationAction {
-    let required = form.requested_schema.required.clone().unwrap_or_default();
-    let mut content = BTreeMap::new();
-    for (name, property) in &form.requested_schema.properties {
-        let field = FormField::of(name, property);
-        loop {
-            let Some(typed) = ask(shared, cell, field.prompt(required.contains(name))).await else {
-                return ElicitationAction::Cancel;
-            };
-            let value =
-                if typed.trim().is_empty() { field.default.clone() } else { field.parse(typed.trim()) };
-            match value {
-                Some(value) => {
-                    content.insert(name.clone(), value);
-                }
-                None if typed.trim().is_empty() && !required.contains(name) => {}
-                None => continue,
-            }
-            break;
-        }
-    }
-    ElicitationAction::Accept(ElicitationAcceptAction::new().content(content))
-}
-
-/// A field of a form, as a question.
-struct FormField {
-    title: String,
-    kind: FieldKind,
-    /// What can be chosen: value and title.
-    choices: Vec<(String, String)>,
-    default: Option<ElicitationContentValue>,
-}
-
-enum FieldKind {
-    Text,
-    Integer,
-    Number,
-    YesNo,
-    Several,
-}
-
-impl FormField {
-    fn of(name: &str, property: &ElicitationPropertySchema) -> Self {
-        use ElicitationContentValue as Content;
-        use ElicitationPropertySchema as Schema;
-        let field = |title: &Option<String>, description: &Option<String>, kind, choices, default| {
-            let title = title.clone().unwrap_or_else(|| name.to_owned());
-            let title = description.iter().fold(title, |title, text| format!("{title} ({text})"));
-            Self { title, kind, choices, default }
-        };
-        match property {
-            Schema::String(text) => {
-                let plain = text.enum_values.iter().flatten().map(|value| (value.clone(), value.clone()));
-                let titled = text.one_of.iter().flatten().map(|one| (one.value.clone(), one.title.clone()));
-                let default = text.default.clone().map(Content::String);
-                field(&text.title, &text.description, FieldKind::Text, plain.chain(titled).collect(), default)
-            }
-            Schema::Number(number) => {
-                let default = number.default.map(Content::Number);
-                field(&number.title, &number.description, FieldKind::Number, Vec::new(), default)
-            }
-            Schema::Integer(number) => {
-                let default = number.default.map(Content::Integer);
-                field(&number.title, &number.description, FieldKind::Integer, Vec::new(), default)
-            }
-            Schema::Boolean(flag) => {
-                let default = flag.default.map(Content::Boolean);
-                field(&flag.title, &flag.description, FieldKind::YesNo, Vec::new(), default)
-            }
-            Schema::Array(several) => {
-                let choices = match &several.items {
-                    MultiSelectItems::String(items) => {
-                        items.values.iter().map(|value| (value.clone(), value.clone())).collect()
-                    }
-                    MultiSelectItems::Titled(items) => {
-                        items.options.iter().map(|one| (one.value.clone(), one.title.clone())).collect()
-                    }
-                    _ => Vec::new(),
-                };
-                let default = several.default.clone().map(Content::StringArray);
-                field(&several.title, &several.description, FieldKind::Several, choices, default)
-            }
-            _ => field(&None, &None, FieldKind::Text, Vec::new(), None),
-        }
-    }
-
-    fn prompt(&self, required: bool) -> String {
-        let choices = self.choices.iter().enumerate();
-        let choices: Vec<String> =
-            choices.map(|(at, (_, title))| format!("\n  {}) {title}", at + 1)).collect();
-        let hint = match self.kind {
-            FieldKind::YesNo => " [y/n]",
-            FieldKind::Several => " [several, separated by commas]",
-            FieldKind::Text | FieldKind::Integer | FieldKind::Number => "",
-        };
-        let optional = if required || self.default.is_some() { "" } else { " [may be empty]" };
-        format!("{}{}{hint}{optional}: ", self.title, choices.concat())
-    }
-
-    fn parse(&self, typed: &str) -> Option<ElicitationContentValue> {
-        use ElicitationContentValue as Content;
-        match self.kind {
-            FieldKind::Text if self.choices.is_empty() => Some(Content::String(typed.to_owned())),
-            FieldKind::Text => self.choice(typed).map(Content::String),
-            FieldKind::Integer => typed.parse().ok().map(Content::Integer),
-            FieldKind::Number => typed.parse().ok().map(Content::Number),
-            FieldKind::YesNo => match typed.to_lowercase().as_str() {
-                "y" | "yes" | "true" => Some(Content::Boolean(true)),
-                "n" | "no" | "false" => Some(Content::Boolean(false)),
-                _ => None,
-            },
-            FieldKind::Several => {
-                let chosen: Option<Vec<String>> =
-                    typed.split(',').map(|one| self.choice(one.trim())).collect();
-                chosen.map(Content::StringArray)
-            }
-        }
-    }
-
-    /// By number, value or title.
-    fn choice(&self, typed: &str) -> Option<String> {
-        let numbered =
-            typed.parse::<usize>().ok().and_then(|number| self.choices.get(number.checked_sub(1)?));
-        let named = || self.choices.iter().find(|(value, title)| value == typed || title == typed);
-        numbered.or_else(named).map(|(value, _)| value.clone())
-    }
 }

@@ -1,27 +1,27 @@
-//! What a conversation is asked to do, one thing after another.
+//! The tasks of a conversation, which it does one after another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::oneshot;
 
-use super::{AgentCommand, AgentTurn, CellFailure, UserPrompt};
+use super::{AgentCommand, AgentTurn, CellFailure, FailureKind, UserPrompt};
 use crate::turn::StopSignal;
 
-/// An order. The turn is where it shows and how it is stopped.
+/// A task in the queue. Its turn is where it shows and how it is stopped.
 pub(crate) struct QueuedTask {
     pub(crate) turn: Box<AgentTurn>,
     pub(crate) task: ConversationTask,
-    pub(crate) claim: StartFlag,
+    pub(crate) start: StartFlag,
     pub(crate) done: oneshot::Sender<Result<String, CellFailure>>,
 }
 
 pub(crate) enum ConversationTask {
     Prompt(UserPrompt),
-    Do(AgentCommand),
+    Command(AgentCommand),
 }
 
-/// An order is carried out by the conversation or taken back by its cell, whoever claims it first.
+/// Decides who gets a task: the conversation starts it, or its cell withdraws it. The first taker wins.
 #[derive(Clone, Default)]
 pub(crate) struct StartFlag(Arc<AtomicBool>);
 
@@ -31,42 +31,42 @@ impl StartFlag {
     }
 }
 
-/// An order that was placed. Dropping this leaves it to be carried out.
+/// The result of a task, which may still wait in the queue. Dropping this does not withdraw the task.
 pub(crate) struct PendingTask {
     stop: StopSignal,
-    claim: StartFlag,
+    start: StartFlag,
     result: oneshot::Receiver<Result<String, CellFailure>>,
 }
 
 impl QueuedTask {
     pub(crate) fn new(task: ConversationTask, turn: AgentTurn) -> (Self, PendingTask) {
         let (done, result) = oneshot::channel();
-        let (stop, claim) = (turn.stop.clone(), StartFlag::default());
-        let placed = PendingTask { stop, claim: claim.clone(), result };
-        (Self { turn: Box::new(turn), task, claim, done }, placed)
+        let (stop, start) = (turn.stop.clone(), StartFlag::default());
+        let pending = PendingTask { stop, start: start.clone(), result };
+        (Self { turn: Box::new(turn), task, start, done }, pending)
     }
 }
 
 impl PendingTask {
-    /// Waits for the result. An order that is stopped while it waits behind others is taken back.
+    /// Waits for the result. Withdraws a task that is stopped before it starts.
     pub(crate) async fn done(self) -> Result<String, CellFailure> {
-        let Self { stop, claim, mut result } = self;
-        let stopped = tokio::select! {
+        let Self { stop, start, mut result } = self;
+        let withdrawn = tokio::select! {
             biased;
-            result = &mut result => return result.unwrap_or_else(|_| Err(gone(&stop))),
-            () = stop.asked() => claim.take(),
+            result = &mut result => return result.unwrap_or_else(|_| Err(no_result(&stop))),
+            () = stop.asked() => start.take(),
         };
-        if stopped {
+        if withdrawn {
             return Err(CellFailure::interrupted());
         }
-        result.await.unwrap_or_else(|_| Err(gone(&stop)))
+        result.await.unwrap_or_else(|_| Err(no_result(&stop)))
     }
 }
 
-/// Why an order got no result.
-fn gone(stop: &StopSignal) -> CellFailure {
+/// Why a task got no result.
+fn no_result(stop: &StopSignal) -> CellFailure {
     if stop.is_asked() {
         return CellFailure::interrupted();
     }
-    CellFailure::new("ConversationEnded", "the conversation was ended")
+    CellFailure::new(FailureKind::ConversationEnded, "the conversation was ended")
 }

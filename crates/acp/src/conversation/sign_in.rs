@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use agent_client_protocol_schema::v1::{AuthMethod, AuthenticateRequest};
 use serde::Deserialize;
 
-use super::open::UpdateUse;
-use super::{AgentChoice, AgentConversation, AgentTurn, CellFailure};
+use super::{AgentChoice, AgentConversation, AgentTurn, CellFailure, FailureKind, lock};
 
 impl AgentConversation {
     pub(crate) async fn sign_in(
@@ -18,44 +17,46 @@ impl AgentConversation {
         let methods = self.running().agent.auth_methods().to_vec();
         let wanted = |known: &&AuthMethod| match &method {
             Some(name) => *known.id().0 == **name || known.name().eq_ignore_ascii_case(name),
-            None => at_a_terminal(known, self.choice.as_ref()).is_none(),
+            None => terminal_command(known, self.choice.as_ref()).is_none(),
         };
         let Some(chosen) = methods.iter().find(wanted) else {
-            let failure = CellFailure::new("AuthRequired", "there is no such way to sign in");
-            return Err(sign_in_help(failure, &methods, self.choice.as_ref()));
+            let failure = CellFailure::new(FailureKind::AuthRequired, "there is no such way to sign in");
+            return Err(failure.with_all(self.sign_in_help(&methods)));
         };
-        if at_a_terminal(chosen, self.choice.as_ref()).is_some() {
-            let failure = CellFailure::new("AuthRequired", format!("`{}` needs a terminal", chosen.name()));
-            return Err(sign_in_help(failure, std::slice::from_ref(chosen), self.choice.as_ref()));
+        if terminal_command(chosen, self.choice.as_ref()).is_some() {
+            let message = format!("`{}` needs a terminal", chosen.name());
+            let failure = CellFailure::new(FailureKind::AuthRequired, message);
+            return Err(failure.with_all(self.sign_in_help(std::slice::from_ref(chosen))));
         }
-        self.call(AuthenticateRequest::new(chosen.id().clone()), turn, UpdateUse::Facts)
-            .await
-            .map_err(|error| self.failed(&error))?;
+        self.request(AuthenticateRequest::new(chosen.id().clone()), turn).await?;
         Ok(format!("signed in by {}", chosen.name()))
     }
-}
 
-/// What a user can do who is not signed in.
-pub(crate) fn sign_in_help(
-    failure: CellFailure,
-    methods: &[AuthMethod],
-    choice: Option<&AgentChoice>,
-) -> CellFailure {
-    if methods.is_empty() {
-        return failure
-            .with("The agent does not say how. Sign in with its own program, then run the cell again.");
+    /// Adds to a failure how the user can sign in.
+    pub(crate) fn with_sign_in_help(&self, failure: CellFailure) -> CellFailure {
+        let methods = lock(&self.facts).auth_methods.clone();
+        failure.with_all(self.sign_in_help(&methods))
     }
-    methods.iter().fold(failure, |failure, method| {
-        let about = method.description().map(|text| format!(": {text}")).unwrap_or_default();
-        failure.with(match at_a_terminal(method, choice) {
-            Some(line) => format!("{}{about}\n    run in a terminal: {line}", method.name()),
-            None => format!("{}{about}\n    run in a cell: %agent login {}", method.name(), method.id()),
-        })
-    })
+
+    /// How the user can sign in: one text for each method.
+    pub(crate) fn sign_in_help(&self, methods: &[AuthMethod]) -> Vec<String> {
+        if methods.is_empty() {
+            let help = "The agent does not say how. Sign in with its own program, then run the cell again.";
+            return vec![help.to_owned()];
+        }
+        let help = methods.iter().map(|method| {
+            let about = method.description().map(|text| format!(": {text}")).unwrap_or_default();
+            match terminal_command(method, self.choice.as_ref()) {
+                Some(line) => format!("{}{about}\n    run in a terminal: {line}", method.name()),
+                None => format!("{}{about}\n    run in a cell: %agent login {}", method.name(), method.id()),
+            }
+        });
+        help.collect()
+    }
 }
 
-/// The command to be run in a terminal, where signing in is done there.
-fn at_a_terminal(method: &AuthMethod, choice: Option<&AgentChoice>) -> Option<String> {
+/// The command to run in a terminal, if the method needs one.
+fn terminal_command(method: &AuthMethod, choice: Option<&AgentChoice>) -> Option<String> {
     let (mut words, mut environment) = (Vec::new(), BTreeMap::new());
     match method {
         AuthMethod::Terminal(terminal) => {
@@ -66,7 +67,7 @@ fn at_a_terminal(method: &AuthMethod, choice: Option<&AgentChoice>) -> Option<St
             words.extend(terminal.args.iter().cloned());
             environment.extend(terminal.env.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
-        // Not of the protocol: agents wrote it so before the protocol had the kind.
+        // An extension that agents used before the protocol had terminal methods.
         AuthMethod::Agent(agent) => {
             let extension: TerminalAuth =
                 serde_json::from_value(agent.meta.as_ref()?.get("terminal-auth")?.clone()).ok()?;

@@ -1,57 +1,42 @@
-//! A turn: from the prompt to its answer, whatever happens between.
+//! A turn: from the prompt to its answer.
 
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{NoticeSeverity, PromptRequest, StopReason};
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
+use super::listen::{LoopEnd, LoopPurpose};
 use super::prompt::PromptBlocks;
-use super::questions::{self, PendingQuestion, TurnGrants};
-use super::updates;
-use super::{AgentConversation, AgentTurn, CellFailure, LateUpdates, UserPrompt, lock};
-use crate::agent::{AgentEvent, CallError};
-use crate::permission::PermissionDecision;
+use super::{AgentConversation, AgentTurn, CellFailure, LateUpdates, UserPrompt};
+use crate::agent::{CallError, CallText, PromptAnswer};
 use crate::turn::TurnOutput;
 use crate::view::TurnEnding;
 
-/// Events taken at once.
-const BATCH: usize = 256;
-
-/// An agent that was interrupted, or that talks after its turns, is quiet for so long before the next prompt.
+/// How long an agent must be silent before the next prompt, if it was interrupted or sends late updates.
 const SILENCE: Duration = Duration::from_millis(250);
 
-/// Silence that never comes is not waited for longer.
+/// The longest wait for that silence.
 const MOST_SILENCE: Duration = Duration::from_secs(5);
 
-/// How the prompt was left.
-enum PromptEnd {
-    Answered(Result<StopReason, CallError>),
-    /// The agent did not end its turn in time, or the user would not wait.
-    Abandoned,
-}
-
 impl AgentConversation {
-    /// Runs a turn to its end. All it shows is published when this returns.
+    /// Runs a turn to its end. Everything it shows is published when this returns.
     pub(crate) async fn talk(
         &mut self,
         turn: &mut AgentTurn,
         prompt: &UserPrompt,
     ) -> Result<(), CellFailure> {
-        let shared = std::sync::Arc::clone(&self.shared);
-        let _registered = turn.registered.take(); // until the end of this
+        let _registration = turn.registration.take(); // until this returns
         let result = self.converse(turn, prompt).await;
         if turn.stop.is_asked() {
-            shared.stdin.interrupted();
+            self.state.stdin.interrupted();
         }
         let ending = match &result {
             Ok(reason) => TurnEnding::Stopped(*reason),
             Err(_) => TurnEnding::Failed,
         };
-        let shown = turn.finish(&ending).await;
+        let output = turn.finish(&ending).await;
         match result {
-            Ok(reason) if reason == StopReason::Cancelled || shown == TurnOutput::CutShort => {
+            Ok(reason) if reason == StopReason::Cancelled || output == TurnOutput::CutShort => {
                 Err(CellFailure::interrupted())
             }
             Ok(_) => Ok(()),
@@ -68,23 +53,23 @@ impl AgentConversation {
         tokio::select! {
             biased;
             () = stop.asked() => {
-                // Half a start is no state to go on from.
+                // An agent whose start was cut short cannot be used.
                 self.running.take_if(|running| !running.open);
                 return Ok(StopReason::Cancelled);
             }
             ready = self.get_ready(turn) => ready?,
         }
         match self.prompt(turn, prompt).await {
-            PromptEnd::Answered(Ok(reason)) => Ok(reason),
-            PromptEnd::Answered(Err(_)) if turn.stop.is_asked() && !self.running().agent.has_ended() => {
-                // Some agents answer a cancelled prompt with an error.
+            Some(Ok(reason)) => Ok(reason),
+            // Some agents answer a cancelled prompt with an error.
+            Some(Err(_)) if turn.stop.is_asked() && !self.running().agent.has_ended() => {
                 Ok(StopReason::Cancelled)
             }
-            PromptEnd::Answered(Err(error)) => Err(self.failed(&error)),
-            PromptEnd::Abandoned => {
+            Some(Err(error)) => Err(self.failed(&error)),
+            None => {
                 self.running = None;
-                let told = "the agent did not stop and was ended; it starts again with the next cell";
-                turn.view.notice(&NoticeSeverity::Warning, told, None);
+                let notice = "the agent did not stop and was ended; the next cell starts it again";
+                turn.view.notice(&NoticeSeverity::Warning, notice, None);
                 Ok(StopReason::Cancelled)
             }
         }
@@ -94,15 +79,15 @@ impl AgentConversation {
         let ready = self.ready(turn).await;
         turn.flush().await;
         ready?;
-        if self.stragglers.expected {
-            self.hear_stragglers().await;
+        if self.late.expected {
+            self.await_silence().await;
         }
         Ok(())
     }
 
-    /// Waits until the agent is silent. What it says meanwhile belongs to the turn before.
-    async fn hear_stragglers(&mut self) {
-        let from = self.stragglers.last_heard.unwrap_or_else(Instant::now);
+    /// Waits until the agent is silent. What it reports meanwhile belongs to the turn before.
+    async fn await_silence(&mut self) {
+        let from = self.late.last_heard.unwrap_or_else(Instant::now);
         let give_up = Instant::now() + MOST_SILENCE;
         let mut silent_at = from + SILENCE;
         while let Ok(event) = {
@@ -113,122 +98,57 @@ impl AgentConversation {
                 return;
             }
             silent_at = Instant::now() + SILENCE;
-            // Boxed: hearing may show, and showing is where this came from.
-            Box::pin(self.hear_between_turns(event)).await;
+            self.hear_between_turns(event).await;
         }
     }
 
-    async fn prompt(&mut self, turn: &mut AgentTurn, prompt: &UserPrompt) -> PromptEnd {
+    /// Sends the prompt and listens until its answer. `None` if the agent did not stop when asked to.
+    async fn prompt(
+        &mut self,
+        turn: &mut AgentTurn,
+        prompt: &UserPrompt,
+    ) -> Option<Result<StopReason, CallError>> {
+        self.take_early_events().await;
         let session = self.session.clone().expect("it was made ready");
-        let workspace = self.workspace();
-        let Self { shared, facts, running, stragglers, last, .. } = self;
-        let super::RunningAgent { agent, events, .. } = running.as_mut().expect("it was made ready");
-        // What is here already was said before this prompt: it is of the turn before.
-        while let Ok(event) = events.try_recv() {
-            shared.updates.log(&event);
-            if let AgentEvent::Update(notification) = event
-                && notification.session_id == session
-                && !lock(facts).learn(&notification.update)
-                && let Some(last) = last
-            {
-                stragglers.expected = true;
-                last.update(notification.update);
-                last.drain().await;
-            }
-        }
-        let PromptBlocks { blocks, remarks } = prompt.blocks(&workspace, &agent.can().prompt_capabilities);
+        let can = &self.running().agent.can().prompt_capabilities;
+        let PromptBlocks { blocks, remarks } = prompt.blocks(&self.workspace(), can);
         for remark in &remarks {
             turn.view.aside(remark);
         }
-        let mut answer = agent.prompt(&PromptRequest::new(session.clone(), blocks));
-        let mut waiting: FuturesUnordered<PendingQuestion<'_>> = FuturesUnordered::new();
-        let mut granted = TurnGrants::default();
-        let mut batch = Vec::new();
-        let mut give_up_at: Option<Instant> = None;
-        let mut answered = None;
-        let left = loop {
-            // All that the agent said before its answer is among the events by now. It may have come between the two looks
-            // of one `select!`.
-            if let Some(answered) = answered.take_if(|_| events.is_empty()) {
-                break PromptEnd::Answered(answered);
-            }
-            tokio::select! {
-                biased; // stopping beats output; what came before the answer counts to it
-                () = turn.stop.asked(), if give_up_at.is_none() => {
-                    agent.cancel(&session);
-                    for call in turn.calls.waiting() {
-                        lock(&shared.policy).record(call, &PermissionDecision::cancelled());
-                    }
-                    waiting.clear(); // a question that is dropped is answered: cancelled
-                    give_up_at = Some(Instant::now() + shared.grace);
-                }
-                () = turn.stop.forced() => break PromptEnd::Abandoned,
-                () = sleep_until(give_up_at.unwrap_or_else(Instant::now)), if give_up_at.is_some() => {
-                    break PromptEnd::Abandoned;
-                }
-                _ = events.recv_many(&mut batch, BATCH), if !events.is_closed() || !events.is_empty() => {
-                    let stopping = give_up_at.is_some();
-                    // What a command wrote came before what the agent says of it.
-                    for news in agent.terminal_news() {
-                        turn.terminal(&news);
-                    }
-                    for event in batch.drain(..) {
-                        shared.updates.log(&event);
-                        match event {
-                            AgentEvent::Update(notification) if notification.session_id == session => {
-                                lock(facts).learn(&notification.update);
-                                turn.update(notification.update);
-                            }
-                            AgentEvent::Permission(question) if !stopping => {
-                                waiting.extend(questions::permission(
-                                    shared, turn, &mut granted, &workspace, question,
-                                ));
-                            }
-                            AgentEvent::Elicitation(question) if !stopping => {
-                                waiting.extend(questions::elicitation(shared, turn, question));
-                            }
-                            AgentEvent::Unknown(unknown) if shared.updates.shows(&unknown) => {
-                                let (title, text) = updates::told(&unknown);
-                                turn.view.notice(&NoticeSeverity::Info, &title, Some(&text));
-                            }
-                            // Of another session; or a question while stopping, which its drop answers.
-                            AgentEvent::Update(_) | AgentEvent::Permission(_) | AgentEvent::Elicitation(_) | AgentEvent::Unknown(_) => {}
-                        }
-                    }
-                    turn.flush().await;
-                }
-                result = &mut answer, if answered.is_none() => answered = Some(result.map(|(answer, unknown)| {
-                    answer.usage.into_iter().for_each(|usage| turn.view.spent(usage));
-                    if let Some(reason) = unknown {
-                        turn.view.aside(&format!("the agent stopped for a reason that is not known here: {reason}"));
-                    }
-                    answer.stop_reason
-                })),
-                Some(answered) = waiting.next() => {
-                    questions::settle(shared, turn, &mut granted, answered);
-                    turn.flush().await;
-                }
-                () = agent.terminal_changed() => {
-                    for news in agent.terminal_news() {
-                        turn.terminal(&news);
-                    }
-                    turn.flush().await;
-                }
-                () = turn.due() => turn.flush().await,
-            }
+        let call = match CallText::new(&PromptRequest::new(session.clone(), blocks)) {
+            Ok(call) => call,
+            Err(error) => return Some(Err(error)),
         };
-        waiting.clear();
+        let (events, agent) = self.event_loop(turn, LoopPurpose::Turn(session));
+        let end = events.run(agent.call_text(call)).await;
+        let answer = match end {
+            LoopEnd::Answered(answer) => Some(answer.and_then(|answer| PromptAnswer::read(&answer))),
+            LoopEnd::Abandoned => None,
+        };
+        if let Some(Ok(PromptAnswer { response, unknown_reason })) = &answer {
+            response.usage.iter().for_each(|usage| turn.view.spent(usage.clone()));
+            if let Some(reason) = unknown_reason {
+                let remark =
+                    format!("the agent stopped for a reason that this version does not know: {reason}");
+                turn.view.aside(&remark);
+            }
+        }
         tokio::select! {
-            () = shared.stdin.answered_by(turn.cell.header().session()) => {}
+            () = self.state.stdin.answered_by(turn.cell.header().session()) => {}
             () = turn.stop.asked() => {}
         }
-        for news in agent.terminal_news() {
-            turn.terminal(&news);
-        }
-        *stragglers = LateUpdates {
-            expected: stragglers.expected || turn.stop.is_asked(),
+        turn.show_terminals(&self.running().agent);
+        self.late = LateUpdates {
+            expected: self.late.expected || turn.stop.is_asked(),
             last_heard: Some(Instant::now()),
         };
-        left
+        answer.map(|answer| answer.map(|answer| answer.response.stop_reason))
+    }
+
+    /// Takes the events that came before the prompt. They belong to the turn before.
+    async fn take_early_events(&mut self) {
+        while let Some(event) = self.running.as_mut().and_then(|running| running.events.try_recv().ok()) {
+            self.hear_between_turns(Some(event)).await;
+        }
     }
 }

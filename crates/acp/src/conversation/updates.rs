@@ -88,7 +88,7 @@ fn known_as(name: String) -> String {
 }
 
 /// What an unknown message says, in a line and in full.
-pub(crate) fn told(unknown: &UnknownMessage) -> (String, String) {
+pub(crate) fn described(unknown: &UnknownMessage) -> (String, String) {
     let update = &unknown.params["update"];
     match update["sessionUpdate"].as_str() {
         Some(name) => (format!("{} {name}", unknown.method), update.to_string()),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::KernelSetup;
 use super::sessions::SessionTable;
 use crate::conversation::UserPrompt;
-use crate::failure::CellFailure;
+use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::{KernelState, lock};
 use crate::magic::{self, PromptReference, references};
 use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
@@ -19,7 +19,7 @@ use crate::view::ViewStyle;
 /// What cells run in.
 pub(crate) struct PromptKernel {
     pub(crate) setup: Arc<KernelSetup>,
-    pub(crate) shared: Arc<KernelState>,
+    pub(crate) state: Arc<KernelState>,
     pub(crate) sessions: SessionTable,
     /// How turns are shown, if the user chose.
     pub(crate) style: Mutex<Option<ViewStyle>>,
@@ -41,10 +41,10 @@ pub(crate) enum FollowingCells {
 }
 
 impl PromptKernel {
-    pub(crate) fn new(setup: Arc<KernelSetup>, shared: Arc<KernelState>) -> Self {
-        let sessions = SessionTable::new(Arc::clone(&shared), Arc::clone(&setup));
+    pub(crate) fn new(setup: Arc<KernelSetup>, state: Arc<KernelState>) -> Self {
+        let sessions = SessionTable::new(Arc::clone(&state), Arc::clone(&setup));
         let style = Mutex::new(None);
-        Self { setup, shared, sessions, style, count: AtomicU32::new(0) }
+        Self { setup, state, sessions, style, count: AtomicU32::new(0) }
     }
 
     /// The number of a cell. One that leaves no trace has that of the cell before.
@@ -53,7 +53,7 @@ impl PromptKernel {
             return self.count.load(Ordering::Relaxed);
         }
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        lock(&self.shared.history).add(count, &execute.code);
+        lock(&self.state.history).add(count, &execute.code);
         count
     }
 }
@@ -66,7 +66,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResu
             request.begin();
             let reason =
                 std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-            let failure = CellFailure::new("BadRequest", format!("{error}{reason}"));
+            let failure = CellFailure::new(FailureKind::BadRequest, format!("{error}{reason}"));
             let (status, exception) = (ReplyStatus::Error, Some(failure.exception()));
             let reply = ExecuteReply { status, exception, ..ExecuteReply::default() };
             return CellResult { request, reply, rest: FollowingCells::Runs };
@@ -74,7 +74,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResu
     };
     // Before anyone can know that it runs: an interrupt that comes then is for it.
     let stop = StopSignal::default();
-    let registered = kernel.shared.begin(TurnPlace::Foreground, &stop);
+    let registration = kernel.state.begin(TurnPlace::Foreground, &stop);
     request.begin();
     let count = kernel.number(&execute);
     if !execute.silent {
@@ -97,7 +97,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResu
     let given_up = work.stop.ask_on_drop();
     let result = work.all(&execute.code).await;
     given_up.disarm();
-    drop(registered);
+    drop(registration);
     let reply = ExecuteReply { execution_count: Some(count.into()), ..ExecuteReply::default() };
     match result {
         Ok(payload) => {
@@ -140,7 +140,8 @@ impl CellRun<'_> {
             // What people type to leave a console; one is left when its kernel says so.
             return Ok(vec![json!({"source": "ask_exit", "keepkernel": false})]);
         }
-        let asked = magic::parse(code).map_err(|error| CellFailure::new("MagicError", error.to_string()))?;
+        let asked = magic::parse(code)
+            .map_err(|error| CellFailure::new(FailureKind::MagicError, error.to_string()))?;
         let mut payload = Vec::new();
         let magics = asked.magics.len();
         for (at, magic) in asked.magics.into_iter().enumerate() {
@@ -155,17 +156,17 @@ impl CellRun<'_> {
     }
 
     pub(crate) fn turn(&self, place: TurnPlace) -> AgentTurn {
-        let (stop, registered) = match place {
+        let (stop, registration) = match place {
             TurnPlace::Foreground => (self.stop.clone(), None),
             // It can be interrupted from here on, also while it waits behind others.
             TurnPlace::Background => {
                 let stop = StopSignal::default();
-                let registered = self.kernel.shared.begin(place, &stop);
-                (stop, Some(registered))
+                let registration = self.kernel.state.begin(place, &stop);
+                (stop, Some(registration))
             }
         };
         let style = lock(&self.kernel.style).unwrap_or(self.client);
-        AgentTurn { registered, ..AgentTurn::new(Arc::clone(&self.cell), stop, style, place) }
+        AgentTurn { registration, ..AgentTurn::new(Arc::clone(&self.cell), stop, style, place) }
     }
 
     /// Talks to the agent of a session, or of the current one.
@@ -193,7 +194,7 @@ impl CellRun<'_> {
     }
 
     fn mentioning(&self, text: &str) -> UserPrompt {
-        let history = lock(&self.kernel.shared.history);
+        let history = lock(&self.kernel.state.history);
         let cells = references(text).into_iter().filter_map(|reference| match reference {
             PromptReference::Cell { count, .. } if count != self.count => {
                 Some((count, history.source(count).map(str::to_owned)))

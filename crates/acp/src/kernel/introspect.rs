@@ -16,7 +16,7 @@ use crate::magic::{self, CompletionContext};
 impl PromptKernel {
     pub(crate) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {
         let folder = self.sessions.current().1.facts().choice.map(|choice| choice.launch.cwd);
-        let workspace = folder.unwrap_or_else(|| self.shared.workspace.clone());
+        let workspace = folder.unwrap_or_else(|| self.state.workspace.clone());
         let files = move |folder: &str| entries(&workspace.join(folder));
         let found = magic::complete(
             &asked.code,
@@ -91,7 +91,7 @@ impl PromptKernel {
                 .iter()
                 .map(|known| (known.name.clone(), known.description.clone()))
                 .collect(),
-            cells: lock(&self.shared.history).cells().to_vec(),
+            cells: lock(&self.state.history).cells().to_vec(),
             files: None,
         }
     }

@@ -10,7 +10,7 @@ use super::cell_run::CellRun;
 use super::sessions::{MAIN, McpEntry};
 use crate::agent::AgentLaunch;
 use crate::conversation::{AgentChoice, AgentCommand, SessionFacts};
-use crate::failure::CellFailure;
+use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::lock;
 use crate::magic::{EnvMagic, MagicCommand, McpMagic, PermissionsMagic, RenderMagic, SessionMagic};
 use crate::turn::TurnPlace;
@@ -65,7 +65,10 @@ impl CellRun<'_> {
             MagicCommand::Model(Some(value)) => {
                 self.perform(AgentCommand::Ready).await?;
                 let Some(option) = model(&self.facts()).map(|option| option.id.to_string()) else {
-                    return Err(CellFailure::new("NotSupported", "the agent offers no choice of models"));
+                    return Err(CellFailure::new(
+                        FailureKind::NotSupported,
+                        "the agent offers no choice of models",
+                    ));
                 };
                 self.perform(AgentCommand::Configure { option, value }).await?
             }
@@ -108,7 +111,7 @@ impl CellRun<'_> {
     }
 
     fn choice(&self) -> Result<AgentChoice, CellFailure> {
-        self.facts().choice.ok_or_else(|| self.kernel.shared.no_agent.clone())
+        self.facts().choice.ok_or_else(|| self.kernel.state.no_agent.clone())
     }
 
     fn agents(&self) -> String {
@@ -162,7 +165,7 @@ impl CellRun<'_> {
     }
 
     fn permissions(&self, permissions: PermissionsMagic) -> String {
-        let mut policy = lock(&self.kernel.shared.policy);
+        let mut policy = lock(&self.kernel.state.policy);
         match permissions {
             PermissionsMagic::Show => {
                 let rules = policy.rules.iter().map(ToString::to_string);
@@ -203,7 +206,7 @@ impl CellRun<'_> {
                 // Not every agent keeps sessions; those of this kernel are shown all the same.
                 Ok(match self.perform(AgentCommand::List).await {
                     Ok(stored) => format!("{here}\n\nstored by the agent:\n{stored}"),
-                    Err(failure) if failure.name == "NotSupported" => here,
+                    Err(failure) if failure.kind == FailureKind::NotSupported => here,
                     Err(failure) if self.stop.is_asked() => return Err(failure),
                     Err(failure) => {
                         format!("{here}\n\nthe agent could not tell which it has stored: {}", failure.message)
@@ -260,7 +263,7 @@ impl CellRun<'_> {
         let (name, handle) = self.kernel.sessions.current();
         let facts = handle.facts();
         let choice = facts.choice.as_ref();
-        let folder = choice.map_or(&self.kernel.shared.workspace, |choice| &choice.launch.cwd);
+        let folder = choice.map_or(&self.kernel.state.workspace, |choice| &choice.launch.cwd);
         let servers = self.kernel.sessions.servers();
         let servers: Vec<&str> = servers.iter().filter(|server| server.offered).map(McpEntry::name).collect();
         let mode = facts.modes.as_ref().map(|modes| modes.current_mode_id.to_string());
@@ -275,14 +278,15 @@ impl CellRun<'_> {
             ("mode", mode),
             ("context", usage),
             ("servers", (!servers.is_empty()).then(|| servers.join(", "))),
-            ("permissions", Some(lock(&self.kernel.shared.policy).mode.to_string())),
+            ("permissions", Some(lock(&self.kernel.state.policy).mode.to_string())),
         ];
         rows(all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))).unwrap_or_default()
     }
 
     async fn mcp(&self, mcp: McpMagic) -> Result<String, CellFailure> {
         let mut servers = self.kernel.sessions.servers();
-        let unknown = |name: &str| CellFailure::new("NoSuchServer", format!("there is no server `{name}`"));
+        let unknown =
+            |name: &str| CellFailure::new(FailureKind::NoSuchServer, format!("there is no server `{name}`"));
         let told = match mcp {
             McpMagic::List => {
                 let state = |on: bool| if on { "" } else { " (disabled)" };

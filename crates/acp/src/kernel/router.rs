@@ -33,8 +33,8 @@ enum RouterStep {
 
 impl MessageRouter {
     pub(crate) fn new(server: Server, setup: Arc<KernelSetup>) -> Self {
-        let shared = KernelState::new(&setup);
-        let kernel = Arc::new(PromptKernel::new(setup, Arc::new(shared)));
+        let state = KernelState::new(&setup);
+        let kernel = Arc::new(PromptKernel::new(setup, Arc::new(state)));
         let main = CellQueue::new(Arc::clone(&kernel));
         Self { server, kernel, main, subshells: HashMap::new() }
     }
@@ -46,14 +46,14 @@ impl MessageRouter {
                 () = end.cancelled() => break,
             };
             match arrival {
-                Arrival::Input(message) => self.kernel.shared.stdin.answered(&message),
+                Arrival::Input(message) => self.kernel.state.stdin.answered(&message),
                 Arrival::Request(request) => match self.take(request) {
                     RouterStep::Message => {}
                     RouterStep::Leave => break,
                 },
             }
         }
-        self.kernel.shared.end();
+        self.kernel.state.end();
         self.kernel.sessions.end().await;
         // Every cell is answered before the sockets close, and what it said is sent.
         let lanes = self.subshells.into_values().chain([self.main]);
@@ -93,28 +93,28 @@ impl MessageRouter {
             }
             "history_request" => {
                 let asked = request.message().parse::<HistoryRequest>().unwrap_or_default();
-                let reply = lock(&self.kernel.shared.history).reply(&asked);
+                let reply = lock(&self.kernel.state.history).reply(&asked);
                 request.reply(&reply);
             }
             "comm_info_request" => {
                 let asked = request.message().parse::<CommInfoRequest>().unwrap_or_default();
-                let reply = self.kernel.shared.comms.info(asked.target_name.as_deref());
+                let reply = self.kernel.state.comms.info(asked.target_name.as_deref());
                 request.reply(&reply);
             }
             "comm_open" => {
-                self.kernel.shared.comms.opened(request.message(), request.sender());
+                self.kernel.state.comms.opened(request.message(), request.sender());
                 request.done();
             }
             "comm_msg" => {
-                self.kernel.shared.comms.received(request.message(), request.sender());
+                self.kernel.state.comms.received(request.message(), request.sender());
                 request.done();
             }
             "comm_close" => {
-                self.kernel.shared.comms.closed(request.message());
+                self.kernel.state.comms.closed(request.message());
                 request.done();
             }
             "interrupt_request" => {
-                self.kernel.shared.interrupt();
+                self.kernel.state.interrupt();
                 request.reply(&InterruptReply::default());
             }
             "shutdown_request" => {

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use super::KernelSetup;
 use crate::agent::AgentLaunch;
 use crate::conversation::{AgentChoice, ConversationHandle};
-use crate::failure::CellFailure;
-use crate::kernel_state::{KernelState, lock, name_of};
+use crate::failure::{CellFailure, FailureKind};
+use crate::kernel_state::{KernelState, lock, server_name};
 
 /// The first conversation.
 pub(crate) const MAIN: &str = "main";
@@ -19,8 +19,9 @@ pub(crate) const MAIN: &str = "main";
 /// How long conversations may take to end with the kernel.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(3);
 
+/// The sessions of a kernel. One of them is current.
 pub(crate) struct SessionTable {
-    shared: Arc<KernelState>,
+    kernel: Arc<KernelState>,
     setup: Arc<KernelSetup>,
     state: Mutex<SessionTableState>,
 }
@@ -28,40 +29,41 @@ pub(crate) struct SessionTable {
 struct SessionTableState {
     current: String,
     all: BTreeMap<String, Arc<ConversationHandle>>,
-    /// Of all conversations.
+    /// They are offered in all conversations.
     servers: Vec<McpEntry>,
+    /// The agent for conversations that begin.
     agent: Option<AgentChoice>,
 }
 
-/// An MCP server that was added here.
+/// An MCP server that a magic added.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct McpEntry {
     pub(crate) server: McpServer,
-    /// Whether agents are told of it.
+    /// Whether agents get it.
     pub(crate) offered: bool,
 }
 
 impl McpEntry {
     pub(crate) fn name(&self) -> &str {
-        name_of(&self.server)
+        server_name(&self.server)
     }
 }
 
 impl SessionTable {
-    pub(crate) fn new(shared: Arc<KernelState>, setup: Arc<KernelSetup>) -> Self {
-        // An agent that was asked for and is not there is not replaced by another behind its user's back.
+    pub(crate) fn new(kernel: Arc<KernelState>, setup: Arc<KernelSetup>) -> Self {
+        // If the agent that was asked for does not exist, no other silently takes its place.
         let name = setup.agent.as_ref().or_else(|| setup.agents.first().map(|(name, _)| name));
         let agent = name.and_then(|name| choice(&setup, name));
-        let main = Arc::new(ConversationHandle::new(Arc::clone(&shared), agent.clone()));
+        let main = Arc::new(ConversationHandle::new(Arc::clone(&kernel), agent.clone()));
         let all = BTreeMap::from([(MAIN.to_owned(), main)]);
         let state = SessionTableState { current: MAIN.to_owned(), all, servers: Vec::new(), agent };
-        Self { shared, setup, state: Mutex::new(state) }
+        Self { kernel, setup, state: Mutex::new(state) }
     }
 
-    /// The conversation that cells go to.
+    /// The conversation to which prompts go.
     pub(crate) fn current(&self) -> (String, Arc<ConversationHandle>) {
         let state = lock(&self.state);
-        let handle = state.all.get(&state.current).expect("the current one is kept");
+        let handle = state.all.get(&state.current).expect("the current one exists");
         (state.current.clone(), Arc::clone(handle))
     }
 
@@ -69,19 +71,19 @@ impl SessionTable {
         let state = lock(&self.state);
         state.all.get(name).map(Arc::clone).ok_or_else(|| {
             let names: Vec<&str> = state.all.keys().map(String::as_str).collect();
-            CellFailure::new("NoSuchSession", format!("there is no session `{name}`"))
+            CellFailure::new(FailureKind::NoSuchSession, format!("there is no session `{name}`"))
                 .with(format!("There are: {}. `%session new {name}` makes it.", names.join(", ")))
         })
     }
 
-    /// All of them, and which is current.
+    /// The name of the current conversation, and all conversations.
     pub(crate) fn all(&self) -> (String, Vec<(String, Arc<ConversationHandle>)>) {
         let state = lock(&self.state);
         let all = state.all.iter().map(|(name, handle)| (name.clone(), Arc::clone(handle))).collect();
         (state.current.clone(), all)
     }
 
-    /// Begins a conversation and goes on in it.
+    /// Begins a conversation and makes it the current one.
     pub(crate) fn begin(
         &self,
         name: &str,
@@ -91,20 +93,23 @@ impl SessionTable {
         let agent = agent.map(|agent| self.agent(agent)).transpose()?;
         let mut state = lock(&self.state);
         if state.all.contains_key(name) {
-            return Err(CellFailure::new("SessionExists", format!("there is a session `{name}` already"))
-                .with(format!("`%session use {name}` goes on in it.")));
+            return Err(CellFailure::new(
+                FailureKind::SessionExists,
+                format!("the session `{name}` already exists"),
+            )
+            .with(format!("`%session use {name}` switches to it.")));
         }
         let mut agent = agent.or_else(|| state.agent.clone());
         if let (Some(agent), Some(folder)) = (&mut agent, folder) {
             agent.launch.cwd = agent.launch.cwd.join(at_home(folder, &agent.launch));
         }
-        let handle = Arc::new(ConversationHandle::new(Arc::clone(&self.shared), agent));
+        let handle = Arc::new(ConversationHandle::new(Arc::clone(&self.kernel), agent));
         state.all.insert(name.to_owned(), Arc::clone(&handle));
         name.clone_into(&mut state.current);
         Ok(handle)
     }
 
-    /// A name that no conversation has.
+    /// A name that is not in use.
     pub(crate) fn free_name(&self) -> String {
         let state = lock(&self.state);
         let mut number = state.all.len() + 1;
@@ -114,14 +119,14 @@ impl SessionTable {
         format!("session-{number}")
     }
 
-    /// Goes on in another conversation.
+    /// Makes another conversation the current one.
     pub(crate) fn switch(&self, name: &str) -> Result<(), CellFailure> {
         self.get(name)?;
         name.clone_into(&mut lock(&self.state).current);
         Ok(())
     }
 
-    /// Takes a conversation away. The first one stays.
+    /// Removes a conversation. `None` for the first one, which stays.
     pub(crate) fn remove(&self, name: &str) -> Result<Option<Arc<ConversationHandle>>, CellFailure> {
         self.get(name)?;
         if name == MAIN {
@@ -139,7 +144,7 @@ impl SessionTable {
         choice(&self.setup, name).ok_or_else(|| CellFailure::no_such_agent(name, &self.setup))
     }
 
-    /// The agent for conversations that begin.
+    /// Sets the agent for conversations that begin.
     pub(crate) fn prefer(&self, choice: AgentChoice) {
         lock(&self.state).agent = Some(choice);
     }
@@ -148,23 +153,23 @@ impl SessionTable {
         lock(&self.state).servers.clone()
     }
 
-    /// Other servers, of which all conversations are told.
+    /// Replaces the servers of all conversations.
     pub(crate) fn set_servers(&self, servers: Vec<McpEntry>) {
         let offered = servers.iter().filter(|server| server.offered).map(|server| server.server.clone());
-        self.shared.offer(offered.collect());
+        self.kernel.set_offer(offered.collect());
         lock(&self.state).servers = servers;
     }
 
-    /// Ends all agents, politely where there is time.
+    /// Ends all agents, politely if there is time.
     pub(crate) async fn end(&self) {
         let (_, all) = self.all();
         let farewells = all.iter().map(|(_, handle)| handle.end());
-        drop(timeout(FAREWELL, futures_util::future::join_all(farewells)).await); // those left are killed
+        drop(timeout(FAREWELL, futures_util::future::join_all(farewells)).await); // the rest are killed
         lock(&self.state).all.clear();
     }
 }
 
-/// A folder that may be told from the user's own: `~` and `~/FOLDER`.
+/// Resolves `~` and `~/FOLDER` by the agent's environment.
 fn at_home(folder: PathBuf, launch: &AgentLaunch) -> PathBuf {
     let home =
         launch.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
