@@ -186,7 +186,7 @@ impl CellRun<'_> {
                 placed.done().await.map(drop)
             }
             TurnPlace::Background => {
-                self.result("the turn goes on in the background; its output follows here".to_owned(), false)
+                self.result("the turn continues in the background; its output follows here".to_owned(), false)
                     .await;
                 Ok(())
             }

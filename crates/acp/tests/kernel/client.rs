@@ -1,0 +1,223 @@
+//! A kernel in this process, and a Jupyter client that talks to it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use cellwright_acp::agent::{AgentFiles, AgentLaunch};
+use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
+use cellwright_acp::permission::ApprovalMode;
+use cellwright_jupyter::content::{
+    Content, DisplayData, Exception, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply,
+    InputRequest, InterruptReply, InterruptRequest, ShutdownReply, ShutdownRequest, Status, Stream,
+    UpdateDisplayData,
+};
+use cellwright_jupyter::{Channel, Client, ConnectionInfo, Header, Message, Session, Transport};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Long enough for anything that happens at all.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A kernel and its client.
+pub(crate) struct TestKernel {
+    client: Client,
+    kernel: AbortOnDropHandle<()>,
+    /// By the id of the request: what each cell has shown so far.
+    cells: HashMap<String, ShownCell>,
+    _folder: tempfile::TempDir,
+}
+
+/// What a cell has shown, and its reply.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct ShownCell {
+    /// The text of each output. Updates replace the text of their display.
+    pub(crate) outputs: Vec<String>,
+    displays: HashMap<String, usize>,
+    reply: Option<ExecuteReply>,
+    idle: bool,
+}
+
+impl TestKernel {
+    /// Starts a kernel for the fault agent with these arguments.
+    pub(crate) async fn start(args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sockets = folder.path().join("socket").display().to_string();
+        let connection = ConnectionInfo::local(Transport::Ipc, sockets, [1, 2, 3, 4, 5]);
+        let setup = setup(folder.path(), args);
+        let serving = {
+            let connection = connection.clone();
+            async move {
+                kernel::run(&connection, setup, CancellationToken::new()).await.expect("it can listen");
+            }
+        };
+        let kernel = AbortOnDropHandle::new(tokio::spawn(serving));
+        let mut client = Client::connect(&connection, Session::new("test")).expect("it is supported");
+        timeout(PATIENCE, client.ready()).await.expect("it answers").expect("it introduces itself");
+        Self { client, kernel, cells: HashMap::new(), _folder: folder }
+    }
+
+    /// Runs a cell of a client that takes no input.
+    pub(crate) async fn run(&mut self, code: &str) -> ShownCell {
+        let cell = self.begin(code).await;
+        self.end_of(cell).await
+    }
+
+    /// Runs a cell of a console, whose question gets this answer. Returns the question, too.
+    pub(crate) async fn run_typing(&mut self, code: &str, answer: &str) -> (String, ShownCell) {
+        let cell = self.begin_with_stdin(code).await;
+        let question = self.question().await;
+        let reply = InputReply { value: answer.to_owned(), ..InputReply::default() };
+        let sender = self.client.sender();
+        let message = sender.session().message(&reply).with_parent(&question.header);
+        sender.send(Channel::Stdin, &message).await.expect("it is open");
+        let prompt = question.parse::<InputRequest>().expect("it is a question").prompt;
+        (prompt, self.end_of(cell).await)
+    }
+
+    pub(crate) async fn begin(&mut self, code: &str) -> Header {
+        self.execute(code, false).await
+    }
+
+    pub(crate) async fn begin_with_stdin(&mut self, code: &str) -> Header {
+        self.execute(code, true).await
+    }
+
+    async fn execute(&mut self, code: &str, allow_stdin: bool) -> Header {
+        let request = ExecuteRequest { code: code.to_owned(), allow_stdin, ..ExecuteRequest::default() };
+        self.client.sender().request(Channel::Shell, &request).await.expect("it is open")
+    }
+
+    /// Waits until a cell has its reply and is idle.
+    pub(crate) async fn end_of(&mut self, cell: Header) -> ShownCell {
+        loop {
+            if let Some(shown) = self.cells.get(cell.msg_id())
+                && shown.idle
+                && shown.reply.is_some()
+            {
+                return shown.clone();
+            }
+            self.receive().await;
+        }
+    }
+
+    /// Waits until a cell shows this text, also after its end.
+    pub(crate) async fn wait_for_output(&mut self, cell: &Header, text: &str) {
+        while !self.cells.get(cell.msg_id()).is_some_and(|shown| shown.text().contains(text)) {
+            self.receive().await;
+        }
+    }
+
+    /// Waits until the kernel asks the user something.
+    pub(crate) async fn question(&mut self) -> Message {
+        loop {
+            let (channel, message) = self.receive().await;
+            if channel == Channel::Stdin {
+                return message;
+            }
+        }
+    }
+
+    pub(crate) async fn interrupt(&mut self) {
+        let _: InterruptReply = self.ask(Channel::Control, &InterruptRequest::default()).await;
+    }
+
+    /// Sends a request and waits for its reply.
+    pub(crate) async fn ask<R: Content>(&mut self, channel: Channel, request: &impl Content) -> R {
+        let asked = self.client.sender().request(channel, request).await.expect("it is open");
+        loop {
+            let (from, message) = self.receive().await;
+            if from == channel && message.answers(&asked) {
+                return message.parse().expect("it is the reply");
+            }
+        }
+    }
+
+    /// Shuts the kernel down and waits for its end.
+    pub(crate) async fn shut_down(mut self) {
+        let _: ShutdownReply = self.ask(Channel::Control, &ShutdownRequest::default()).await;
+        timeout(PATIENCE, self.kernel).await.expect("it ends").expect("it does not panic");
+    }
+
+    /// Takes the next message, and notes what it says about its cell.
+    async fn receive(&mut self) -> (Channel, Message) {
+        let (channel, message) = timeout(PATIENCE, self.client.recv()).await.expect("a message comes");
+        if let Some(parent) = &message.parent {
+            self.cells.entry(parent.msg_id().to_owned()).or_default().take(&message);
+        }
+        (channel, message)
+    }
+}
+
+impl ShownCell {
+    /// All outputs, each with its line feed if it has one.
+    pub(crate) fn text(&self) -> String {
+        let ended = |text: &String| {
+            let last = self.outputs.last() == Some(text);
+            if last || text.ends_with('\n') { text.clone() } else { format!("{text}\n") }
+        };
+        self.outputs.iter().map(ended).collect()
+    }
+
+    /// The exception in the reply.
+    #[track_caller]
+    pub(crate) fn failure(&self) -> Exception {
+        let reply = self.reply.as_ref().expect("it has ended");
+        reply.exception.clone().unwrap_or_else(|| panic!("it succeeded: {:?}", self.outputs))
+    }
+
+    fn take(&mut self, message: &Message) {
+        match message.header.msg_type() {
+            ExecuteReply::TYPE => self.reply = Some(parsed(message)),
+            Status::TYPE => {
+                self.idle = parsed::<Status>(message).execution_state == ExecutionState::Idle;
+            }
+            Stream::TYPE => self.outputs.push(parsed::<Stream>(message).text),
+            ExecuteResult::TYPE => self.outputs.push(plain(&parsed::<ExecuteResult>(message).data)),
+            DisplayData::TYPE => {
+                let display = parsed::<DisplayData>(message);
+                let number = self.outputs.len();
+                self.displays.extend(display.transient.display_id.map(|id| (id, number)));
+                self.outputs.push(plain(&display.data));
+            }
+            UpdateDisplayData::TYPE => {
+                let update = parsed::<UpdateDisplayData>(message);
+                let id = update.transient.display_id.expect("an update names its display");
+                self.outputs[self.displays[&id]] = plain(&update.data);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn parsed<C: Content>(message: &Message) -> C {
+    message.parse().expect("the kernel keeps to the protocol")
+}
+
+fn plain(data: &Map<String, Value>) -> String {
+    data["text/plain"].as_str().expect("every output has a text").to_owned()
+}
+
+fn setup(workspace: &std::path::Path, args: &[&str]) -> KernelSetup {
+    let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    let program = [cellwright_testkit::fault_agent().into()].into_iter();
+    let launch = AgentLaunch {
+        program: cellwright_testkit::python().into(),
+        args: program.chain(args.iter().map(Into::into)).collect(),
+        environment: environment.clone(),
+        cwd: workspace.to_owned(),
+        files: AgentFiles::Own,
+    };
+    KernelSetup {
+        workspace: workspace.to_owned(),
+        agents: vec![("fault".to_owned(), launch)],
+        environment,
+        agent: None,
+        guidance: String::new(),
+        approval: ApprovalMode::Ask,
+        grace: Duration::from_secs(5),
+        debug_updates: Vec::new(),
+        own_servers: OwnServers::new(|_| Vec::new()),
+    }
+}
