@@ -251,6 +251,11 @@ impl AgentTurn {
     /// Publishes all that is left after the end. One who interrupts gets what can be shown at once.
     pub(crate) async fn drain(&mut self) -> TurnOutput {
         while let Some(due) = self.view.due() {
+            // A timer that is due fires up to a millisecond late. An interrupt would win over it.
+            if due <= Instant::now() {
+                self.flush().await;
+                continue;
+            }
             tokio::select! {
                 biased; // what can be shown is
                 () = tokio::time::sleep_until(due.into()) => self.flush().await,
