@@ -3,6 +3,7 @@
 //! Pure: [`parse`] says what a cell asks for, [`complete`] and [`inspect`] answer from a snapshot of what is known. Whoever
 //! runs the kernel carries it out.
 
+mod arguments;
 mod commands;
 mod completion;
 mod reference;
@@ -10,12 +11,10 @@ mod reference;
 mod tests;
 
 use std::path::PathBuf;
-use std::str::FromStr as _;
 
-use agent_client_protocol_schema::v1::{
-    EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio,
-};
+use agent_client_protocol_schema::v1::McpServer;
 
+use arguments::UsageError;
 pub(crate) use commands::help;
 #[cfg(test)]
 pub(crate) use completion::FolderListing;
@@ -187,14 +186,11 @@ pub(crate) enum MagicError {
         /// As it was written.
         line: String,
         /// What is wrong with it.
-        reason: String,
+        reason: UsageError,
         /// How it is used.
         help: String,
     },
 }
-
-/// Lines of the log that are shown unless told otherwise.
-const LOG_LINES: usize = 50;
 
 /// What a cell asks for.
 pub(crate) fn parse(cell: &str) -> Result<ParsedCell, MagicError> {
@@ -244,15 +240,11 @@ fn cell_magic(line: &str, written: &str) -> Result<PromptTarget, MagicError> {
         match word.as_str() {
             "--background" | "-b" => target.background = true,
             option if option.starts_with('-') => {
-                return Err(usage(line, &["%agent"], &format!("no option `{option}`")));
+                return Err(usage(line, &["%agent"], UsageError::NoSuchOption(option.to_owned())));
             }
             name if target.session.is_none() => target.session = Some(name.to_owned()),
             more => {
-                return Err(usage(
-                    line,
-                    &["%agent"],
-                    &format!("one session at a time; `{more}` is a second"),
-                ));
+                return Err(usage(line, &["%agent"], UsageError::SecondSession(more.to_owned())));
             }
         }
     }
@@ -272,222 +264,13 @@ fn line_magic(line: &str) -> Result<MagicCommand, MagicError> {
     let words: Vec<_> = written.iter().map(String::as_str).collect();
     let words = commands::full(&words).ok_or_else(|| MagicError::Unknown(written[0].clone()))?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
-    magic(&words).map_err(|wrong| usage(line, &words, &wrong))
+    arguments::magic(&words).map_err(|reason| usage(line, &words, reason))
 }
 
 fn split(line: &str, written: &str) -> Result<Vec<String>, MagicError> {
-    shell_words::split(written).map_err(|_| usage(line, &[], "a quote is not closed"))
+    shell_words::split(written).map_err(|_| usage(line, &[], UsageError::OpenQuote))
 }
 
-fn usage(line: &str, words: &[&str], reason: &str) -> MagicError {
-    MagicError::Usage { line: line.to_owned(), reason: reason.to_owned(), help: help(words) }
-}
-
-/// The magic of these words, which follow `%agent`.
-fn magic(words: &[&str]) -> Result<MagicCommand, String> {
-    let optional = |rest: &[&str]| match rest {
-        [] => Ok(None),
-        [one] => Ok(Some((*one).to_owned())),
-        [_, more, ..] => Err(format!("`{more}` is too much")),
-    };
-    Ok(match words {
-        [] => MagicCommand::Help(help(&[])),
-        ["help", topic @ ..] => MagicCommand::Help(help(topic)),
-        ["use", rest @ ..] => MagicCommand::Use(optional(rest)?),
-        ["mcp", rest @ ..] => MagicCommand::Mcp(mcp(rest)?),
-        ["permissions", rest @ ..] => MagicCommand::Permissions(permissions(rest)?),
-        ["session", rest @ ..] => MagicCommand::Session(session(rest)?),
-        ["config"] => MagicCommand::Config(None),
-        ["config", command @ ..] => {
-            MagicCommand::Config(Some(command.iter().map(|word| (*word).to_owned()).collect()))
-        }
-        ["env", rest @ ..] => MagicCommand::Env(env(rest)?),
-        ["commands"] => MagicCommand::Commands,
-        ["mode", rest @ ..] => MagicCommand::Mode(optional(rest)?),
-        ["model", rest @ ..] => MagicCommand::Model(optional(rest)?),
-        ["options"] => MagicCommand::Options(None),
-        ["options", name, value] => MagicCommand::Options(Some(((*name).to_owned(), (*value).to_owned()))),
-        ["options", pair] if pair.contains('=') => MagicCommand::Options(Some(key_value(pair)?)),
-        ["options", ..] => return Err("give a name and a value".to_owned()),
-        ["log", rest @ ..] => MagicCommand::Log(match optional(rest)? {
-            Some(lines) => lines.parse().map_err(|_| format!("`{lines}` is not a number of lines"))?,
-            None => LOG_LINES,
-        }),
-        ["render"] => MagicCommand::Render(None),
-        ["render", "auto"] => MagicCommand::Render(Some(RenderMagic::Auto)),
-        ["render", "rich"] => MagicCommand::Render(Some(RenderMagic::Rich)),
-        ["render", "stream"] => MagicCommand::Render(Some(RenderMagic::Stream)),
-        ["render", other, ..] => {
-            return Err(format!("`{other}` is no way to show turns; use auto, rich or stream"));
-        }
-        ["login", rest @ ..] => MagicCommand::Login(optional(rest)?),
-        [other, ..] => return Err(commands::no_such("%agent", &[], other)),
-    })
-}
-
-fn mcp(words: &[&str]) -> Result<McpMagic, String> {
-    Ok(match words {
-        [] | ["list"] => McpMagic::List,
-        ["add", name, rest @ ..] => McpMagic::Add(server(name, rest)?),
-        ["add"] => return Err("give the server a name and say how to reach it".to_owned()),
-        ["clear"] => McpMagic::Clear,
-        ["remove", name] => McpMagic::Remove((*name).to_owned()),
-        ["enable", name] => McpMagic::Enable((*name).to_owned()),
-        ["disable", name] => McpMagic::Disable((*name).to_owned()),
-        ["remove" | "enable" | "disable", ..] => return Err("name one server".to_owned()),
-        [other, ..] => return Err(commands::no_such("%mcp", &["mcp"], other)),
-    })
-}
-
-/// `[--env K=V]… [--] COMMAND [ARGS…]`, or `[--transport http|sse] [--header 'K: V']… URL`. Options of ours stand before
-/// the command: what follows it is the command's own.
-fn server(name: &str, words: &[&str]) -> Result<McpServer, String> {
-    let (mut env, mut headers, mut transport) = (Vec::new(), Vec::new(), None);
-    let mut rest = words;
-    loop {
-        rest = match rest {
-            ["--", command @ ..] => break rest = command,
-            ["--env" | "-e", pair, later @ ..] => {
-                let (name, value) = key_value(pair)?;
-                env.push(EnvVariable::new(name, value));
-                later
-            }
-            ["--header" | "-H", header, later @ ..] => {
-                let (name, value) =
-                    header.split_once(':').ok_or(format!("`{header}` is not `Name: value`"))?;
-                headers.push(HttpHeader::new(name.trim(), value.trim()));
-                later
-            }
-            ["--transport" | "-t", kind @ ("stdio" | "http" | "sse"), later @ ..] => {
-                transport = Some(*kind);
-                later
-            }
-            ["--transport" | "-t", ..] => return Err("a transport is stdio, http or sse".to_owned()),
-            ["--http", later @ ..] => {
-                transport = Some("http");
-                later
-            }
-            ["--sse", later @ ..] => {
-                transport = Some("sse");
-                later
-            }
-            [option, ..] if option.starts_with('-') => return Err(format!("no option `{option}`")),
-            _ => break,
-        };
-    }
-    let is_address = |word: &str| word.starts_with("http://") || word.starts_with("https://");
-    let transport = transport.unwrap_or(match rest {
-        [one] if is_address(one) => "http",
-        _ => "stdio",
-    });
-    Ok(match (transport, rest) {
-        ("stdio", [address]) if address.contains("://") => {
-            return Err(format!("`{address}` is neither a command nor an address of http or https"));
-        }
-        ("stdio", [command, args @ ..]) if headers.is_empty() => {
-            let args = args.iter().map(|word| (*word).to_owned()).collect();
-            McpServer::Stdio(McpServerStdio::new(name, *command).args(args).env(env))
-        }
-        ("stdio", []) => {
-            return Err("say which command starts the server, or at which address it is".to_owned());
-        }
-        ("stdio", _) => return Err("headers are for servers at an address".to_owned()),
-        (_, [address]) if is_address(address) && env.is_empty() => match transport {
-            "sse" => McpServer::Sse(McpServerSse::new(name, *address).headers(headers)),
-            _ => McpServer::Http(McpServerHttp::new(name, *address).headers(headers)),
-        },
-        (_, [address]) if is_address(address) => {
-            return Err("variables are for servers that are started here".to_owned());
-        }
-        _ => return Err("give one address that begins with http:// or https://".to_owned()),
-    })
-}
-
-fn permissions(words: &[&str]) -> Result<PermissionsMagic, String> {
-    Ok(match words {
-        [] | ["show"] => PermissionsMagic::Show,
-        ["list" | "history"] => PermissionsMagic::List,
-        ["clear"] => PermissionsMagic::Clear,
-        [mode] if permission::ApprovalMode::from_str(mode).is_ok() => {
-            PermissionsMagic::Mode(permission::ApprovalMode::from_str(mode).expect("just looked at"))
-        }
-        ["allow" | "deny" | "refuse", _, ..] => PermissionsMagic::Rule(
-            words.join(" ").parse().map_err(|wrong: permission::RuleError| wrong.to_string())?,
-        ),
-        [other, ..] => return Err(commands::no_such("%permissions", &["permissions"], other)),
-    })
-}
-
-fn session(words: &[&str]) -> Result<SessionMagic, String> {
-    let one = |name: &&str| (*name).to_owned();
-    Ok(match words {
-        ["new", rest @ ..] => new_session(rest)?,
-        [] | ["info"] => SessionMagic::Info,
-        ["restart"] => SessionMagic::Restart,
-        ["list"] => SessionMagic::List,
-        ["use", name] => SessionMagic::Use(one(name)),
-        ["load", id] => SessionMagic::Load(one(id)),
-        ["resume", id] => SessionMagic::Resume(one(id)),
-        ["delete", id] => SessionMagic::Delete(one(id)),
-        ["fork"] => SessionMagic::Fork(None),
-        ["fork", name] => SessionMagic::Fork(Some(one(name))),
-        ["close"] => SessionMagic::Close(None),
-        ["close", name] => SessionMagic::Close(Some(one(name))),
-        ["use" | "load" | "resume" | "delete", ..] => return Err("name one session".to_owned()),
-        [known @ ("info" | "restart" | "list" | "fork" | "close"), more, ..] => {
-            return Err(format!("`{known}` takes no `{more}`"));
-        }
-        [other, ..] => return Err(commands::no_such("%session", &["session"], other)),
-    })
-}
-
-/// A word that looks like a path is the folder, as in the older kernel; another is the name.
-fn new_session(words: &[&str]) -> Result<SessionMagic, String> {
-    let (mut name, mut cwd, mut agent) = (None, None, None);
-    let mut rest = words;
-    while let [word, later @ ..] = rest {
-        rest = match (*word, later) {
-            ("--cwd", [folder, later @ ..]) => {
-                cwd = Some(PathBuf::from(folder));
-                later
-            }
-            ("--agent", [given, later @ ..]) => {
-                agent = Some((*given).to_owned());
-                later
-            }
-            (option, _) if option.starts_with('-') => {
-                return Err(format!("no option `{option}`, or no value for it"));
-            }
-            (folder, later) if cwd.is_none() && is_path(folder) => {
-                cwd = Some(PathBuf::from(folder));
-                later
-            }
-            (given, later) if name.is_none() => {
-                name = Some(given.to_owned());
-                later
-            }
-            (more, _) => return Err(format!("`{more}` is too much")),
-        };
-    }
-    Ok(SessionMagic::New { name, cwd, agent })
-}
-
-fn is_path(word: &str) -> bool {
-    word.contains('/') || word.starts_with(['.', '~'])
-}
-
-fn env(words: &[&str]) -> Result<EnvMagic, String> {
-    match words {
-        [] => Ok(EnvMagic::Show),
-        ["unset", name] => Ok(EnvMagic::Unset((*name).to_owned())),
-        [pair] => key_value(pair).map(|(name, value)| EnvMagic::Set(name, value)),
-        [_, more, ..] => Err(format!("`{more}` is too much; quote a value that has blanks")),
-    }
-}
-
-fn key_value(pair: &str) -> Result<(String, String), String> {
-    match pair.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{pair}` is not NAME=VALUE")),
-    }
+fn usage(line: &str, words: &[&str], reason: UsageError) -> MagicError {
+    MagicError::Usage { line: line.to_owned(), reason, help: help(words) }
 }

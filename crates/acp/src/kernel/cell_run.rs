@@ -186,8 +186,11 @@ impl CellRun<'_> {
                 placed.done().await.map(drop)
             }
             TurnPlace::Background => {
-                self.result("the turn continues in the background; its output follows here".to_owned(), false)
-                    .await;
+                self.result(
+                    "the turn continues in the background; its output follows here".to_owned(),
+                    false,
+                )
+                .await;
                 Ok(())
             }
         }

@@ -1,12 +1,14 @@
-//! The table of magics: for help, for completion, for suggestions.
+//! The table of magics, for help, completion and suggestions.
+
+use super::arguments::UsageError;
 
 /// A magic: the words after `%agent`.
 pub(super) struct MagicEntry {
     pub(super) words: &'static [&'static str],
-    /// What follows them.
+    /// The arguments, as help shows them.
     pub(super) arguments: &'static str,
     pub(super) about: &'static str,
-    /// What its first argument is one of.
+    /// What completion offers as the first argument.
     pub(super) takes: ArgumentKind,
 }
 
@@ -34,16 +36,16 @@ const fn row(
     MagicEntry { words, arguments, about, takes }
 }
 
-/// Every magic there is.
+/// Every magic.
 pub(super) const COMMANDS: &[MagicEntry] = &[
-    row(&["use"], "[NAME]", ArgumentKind::Agent, "show the agents there are, or go on with another"),
+    row(&["use"], "[NAME]", ArgumentKind::Agent, "show the agents, or switch to another"),
     row(
         &["session", "new"],
         "[NAME] [--cwd FOLDER] [--agent NAME]",
         ArgumentKind::Nothing,
-        "begin a session and go on in it",
+        "start a session and switch to it",
     ),
-    row(&["session", "use"], "NAME", ArgumentKind::Session, "go on in another session of this kernel"),
+    row(&["session", "use"], "NAME", ArgumentKind::Session, "switch to another session of this kernel"),
     row(&["session", "info"], "", ArgumentKind::Nothing, "show the current session"),
     row(
         &["session", "list"],
@@ -55,25 +57,25 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
         &["session", "load"],
         "ID",
         ArgumentKind::StoredSession,
-        "go on in a stored session and show its conversation",
+        "continue a stored session and show its conversation",
     ),
-    row(&["session", "resume"], "ID", ArgumentKind::StoredSession, "go on in a stored session"),
-    row(&["session", "fork"], "[NAME]", ArgumentKind::Nothing, "go on in a copy of the current session"),
+    row(&["session", "resume"], "ID", ArgumentKind::StoredSession, "continue a stored session"),
+    row(&["session", "fork"], "[NAME]", ArgumentKind::Nothing, "continue in a copy of the current session"),
     row(
         &["session", "restart"],
         "",
         ArgumentKind::Nothing,
-        "start the agent anew, in the same conversation where it can",
+        "restart the agent; the conversation continues if the agent supports it",
     ),
     row(&["session", "close"], "[NAME]", ArgumentKind::Session, "end a session, or the current one"),
-    row(&["session", "delete"], "ID", ArgumentKind::StoredSession, "have the agent delete a stored session"),
+    row(&["session", "delete"], "ID", ArgumentKind::StoredSession, "make the agent delete a stored session"),
     row(
         &["permissions"],
         "[ask|auto|deny]",
         ArgumentKind::Words(&["ask", "auto", "deny"]),
         "show or set what happens when the agent asks",
     ),
-    row(&["permissions", "list"], "", ArgumentKind::Nothing, "show what was asked and who decided"),
+    row(&["permissions", "list"], "", ArgumentKind::Nothing, "show what was asked, and who decided"),
     row(
         &["permissions", "allow"],
         "KIND [PATTERN]",
@@ -84,14 +86,14 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
         &["permissions", "deny"],
         "KIND [PATTERN]",
         ArgumentKind::ToolKind,
-        "refuse without asking; stronger than any allow",
+        "refuse without asking; beats any allow",
     ),
     row(&["permissions", "clear"], "", ArgumentKind::Nothing, "forget all rules"),
     row(
         &["mcp", "add"],
         "NAME [--env K=V] COMMAND [ARGS...]",
         ArgumentKind::Nothing,
-        "offer a server that is started here; the conversation goes on",
+        "offer a server that a command starts; the conversation continues",
     ),
     row(
         &["mcp", "add"],
@@ -103,15 +105,15 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
         &["mcp", "list"],
         "",
         ArgumentKind::Nothing,
-        "show the servers, also those of the agent's own settings",
+        "show the servers, also those in the agent's own settings",
     ),
     row(&["mcp", "remove"], "NAME", ArgumentKind::Server, "forget a server"),
     row(&["mcp", "clear"], "", ArgumentKind::Nothing, "forget all servers added here"),
     row(&["mcp", "enable"], "NAME", ArgumentKind::Server, "offer a server again"),
     row(&["mcp", "disable"], "NAME", ArgumentKind::Server, "keep a server, but do not offer it"),
     row(&["commands"], "", ArgumentKind::Nothing, "show the agent's slash commands"),
-    row(&["mode"], "[NAME]", ArgumentKind::Mode, "show the agent's modes, or go on in another"),
-    row(&["model"], "[NAME]", ArgumentKind::Model, "show the agent's models, or go on with another"),
+    row(&["mode"], "[NAME]", ArgumentKind::Mode, "show the agent's modes, or switch to another"),
+    row(&["model"], "[NAME]", ArgumentKind::Model, "show the agent's models, or switch to another"),
     row(&["options"], "[NAME VALUE]", ArgumentKind::Option, "show the options of the session, or set one"),
     row(
         &["config"],
@@ -125,7 +127,7 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
         ArgumentKind::Words(&["unset"]),
         "show or set variables for the agent",
     ),
-    row(&["login"], "[METHOD]", ArgumentKind::Nothing, "show how to sign in, or do it"),
+    row(&["login"], "[METHOD]", ArgumentKind::Nothing, "show how to sign in, or sign in"),
     row(&["log"], "[LINES]", ArgumentKind::Nothing, "show what the agent wrote to its standard error"),
     row(
         &["render"],
@@ -135,11 +137,11 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
     ),
 ];
 
-/// Words that stand for `%agent` and themselves.
+/// Magics that work without `%agent` before them.
 pub(super) const SHORT: [&str; 3] = ["mcp", "session", "permissions"];
 
-/// The words after `%agent` of a line that begins with any magic, or `None` when there is no such magic.
-/// The older kernel also wrote `%mcp_add` for `%agent mcp add`.
+/// The words of a magic line as if it began with `%agent`. `None` if there is no such magic. The older
+/// kernel also wrote `%mcp_add` for `%agent mcp add`.
 pub(super) fn full(words: &[&str]) -> Option<Vec<String>> {
     let first = words.first()?.strip_prefix('%')?;
     let mut full: Vec<String> = first.split('_').map(str::to_owned).collect();
@@ -152,18 +154,18 @@ pub(super) fn full(words: &[&str]) -> Option<Vec<String>> {
     Some(full)
 }
 
-/// What to say of a subcommand that is none.
-pub(super) fn no_such(magic: &str, above: &[&str], word: &str) -> String {
+/// The error for a word that the magic does not have, with the words it has.
+pub(super) fn no_such(magic: &'static str, above: &[&str], word: &str) -> UsageError {
     let known = COMMANDS.iter().filter(|command| command.words.starts_with(above));
     let mut known: Vec<_> = known.filter_map(|command| command.words.get(above.len())).copied().collect();
     known.dedup();
-    format!("`{magic}` has no `{word}`; there are {}", known.join(", "))
+    UsageError::NoSuchWord { magic, word: word.to_owned(), known: known.join(", ") }
 }
 
-/// How to use the magics that begin with these words, which follow `%agent`; of all when there are none such.
+/// Help for the magics that begin with these words after `%agent`, or for all if there are none.
 pub(crate) fn help(words: &[&str]) -> String {
     let begins = |command: &&MagicEntry, topic: &[&str]| command.words.starts_with(topic);
-    // What follows the name of a magic is its arguments.
+    // The words after the name of a magic are its arguments.
     let topic = (0..=words.len()).rev().map(|end| &words[..end]);
     let topic = topic.into_iter().find(|topic| COMMANDS.iter().any(|command| begins(&command, topic)));
     let topic = topic.unwrap_or_default();
@@ -180,7 +182,7 @@ pub(crate) fn help(words: &[&str]) -> String {
     let mut text = Vec::new();
     if topic.is_empty() {
         text.push(
-            "A cell is a prompt to the agent. Lines that begin with % come first and are for the kernel:\n"
+            "A cell is a prompt to the agent. Lines that begin with % come first and are commands to the kernel:\n"
                 .to_owned(),
         );
     }
