@@ -47,6 +47,7 @@ pub(crate) enum PermissionAsker {
 
 /// What a session update changed.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once and never stored")]
 pub(crate) enum TurnChange {
     ToolCall(ToolCallChange),
     /// The update is about something else.
