@@ -375,7 +375,7 @@ class Magics(unittest.TestCase):
         for reason, told in [
             ("max_tokens", "token limit"),
             ("max_turn_requests", "limit of requests"),
-            ("refusal", "refused to go on"),
+            ("refusal", "refused to continue"),
         ]:
             self.assertIn(told, self.run_cell(f"say before\nstop {reason}"))
         self.assertEqual(self.run_cell("say before\nstop end_turn"), "before")
@@ -418,7 +418,7 @@ class Magics(unittest.TestCase):
     def test_a_question_without_a_fitting_option_comes_to_an_end(self):
         asked = self.run_cell("options", allow_stdin=True, answer=lambda prompt: "y")
         self.assertIn("chosen: cancelled", asked)
-        self.assertIn("the agent gave nothing to choose from", asked)
+        self.assertIn("the agent gave no options", asked)
         for kinds, typed, chosen in [
             ("allow_once", "n", "cancelled"),
             ("reject_always", "n", "reject_always"),

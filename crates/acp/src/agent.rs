@@ -1,8 +1,10 @@
 //! One running ACP agent.
 //!
-//! [`AgentProcess::start`] starts its process and agrees with it on what both can do; [`AgentProcess::call_text`] sends it any request of the
-//! protocol; [`AgentEvent`]s tell what it says and asks meanwhile. Files and terminals that it asks for are served here, after the
-//! owner of the events has allowed it. When the agent ends, so do its commands; nothing survives a dropped [`AgentProcess`].
+//! [`AgentProcess::start`] starts the process and agrees on what both sides can do.
+//! [`AgentProcess::call_text`] sends any request of the protocol. Meanwhile, [`AgentEvent`]s carry
+//! what the agent reports and asks. This module serves files and terminals to the agent, once the
+//! owner of the events allows it. The agent's commands end with it, and nothing survives a dropped
+//! [`AgentProcess`].
 
 mod calls;
 mod connection;
@@ -49,58 +51,60 @@ pub(crate) use self::terminals::TerminalNews;
 use self::wire::IncomingLines;
 use crate::task;
 
-/// Events that wait to be taken; beyond that the agent waits.
+/// The most events that wait. When the channel is full, the agent waits.
 const EVENTS: usize = 256;
 
-/// How an agent is stopped: asked by the end of its input, then signalled.
+/// How an agent is stopped: its input ends, then it is signalled.
 const GRACES: Graces = Graces {
     asked: Duration::from_millis(500),
     interrupted: Duration::ZERO,
     terminated: Duration::from_millis(500),
 };
 
-/// How long the process of an agent that closed its output may take to end by itself.
+/// How long an agent that closed its output may take to end by itself.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// How long the end of its standard error is waited for when it has ended.
+/// How long to wait for the rest of its standard error after its end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How to start an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentLaunch {
-    /// A path, or a name to be found in the `PATH` of the environment.
+    /// A path, or a name to look up in the `PATH` of the environment.
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// All it sees.
+    /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// The folder it works in. Files inside it may be read without asking.
+    /// The folder in which it works. Files inside it may be read without asking.
     pub cwd: PathBuf,
-    /// Whether it is told that it can read and write files through us. One that does so untold is served all the same.
+    /// Whether we offer to read and write files for it. An agent that asks without the offer is
+    /// served, too.
     pub files: AgentFiles,
 }
 
-/// Whether an agent is offered our reading and writing of files.
+/// Whether we offer an agent to read and write files for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AgentFiles {
-    /// It uses its own ways. An agent that takes every error for its end can not create files otherwise.
+    /// It reads and writes files itself. Some agents end at any error, so they could not create
+    /// files through us.
     #[default]
     Own,
-    /// It is offered ours.
+    /// It gets the offer.
     Offered,
 }
 
 /// Why an agent did not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentStartError {
-    /// The folder is not there.
+    /// The folder does not exist.
     #[error("there is no folder `{}` for the agent to work in", .0.display())]
     NoFolder(PathBuf),
     /// Its program could not be run.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// It would not have us.
-    #[error("the agent did not answer `initialize` as it should")]
+    /// It did not agree on a protocol.
+    #[error("the agent did not answer `initialize` correctly")]
     Initialize(#[source] CallError),
 }
 
@@ -110,32 +114,32 @@ pub(crate) enum CallError {
     /// The user has to sign in first.
     #[error("the agent wants you to sign in first")]
     AuthRequired,
-    /// It does not know the request.
+    /// It does not know this request.
     #[error("the agent does not support `{method}`")]
     Unsupported {
         /// The request.
         method: String,
     },
-    /// It said no.
+    /// It answered with an error.
     #[error("the agent answered with an error: {message}")]
     Refused {
         /// Its error code.
         code: i32,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// It has gone.
+    /// It has ended.
     #[error("the agent {exit}")]
     Ended {
         /// How.
         exit: Exit,
-        /// The last of what it wrote to standard error.
+        /// The end of its standard error.
         stderr: String,
     },
 }
 
 impl CallError {
-    /// What an agent answered instead of a result.
+    /// Reads the error that an agent answered.
     fn of_agent(method: &str, error: &Error) -> Self {
         match error.code {
             ErrorCode::AuthRequired => Self::AuthRequired,
@@ -152,7 +156,7 @@ impl CallError {
     }
 }
 
-/// A running agent. Dropping it kills it and all that it started.
+/// A running agent. Dropping it kills the agent and everything that it started.
 pub(crate) struct AgentProcess {
     greeting: InitializeResponse,
     pid: u32,
@@ -162,15 +166,16 @@ pub(crate) struct AgentProcess {
     stop: CancellationToken,
     ended: watch::Receiver<Option<Exit>>,
     keeper: AbortOnDropHandle<()>,
-    /// All that it wrote to standard error is in the log.
+    /// Cancelled when all of its standard error is in the log.
     drained: CancellationToken,
     _serving: AbortOnDropHandle<()>,
     _draining: AbortOnDropHandle<()>,
 }
 
 impl AgentProcess {
-    /// Starts an agent and agrees with it on version 1 of the protocol. Take the events: while nobody does, the agent
-    /// waits. What it writes to standard error is in `log` from the first moment. Giving up this future ends the agent.
+    /// Starts an agent and agrees with it on version 1 of the protocol. The caller must receive the
+    /// events, or the agent waits. `log` holds its standard error from the first moment. Dropping
+    /// this future ends the agent.
     pub(crate) async fn start(
         launch: &AgentLaunch,
         log: AgentLog,
@@ -238,12 +243,12 @@ impl AgentProcess {
         Ok((agent, inbox))
     }
 
-    /// What it said of itself.
+    /// Its name and version.
     pub(crate) fn info(&self) -> Option<&Implementation> {
         self.greeting.agent_info.as_ref()
     }
 
-    /// What it can do.
+    /// Its capabilities.
     pub(crate) fn can(&self) -> &AgentCapabilities {
         &self.greeting.agent_capabilities
     }
@@ -263,22 +268,23 @@ impl AgentProcess {
         &self.greeting.auth_methods
     }
 
-    /// Waits until a command that it runs through us has written something or ended. Cancel-safe.
+    /// Waits until a command that it runs through us writes something or ends. Cancel-safe.
     pub(crate) async fn terminal_changed(&self) {
         self.served.terminals.changed().await;
     }
 
-    /// What those commands have written since the last call.
+    /// What these commands wrote since the last call.
     pub(crate) fn terminal_news(&self) -> Vec<TerminalNews> {
         self.served.terminals.news()
     }
 
-    /// Whether its process has ended, even if that has only just happened.
+    /// Whether its process has ended, even if it ended just now.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.borrow().is_some() || is_zombie(self.pid)
     }
 
-    /// Sends a request and waits for its answer, however long that takes. Dropping this future cancels the request.
+    /// Sends a request and waits for its answer, however long that takes. Dropping this future
+    /// cancels the request.
     pub(crate) fn call_text(&self, call: CallText) -> BoxFuture<'_, Result<AnswerText, CallError>> {
         Box::pin(async move {
             let CallText { method, params } = call;
@@ -290,7 +296,7 @@ impl AgentProcess {
         })
     }
 
-    /// Asks it to end its turn. The turn goes on until its prompt is answered.
+    /// Asks it to end its turn. The turn ends when the prompt is answered.
     pub(crate) fn cancel(&self, session: &SessionId) {
         let cancel = to_raw_value(&CancelNotification::new(session.clone()));
         self.connection.notify("session/cancel", &cancel.expect("a session's name can be written"));
@@ -299,10 +305,10 @@ impl AgentProcess {
     /// Ends it politely, then firmly.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        drop(self.keeper.await); // ends by itself; all that can happen is that the runtime goes first
+        drop(self.keeper.await); // it only fails if the runtime ends first
     }
 
-    /// Introduces us, and hears what the agent is.
+    /// Sends our capabilities and receives the agent's.
     async fn greet(&self, files: AgentFiles) -> Result<InitializeResponse, CallError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -310,27 +316,27 @@ impl AgentProcess {
             protocol_version: ProtocolVersion,
         }
         let answer = self.call_text(CallText::new(&introduction(files))?).await?;
-        // An agent of another version may say the rest in other words.
+        // An agent of another version may write the rest differently.
         let SpokenVersion { protocol_version: spoken } = answer.read()?;
         if spoken != ProtocolVersion::V1 {
             return Err(CallError::Refused {
                 code: ErrorCode::InvalidRequest.into(),
                 message: format!(
-                    "it speaks version {spoken} of the protocol, and only version 1 is known here"
+                    "it speaks version {spoken} of the protocol, but only version 1 is supported"
                 ),
             });
         }
         answer.read()
     }
 
-    /// How it ended, once its output has.
+    /// The error for a request after its output ended.
     async fn farewell(&self) -> CallError {
         let mut ended = self.ended.clone();
         if timeout(LEAVING, ended.wait_for(Option::is_some)).await.is_err() {
-            self.stop.cancel(); // it closed its output and stayed: nobody can talk to it any more
+            self.stop.cancel(); // it closed its output but still runs, and cannot be talked to
         }
         let exit = ended.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
-        drop(timeout(LAST_WORDS, self.drained.cancelled()).await); // or something that it started keeps it open
+        drop(timeout(LAST_WORDS, self.drained.cancelled()).await); // a process that it started may keep the pipe open
         CallError::Ended { exit: exit.unwrap_or(Exit::Unknown), stderr: self.log.text() }
     }
 }
@@ -350,7 +356,7 @@ async fn keep(mut child: Child, stop: CancellationToken, ended: watch::Sender<Op
     ended.send_replace(Some(exit));
 }
 
-/// What we tell an agent of ourselves: all that we truly do for it.
+/// Our capabilities: exactly what we do for an agent.
 fn introduction(files: AgentFiles) -> InitializeRequest {
     let offered = files == AgentFiles::Offered;
     let session = ClientSessionCapabilities::new()
@@ -362,8 +368,8 @@ fn introduction(files: AgentFiles) -> InitializeRequest {
     let elicitation = ElicitationCapabilities::new()
         .form(ElicitationFormCapabilities::new())
         .url(ElicitationUrlCapabilities::new());
-    // Not of the protocol: with these some agents send the output of commands they run themselves, and
-    // tell how to sign in at a terminal.
+    // Extensions of the protocol. With these, some agents send the output of commands that they run
+    // themselves, and how to sign in at a terminal.
     let Value::Object(extensions) =
         json!({"terminal_output": true, "terminal_output_delta": true, "terminal-auth": true})
     else {

@@ -1,17 +1,17 @@
-//! Agents that are known to speak ACP: how each is started and where it comes from.
+//! The agents that are known to speak ACP: how to start and how to install each.
 
 /// A program that speaks ACP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownAgent {
-    /// What it is asked for by.
+    /// Its name in settings and magics.
     pub name: &'static str,
-    /// What people call it.
+    /// Its name for people.
     pub title: &'static str,
-    /// Its program, to be found in `PATH`.
+    /// Its program, which is searched for in `PATH`.
     pub program: &'static str,
-    /// With these arguments it speaks ACP.
+    /// The arguments with which it speaks ACP.
     pub args: &'static [&'static str],
-    /// How to get it.
+    /// The command that installs it.
     pub install: &'static str,
 }
 
@@ -25,7 +25,7 @@ const fn known(
     KnownAgent { name, title, program, args, install }
 }
 
-/// Those we know, in the order they are preferred.
+/// The known agents, in order of preference.
 pub const KNOWN: &[KnownAgent] = &[
     known(
         "claude",
@@ -42,12 +42,12 @@ pub const KNOWN: &[KnownAgent] = &[
     known("fast-agent", "fast-agent", "fast-agent-acp", &[], "uv tool install fast-agent-mcp"),
 ];
 
-/// The known agents of whose programs `is_installed` says yes.
+/// The known agents whose programs are installed.
 pub fn installed(is_installed: impl Fn(&str) -> bool) -> Vec<&'static KnownAgent> {
     KNOWN.iter().filter(|agent| is_installed(agent.program)).collect()
 }
 
-/// What to tell someone who has no agent yet.
+/// The help for a user who has no agent.
 pub fn guidance() -> String {
     let width = KNOWN.iter().map(|agent| agent.title.len()).max().unwrap_or(0);
     let rows = KNOWN.iter().map(|agent| format!("  {:width$}  {}\n", agent.title, agent.install));

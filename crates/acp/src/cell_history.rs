@@ -1,9 +1,9 @@
-//! Cells that were run, for clients that page through them.
+//! The cells that ran, for clients that page through them.
 
 use cellwright_jupyter::content::{HistoryReply, HistoryRequest};
 use serde_json::{Value, json};
 
-/// Cells kept.
+/// The most cells that are kept.
 const MOST: usize = 10_000;
 
 /// The cells of this kernel, oldest first.
@@ -25,12 +25,12 @@ impl CellHistory {
         self.cells.iter().rev().find(|(known, _)| *known == count).map(|(_, code)| code.as_str())
     }
 
-    /// All cells there are, with their sources.
+    /// All cells, with their sources.
     pub(crate) fn cells(&self) -> &[(u32, String)] {
         &self.cells
     }
 
-    /// What a client asked for. There is one session, of number 1; outputs are not kept.
+    /// Answers a client. There is one session, number 1. Outputs are not kept.
     pub(crate) fn reply(&self, request: &HistoryRequest) -> HistoryReply {
         let most = request.n.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
         let found: Vec<&(u32, String)> = match request.hist_access_type.as_str() {
@@ -50,7 +50,7 @@ impl CellHistory {
         HistoryReply { history: found.into_iter().skip(skip).map(entry).collect(), ..HistoryReply::default() }
     }
 
-    /// Cells that match; of equal ones the last, if they shall be unique.
+    /// The cells that match. If they must be unique, the last of equal ones.
     fn search(&self, pattern: &str, unique: bool) -> Vec<&(u32, String)> {
         let mut found: Vec<&(u32, String)> =
             self.cells.iter().filter(|(_, code)| matches(pattern.as_bytes(), code.as_bytes())).collect();

@@ -155,7 +155,8 @@ struct RunningAgent {
 /// What is known about updates that come after the end of their turn.
 #[derive(Default)]
 struct LateUpdates {
-    /// This agent has sent some, or its last turn was interrupted. The next prompt waits for silence.
+    /// This agent has sent some, or its last turn was interrupted. The next prompt waits for
+    /// silence.
     expected: bool,
     /// When the agent last reported something.
     last_heard: Option<Instant>,

@@ -1,14 +1,14 @@
-//! What a cell says when it can not do what it was asked.
+//! Why a cell failed, and how clients see it.
 
 use cellwright_jupyter::content::{ErrorOutput, Exception};
 
 use crate::agent::{AgentStartError, CallError};
 use crate::kernel::KernelSetup;
 
-/// Lines of an agent's standard error that are worth showing.
+/// The most lines of an agent's standard error that a failure shows.
 const STDERR_LINES: usize = 20;
 
-/// And so many bytes of them.
+/// The most bytes of these lines.
 const STDERR_BYTES: usize = 8 * 1024;
 
 /// Why a cell failed, for its user.
@@ -98,7 +98,7 @@ impl CellFailure {
         Self::new(FailureKind::Interrupted, "the cell was interrupted")
     }
 
-    /// An agent that was named and is not there.
+    /// The agent of this name does not exist.
     pub(crate) fn no_such_agent(name: &str, setup: &KernelSetup) -> Self {
         let names: Vec<&str> = setup.agents.iter().map(|(name, _)| name.as_str()).collect();
         let failure = Self::new(FailureKind::NoSuchAgent, format!("there is no agent `{name}`"));
@@ -108,7 +108,7 @@ impl CellFailure {
         }
     }
 
-    /// A request that the agent did not fulfil.
+    /// The agent did not answer a request with a result.
     pub(crate) fn of_call(error: &CallError) -> Self {
         match error {
             CallError::AuthRequired => Self::new(FailureKind::AuthRequired, error.to_string()),
@@ -120,7 +120,7 @@ impl CellFailure {
         }
     }
 
-    /// An agent that did not start.
+    /// The agent did not start.
     pub(crate) fn of_start(agent: &str, error: &AgentStartError) -> Self {
         match error {
             AgentStartError::Spawn(spawn) if spawn.source.kind() == std::io::ErrorKind::NotFound => {
@@ -153,7 +153,7 @@ impl CellFailure {
             Some(surplus @ 1..) => format!("…{}", &last[last.ceil_char_boundary(surplus)..]),
             Some(0) | None => last,
         };
-        self.with(format!("The last of its log (`%agent log` shows more):\n{last}"))
+        self.with(format!("The end of its log (`%agent log` shows more):\n{last}"))
     }
 
     pub(crate) fn exception(&self) -> Exception {
@@ -174,10 +174,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_of_an_agent_are_never_very_many() {
+    fn only_the_end_of_a_long_agent_log_is_shown() {
         let log = format!("{}\nout of memory\n", "é".repeat(500_000));
         let failure = CellFailure::new(FailureKind::AgentEnded, "it ended").with_stderr(&log);
-        let told = failure.exception().traceback.concat();
-        assert!(told.len() < 9_000 && told.ends_with("éé\nout of memory"), "{} bytes", told.len());
+        let shown = failure.exception().traceback.concat();
+        assert!(shown.len() < 9_000 && shown.ends_with("éé\nout of memory"), "{} bytes", shown.len());
     }
 }

@@ -1,7 +1,8 @@
-//! The kernel: Jupyter's messages in, conversations with agents out.
+//! The kernel: Jupyter's messages come in, and conversations with agents answer them.
 //!
-//! Every request gets its reply, whatever fails inside. Cells run one after another in their shell, each subshell beside the
-//! others; everything else is answered at once, also while cells run.
+//! Every request gets its reply, whatever fails. The cells of a shell run one after another, and
+//! each subshell runs beside the others. All other requests are answered at once, also while cells
+//! run.
 
 mod cell_queue;
 mod cell_run;
@@ -23,53 +24,54 @@ use self::router::MessageRouter;
 use crate::agent::{AgentFiles, AgentLaunch};
 use crate::permission::ApprovalMode;
 
-/// What a kernel is told when it starts.
+/// The settings of a kernel.
 #[derive(Debug, Clone)]
 pub struct KernelSetup {
-    /// Where agents work.
+    /// The folder in which agents work.
     pub workspace: PathBuf,
     /// Agents by name.
     pub agents: Vec<(String, AgentLaunch)>,
-    /// What agents see that are named in a cell.
+    /// The environment of agents that are named in a cell.
     pub environment: Vec<(OsString, OsString)>,
-    /// The agent that is talked to first.
+    /// The agent to begin with.
     pub agent: Option<String>,
-    /// What to say when there is none.
+    /// The help for a user who has no agent.
     pub guidance: String,
     /// What happens when the agent asks for a permission, until the user sets it.
     pub approval: ApprovalMode,
-    /// How long an agent may take to end a turn it was asked to end, before it is ended itself.
+    /// How long an agent may take to end a turn after it was asked to. Then the agent is ended.
     pub grace: Duration,
-    /// Updates of agents to be logged by name, or `all`. Those of them that this version does not know are shown, too.
+    /// The updates of agents to log, by name, or `all`. Those that this version does not know also
+    /// appear in the cell.
     pub debug_updates: Vec<String>,
     /// The MCP servers that an agent finds in its own settings.
     pub own_servers: OwnServers,
 }
 
-/// Where updates are logged that were asked for by [`KernelSetup::debug_updates`].
+/// The log target of the updates that [`KernelSetup::debug_updates`] names.
 pub const UPDATES: &str = crate::conversation::updates::TARGET;
 
-/// Looks up the MCP servers in an agent's own settings, each time anew.
+/// Looks up the MCP servers in an agent's own settings, again each time.
 #[derive(Clone)]
 pub struct OwnServers(Arc<ServerLookup>);
 
 type ServerLookup = dyn Fn(&AgentLaunch) -> Vec<OwnServer> + Send + Sync;
 
-/// An MCP server that an agent knows without us.
+/// An MCP server from an agent's own settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnServer {
-    /// What the agent calls it.
+    /// Its name in these settings.
     pub name: String,
     /// Its command or address.
     pub address: String,
-    /// The file that says so.
+    /// The file that names it.
     pub from: PathBuf,
     /// Whether the agent uses it.
     pub enabled: bool,
 }
 
 impl OwnServers {
-    /// By this way to look.
+    /// Looks servers up with this function.
     pub fn new(look: impl Fn(&AgentLaunch) -> Vec<OwnServer> + Send + Sync + 'static) -> Self {
         Self(Arc::new(look))
     }
@@ -86,7 +88,7 @@ impl std::fmt::Debug for OwnServers {
 }
 
 impl KernelSetup {
-    /// How an agent is started that nothing is known of but its command.
+    /// The launch of an agent of which only the command is known.
     fn blank_launch(&self) -> AgentLaunch {
         AgentLaunch {
             program: OsString::new(),
@@ -98,21 +100,21 @@ impl KernelSetup {
     }
 }
 
-/// Why a kernel did not run.
+/// Why a kernel could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It could not listen.
+    /// It cannot listen.
     #[error(transparent)]
     Bind(#[from] BindError),
 }
 
-/// Is a kernel until it is told to shut down, or until `end`. Then nothing it started is left.
+/// Runs a kernel until a client shuts it down, or until `end`. Nothing that it started survives it.
 pub fn run(
     connection: &ConnectionInfo,
     setup: KernelSetup,
     end: CancellationToken,
 ) -> BoxFuture<'_, Result<(), RunError>> {
-    // In a box, so that the kernel is compiled here and not once more where it is awaited.
+    // Boxed, so that the kernel is compiled here and not again in the crate that awaits it.
     Box::pin(async move {
         let server = Server::bind(connection, Session::new("cellwright")).await?;
         MessageRouter::new(server, Arc::new(setup)).run(end).await;

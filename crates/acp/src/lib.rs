@@ -1,7 +1,8 @@
 //! A Jupyter kernel whose language is an ACP agent.
 //!
-//! [`kernel`] is the kernel. [`agent`] runs one agent and speaks the Agent Client Protocol with it. The words that travel
-//! between the modules of this crate are the protocol's own types (`agent_client_protocol_schema::v1`).
+//! [`kernel`] is the kernel. [`agent`] runs one agent and speaks the Agent Client Protocol with it.
+//! Between the modules of this crate travel the protocol's own types
+//! (`agent_client_protocol_schema::v1`).
 
 pub mod agent;
 pub mod catalog;

@@ -1,7 +1,7 @@
-//! Cells as the agent kernel reads them: magic lines, then a prompt.
+//! The language of cells: magic lines, then a prompt.
 //!
-//! Pure: [`parse`] says what a cell asks for, [`complete`] and [`inspect`] answer from a snapshot of what is known. Whoever
-//! runs the kernel carries it out.
+//! Pure. [`parse`] says what a cell asks for. [`complete`] and [`inspect`] answer from a snapshot.
+//! The kernel carries it out.
 
 mod arguments;
 mod commands;
@@ -26,20 +26,20 @@ use crate::permission;
 /// What a cell asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ParsedCell {
-    /// Done first, in this order.
+    /// They come first, in this order.
     pub(crate) magics: Vec<MagicCommand>,
-    /// Which session the prompt goes to.
+    /// The session for the prompt.
     pub(crate) target: PromptTarget,
-    /// Without the empty lines around it; may be empty.
+    /// Without the empty lines around it. May be empty.
     pub(crate) prompt: String,
 }
 
-/// Where a prompt goes.
+/// The session for a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PromptTarget {
-    /// A session by name; none for the current one.
+    /// A session by name. `None` for the current one.
     pub(crate) session: Option<String>,
-    /// Whether the cell ends at once and its output follows.
+    /// Whether the cell ends at once, and its output follows.
     pub(crate) background: bool,
 }
 
@@ -48,31 +48,31 @@ pub(crate) struct PromptTarget {
 pub(crate) enum MagicCommand {
     /// Show this text.
     Help(String),
-    /// Go on with another agent, or show which there are.
+    /// Switch to another agent, or show the agents.
     Use(Option<String>),
     /// Servers for the agent.
     Mcp(McpMagic),
-    /// Who may do what.
+    /// Mode, rules and history of permissions.
     Permissions(PermissionsMagic),
     /// Sessions of this kernel.
     Session(SessionMagic),
-    /// Another command line for the agent, or show the one in use.
+    /// Set the agent's command line, or show it.
     Config(Option<Vec<String>>),
     /// The agent's environment.
     Env(EnvMagic),
     /// Show the agent's slash commands.
     Commands,
-    /// Another mode, or show which there are.
+    /// Set the mode, or show the modes.
     Mode(Option<String>),
-    /// Another model, or show which there are.
+    /// Set the model, or show the models.
     Model(Option<String>),
     /// Set an option of the session, or show them all.
     Options(Option<(String, String)>),
     /// Show this many lines of what the agent wrote to its standard error.
     Log(usize),
-    /// How turns are shown, or show how.
+    /// Set how turns are shown, or show it.
     Render(Option<RenderMagic>),
-    /// Sign in by a method, or show which there are.
+    /// Sign in with a method, or show the methods.
     Login(Option<String>),
 }
 
@@ -100,7 +100,7 @@ pub(crate) enum PermissionsMagic {
     Show,
     /// Set the mode.
     Mode(permission::ApprovalMode),
-    /// Show what was decided.
+    /// Show the decisions so far.
     List,
     /// Add a rule.
     Rule(permission::PermissionRule),
@@ -121,32 +121,32 @@ impl PartialEq for PermissionsMagic {
 /// `%agent session …`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionMagic {
-    /// Begin one and go on in it.
+    /// Start one and switch to it.
     New {
-        /// What it is called here.
+        /// Its name in this kernel.
         name: Option<String>,
-        /// The folder it works in.
+        /// The folder in which it works.
         cwd: Option<PathBuf>,
-        /// The agent it talks to.
+        /// Its agent.
         agent: Option<String>,
     },
     /// Show the current one.
     Info,
-    /// Start the agent anew and go on in the same conversation where it can.
+    /// Restart the agent. The conversation continues if the agent supports it.
     Restart,
     /// Show those of this kernel and those the agent has stored.
     List,
-    /// Go on in another.
+    /// Switch to another.
     Use(String),
-    /// Go on in a stored one, with its conversation played back.
+    /// Continue a stored one, and show its conversation.
     Load(String),
-    /// Go on in a stored one, without playing it back.
+    /// Continue a stored one.
     Resume(String),
-    /// Go on in a copy of the current one.
+    /// Continue in a copy of the current one.
     Fork(Option<String>),
     /// End one, or the current one.
     Close(Option<String>),
-    /// Have the agent delete a stored one.
+    /// Make the agent delete a stored one.
     Delete(String),
 }
 
@@ -157,14 +157,14 @@ pub(crate) enum EnvMagic {
     Show,
     /// Set a variable.
     Set(String, String),
-    /// Take it away.
+    /// Unset it.
     Unset(String),
 }
 
 /// How turns are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenderMagic {
-    /// As the client can.
+    /// As the client supports it.
     Auto,
     /// Displays that are updated in place.
     Rich,
@@ -172,15 +172,15 @@ pub(crate) enum RenderMagic {
     Stream,
 }
 
-/// Why a cell can not be understood.
+/// Why a cell cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MagicError {
     /// There is no such magic.
     #[error(
-        "there is no magic `{0}`; `%agent?` lists them, and a cell that begins with `%%agent` is sent as it is"
+        "there is no magic `{0}`; `%agent?` lists all magics, and `%%agent` before a text sends it unchanged"
     )]
     Unknown(String),
-    /// There is no such subcommand.
+    /// The arguments are wrong.
     #[error("`{line}`: {reason}\n{help}")]
     Usage {
         /// As it was written.

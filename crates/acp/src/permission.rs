@@ -1,7 +1,7 @@
-//! Who may do what: the mode, the rules, and what was decided.
+//! Permissions: the mode, the rules, and the decisions so far.
 //!
-//! Pure: [`PermissionPolicy::judge`] answers from mode and rules or says that someone has to be asked; whoever asks turns the answer
-//! into a [`PermissionDecision`] and hands it to [`PermissionPolicy::record`].
+//! Pure. [`PermissionPolicy::judge`] decides by mode and rules, or says that the user must be
+//! asked. The caller asks, and hands each [`PermissionDecision`] to [`PermissionPolicy::record`].
 
 mod command;
 mod history;
@@ -22,7 +22,7 @@ pub(crate) use rule::{PermissionRule, RuleEffect, RuleError, RuleSubject};
 /// What happens when no rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApprovalMode {
-    /// Ask the user, and refuse when there is nobody to ask.
+    /// Ask the user. Refuse if nobody can be asked.
     #[default]
     Ask,
     /// Allow, once each time.
@@ -32,7 +32,7 @@ pub enum ApprovalMode {
 }
 
 impl ApprovalMode {
-    /// All of them, by name.
+    /// All modes, by name.
     pub const NAMES: [(&'static str, Self); 3] =
         [("ask", Self::Ask), ("auto", Self::Auto), ("deny", Self::Deny)];
 }
@@ -41,7 +41,7 @@ impl FromStr for ApprovalMode {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        // What the older kernel calls asking.
+        // The older kernel's name for `ask`.
         let name = if name == "manual" { "ask" } else { name };
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode).ok_or(())
     }
@@ -62,25 +62,25 @@ impl fmt::Display for ApprovalMode {
 pub(crate) struct PermissionPolicy {
     /// What happens when no rule applies.
     pub(crate) mode: ApprovalMode,
-    /// In the order they were given. A refusal beats any allowance.
+    /// In the order they were given. A `deny` beats any `allow`.
     pub(crate) rules: Vec<PermissionRule>,
-    /// What was decided.
+    /// The decisions so far.
     pub(crate) history: DecisionHistory,
 }
 
-/// What a policy says to a request.
+/// The verdict of a policy on a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PolicyVerdict {
-    /// This.
+    /// It is decided.
     Decided(PermissionDecision),
-    /// Someone has to be asked.
+    /// The user must be asked.
     Ask,
 }
 
 /// An answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PermissionDecision {
-    /// The option taken; none when the request is cancelled.
+    /// The chosen option. `None` if the request is cancelled.
     pub(crate) option: Option<PermissionOption>,
     /// Who decided.
     pub(crate) by: DecisionSource,
@@ -97,18 +97,18 @@ pub(crate) enum DecisionSource {
     Mode(ApprovalMode),
     /// An earlier permission of the turn, for a call of this title.
     Earlier(String),
-    /// Nobody had to: a file of the workspace was read.
+    /// Nobody: reading a file of the workspace is allowed.
     Workspace,
-    /// The client takes no input, so there was nobody to ask.
+    /// Nobody: the client accepts no input.
     NobodyToAsk,
-    /// The agent asked without giving anything to choose from.
+    /// Nobody: the agent gave no options.
     NothingToChoose,
     /// The turn was interrupted.
     Interrupt,
 }
 
 impl PermissionPolicy {
-    /// What mode and rules say to a call that asks for one of `options`. Paths are seen from `workspace`.
+    /// Judges a call that asks for one of `options`. Paths are relative to `workspace`.
     pub(crate) fn judge(
         &self,
         call: &ToolCall,
@@ -150,17 +150,18 @@ impl PermissionPolicy {
 }
 
 impl PermissionDecision {
-    /// Allows, by the kind of the option and never by its place: once before always. Where no option allows, cancels.
+    /// Allows, by the kind of the option and never by its position: once before always. Cancels if
+    /// no option allows.
     pub(crate) fn allow(options: &[PermissionOption], by: DecisionSource) -> Self {
         Self::first_of(options, [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways], by)
     }
 
-    /// Refuses: once before always. Where no option refuses, cancels.
+    /// Refuses: once before always. Cancels if no option refuses.
     pub(crate) fn refuse(options: &[PermissionOption], by: DecisionSource) -> Self {
         Self::first_of(options, [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways], by)
     }
 
-    /// The turn was interrupted before anyone answered.
+    /// The turn was interrupted before the user answered.
     pub(crate) fn cancelled() -> Self {
         Self { option: None, by: DecisionSource::Interrupt }
     }
@@ -170,7 +171,7 @@ impl PermissionDecision {
         Self { option: kinds.into_iter().find_map(of_kind), by }
     }
 
-    /// Whether the agent may go on.
+    /// Whether the agent may continue.
     pub(crate) fn allowed(&self) -> bool {
         let allows = |option: &PermissionOption| {
             matches!(option.kind, PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways)
@@ -199,32 +200,34 @@ impl fmt::Display for DecisionSource {
             Self::Mode(mode) => write!(f, "the mode `{mode}`"),
             Self::Earlier(title) => write!(f, "the permission for \"{title}\""),
             Self::Workspace => f.write_str("default: it is in the workspace"),
-            Self::NobodyToAsk => f.write_str("default: this client takes no input, so nobody could be asked"),
-            Self::NothingToChoose => f.write_str("default: the agent gave nothing to choose from"),
+            Self::NobodyToAsk => {
+                f.write_str("default: this client accepts no input, so nobody could be asked")
+            }
+            Self::NothingToChoose => f.write_str("default: the agent gave no options"),
             Self::Interrupt => f.write_str("the interrupt"),
         }
     }
 }
 
-/// The question for a prompt that is answered by typing: all that is known of what would be done.
+/// The question for the user to answer by typing. It shows everything that the call would do.
 pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String {
     let title = call.title.trim();
     let paths = paths(call).into_iter().map(|path| path.display().to_string());
-    let untold = paths.filter(|path| !title.ends_with(&format!(" {path}")));
-    let command = untold_command(call, title);
-    let told = std::iter::once(title.to_owned()).chain(command).chain(untold);
-    // Set off from the options below, which a line of it could be mistaken for.
-    let told: Vec<String> = told.map(|text| visible(text.trim()).replace('\n', "\n      ")).collect();
+    let hidden = paths.filter(|path| !title.ends_with(&format!(" {path}")));
+    let command = hidden_command(call, title);
+    let shown = std::iter::once(title.to_owned()).chain(command).chain(hidden);
+    // Indented, so that no line of it looks like one of the options below.
+    let shown: Vec<String> = shown.map(|text| visible(text.trim()).replace('\n', "\n      ")).collect();
     let options = options.iter().enumerate().map(|(n, option)| format!("  {}) {}\n", n + 1, option.name));
-    format!("Permission: {}\n{}Number, y or n: ", told.join("\n      "), options.collect::<String>())
+    format!("Permission: {}\n{}Number, y or n: ", shown.join("\n      "), options.collect::<String>())
 }
 
-/// The command of a call, where its title does not show it whole.
-fn untold_command(call: &ToolCall, title: &str) -> Option<String> {
+/// The command of a call, if the title does not show all of it.
+fn hidden_command(call: &ToolCall, title: &str) -> Option<String> {
     command(call).filter(|command| title != command.trim() && !title.contains(&format!("`{command}`")))
 }
 
-/// `text` without what would make a terminal show something else.
+/// `text` with control and invisible characters escaped.
 fn visible(text: &str) -> String {
     let shown = text.chars().map(|c| match c {
         '\n' | '\t' => c.to_string(),
@@ -239,8 +242,8 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
-/// What the user meant who typed this: an option's number or name, `y` for once, `n` for no, which is to cancel where no option
-/// refuses. `None` when none of these.
+/// The decision that the user typed: an option's number or name, `y` for once, or `n` for no, which
+/// cancels if no option refuses. `None` for anything else.
 pub(crate) fn answer(options: &[PermissionOption], typed: &str) -> Option<PermissionDecision> {
     let typed = typed.trim().to_lowercase();
     match typed.as_str() {
@@ -258,7 +261,7 @@ pub(crate) fn answer(options: &[PermissionOption], typed: &str) -> Option<Permis
     }
 }
 
-/// The files a call says it touches: its locations and diffs.
+/// The files that a call names: its locations and diffs.
 pub(crate) fn paths(call: &ToolCall) -> Vec<PathBuf> {
     let located = call.locations.iter().map(|location| location.path.clone());
     let changed = call.content.iter().filter_map(|content| match content {

@@ -6,34 +6,34 @@ use std::path::{Path, PathBuf};
 use cellwright_jupyter::{Description, InterruptMode, KernelSpec, SpecError};
 use serde_json::{Map, json};
 
-/// Why a kernelspec could not be written or taken away.
+/// Why a kernelspec could not be written or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// Jupyter would not find it.
-    #[error("`{0}` is no name for a kernel; use letters, digits, `.`, `_` and `-`")]
+    /// Jupyter would not find a kernel of this name.
+    #[error("`{0}` is not a name for a kernel; use letters, digits, `.`, `_` and `-`")]
     Name(String),
-    /// It is someone else's.
+    /// The kernelspec belongs to another program.
     #[error("the kernel `{name}` in `{}` is not one of ours and is left alone", folder.display())]
     Foreign {
         /// Its name.
         name: String,
-        /// Where it is.
+        /// Its folder.
         folder: PathBuf,
     },
-    /// The disk said no.
+    /// Writing or removing failed.
     #[error("could not write to `{}`", path.display())]
     Write {
-        /// Where.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// There is something, but not a kernelspec.
+    /// The folder holds something that is not a kernelspec.
     #[error(transparent)]
     Spec(#[from] SpecError),
 }
 
-/// Marks our kernelspecs: only these are listed, replaced and removed.
+/// Marks our kernelspecs. No others are listed, replaced or removed.
 const MARK: &str = "cellwright";
 
 /// The kernelspec that runs `program kernel run`, for one agent or for the default one.
@@ -48,7 +48,7 @@ pub fn description(program: &Path, agent: Option<&str>, display_name: Option<&st
         argv,
         display_name: display_name.map_or_else(named, str::to_owned),
         language: "agent".to_owned(),
-        // Jupyter would signal the whole group otherwise, agents and their commands with it.
+        // Otherwise Jupyter signals the whole process group, with agents and their commands.
         interrupt_mode: InterruptMode::Message,
         metadata,
         ..Description::default()
@@ -63,7 +63,8 @@ pub fn default_name(agent: Option<&str>) -> String {
     )
 }
 
-/// Writes a kernelspec into a folder of kernels, over an earlier one of ours. Gives its own folder.
+/// Writes a kernelspec into a folder of kernels. Replaces an earlier one of ours. Returns its
+/// folder.
 pub fn install(kernels: &Path, name: &str, description: &Description) -> Result<PathBuf, InstallError> {
     let spelt = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || !name.chars().all(spelt) || name.starts_with('.') {
@@ -89,7 +90,7 @@ pub fn is_ours(spec: &KernelSpec) -> bool {
     spec.description.metadata.contains_key(MARK)
 }
 
-/// Takes a kernelspec of ours away.
+/// Removes a kernelspec of ours.
 pub fn remove(spec: &KernelSpec) -> Result<(), InstallError> {
     let folder = spec.resource_dir.clone();
     if !is_ours(spec) {
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernelspec_is_written_replaced_and_removed_but_never_over_anothers() {
+    fn only_our_kernelspecs_are_replaced_and_removed() {
         let kernels = tempfile::tempdir().unwrap();
         let described = description(Path::new("/bin/cellwright"), Some("claude"), None);
         let folder = install(kernels.path(), "cellwright-agent-claude", &described).unwrap();

@@ -3,8 +3,8 @@
 use futures_util::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Does work beside its owner, until it is done or the owner drops it. To the runtime all these tasks are of one type, so what
-/// runs them is compiled once.
+/// Does work beside its owner, until it is done or the owner drops it. All these tasks are of one
+/// type to the runtime, so the code that runs them is compiled once.
 pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
     let work: BoxFuture<'static, ()> = Box::pin(work);
     AbortOnDropHandle::new(tokio::spawn(work))

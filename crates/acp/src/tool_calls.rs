@@ -1,7 +1,7 @@
 //! The tool calls of a turn: what the agent reported about each, and what was decided about it.
 //!
-//! This is the model of a turn. Session updates feed it, permissions are judged by it, and the view renders it. It knows
-//! neither of them.
+//! This is the model of a turn. Session updates feed it, permissions are judged by it, and the view
+//! renders it. It knows neither of them.
 
 use std::collections::HashMap;
 
@@ -41,11 +41,13 @@ pub(crate) enum PermissionState {
 pub(crate) enum PermissionAsker {
     /// The agent, for a tool call that it reports on afterwards.
     Agent,
-    /// The kernel, before it does something for the agent. The agent reports the result by tool calls of its own.
+    /// The kernel, before it does something for the agent. The agent reports the result by tool
+    /// calls of its own.
     Kernel,
 }
 
 /// What a session update changed.
+#[expect(clippy::large_enum_variant, reason = "it is matched at once and never stored")]
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once and never stored")]
 pub(crate) enum TurnChange {

@@ -1,4 +1,4 @@
-//! One cell at work: where its output goes, and how it is stopped.
+//! A turn in its cell: where its output goes, and how it is stopped.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,17 +15,17 @@ use crate::permission::PermissionDecision;
 use crate::tool_calls::{PermissionAsker, ToolCalls, TurnChange};
 use crate::view::{OutputData, OutputMessage, TurnEnding, TurnView, ViewStyle};
 
-/// A cell at work. It owns its parent header, so its output can reach no other cell.
+/// A turn. It owns the header of its cell's request, so its output cannot reach another cell.
 pub(crate) struct AgentTurn {
-    /// What the agent does, for those who judge it.
+    /// The tool calls of the agent. Permissions are judged by them.
     pub(crate) calls: ToolCalls,
-    /// What the cell shows of it.
+    /// What the cell shows.
     pub(crate) view: TurnView,
     pub(crate) stop: StopSignal,
     pub(crate) cell: Arc<CellChannel>,
     pub(crate) style: ViewStyle,
     pub(crate) place: TurnPlace,
-    /// One in the background can be interrupted until its end; one in the foreground is registration with its cell.
+    /// Lets interrupts reach a turn in the background. In the foreground the cell has its own.
     pub(crate) registration: Option<InterruptRegistration>,
 }
 
@@ -36,25 +36,25 @@ pub(crate) enum TurnPlace {
     Background,
 }
 
-/// How much of a turn was shown.
+/// How much of a turn's output was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnOutput {
     All,
-    /// Its user did not wait for the rest.
+    /// The user interrupted and did not wait for the rest.
     CutShort,
 }
 
-/// The request a cell was run by.
+/// The way back to the client that runs a cell.
 pub(crate) struct CellChannel {
     sender: ServerSender,
     request: Message,
-    /// Whether its client answers questions.
+    /// Whether the client answers questions.
     pub(crate) allow_stdin: bool,
-    /// No output at all.
+    /// The client wants no output at all.
     silent: bool,
 }
 
-/// Stops a cell: the first time politely, the second time at once.
+/// Stops a cell. The first interrupt asks, the second one forces.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StopSignal {
     asked: CancellationToken,
@@ -69,12 +69,12 @@ impl StopSignal {
         self.asked.cancel();
     }
 
-    /// Politely, however often.
+    /// Asks to stop. Asking again does not force.
     pub(crate) fn ask(&self) {
         self.asked.cancel();
     }
 
-    /// Asks when it is dropped.
+    /// Asks to stop when the guard is dropped.
     pub(crate) fn ask_on_drop(&self) -> DropGuard {
         self.asked.clone().drop_guard()
     }
@@ -109,7 +109,7 @@ impl CellChannel {
         &self.sender
     }
 
-    /// Publishes something as output of this cell. Waits for readers that lag, unless told to stop.
+    /// Publishes something as output of this cell. Waits for slow readers, unless forced to stop.
     pub(crate) async fn publish<C: cellwright_jupyter::content::Content>(
         &self,
         content: &C,
@@ -121,7 +121,7 @@ impl CellChannel {
         }
     }
 
-    /// [`CellChannel::publish`], once for all contents.
+    /// The part of [`CellChannel::publish`] that is compiled once for all contents.
     async fn send(&self, message: Message, stop: &StopSignal) {
         tokio::select! {
             biased;
@@ -152,7 +152,7 @@ impl CellChannel {
         }
     }
 
-    /// Shows something that stays as it is.
+    /// Shows a display that is never updated.
     pub(crate) async fn display(&self, data: OutputData, stop: &StopSignal) {
         self.publish(&DisplayData { data, ..DisplayData::default() }, stop).await;
     }
@@ -164,13 +164,13 @@ impl AgentTurn {
         Self { calls: ToolCalls::default(), view, stop, cell, style, place, registration: None }
     }
 
-    /// Shows a conversation that is played back, under the id of its session.
+    /// Prepares the turn for a conversation that is played back.
     pub(crate) fn replay(&mut self, session: &str) {
         self.calls = ToolCalls::default();
         self.view = TurnView::new(self.style, session, Instant::now()).replaying();
     }
 
-    /// Takes in what the agent reports.
+    /// Takes in an update of the agent.
     pub(crate) fn update(&mut self, update: SessionUpdate) {
         let now = Instant::now();
         match self.calls.apply(update) {
@@ -179,7 +179,7 @@ impl AgentTurn {
         }
     }
 
-    /// A tool call waits for a permission.
+    /// Notes and shows that a tool call waits for a permission.
     pub(crate) fn ask_permission(&mut self, update: ToolCallUpdate, asker: PermissionAsker) {
         let (id, now) = (update.tool_call_id.clone(), Instant::now());
         let change = self.calls.update(update);
@@ -188,7 +188,7 @@ impl AgentTurn {
         self.view.permission_asked(&id, &self.calls, now);
     }
 
-    /// The permission was decided.
+    /// Notes and shows how a permission was decided.
     pub(crate) fn decide_permission(&mut self, id: &ToolCallId, decision: &PermissionDecision) {
         self.calls.decide(id, decision);
         self.view.permission_decided(id, decision, &self.calls, Instant::now());
@@ -209,7 +209,7 @@ impl AgentTurn {
         }
     }
 
-    /// Publishes all there is, as fast as clients can take it.
+    /// Ends the turn and publishes the rest, as fast as clients can take it.
     pub(crate) async fn finish(&mut self, ending: &TurnEnding) -> TurnOutput {
         self.end(ending);
         self.drain().await
@@ -220,7 +220,7 @@ impl AgentTurn {
         self.view.end(ending, &left_open, &self.calls, Instant::now());
     }
 
-    /// Shows what the commands wrote that the agent runs through us.
+    /// Shows what the agent's commands wrote since the last call.
     pub(crate) fn show_terminals(&mut self, agent: &AgentProcess) {
         for news in agent.terminal_news() {
             self.show_terminal(&news);
@@ -242,13 +242,13 @@ impl AgentTurn {
         }
     }
 
-    /// Publishes what there is by now, whatever the pace. For a few words, not for a turn.
+    /// Publishes everything at once. For a few lines, not for a turn.
     pub(crate) async fn drain_now(&mut self) {
         self.end(&TurnEnding::Failed);
         self.drain().await;
     }
 
-    /// Publishes all that is left after the end. One who interrupts gets what can be shown at once.
+    /// Publishes the rest after the end. After an interrupt, only what can be shown at once.
     pub(crate) async fn drain(&mut self) -> TurnOutput {
         while let Some(due) = self.view.due() {
             // A timer that is due fires up to a millisecond late. An interrupt would win over it.
@@ -257,7 +257,7 @@ impl AgentTurn {
                 continue;
             }
             tokio::select! {
-                biased; // what can be shown is
+                biased; // due output beats the interrupt
                 () = tokio::time::sleep_until(due.into()) => self.flush().await,
                 () = self.stop.asked() => {
                     for show in self.view.cut_short(&self.calls) {

@@ -1,9 +1,10 @@
-//! How a turn looks in a cell: what the agent says and does goes in, messages for the notebook come out.
+//! How a turn looks in a cell: updates of the agent go in, messages for the notebook come out.
 //!
-//! Pure: no clock, no channels. The owner of a turn tells it what happened and when, sends what [`TurnView::flush`] gives, and
-//! calls again at [`TurnView::due`]. Each piece (a block of text, a thought, a tool call, the plan) is one display that is
-//! updated in place, so the last state is what a saved notebook holds. For clients that can not update displays,
-//! [`ViewStyle::Stream`] prints the same as text.
+//! Pure: no clock, no channels. The turn passes in what happened and when, sends what
+//! [`TurnView::flush`] returns, and calls it again at [`TurnView::due`]. Each piece (a block of
+//! text, a thought, a tool call, the plan) is one display that is updated in place, so a saved
+//! notebook holds the last state. For clients that cannot update displays, [`ViewStyle::Stream`]
+//! prints the same as text.
 
 mod blocks;
 mod card;
@@ -42,7 +43,7 @@ use crate::tool_calls::ToolCalls;
 
 pub(crate) use show::{OutputData, OutputMessage, TurnEnding, ViewStyle};
 
-/// Quiet for so long, a turn shows that it is alive.
+/// After this much silence, a turn shows that it is alive.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// A turn as it is shown.
@@ -65,7 +66,7 @@ pub(crate) struct TurnView {
     buttons: HashMap<ToolCallId, usize>,
     usage: Option<UsageUpdate>,
     spent: Option<Usage>,
-    /// The last line, when it was for the moment only: the next piece takes its place.
+    /// The last piece, if it is temporary. The next piece replaces it.
     passing: Option<usize>,
     next_elapsed: Instant,
     ended: bool,
@@ -87,12 +88,12 @@ struct OpenText {
     voice: TextRole,
     message: Option<MessageId>,
     blocks: TextBlocks,
-    /// The piece of the open block, once it has more than white space.
+    /// The piece of the open block, once the block holds more than white space.
     at: Option<usize>,
 }
 
 impl ViewPiece {
-    /// Whether it is shown as HTML and so can stand beside others.
+    /// Whether it is HTML, and can share a display with others.
     fn is_html(&self) -> bool {
         match self {
             Self::Card(_) | Self::Text(TextRole::Thought, _) => true,
@@ -132,14 +133,15 @@ impl TurnView {
         }
     }
 
-    /// Shows what the user said too, as when an old session is played back.
+    /// Also shows the user's messages, for an old session that is played back.
     #[must_use]
     pub(crate) fn replaying(mut self) -> Self {
         self.replaying = true;
         self
     }
 
-    /// Takes what the agent reports, except tool calls: see [`TurnView::tool_call`]. State of the session (its commands, modes and options) is left to the caller.
+    /// Takes in an update that is not about a tool call; see [`TurnView::tool_call`]. The caller
+    /// keeps the state of the session (its commands, modes and options).
     pub(crate) fn update(&mut self, update: SessionUpdate, now: Instant) {
         self.stir(now);
         match update {
@@ -183,12 +185,12 @@ impl TurnView {
                 let at = self.place(known, ViewPiece::Fixed(line.bundle()), &format!("the agent {state}"));
                 self.compactions.insert(id, at);
             }
-            // The session's state, or an update of a later version.
+            // The session's state, or an update of a later version of the protocol.
             _ => {}
         }
     }
 
-    /// Something worth a line of its own, from the agent or from us.
+    /// Shows a notice of the agent or the kernel.
     pub(crate) fn notice(&mut self, severity: &NoticeSeverity, title: &str, description: Option<&str>) {
         let (word, colour) = match severity {
             NoticeSeverity::Error => ("error: ", "#d1242f"),
@@ -208,7 +210,7 @@ impl TurnView {
         self.place(None, ViewPiece::Fixed(RenderedContent { html, plain: plain.clone() }.bundle()), &plain);
     }
 
-    /// An address that the user is asked to open.
+    /// Shows an address for the user to open.
     pub(crate) fn link(&mut self, title: &str, address: &str) {
         let html = format!(
             "<div style=\"border-left:3px solid #808080;padding:2px 8px;margin:4px 0\"><b>{}</b><div>{}</div></div>",
@@ -219,12 +221,12 @@ impl TurnView {
         self.place(None, ViewPiece::Fixed(RenderedContent { html, plain: plain.clone() }.bundle()), &plain);
     }
 
-    /// What the turn took, when the agent tells at its end.
+    /// Notes the tokens that the agent reports at the end.
     pub(crate) fn spent(&mut self, tokens: Usage) {
         self.spent = Some(tokens);
     }
 
-    /// The turn is over: nothing is left looking as if it still ran. What remains to be sent comes by `flush`.
+    /// Ends the turn. Nothing looks as if it still ran. `flush` returns the rest of the output.
     pub(crate) fn end(
         &mut self,
         ending: &TurnEnding,
@@ -240,18 +242,18 @@ impl TurnView {
             self.displays.touch(at);
         }
         if let TurnEnding::Stopped(reason) = ending {
-            let told = match reason {
-                StopReason::MaxTokens => Some("stopped at the agent's token limit; ask it to go on"),
+            let notice = match reason {
+                StopReason::MaxTokens => Some("stopped at the agent's token limit; ask it to continue"),
                 StopReason::MaxTurnRequests => {
-                    Some("stopped at the agent's limit of requests; ask it to go on")
+                    Some("stopped at the agent's limit of requests; ask it to continue")
                 }
-                StopReason::Refusal => Some("the agent refused to go on"),
+                StopReason::Refusal => Some("the agent refused to continue"),
                 StopReason::Cancelled => Some("interrupted"),
                 // `EndTurn`, and what later versions add.
                 _ => None,
             };
-            if let Some(told) = told {
-                self.notice(&NoticeSeverity::Warning, told, None);
+            if let Some(notice) = notice {
+                self.notice(&NoticeSeverity::Warning, notice, None);
             }
         }
         let took = now.saturating_duration_since(self.started);
@@ -307,11 +309,11 @@ impl TurnView {
         self.open = Some(open);
     }
 
-    /// Ends the text that grows: what comes next is a paragraph of its own.
+    /// Ends the open text. The next text is a paragraph of its own.
     fn close(&mut self) {
         if let Some(OpenText { voice, blocks, at: Some(at), .. }) = self.open.take() {
             self.pieces[at] = ViewPiece::Text(voice, blocks.open().to_owned());
-            // It may have been sent as it is. Sending it once more costs one message; its text is free then.
+            // It may have been sent already. Sending it again costs one message and frees the text.
             self.displays.touch(at);
         }
     }
@@ -323,12 +325,12 @@ impl TurnView {
         self.plans.insert(id, at);
     }
 
-    /// A line that is less than a notice.
+    /// Shows a line that is less important than a notice.
     pub(crate) fn aside(&mut self, text: &str) {
         self.place(None, ViewPiece::Fixed(dim(text).bundle()), text);
     }
 
-    /// Puts a piece where an earlier state of it stands, or at the end.
+    /// Replaces an earlier state of a piece, or adds the piece.
     fn place(&mut self, known: Option<usize>, piece: ViewPiece, plain: &str) -> usize {
         if self.style == ViewStyle::Stream {
             self.printer.print(PrintSection::Aside, &format!("{}\n", plain.trim_end()));
@@ -348,7 +350,7 @@ impl TurnView {
 
     fn put(&mut self, piece: ViewPiece, company: DisplaySharing) -> usize {
         let at = self.passing.take().unwrap_or(self.pieces.len());
-        // A display can not be taken back: that of a line that gives way is for what comes now.
+        // A display cannot be removed. The new piece takes over the display of a temporary one.
         let freed = at < self.pieces.len();
         self.pieces.truncate(at);
         self.displays.truncate(at);

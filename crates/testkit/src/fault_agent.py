@@ -2,9 +2,9 @@
 
 Each line of a prompt is an order, for example `say hello`, `chunks 100000 50`, `crash 3`; see `ORDERS`.
 Faults at the start are arguments: `--banner`, `--slow SECONDS`, `--auth`, `--version N`, `--no-initialize`,
-`--no-http` (takes MCP servers over stdio alone), `--ask-at-login` (asks its user while it signs in),
-`--forgetful` (can not go on with old sessions), `--mute` (says something to standard error and never answers).
-A session that is named `missing` can not be loaded or resumed.
+`--no-http` (supports MCP servers over stdio only), `--ask-at-login` (asks its user while it signs in),
+`--forgetful` (cannot continue old sessions), `--mute` (writes to standard error and never answers).
+A session named `missing` cannot be loaded or resumed.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ OPTIONS = [
 def permission(
     session: str, call: str, title: str, kind: str, path: str | None = None, options=OPTIONS, **more
 ) -> str:
-    told = {"toolCallId": call, "title": title, "kind": kind, **more}
-    told["locations"] = [{"path": path}] if path else []
-    answer = ask("session/request_permission", {"sessionId": session, "toolCall": told, "options": options})
+    asked = {"toolCallId": call, "title": title, "kind": kind, **more}
+    asked["locations"] = [{"path": path}] if path else []
+    answer = ask("session/request_permission", {"sessionId": session, "toolCall": asked, "options": options})
     outcome = answer.get("result", {}).get("outcome", {"outcome": f"error {answer.get('error')}"})
     return outcome.get("optionId", outcome["outcome"])
 
@@ -210,10 +210,10 @@ def order_permission(session, rest):
 
 
 def order_may(session, rest):
-    """For a command, which is told in full: title and command alike, or `TITLE :: COMMAND`, with `\\n` for a line feed."""
+    """For a command: title and command alike, or `TITLE :: COMMAND`, with `\\n` for a line feed."""
     title, _, command = rest.replace("\\n", "\n").partition(" :: ")
-    told = {"command": command or title}
-    say(session, f"may: {permission(session, 'a-command', title, 'execute', rawInput=told)}\n")
+    raw_input = {"command": command or title}
+    say(session, f"may: {permission(session, 'a-command', title, 'execute', rawInput=raw_input)}\n")
 
 
 def order_options(session, rest):
@@ -265,7 +265,7 @@ def order_notice(session, rest):
 
 
 def order_meta(session, rest):
-    """A command whose output is told in `_meta` alone."""
+    """A command whose output comes in `_meta` only."""
     tool(
         session,
         "call-meta",
@@ -276,8 +276,8 @@ def order_meta(session, rest):
         _meta={"terminal_info": {"terminal_id": "theirs"}},
     )
     for part in ("compiling\n", "linking\n"):
-        told = {"terminal_output_delta": {"terminal_id": "theirs", "data": part}}
-        tool_update(session, "call-meta", _meta=told)
+        meta = {"terminal_output_delta": {"terminal_id": "theirs", "data": part}}
+        tool_update(session, "call-meta", _meta=meta)
     ended = {"terminal_exit": {"terminal_id": "theirs", "exit_code": 2, "signal": None}}
     tool_update(session, "call-meta", status="failed", _meta=ended)
 
@@ -462,7 +462,7 @@ def handle(method: str, params: dict):
                 {"id": "shell", "name": "At a terminal", "type": "terminal", "args": ["--login"]},
                 {
                     "id": "older",
-                    "name": "At a terminal, as agents told it before",
+                    "name": "At a terminal, by the older extension",
                     "_meta": {
                         "terminal-auth": {"command": "some-agent", "args": ["sign in"], "env": {"A": "1"}}
                     },

@@ -15,11 +15,11 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::CallError;
 
-/// A request that an agent can be sent.
+/// A request to an agent.
 pub(crate) trait AgentCall: Serialize {
-    /// What the protocol calls it.
+    /// Its method in the protocol.
     const METHOD: &'static str;
-    /// What it is answered with.
+    /// The type of its answer.
     type Response: DeserializeOwned;
 }
 
@@ -47,7 +47,7 @@ agent_calls! {
     "session/prompt": PromptRequest => PromptResponse,
 }
 
-/// A request as text, so that what sends it is compiled once for all of them.
+/// A request as text, so that the code that sends it is compiled once.
 #[derive(Debug)]
 pub(crate) struct CallText {
     pub(super) method: &'static str,
@@ -55,7 +55,7 @@ pub(crate) struct CallText {
 }
 
 impl CallText {
-    /// Writes a request. That fails if it holds a path that is not UTF-8.
+    /// Writes a request. Fails if it holds a path that is not UTF-8.
     pub(crate) fn new<R: AgentCall>(request: &R) -> Result<Self, CallError> {
         let params = to_raw_value(request).map_err(|error| CallError::Refused {
             code: ErrorCode::InternalError.into(),

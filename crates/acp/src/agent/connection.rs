@@ -1,6 +1,7 @@
-//! JSON-RPC 2.0 with an agent: our requests and their answers, and what we answer to its own.
+//! JSON-RPC 2.0 with an agent: our requests, its answers, and our answers to its requests.
 //!
-//! Only ids and text are known here. [`super::calls`] knows the methods that we call, and [`super::services`] those that we serve.
+//! This module only knows ids and text. [`super::calls`] knows the methods that we call, and
+//! [`super::services`] those that we serve.
 
 #[cfg(test)]
 mod tests;
@@ -18,8 +19,9 @@ use tracing::debug;
 
 /// Lines for the agent, without their line feed.
 ///
-/// There is no bound, because a question that is dropped is answered, and a drop cannot wait. In practice the queue is short: it
-/// holds one line for each request of ours, which are few, and for each request of the agent, which waits for the answer.
+/// The queue has no bound, because a dropped question is answered, and a drop cannot wait. In
+/// practice it is short: one line for each of our few requests, and one for each request of the
+/// agent, which waits for the answer.
 pub(super) type OutgoingLines = mpsc::UnboundedReceiver<String>;
 
 /// Our end of a connection. Clones share it.
@@ -28,7 +30,7 @@ pub(super) struct AgentConnection(Arc<Mutex<ConnectionState>>);
 
 #[derive(Debug)]
 struct ConnectionState {
-    /// Gone once the connection is closed.
+    /// `None` once the connection is closed.
     outgoing: Option<mpsc::UnboundedSender<String>>,
     last_id: i64,
     waiting: HashMap<i64, oneshot::Sender<AgentAnswer>>,
@@ -46,15 +48,15 @@ pub(super) enum RequestError {
 }
 
 impl AgentConnection {
-    /// An open connection, and what is to be written for it.
+    /// Opens a connection. Returns the lines to write, too.
     pub(super) fn new() -> (Self, OutgoingLines) {
         let (outgoing, lines) = mpsc::unbounded_channel();
         let state = ConnectionState { outgoing: Some(outgoing), last_id: 0, waiting: HashMap::new() };
         (Self(Arc::new(Mutex::new(state))), lines)
     }
 
-    /// Sends a request when first polled, and waits for its answer. A future that is dropped while it waits asks the agent to
-    /// cancel the request.
+    /// Sends a request when first polled, and waits for its answer. Dropping the future while it
+    /// waits asks the agent to cancel the request.
     pub(super) fn request(
         &self,
         method: &'static str,
@@ -93,21 +95,21 @@ impl AgentConnection {
         self.state().send(&message);
     }
 
-    /// Hands an answer to the request that waits for it. An answer that nobody waits for is ignored: the request was given up,
-    /// or there never was one.
+    /// Hands an answer to the request that waits for it. Ignores the answer if the request was
+    /// given up or never existed.
     pub(super) fn settle(&self, id: &RequestId, answer: AgentAnswer) {
         let waiting = match id {
             RequestId::Number(id) => self.state().waiting.remove(id),
             RequestId::Null | RequestId::Str(_) => None, // ours are numbers
         };
         if let Some(waiting) = waiting {
-            drop(waiting.send(answer)); // it may have been given up this moment
+            drop(waiting.send(answer)); // the request may have just been given up
         } else {
             debug!(%id, "an agent answered a request that nobody waits for");
         }
     }
 
-    /// Answers a request of the agent. The id is `null` when it could not be read.
+    /// Answers a request of the agent. The id is `null` if it could not be read.
     pub(super) fn answer(&self, id: &RequestId, answer: &AgentAnswer) {
         self.state().send(&OutgoingMessage {
             id: Some(id),
@@ -117,8 +119,8 @@ impl AgentConnection {
         });
     }
 
-    /// Ends it. Whoever waits for an answer learns that there is none, and nothing is sent any more; what was sent before is
-    /// still in the queue, which ends after it.
+    /// Closes the connection. Requests that wait fail, and nothing more is sent. Lines that were
+    /// sent before stay in the queue, which ends after them.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.outgoing = None;
@@ -134,7 +136,7 @@ impl ConnectionState {
     fn send(&self, message: &OutgoingMessage<'_>) {
         if let Some(outgoing) = &self.outgoing {
             let line = serde_json::to_string(message).expect("text, numbers and JSON can be written");
-            drop(outgoing.send(line)); // the agent may have gone
+            drop(outgoing.send(line)); // the agent may have ended
         }
     }
 }
@@ -154,8 +156,8 @@ impl Drop for PendingCall<'_> {
     }
 }
 
-/// An open request of the agent, to be answered once. If it is dropped instead, because what served it has failed, the agent
-/// gets an error.
+/// An open request of the agent, to be answered once. If it is dropped because the service failed,
+/// the agent gets an error.
 #[derive(Debug)]
 pub(super) struct RequestResponder {
     connection: AgentConnection,
@@ -218,7 +220,7 @@ pub(super) enum IncomingMessage<'a> {
     Request { id: RequestId, method: String, params: &'a RawValue },
     /// It wants none.
     Notification { method: String, params: &'a RawValue },
-    /// Not of JSON-RPC. The agent gets this error, unless it was to be an answer.
+    /// Not JSON-RPC. The agent gets this error, unless the line was meant as an answer.
     Invalid(Option<Error>),
 }
 
@@ -238,7 +240,7 @@ impl<'a> IncomingMessage<'a> {
     }
 }
 
-/// What a message can hold. A `null` is there too: a result can be one, and so can an id.
+/// The fields of a message. A `null` counts as present, because results and ids can be `null`.
 #[derive(Deserialize)]
 struct MessageEnvelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -277,7 +279,7 @@ impl<'a> MessageEnvelope<'a> {
                 Some(IncomingMessage::Answer { id: read(id)?, answer: Ok(result) })
             }
             (None, Some(id), None, Some(error)) => {
-                // An error that is none of JSON-RPC's is one all the same.
+                // An error in another format is still an error.
                 let error = read(error).unwrap_or_else(|| Error::internal_error().data(error.get()));
                 Some(IncomingMessage::Answer { id: read(id)?, answer: Err(error) })
             }

@@ -1,4 +1,4 @@
-//! What an agent says between our requests and its answers to them.
+//! What an agent reports and asks while our requests wait for answers.
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, CreateElicitationResponse, PermissionOptionId, RequestPermissionOutcome,
@@ -9,23 +9,24 @@ use tokio::sync::oneshot;
 
 use super::connection::RequestResponder;
 
-/// What an agent says or asks, in the order it came.
+/// What an agent reports or asks, in order of arrival.
 #[derive(Debug)]
 pub(crate) enum AgentEvent {
     /// Something happened in a session.
     Update(Box<SessionNotification>),
-    /// May it do this?
+    /// The agent asks for a permission.
     Permission(Box<PermissionQuestion>),
-    /// It wants to know something of the user.
+    /// The agent asks the user something else.
     Elicitation(Box<OpenElicitation>),
-    /// A notification that this version of the protocol does not know. Worth showing to those who debug, never fatal.
+    /// A notification that this version of the protocol does not know. It is of use for debugging,
+    /// and never fatal.
     Unknown(UnknownMessage),
 }
 
-/// A permission the agent waits for. One that is dropped was refused.
+/// A permission that the agent waits for. Dropping it refuses.
 #[derive(Debug)]
 pub(crate) struct PermissionQuestion {
-    /// What it asks for.
+    /// The request.
     pub(crate) request: RequestPermissionRequest,
     answer: QuestionOrigin,
 }
@@ -34,16 +35,16 @@ pub(crate) struct PermissionQuestion {
 enum QuestionOrigin {
     /// The agent asked.
     Agent(Option<RequestResponder>),
-    /// The agent acted, through a file or a terminal of ours, and we ask.
+    /// The agent uses a file or a terminal through us, and we ask.
     Ours(Option<oneshot::Sender<PermissionOptionId>>, QuestionDefault),
 }
 
-/// What becomes of a question of ours when neither a rule nor the mode decides it.
+/// What happens to a question of ours if neither a rule nor the mode decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuestionDefault {
-    /// It is allowed: a file of the workspace is read.
+    /// It is allowed, because it reads a file of the workspace.
     Allowed,
-    /// Someone is asked.
+    /// The user is asked.
     Undecided,
 }
 
@@ -60,12 +61,13 @@ impl PermissionQuestion {
         (Self { request, answer: QuestionOrigin::Ours(Some(chosen), usual) }, answer)
     }
 
-    /// Whether the agent did not ask but acted, and waits for our leave without knowing.
+    /// Whether we ask, because the agent acted without asking.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self.answer, QuestionOrigin::Ours(..))
     }
 
-    /// Whether nobody needs to be asked unless a rule or the mode refuses: it is about reading a file of the workspace.
+    /// Whether it is allowed unless a rule or the mode refuses, because it reads a file of the
+    /// workspace.
     pub(crate) fn is_usual(&self) -> bool {
         matches!(self.answer, QuestionOrigin::Ours(_, QuestionDefault::Allowed))
     }
@@ -92,7 +94,7 @@ impl PermissionQuestion {
             }
             QuestionOrigin::Ours(sender, _) => {
                 if let Some((sender, option)) = sender.take().zip(option) {
-                    drop(sender.send(option)); // the agent may have gone
+                    drop(sender.send(option)); // the agent may have ended
                 }
             }
         }
@@ -105,10 +107,10 @@ impl Drop for PermissionQuestion {
     }
 }
 
-/// A question to the user. One that is dropped was cancelled.
+/// A question to the user. Dropping it cancels.
 #[derive(Debug)]
 pub(crate) struct OpenElicitation {
-    /// What it asks.
+    /// The request.
     pub(crate) request: CreateElicitationRequest,
     responder: Option<RequestResponder>,
 }
@@ -135,11 +137,11 @@ impl Drop for OpenElicitation {
     }
 }
 
-/// A message we have no type for.
+/// A message without a type in this version.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UnknownMessage {
     /// The method, for example `session/update`.
     pub(crate) method: String,
-    /// As it came.
+    /// Its parameters, as they came.
     pub(crate) params: Value,
 }

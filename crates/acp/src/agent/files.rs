@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use agent_client_protocol_schema::v1::{Error, ErrorCode, ReadTextFileRequest, WriteTextFileRequest};
 use cellwright_notebook::file::Replacement;
 
-/// The text that was asked for: all of it, or `limit` lines from `line` (counted from 1) on.
+/// The text of a file: all of it, or `limit` lines from `line` on, which counts from 1.
 pub(super) fn read(request: &ReadTextFileRequest) -> Result<String, Error> {
     let path = absolute(&request.path)?;
     let failed = |error| failure(path, &error);
@@ -34,7 +34,8 @@ pub(super) fn read(request: &ReadTextFileRequest) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Replaces the file's text, or makes the file. Nobody sees half of it; a link stays a link, permissions stay.
+/// Replaces the text of a file, or creates the file. The change is atomic. Links and permissions
+/// stay.
 pub(super) fn write(request: &WriteTextFileRequest) -> Result<(), Error> {
     let path = absolute(&request.path)?;
     let failed = |error| failure(path, &error);
@@ -47,20 +48,21 @@ pub(super) fn write(request: &WriteTextFileRequest) -> Result<(), Error> {
             return Err(refused(format!("`{}` is not a regular file", path.display())));
         }
         Ok(_) => Replacement::of(&target, content),
-        // With the permissions that any new file of this user gets.
+        // It gets the permissions of any new file of this user.
         Err(_) => Replacement::new_file(&target, 0o666, content),
     };
     new.and_then(Replacement::commit).map_err(|error| failure(path, &error.source))?;
     Ok(())
 }
 
-/// Whether a path, as far as it exists, lies inside a folder. Links are followed.
+/// Whether a path lies inside a folder. Follows links, as far as the path exists.
 pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     real(path).is_some_and(|real| real.starts_with(folder))
 }
 
-/// Where a path leads to when links are followed, as far as it exists. Inside of `folder` it is told by the folder's own name.
+/// The target of a path. Follows links, as far as the path exists. A target inside `folder` begins
+/// with the folder's own name.
 pub(super) fn leads_to(path: &Path, folder: &Path) -> Option<PathBuf> {
     let real = real(path)?;
     let inside = folder.canonicalize().ok().and_then(|root| Some(folder.join(real.strip_prefix(root).ok()?)));
@@ -68,7 +70,8 @@ pub(super) fn leads_to(path: &Path, folder: &Path) -> Option<PathBuf> {
 }
 
 fn real(path: &Path) -> Option<PathBuf> {
-    // The first ancestor that exists tells where a new file would be; `..` behind it would lead astray.
+    // The first existing ancestor decides where a new file would be. A `..` below it cannot be
+    // resolved.
     let mut rest = PathBuf::new();
     for ancestor in path.ancestors() {
         if let Ok(real) = ancestor.canonicalize() {
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_files_and_windows_are_read_as_they_are() {
+    fn whole_files_and_line_ranges_are_read_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("big.txt");
         let text = "line\r\n".repeat(200_000) + "last";
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_is_told_apart() {
+    fn files_that_cannot_be_read_have_different_errors() {
         let folder = tempfile::tempdir().expect("a folder");
         let code = |path: &Path| read(&ReadTextFileRequest::new("s", path)).expect_err("not readable").code;
         assert_eq!(code(&folder.path().join("none")), ErrorCode::ResourceNotFound);
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_inside_by_where_it_leads_to() {
+    fn a_link_that_leaves_the_folder_is_outside() {
         let folder = tempfile::tempdir().expect("a folder");
         let inside = folder.path().join("in");
         std::fs::create_dir(&inside).expect("made");

@@ -1,14 +1,14 @@
-//! What an agent wrote to its standard error.
+//! The standard error of an agent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// Bytes kept; what is older is forgotten.
+/// The most bytes that are kept. Older ones are dropped.
 const KEPT: usize = 1 << 20;
 
-/// The last of what an agent wrote, for those who ask. Cheap to clone.
+/// The end of what an agent wrote. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AgentLog(Arc<Mutex<LogBuffer>>);
 
@@ -22,7 +22,7 @@ impl AgentLog {
     pub(crate) fn text(&self) -> String {
         let kept = self.kept();
         let bytes: Vec<u8> = kept.bytes.iter().copied().collect();
-        // The cut may have gone through a character.
+        // The cut may be inside a character.
         let start = bytes.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
         String::from_utf8_lossy(&bytes[start..]).into_owned()
     }
@@ -34,7 +34,7 @@ impl AgentLog {
         kept.bytes.drain(..surplus);
     }
 
-    /// Reads to the end, so that an agent that writes much never waits.
+    /// Reads to the end, so that an agent never waits for its log to be read.
     pub(super) async fn drain(self, mut pipe: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; 16 * 1024];
         while let Ok(read @ 1..) = pipe.read(&mut chunk).await {

@@ -1,4 +1,4 @@
-//! What we do for an agent: answer its requests.
+//! What we do for an agent: serving its requests for files, terminals and answers.
 
 use std::ffi::OsString;
 use std::io;
@@ -34,7 +34,7 @@ use super::files;
 use super::terminals::{self, AgentTerminal, AgentTerminals};
 use super::wire::{self, IncomingLines};
 
-/// What an agent may use of us.
+/// The services for one agent.
 pub(super) struct AgentServices {
     pub(super) events: mpsc::Sender<AgentEvent>,
     pub(super) terminals: AgentTerminals,
@@ -42,14 +42,14 @@ pub(super) struct AgentServices {
     pub(super) cwd: PathBuf,
 }
 
-/// The two ends of an agent's pipes.
+/// Our ends of an agent's pipes.
 pub(super) struct AgentStreams {
     pub(super) stdin: pipe::Sender,
     pub(super) lines: IncomingLines,
 }
 
-/// Serves an agent until `stop`, or until it has gone. Then the connection is closed, and once the agent has got what was sent
-/// before, so is its input.
+/// Serves an agent until `stop`, or until the agent ends. Then closes the connection, and the
+/// agent's input once the agent has received all lines.
 pub(super) async fn serve(
     served: Arc<AgentServices>,
     connection: AgentConnection,
@@ -64,25 +64,25 @@ pub(super) async fn serve(
         () = stop.cancelled() => Ok(()),
         heard = &mut listening => heard,
         written = &mut writing => {
-            // An agent that takes nothing any more is leaving. What it said before still counts.
+            // An agent that reads nothing more is about to end. What it wrote before still counts.
             drop(timeout(LEAVING, listening).await);
             connection.close();
             return written;
         }
     };
     connection.close();
-    drop(listening); // and with it all that is being done for the agent
+    drop(listening); // and with it all work for the agent
     ended.and(writing.await)
 }
 
-/// Acts on what the agent says, in the order it says it: all that came before an answer is among the events before the answer is
-/// handed over.
+/// Handles the agent's lines in order. Events that came before an answer are in the channel before
+/// the answer is handed over.
 async fn listen(
     served: &Arc<AgentServices>,
     connection: &AgentConnection,
     lines: &mut IncomingLines,
 ) -> io::Result<()> {
-    // What may take time is done beside the loop.
+    // Work that may take time is done beside the loop.
     let mut beside = JoinSet::new();
     while let Some(line) = lines.next().await? {
         match IncomingMessage::read(&line) {
@@ -91,13 +91,13 @@ async fn listen(
                 let responder = RequestResponder::new(connection.clone(), id);
                 let request = OpenRequest { params, responder };
                 if let Some(work) = served.take(&method, request).await {
-                    while beside.try_join_next().is_some() {} // what has ended is forgotten
+                    while beside.try_join_next().is_some() {} // drops finished work
                     beside.spawn(work);
                 }
             }
             IncomingMessage::Notification { method, params } => {
                 let params = serde_json::from_str(params.get()).unwrap_or_default();
-                tell(&served.events, AgentEvent::Unknown(UnknownMessage { method, params })).await;
+                deliver(&served.events, AgentEvent::Unknown(UnknownMessage { method, params })).await;
             }
             IncomingMessage::Invalid(error) => {
                 debug!(?error, "an agent sent a message that is not of the protocol");
@@ -110,14 +110,14 @@ async fn listen(
     Ok(())
 }
 
-/// A request of the agent that nobody has looked at.
+/// A request of the agent that is not parsed yet.
 struct OpenRequest<'a> {
     params: &'a RawValue,
     responder: RequestResponder,
 }
 
 impl OpenRequest<'_> {
-    /// What it asks for. If that cannot be read, the agent is answered so.
+    /// Parses the request. If that fails, the agent gets an error.
     fn read<R: DeserializeOwned>(self) -> Option<(R, RequestResponder)> {
         match serde_json::from_str(self.params.get()) {
             Ok(request) => Some((request, self.responder)),
@@ -152,14 +152,14 @@ impl OpenRequest<'_> {
     }
 }
 
-async fn tell(events: &mpsc::Sender<AgentEvent>, event: AgentEvent) {
+async fn deliver(events: &mpsc::Sender<AgentEvent>, event: AgentEvent) {
     if events.send(event).await.is_err() {
         debug!("nobody listens to this agent any more");
     }
 }
 
 impl AgentServices {
-    /// Begins to serve a request, and returns what remains to be done beside the loop that receives everything else.
+    /// Begins to serve a request, and returns the work that is left to do beside the loop.
     async fn take(
         self: &Arc<Self>,
         method: &str,
@@ -170,12 +170,12 @@ impl AgentServices {
             "session/request_permission" => {
                 let (request, responder) = request.read()?;
                 let question = PermissionQuestion::of_agent(request, responder);
-                tell(&self.events, AgentEvent::Permission(Box::new(question))).await;
+                deliver(&self.events, AgentEvent::Permission(Box::new(question))).await;
             }
             "elicitation/create" => {
                 let (request, responder) = request.read()?;
                 let elicitation = OpenElicitation::new(request, responder);
-                tell(&self.events, AgentEvent::Elicitation(Box::new(elicitation))).await;
+                deliver(&self.events, AgentEvent::Elicitation(Box::new(elicitation))).await;
             }
             "fs/read_text_file" => return request.work(|request| served.read(request)),
             "fs/write_text_file" => return request.work(|request| served.write(request)),
@@ -251,7 +251,7 @@ impl AgentServices {
         self.terminals.get(id).ok_or_else(|| no_terminal(id))
     }
 
-    /// Something that is done to a file. Rules see where its path leads to as well, for a link has another name.
+    /// The tool call for a file. Rules also see the target of a link.
     fn touches(&self, kind: ToolKind, verb: &str, path: &Path) -> ToolCallUpdateFields {
         let real = files::leads_to(path, &self.cwd).filter(|real| real != path);
         let locations = [path.to_owned()].into_iter().chain(real).map(ToolCallLocation::new);
@@ -261,7 +261,7 @@ impl AgentServices {
             .locations(locations.collect::<Vec<_>>())
     }
 
-    /// Waits for leave to do what the agent did not ask permission for itself.
+    /// Asks for the permission that the agent did not ask for.
     async fn ask(
         &self,
         session: &SessionId,
@@ -276,7 +276,7 @@ impl AgentServices {
         ];
         let (question, answer) =
             PermissionQuestion::of_ours(RequestPermissionRequest::new(session.clone(), call, options), usual);
-        tell(&self.events, AgentEvent::Permission(Box::new(question))).await;
+        deliver(&self.events, AgentEvent::Permission(Box::new(question))).await;
         match answer.await {
             Ok(chosen) if chosen == allow => Ok(()),
             Ok(_) | Err(_) => Err(files::refused("the user did not allow this".to_owned())),

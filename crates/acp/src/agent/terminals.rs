@@ -22,13 +22,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::task;
 
-/// What is kept of a command's output when the agent sets no limit.
+/// The output that is kept if the agent sets no limit.
 const USUAL_LIMIT: usize = 16 << 20;
 
-/// What is kept for those who watch.
+/// The output that is kept for the view.
 const MOST_UNSEEN: usize = 256 * 1024;
 
-/// How long the rest of the output may take to arrive once the command has ended.
+/// How long to wait for the rest of the output after a command has ended.
 const LINGER: Duration = Duration::from_millis(100);
 
 /// How a command is stopped.
@@ -42,24 +42,24 @@ const GRACES: Graces = Graces {
 #[derive(Debug, Default)]
 pub(super) struct AgentTerminals {
     known: Mutex<HashMap<TerminalId, Arc<AgentTerminal>>>,
-    /// What is unseen of commands that were released.
+    /// The news of commands that were released.
     unseen: Mutex<Vec<TerminalNews>>,
     last: AtomicU64,
     news: Arc<Notify>,
 }
 
-/// What a command has written since somebody looked, and how it ended when it has.
+/// What a command wrote since the last look, and how it ended, if it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TerminalNews {
-    /// Which.
+    /// The terminal.
     pub(crate) terminal: TerminalId,
-    /// What it wrote. Of very much the last.
+    /// What it wrote. Of a very long output, the end.
     pub(crate) output: Vec<u8>,
-    /// Its end, told once.
+    /// How it ended. Reported once.
     pub(crate) exit: Option<Exit>,
 }
 
-/// A command, running or over.
+/// A command that runs or has ended.
 #[derive(Debug)]
 pub(super) struct AgentTerminal {
     output: Arc<Mutex<TerminalBuffer>>,
@@ -78,7 +78,7 @@ impl AgentTerminals {
     ) -> io::Result<TerminalId> {
         let added = request.env.iter().map(|pair| (pair.name.clone().into(), pair.value.clone().into()));
         let environment = environment.iter().cloned().chain(added);
-        // Agents send a whole command line as the command, too.
+        // Some agents send a whole command line as the command.
         let command = if request.args.is_empty() && !Path::new(&request.command).exists() {
             Command::new("/bin/sh", environment).args(["-c", &request.command])
         } else {
@@ -111,7 +111,8 @@ impl AgentTerminals {
         self.known().get(id).map(Arc::clone)
     }
 
-    /// Forgets a command; one that still runs is killed. What nobody has looked at yet stays for [`AgentTerminals::news`].
+    /// Forgets a command, and kills it if it runs. Its last output stays for
+    /// [`AgentTerminals::news`].
     pub(super) fn release(&self, id: &TerminalId) -> bool {
         let Some(terminal) = self.known().remove(id) else { return false };
         terminal.kill.cancel();
@@ -121,12 +122,12 @@ impl AgentTerminals {
         true
     }
 
-    /// Waits until a command has written something or ended. Cancel-safe.
+    /// Waits until a command writes something or ends. Cancel-safe.
     pub(super) async fn changed(&self) {
         self.news.notified().await;
     }
 
-    /// What is new of all commands.
+    /// The news of all commands.
     pub(super) fn news(&self) -> Vec<TerminalNews> {
         let known = self.known();
         let mut news = std::mem::take(&mut *self.unseen.lock().unwrap_or_else(PoisonError::into_inner));
@@ -140,7 +141,7 @@ impl AgentTerminals {
 }
 
 impl AgentTerminal {
-    /// What it has written, and how it ended if it did.
+    /// What it wrote, and how it ended, if it did.
     pub(super) fn output(&self) -> TerminalOutputResponse {
         let ended = *self.ended.borrow();
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +149,7 @@ impl AgentTerminal {
             .exit_status(ended.map(status))
     }
 
-    /// What it wrote since the last call, and its end, once.
+    /// What it wrote since the last call. Reports its end once.
     fn news(&self, id: &TerminalId) -> Option<TerminalNews> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let (unseen, exit) = (std::mem::take(&mut output.unseen), output.exit.take());
@@ -191,7 +192,7 @@ impl TerminalBuffer {
         if self.unseen.len() > MOST_UNSEEN {
             self.unseen.drain(..MOST_UNSEEN / 2);
         }
-        // Cut rarely, so that a long output is not moved for each of its pieces.
+        // Cutting is rare, so that a long output is not moved for every piece.
         if self.bytes.len() > self.limit.saturating_mul(2) {
             self.cut();
         }
@@ -253,7 +254,7 @@ fn status(exit: Exit) -> TerminalExitStatus {
     }
 }
 
-/// The command line, as a shell takes it.
+/// The command line, quoted for a shell.
 pub(super) fn line(request: &CreateTerminalRequest) -> String {
     if request.args.is_empty() {
         return request.command.clone();
@@ -261,7 +262,7 @@ pub(super) fn line(request: &CreateTerminalRequest) -> String {
     shell_words::join([&request.command].into_iter().chain(&request.args))
 }
 
-/// The folder a command starts in.
+/// The folder in which a command starts.
 pub(super) fn folder(request: &CreateTerminalRequest, cwd: &Path) -> PathBuf {
     request.cwd.clone().unwrap_or_else(|| cwd.to_owned())
 }
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_command_wrote_last_is_news_after_its_release() {
+    async fn the_last_output_of_a_released_command_is_reported() {
         let terminals = AgentTerminals::default();
         for _ in 0..50 {
             let request = CreateTerminalRequest::new("s", "seq 1 2000; echo tail; exit 3");

@@ -37,7 +37,7 @@ struct TestAgent {
     session: SessionId,
 }
 
-/// What came of a prompt.
+/// What an agent did in a turn.
 #[derive(Default)]
 struct TestTurn {
     text: String,
@@ -85,7 +85,7 @@ impl TestAgent {
         };
         let result = loop {
             tokio::select! {
-                biased; // what came before the response counts to it
+                biased; // events that precede the response belong to it
                 Some(event) = self.events.recv() => see(event),
                 result = &mut response => break result,
             }
@@ -112,7 +112,7 @@ async fn a_hundred_thousand_chunks_arrive_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_not_of_the_protocol_does_no_harm() {
+async fn lines_outside_of_the_protocol_do_no_harm() {
     let mut talk = TestAgent::begin(&["--banner"]).await;
     let turn = TestAgent::ended(talk.prompt("garbage\nunknown\nduplicate\nsay still here").await);
     assert_eq!(turn.text, "unknown method: -32601\nstill here\n");
@@ -131,7 +131,7 @@ async fn a_line_of_twenty_megabytes_arrives_whole() {
 }
 
 #[tokio::test]
-async fn much_on_standard_error_holds_nothing_up() {
+async fn a_long_standard_error_does_not_block_the_agent() {
     let mut talk = TestAgent::begin(&[]).await;
     assert_eq!(TestAgent::ended(talk.prompt("stderr 3\nsay done").await).text, "done\n");
     eventually("the last words", async || talk.log.text().ends_with("last words\n")).await;
@@ -139,7 +139,7 @@ async fn much_on_standard_error_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_is_described() {
+async fn the_exit_of_an_agent_that_dies_is_reported() {
     for (order, exit) in [("crash 3", "exited with code 3"), ("close", "exited with code 0")] {
         let mut talk = TestAgent::begin(&[]).await;
         let (result, turn) = talk.prompt(&format!("say first\n{order}")).await;
@@ -155,7 +155,7 @@ async fn an_agent_that_dies_is_described() {
 }
 
 #[tokio::test]
-async fn starts_that_fail_say_why() {
+async fn failed_starts_are_explained() {
     let missing = AgentLaunch { program: "/no/such/agent".into(), ..launch(&[]) };
     let error = AgentProcess::start(&missing, AgentLog::default()).await.expect_err("no such program");
     assert_eq!(error.to_string(), "could not start `/no/such/agent`");
@@ -179,7 +179,7 @@ async fn an_agent_of_another_version_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn signing_in_opens_the_door() {
+async fn a_session_opens_after_signing_in() {
     let (agent, _events) =
         AgentProcess::start(&launch(&["--auth"]), AgentLog::default()).await.expect("it starts");
     let error = call(&agent, NewSessionRequest::new("/tmp")).await.expect_err("not signed in");
@@ -218,7 +218,7 @@ async fn a_cancelled_turn_ends_as_cancelled() {
 }
 
 #[tokio::test]
-async fn files_and_commands_wait_for_leave() {
+async fn files_and_commands_wait_for_permission() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("made.txt");
     let orders = format!(

@@ -1,4 +1,4 @@
-//! An agent's standard streams as the protocol's lines.
+//! The lines of the protocol on an agent's standard streams.
 
 use std::borrow::Cow;
 use std::io;
@@ -17,16 +17,16 @@ use super::connection::OutgoingLines;
 use super::event::AgentEvent;
 use super::log::AgentLog;
 
-/// Longest line; an agent that sends a longer one has lost its mind.
+/// The longest line that is accepted.
 const LONGEST: u64 = 1 << 30;
 
-/// A line buffer that grew beyond this is given back.
+/// A line buffer that grew beyond this is shrunk again.
 const USUAL: usize = 1 << 20;
 
-/// Bytes of text that are put together before they are told.
+/// Pieces of text are joined up to this many bytes.
 const GATHERED: usize = 4 << 10;
 
-/// Writes lines to the agent until there are no more to come. Then its input ends.
+/// Writes lines to the agent until the queue ends. Then its input ends.
 pub(super) async fn write(mut lines: OutgoingLines, mut stdin: pipe::Sender) -> io::Result<()> {
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
@@ -35,9 +35,9 @@ pub(super) async fn write(mut lines: OutgoingLines, mut stdin: pipe::Sender) -> 
     Ok(())
 }
 
-/// Lines from the agent. Updates of sessions, which can be very many, are not among them: they go to `events` from here, and where
-/// `events` is full the agent waits. Pieces of one text that came together go as one. What is not JSON, such as a banner, goes to
-/// the log.
+/// The lines of the agent, except session updates. These are many, and go to `events` directly; if
+/// `events` is full, the agent waits. Pieces of one text that come together are joined. Lines that
+/// are not JSON, such as a banner, go to the log.
 pub(super) struct IncomingLines {
     reader: BufReader<pipe::Receiver>,
     line: Vec<u8>,
@@ -50,14 +50,14 @@ impl IncomingLines {
         Self { reader: BufReader::with_capacity(64 * 1024, stdout), line: Vec::new(), events, log }
     }
 
-    /// The next line, or nothing after the last, or when nobody listens to this agent any more.
+    /// The next line. `None` after the last line, or if nobody receives the events any more.
     pub(super) async fn next(&mut self) -> io::Result<Option<String>> {
         let Self { reader, line, events, log } = self;
         let mut gathered: Option<GatheredText> = None;
         loop {
-            // Nobody waits for more than what is here.
+            // A text does not wait for pieces that have not come yet.
             if let Some(piece) = gathered.take_if(|piece| piece.is_long() || !has_line(reader.buffer()))
-                && tell(events, piece.into()).await.is_err()
+                && deliver(events, piece.into()).await.is_err()
             {
                 return Ok(None);
             }
@@ -73,7 +73,7 @@ impl IncomingLines {
                 continue;
             }
             if let Some(before) = std::mem::replace(&mut gathered, piece.map(GatheredText::from))
-                && tell(events, before.into()).await.is_err()
+                && deliver(events, before.into()).await.is_err()
             {
                 return Ok(None);
             }
@@ -85,7 +85,7 @@ impl IncomingLines {
                 continue;
             }
             if let Some(update) = update(&text) {
-                if tell(events, update).await.is_err() {
+                if deliver(events, update).await.is_err() {
                     return Ok(None);
                 }
                 continue;
@@ -95,8 +95,8 @@ impl IncomingLines {
     }
 }
 
-/// Fails when nobody listens to this agent any more.
-async fn tell(
+/// Fails if nobody receives the events any more.
+async fn deliver(
     events: &mpsc::Sender<AgentEvent>,
     update: SessionNotification,
 ) -> Result<(), SendError<AgentEvent>> {
@@ -117,7 +117,7 @@ async fn next_line(reader: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>)
     Ok(read > 0)
 }
 
-/// The update in a line, when it is one that we know.
+/// The update in a line, if this version knows it.
 fn update(line: &str) -> Option<SessionNotification> {
     #[derive(Deserialize)]
     struct UpdateLine<'a> {
@@ -139,8 +139,8 @@ struct TextPiece<'a> {
 }
 
 impl<'a> TextPiece<'a> {
-    /// What a line holds if it is nothing else, as most are: read in half the time, for the type of all updates has to
-    /// look at each twice.
+    /// Parses a line that holds a piece of text and nothing else, as most do. This takes half the
+    /// time, because the type of all updates parses each line twice.
     fn of(line: &'a str) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -185,14 +185,14 @@ impl<'a> TextPiece<'a> {
     }
 }
 
-/// Pieces of one session's text, put together.
+/// Joined pieces of one session's text.
 struct GatheredText {
     session: String,
     text: String,
 }
 
 impl GatheredText {
-    /// Whether it is told before more is added.
+    /// Whether it is long enough to send.
     fn is_long(&self) -> bool {
         self.text.len() >= GATHERED
     }
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_of_text_is_read_as_any_update_is() {
+    fn a_piece_of_text_parses_like_any_update() {
         let line = |rest: &str, method: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"sessionId":"s\u00e9","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"a\n\"b\""}}{rest}}}}}}}"#
@@ -228,7 +228,7 @@ mod tests {
             serde_json::from_value(general["params"].clone()).expect("it is an update");
         let piece = TextPiece::of(&plain).expect("it is a piece of text");
         assert_eq!(SessionNotification::from(GatheredText::from(piece)), general);
-        // What says more is left to the type of all updates.
+        // Lines that hold more are left to the type of all updates.
         let more = line(r#","messageId":"m""#, "session/update");
         assert_eq!(TextPiece::of(&more), None);
         let SessionUpdate::AgentMessageChunk(chunk) = update(&more).expect("it is an update").update else {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pieces_that_came_together_go_as_one_and_everything_stays_in_order() {
+    async fn pieces_that_come_together_are_joined_in_order() {
         let piece = |session: &str, text: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(answer.as_deref().map(str::trim_end), Some(said_answer), "the answer");
         assert_eq!(lines.next().await.expect("it can be read"), None);
         drop(lines);
-        let mut told = Vec::new();
+        let mut texts = Vec::new();
         while let Some(AgentEvent::Update(update)) = heard.recv().await {
             let (kind, chunk) = match update.update {
                 SessionUpdate::AgentMessageChunk(chunk) => ("says", chunk),
@@ -277,10 +277,10 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let ContentBlock::Text(text) = chunk.content else { panic!("it is text") };
-            told.push(format!("{} {kind} {}", update.session_id, text.text.replace(&long, "long")));
+            texts.push(format!("{} {kind} {}", update.session_id, text.text.replace(&long, "long")));
         }
         assert_eq!(
-            told,
+            texts,
             ["a says 12", "b says 3", "b says 4", "b thinks 5", "b says long", "b says 6", "b says 7"]
         );
     }

@@ -10,12 +10,12 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 /// Questions that wait for their answers.
 #[derive(Debug)]
 pub(crate) struct StdinQuestions {
-    /// By the session of the client that was asked. Answers of some clients do not say what they answer, so the oldest
-    /// question of a client is the one that is answered.
+    /// By the session of the client. Some clients do not say which question they answer, so an
+    /// answer is for the client's oldest question.
     waiting: Mutex<VecDeque<(String, oneshot::Sender<String>)>>,
     /// A client shows one field at a time.
     field: Semaphore,
-    /// Told when an answer has come.
+    /// Notified when an answer comes.
     answers: Notify,
 }
 
@@ -26,7 +26,7 @@ impl Default for StdinQuestions {
 }
 
 impl StdinQuestions {
-    /// Asks the user of the client that sent `request`. `None` when there is nobody to answer.
+    /// Asks the user of the client that sent `request`. `None` if nobody can answer.
     pub(crate) async fn ask(
         &self,
         sender: &ServerSender,
@@ -45,19 +45,20 @@ impl StdinQuestions {
         answer.await.ok()
     }
 
-    /// An answer has come. One to a question that was given up is dropped.
+    /// Takes an answer. It is dropped if its question was given up.
     pub(crate) fn answered(&self, message: &Message) {
         let Ok(reply) = message.parse::<InputReply>() else { return };
         let mut waiting = self.waiting();
         let of_client = waiting.iter().position(|(client, _)| client == message.header.session());
         if let Some((_, answered)) = of_client.and_then(|index| waiting.remove(index)) {
-            drop(answered.send(reply.value)); // it may have been given up
+            drop(answered.send(reply.value)); // the question may have been given up
         }
         drop(waiting);
         self.answers.notify_waiters();
     }
 
-    /// Waits until a client has answered what nobody wants to know any more: some clients run nothing else before that.
+    /// Waits until a client has answered the questions that were given up. Some clients run nothing
+    /// else before that.
     pub(crate) async fn answered_by(&self, client: &str) {
         loop {
             let answer = self.answers.notified();
@@ -68,7 +69,8 @@ impl StdinQuestions {
         }
     }
 
-    /// Forgets what nobody wants to know any more: clients close their field when they interrupt.
+    /// Forgets the questions that were given up. Clients close their input field when they
+    /// interrupt.
     pub(crate) fn interrupted(&self) {
         self.waiting().retain(|(_, answered)| !answered.is_closed());
     }

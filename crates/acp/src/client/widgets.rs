@@ -1,7 +1,8 @@
 //! Comms with the client, as far as buttons need them.
 //!
-//! A button is a widget model, as ipywidgets would send it, without ipywidgets: clients that can show widgets have the
-//! views. <https://github.com/jupyter-widgets/ipywidgets/blob/main/packages/schema/messages.md>
+//! A button is a widget model in the format of ipywidgets, which itself is not needed. Clients that
+//! can show widgets have the views.
+//! <https://github.com/jupyter-widgets/ipywidgets/blob/main/packages/schema/messages.md>
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,27 +13,27 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// What clients that can show widgets open, and what widgets are.
+/// The comm targets of clients that can show widgets, and of widgets.
 const CONTROL: &str = "jupyter.widget.control";
 const WIDGET: &str = "jupyter.widget";
 
-/// Comms that are open, on both sides.
+/// The open comms of both sides.
 #[derive(Debug, Default)]
 pub(crate) struct WidgetComms(Mutex<CommState>);
 
 #[derive(Debug, Default)]
 struct CommState {
-    /// Target by id.
+    /// The targets, by comm id.
     open: HashMap<String, String>,
-    /// Who waits for clicks on a button.
+    /// The buttons: the number of each, and where its clicks go.
     buttons: HashMap<String, (usize, mpsc::Sender<usize>)>,
-    /// The models on the screen, for a page that is loaded again while its user is asked.
+    /// The models on the screen, for a page that is reloaded while a question is open.
     models: BTreeMap<String, Map<String, Value>>,
     /// The client has shown that it can show widgets.
     widgets: bool,
 }
 
-/// A row of buttons on the screen. Gone when dropped.
+/// A row of buttons on the screen. Dropping it removes them.
 pub(crate) struct ButtonRow<'a> {
     comms: &'a WidgetComms,
     sender: ServerSender,
@@ -42,12 +43,12 @@ pub(crate) struct ButtonRow<'a> {
 }
 
 impl WidgetComms {
-    /// Whether buttons would be seen.
+    /// Whether the client can show buttons.
     pub(crate) fn can_show_widgets(&self) -> bool {
         self.state().widgets
     }
 
-    /// The client opened a comm. One that nobody here speaks is closed again, as the protocol wants it.
+    /// The client opened a comm. Unknown targets are closed again, as the protocol requires.
     pub(crate) fn opened(&self, message: &Message, sender: &ServerSender) {
         let Ok(open) = message.parse::<CommOpen>() else { return };
         let mut state = self.state();
@@ -61,7 +62,7 @@ impl WidgetComms {
         sender.publish(sender.session().message(&close).with_parent(&message.header));
     }
 
-    /// A message on a comm: a click, or a question which widgets there are.
+    /// Takes a message on a comm: a click, or a request for the state of widgets.
     pub(crate) fn received(&self, message: &Message, sender: &ServerSender) {
         let Ok(received) = message.parse::<CommMsg>() else { return };
         let state = self.state();
@@ -108,7 +109,7 @@ impl WidgetComms {
         CommInfoReply { comms, ..CommInfoReply::default() }
     }
 
-    /// Makes a row of buttons for a cell, each with a label and a style. [`ButtonRow::model`] is what to show.
+    /// Makes a row of buttons for a cell, each with a label and a style. Show [`ButtonRow::model`].
     pub(crate) fn buttons(
         &self,
         labels: &[(String, &str)],
@@ -143,7 +144,8 @@ impl ButtonRow<'_> {
         self.models.last().expect("the row itself")
     }
 
-    /// The number of the button that is clicked; none when the client has closed them all. Cancel-safe.
+    /// Waits for a click and returns the button's number. `None` if the client closed them all.
+    /// Cancel-safe.
     pub(crate) async fn clicked(&mut self) -> Option<usize> {
         self.clicks.recv().await
     }
@@ -185,7 +187,7 @@ impl Drop for ButtonRow<'_> {
     }
 }
 
-/// A model as the answer to a question for all of them has it.
+/// A model in the reply to a request for the state of all widgets.
 fn described(model: &Map<String, Value>) -> Value {
     json!({
         "model_name": model["_model_name"],

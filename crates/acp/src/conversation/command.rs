@@ -185,7 +185,7 @@ impl AgentConversation {
         Ok(format!("the session `{session}` was deleted"))
     }
 
-    /// Ends the session, and tells the agent if it supports that.
+    /// Ends the session. The agent closes it, if it supports that.
     async fn close(&mut self, turn: &mut AgentTurn) {
         if let (Some(session), Some(RunningAgent { open: true, .. })) = (self.session.clone(), &self.running)
         {

@@ -1,4 +1,4 @@
-//! What is known of a conversation, for those who look while it is busy.
+//! The facts about a conversation, which can be read while it is busy.
 
 use agent_client_protocol_schema::v1::{
     AuthMethod, AvailableCommand, SessionConfigOption, SessionId, SessionModeState, SessionUpdate,
@@ -13,11 +13,11 @@ use crate::agent::{AgentLog, AgentProcess};
 pub(crate) struct SessionFacts {
     /// The agent, as the user chose it.
     pub(crate) choice: Option<AgentChoice>,
-    /// What it calls itself.
+    /// The name and version that the agent reports.
     pub(crate) version: Option<String>,
     pub(crate) session: Option<SessionId>,
     pub(crate) title: Option<String>,
-    /// The sessions that the agent told of when it was last asked: id and title.
+    /// The ids and titles of the sessions that the agent last listed.
     pub(crate) stored: Vec<(String, String)>,
     pub(crate) modes: Option<SessionModeState>,
     pub(crate) options: Vec<SessionConfigOption>,
@@ -28,13 +28,13 @@ pub(crate) struct SessionFacts {
 }
 
 impl SessionFacts {
-    /// A new process answers.
+    /// Notes what a new process reports about itself.
     pub(crate) fn started(&mut self, agent: &AgentProcess) {
         self.version = agent.info().map(|info| format!("{} {}", info.name, info.version));
         self.auth_methods = agent.auth_methods().to_vec();
     }
 
-    /// A session is open.
+    /// Notes that a session is open.
     pub(crate) fn opened(
         &mut self,
         session: SessionId,
@@ -46,7 +46,7 @@ impl SessionFacts {
         self.options = options.unwrap_or_default();
     }
 
-    /// Nothing is left of the session.
+    /// Forgets the session.
     pub(crate) fn closed(&mut self) {
         *self = Self {
             choice: self.choice.take(),
@@ -58,7 +58,7 @@ impl SessionFacts {
         };
     }
 
-    /// Takes what an update says of the session's state. False when it says something else.
+    /// Takes in an update about the session's state. False if the update is about something else.
     pub(crate) fn learn(&mut self, update: &SessionUpdate) -> bool {
         match update {
             SessionUpdate::AvailableCommandsUpdate(update) => {

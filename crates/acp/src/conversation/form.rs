@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
 use crate::kernel_state::KernelState;
 use crate::turn::CellChannel;
 
-/// One question for each field. An empty answer leaves out a field that may be left out, or takes its default.
+/// Asks one question for each field. An empty answer means the default, or skips an optional field.
 pub(crate) async fn fill(
     state: &KernelState,
     cell: &CellChannel,
@@ -43,7 +43,7 @@ pub(crate) async fn fill(
 struct FormField {
     title: String,
     kind: FieldKind,
-    /// What can be chosen: value and title.
+    /// The values to choose from, with their titles.
     choices: Vec<(String, String)>,
     default: Option<ElicitationContentValue>,
 }
@@ -134,7 +134,7 @@ impl FormField {
         }
     }
 
-    /// By number, value or title.
+    /// The choice of this number, value or title.
     fn choice(&self, typed: &str) -> Option<String> {
         let numbered =
             typed.parse::<usize>().ok().and_then(|number| self.choices.get(number.checked_sub(1)?));

@@ -1,4 +1,4 @@
-//! Choosing from what an agent offers: modes and options.
+//! Setting the modes and options of an agent.
 
 use agent_client_protocol_schema::v1::{
     CurrentModeUpdate, SessionConfigKind, SessionConfigOptionCategory, SessionConfigOptionValue,
@@ -11,7 +11,7 @@ impl AgentConversation {
     pub(crate) async fn set_mode(&mut self, turn: &mut AgentTurn, mode: &str) -> Result<String, CellFailure> {
         self.ready(turn).await?;
         let facts = lock(&self.facts).clone();
-        // Options have taken the place of modes where an agent has both.
+        // Where an agent has both, options replace modes.
         let option =
             facts.options.iter().find(|option| option.category == Some(SessionConfigOptionCategory::Mode));
         if let Some(option) = option {
@@ -85,7 +85,7 @@ impl AgentConversation {
             _ => {
                 return Err(CellFailure::new(
                     FailureKind::NotSupported,
-                    format!("`{option}` is of a kind we do not know"),
+                    format!("`{option}` is of a kind that this version does not know"),
                 ));
             }
         };

@@ -1,4 +1,4 @@
-//! A cell's text as the agent gets it, with the files and cells it mentions.
+//! A prompt as the agent gets it, with the files and cells that it mentions.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,10 +12,10 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::magic::{PromptReference, references};
 
-/// Files up to this size travel with the prompt; of larger ones only the name.
+/// Files up to this size are sent with the prompt. Of larger files only the name is sent.
 const MOST: u64 = 512 * 1024;
 
-/// Images that models take, by ending.
+/// The images that models accept, by file extension.
 const IMAGES: [(&str, &str); 5] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
@@ -24,12 +24,12 @@ const IMAGES: [(&str, &str); 5] = [
     ("webp", "image/webp"),
 ];
 
-/// What a user asks.
+/// A prompt of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UserPrompt {
     /// As typed.
     pub(crate) text: String,
-    /// The cells that `#N` in it names, with their sources; without one where there is no such cell.
+    /// The cells that `#N` names, with their sources. `None` if the cell does not exist.
     pub(crate) cells: Vec<(u32, Option<String>)>,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct UserPrompt {
 #[derive(Debug, PartialEq)]
 pub(crate) struct PromptBlocks {
     pub(crate) blocks: Vec<ContentBlock>,
-    /// What the user should know of the things the prompt mentions.
+    /// What the user should know about the mentioned files and cells.
     pub(crate) remarks: Vec<String>,
 }
 
 impl UserPrompt {
-    /// Blocks for an agent: the text as it is, and behind it what `@path` and `#N` mention, in the way this agent takes it.
-    /// Reads files.
+    /// The blocks for an agent: the text as typed, then what `@path` and `#N` mention, in a form
+    /// that this agent supports. Reads files.
     pub(crate) fn blocks(&self, workspace: &Path, can: &PromptCapabilities) -> PromptBlocks {
         let mut blocks = vec![ContentBlock::Text(TextContent::new(&self.text))];
         let mut remarks = Vec::new();
@@ -56,13 +56,12 @@ impl UserPrompt {
             }
             if path.is_file() {
                 if is_large(&path) {
-                    remarks
-                        .push(format!("`{name}` is larger than 512 kB: the agent is given its name alone"));
+                    remarks.push(format!("`{name}` is larger than 512 kB: the agent only gets its name"));
                 }
                 blocks.push(file(&path, can));
             } else if name.contains(['.', '/']) && !path.exists() {
-                // Others, such as a `@name`, are rarely meant as files.
-                remarks.push(format!("there is no file `{name}`: the agent is given the text alone"));
+                // Other words, such as `@name`, are rarely files.
+                remarks.push(format!("there is no file `{name}`: the agent only gets the text"));
             }
         }
         for (number, source) in &self.cells {
@@ -72,7 +71,7 @@ impl UserPrompt {
                     blocks.push(text(uri, &format!("cell {number}"), source.clone(), can));
                 }
                 None => {
-                    remarks.push(format!("there is no cell #{number}: the agent is given the text alone"));
+                    remarks.push(format!("there is no cell #{number}: the agent only gets the text"));
                 }
             }
         }
@@ -133,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mentioned_files_and_cells_travel_with_the_prompt() {
+    fn mentioned_files_and_cells_are_sent_with_the_prompt() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("a.txt"), "text").expect("written");
         std::fs::write(folder.path().join("b.png"), [1, 2]).expect("written");
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_travel_with_the_prompt_is_told() {
+    fn missing_and_large_files_are_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("large é.txt"), vec![b'x'; 600_000]).expect("written");
         let text = "@missing.txt @\"large é.txt\" @someone #77".to_owned();
@@ -183,9 +182,9 @@ mod tests {
                     ContentBlock::ResourceLink(ResourceLink::new("large é.txt", uri)),
                 ],
                 remarks: vec![
-                    "there is no file `missing.txt`: the agent is given the text alone".to_owned(),
-                    "`large é.txt` is larger than 512 kB: the agent is given its name alone".to_owned(),
-                    "there is no cell #77: the agent is given the text alone".to_owned(),
+                    "there is no file `missing.txt`: the agent only gets the text".to_owned(),
+                    "`large é.txt` is larger than 512 kB: the agent only gets its name".to_owned(),
+                    "there is no cell #77: the agent only gets the text".to_owned(),
                 ],
             }
         );

@@ -17,7 +17,7 @@ use crate::tool_calls::PermissionAsker;
 use crate::turn::{AgentTurn, TurnPlace};
 use crate::view::ViewStyle;
 
-/// A question that waits for its user.
+/// A question that waits for the user's answer.
 pub(crate) type PendingQuestion<'a> = Pin<Box<dyn Future<Output = AnsweredQuestion> + Send + 'a>>;
 
 /// A question with its answer.
@@ -26,7 +26,8 @@ pub(crate) enum AnsweredQuestion {
     Elicitation { question: Box<OpenElicitation>, response: CreateElicitationResponse },
 }
 
-/// What was allowed in a turn. An agent that asked first does not make its user answer again when it then acts through us.
+/// What was allowed in a turn. If the agent asked first and then acts through us, the user is not
+/// asked a second time.
 #[derive(Debug, Default)]
 pub(crate) struct TurnGrants(Vec<PermissionGrant>);
 
@@ -46,7 +47,7 @@ impl PermissionGrant {
 
     fn covers(&self, asked: &Self) -> bool {
         let same = match asked.kind {
-            // Who allowed a command that was not told has not seen this one.
+            // An approval that did not show a command does not cover it.
             ToolKind::Execute => asked.command.is_some() && self.command == asked.command,
             _ => !asked.paths.is_empty(),
         };
@@ -55,7 +56,8 @@ impl PermissionGrant {
 }
 
 impl TurnGrants {
-    /// What allowed this already. A file stays allowed; that a command may run says nothing of the next one.
+    /// The earlier permission that covers this call. Permission for a file stays valid. Permission
+    /// for a command covers one run.
     fn covering(&mut self, call: &ToolCall) -> Option<DecisionSource> {
         let asked = PermissionGrant::of(call);
         let at = self.0.iter().position(|grant| grant.covers(&asked))?;
@@ -67,7 +69,7 @@ impl TurnGrants {
     }
 }
 
-/// Decides on a permission from what is known, or asks the user.
+/// Decides on a permission by policy, or asks the user.
 pub(crate) fn permission<'a>(
     state: &'a KernelState,
     turn: &mut AgentTurn,
@@ -79,8 +81,8 @@ pub(crate) fn permission<'a>(
     let update = question.request.tool_call.clone();
     let id = update.tool_call_id.clone();
     if question.is_ours() {
-        // The agent shows what it does by tool calls of its own: a card for our side of it only when there is something to
-        // decide.
+        // The agent reports its work by tool calls of its own. Our side of it gets a card only if
+        // someone has to decide.
         let call = described(&question);
         let decision = match judge(state, &question, &call, workspace) {
             PolicyVerdict::Decided(decision) if decision.allowed() => Some(decision),
@@ -112,7 +114,7 @@ pub(crate) fn permission<'a>(
     None
 }
 
-/// Decides on a permission that nobody can be asked about, for no cell is at work.
+/// Decides on a permission between turns, when nobody can be asked.
 pub(crate) fn permission_between_turns(
     state: &KernelState,
     workspace: &Path,
@@ -151,7 +153,7 @@ fn answer(question: Box<PermissionQuestion>, decision: PermissionDecision) {
     }
 }
 
-/// Answers the agent, and tells the user.
+/// Answers the agent and shows the decision.
 pub(crate) fn settle(
     state: &KernelState,
     turn: &mut AgentTurn,
@@ -171,15 +173,15 @@ pub(crate) fn settle(
     }
 }
 
-/// How a user can be asked.
+/// How the user can be asked.
 enum QuestionMeans {
     Buttons,
     Stdin,
     Nobody,
 }
 
-// Buttons or stdin, never both: a question on stdin that is answered elsewhere stays open in some clients, and they run
-// nothing else until it is answered.
+// Buttons or stdin, never both. If a question on stdin is answered elsewhere, it stays open in some
+// clients, which run nothing else until it is answered.
 fn means(state: &KernelState, turn: &AgentTurn) -> QuestionMeans {
     if turn.style == ViewStyle::Rich && state.comms.can_show_widgets() {
         QuestionMeans::Buttons
@@ -199,7 +201,7 @@ fn by_buttons<'a>(
     let options = &question.request.options;
     let mut labels: Vec<(String, &str)> = options.iter().map(label).collect();
     if PermissionDecision::refuse(options, DecisionSource::User).option.is_none() {
-        labels.push(("Cancel".to_owned(), "danger")); // no option has its number, which is what cancels
+        labels.push(("Cancel".to_owned(), "danger")); // its number is that of no option, which cancels
     }
     let mut buttons = state.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
     turn.view.buttons(&call.tool_call_id, buttons.model());
@@ -246,7 +248,7 @@ fn by_stdin<'a>(
     })
 }
 
-/// A call as its question describes it.
+/// The call as the question describes it.
 fn described(question: &PermissionQuestion) -> ToolCall {
     let update = question.request.tool_call.clone();
     let title = update.fields.title.clone().unwrap_or_default();
@@ -255,7 +257,7 @@ fn described(question: &PermissionQuestion) -> ToolCall {
     call
 }
 
-/// Asks what an agent wants to know. Without anybody to ask, says so in the cell.
+/// Asks the user what the agent wants to know. If nobody can answer, the cell says so.
 pub(crate) fn elicitation<'a>(
     state: &'a KernelState,
     turn: &mut AgentTurn,
@@ -274,10 +276,10 @@ pub(crate) fn elicitation<'a>(
     if !can_ask {
         turn.view.notice(
             &NoticeSeverity::Warning,
-            "this client takes no input, so the agent was told that nobody answers",
+            "this client accepts no input, so the question was cancelled",
             None,
         );
-        return None; // dropped is cancelled
+        return None; // a dropped question is cancelled
     }
     let cell = Arc::clone(&turn.cell);
     Some(Box::pin(async move {

@@ -21,7 +21,8 @@ pub(crate) enum ConversationTask {
     Command(AgentCommand),
 }
 
-/// Decides who gets a task: the conversation starts it, or its cell withdraws it. The first taker wins.
+/// Decides who gets a task: the conversation starts it, or its cell withdraws it. The first taker
+/// wins.
 #[derive(Clone, Default)]
 pub(crate) struct StartFlag(Arc<AtomicBool>);
 
@@ -31,7 +32,8 @@ impl StartFlag {
     }
 }
 
-/// The result of a task, which may still wait in the queue. Dropping this does not withdraw the task.
+/// The result of a task, which may still wait in the queue. Dropping this does not withdraw the
+/// task.
 pub(crate) struct PendingTask {
     stop: StopSignal,
     start: StartFlag,

@@ -12,7 +12,8 @@ use crate::agent::{CallError, CallText, PromptAnswer};
 use crate::turn::TurnOutput;
 use crate::view::TurnEnding;
 
-/// How long an agent must be silent before the next prompt, if it was interrupted or sends late updates.
+/// How long an agent must be silent before the next prompt, if it was interrupted or sends late
+/// updates.
 const SILENCE: Duration = Duration::from_millis(250);
 
 /// The longest wait for that silence.
@@ -102,7 +103,8 @@ impl AgentConversation {
         }
     }
 
-    /// Sends the prompt and listens until its answer. `None` if the agent did not stop when asked to.
+    /// Sends the prompt and listens until its answer. `None` if the agent did not stop when asked
+    /// to.
     async fn prompt(
         &mut self,
         turn: &mut AgentTurn,

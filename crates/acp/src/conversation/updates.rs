@@ -1,4 +1,5 @@
-//! Updates of agents for those who debug: in the log by name, and in the cell where this version does not know them.
+//! Updates of agents for debugging: logged by name, and shown in the cell if this version does not
+//! know them.
 
 use agent_client_protocol_schema::v1::SessionNotification;
 use serde::Deserialize;
@@ -7,21 +8,22 @@ use tracing::info;
 
 use crate::agent::{AgentEvent, UnknownMessage};
 
-/// Where they are logged, so that they can be seen alone.
+/// Their log target, so that they can be filtered.
 pub(crate) const TARGET: &str = "cellwright::updates";
 
-/// Which updates are wanted.
+/// Which updates to log and show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum UpdateFilter {
     #[default]
     None,
     All,
-    /// By their names in the protocol, spelt by [`spelt`].
+    /// By their names in the protocol, as [`spelt`] writes them.
     Named(Vec<String>),
 }
 
 impl UpdateFilter {
-    /// By names as users write them: the protocol's (`tool_call`), or those of the older kernel (`ToolCallStart`).
+    /// Users write the protocol's names (`tool_call`) or those of the older kernel
+    /// (`ToolCallStart`).
     pub(crate) fn named(names: &[String]) -> Self {
         match names {
             [] => Self::None,
@@ -30,13 +32,13 @@ impl UpdateFilter {
         }
     }
 
-    /// Logs an update that is wanted.
+    /// Logs an update, if its name is in the filter.
     pub(crate) fn log(&self, event: &AgentEvent) {
         match event {
             _ if *self == Self::None => {}
             AgentEvent::Update(notification) => {
                 let SessionNotification { session_id, update, .. } = &**notification;
-                // Only those who debug pay for writing it down.
+                // Serializing is only paid for while debugging.
                 let written = serde_json::to_string(update).unwrap_or_default();
                 let UpdateName { name } = serde_json::from_str(&written).unwrap_or_default();
                 if self.wants(&name) {
@@ -50,7 +52,7 @@ impl UpdateFilter {
         }
     }
 
-    /// Whether something that this version does not know belongs into the cell.
+    /// Whether to show an unknown message in the cell.
     pub(crate) fn shows(&self, unknown: &UnknownMessage) -> bool {
         let name = unknown.params["update"]["sessionUpdate"].as_str();
         self.wants(name.unwrap_or(&unknown.method))
@@ -65,19 +67,19 @@ impl UpdateFilter {
     }
 }
 
-/// What an update is called, of all that it says.
+/// The name of an update, without the rest.
 #[derive(Default, Deserialize)]
 struct UpdateName {
     #[serde(rename = "sessionUpdate")]
     name: String,
 }
 
-/// A name without what spellings differ in.
+/// A name without underscores and capitals.
 fn spelt(name: &str) -> String {
     name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
 }
 
-/// The protocol's name for one of the older kernel.
+/// The protocol's name for a name of the older kernel.
 fn known_as(name: String) -> String {
     match name.as_str() {
         "toolcallstart" => "toolcall".to_owned(),
@@ -87,7 +89,7 @@ fn known_as(name: String) -> String {
     }
 }
 
-/// What an unknown message says, in a line and in full.
+/// A title and the full text for an unknown message.
 pub(crate) fn described(unknown: &UnknownMessage) -> (String, String) {
     let update = &unknown.params["update"];
     match update["sessionUpdate"].as_str() {

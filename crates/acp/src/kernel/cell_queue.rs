@@ -1,4 +1,4 @@
-//! Cells one after another: a shell, or a subshell.
+//! The cells of a shell or subshell, which run one after another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tokio_util::task::AbortOnDropHandle;
 use super::cell_run::{self, CellResult, FollowingCells, PromptKernel};
 use crate::task;
 
-/// Cells that wait; one more is refused, which its client is told.
+/// The most cells that wait. The kernel refuses one more and answers its client so.
 const MOST: usize = 10_000;
 
-/// How long cells that were told to stop may take.
+/// How long cells may take to stop when the queue ends.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// A queue of cells. Dropping it ends the one that runs; the rest is answered with an error.
+/// A queue of cells. Dropping it ends the running cell and answers the others with an error.
 pub(crate) struct CellQueue {
     cells: mpsc::Sender<Request>,
     task: AbortOnDropHandle<()>,
@@ -31,16 +31,17 @@ impl CellQueue {
     }
 
     pub(crate) fn push(&self, request: Request) {
-        drop(self.cells.try_send(request)); // a request that is dropped is answered
+        drop(self.cells.try_send(request)); // a dropped request is answered with an error
     }
 
-    /// Ends it. All its cells are answered when this returns: those that were told to stop have a moment to do so.
+    /// Ends the queue. All its cells are answered when this returns. Cells that were asked to stop
+    /// have a moment to do so.
     pub(crate) async fn end(self) {
         let Self { cells, mut task } = self;
         drop(cells);
         if timeout(FAREWELL, &mut task).await.is_err() {
             task.abort();
-            drop(task.await); // with it goes the cell, and is answered
+            drop(task.await); // its cell is dropped with it, and thus answered
         }
     }
 }
@@ -48,8 +49,8 @@ impl CellQueue {
 async fn run(kernel: Arc<PromptKernel>, mut queue: mpsc::Receiver<Request>) {
     while let Some(request) = queue.recv().await {
         let CellResult { request, reply, rest } = cell_run::run(&kernel, request).await;
-        // What was sent along with a cell that failed is not run. What its client sends when it knows of that is: so look
-        // before it can.
+        // Cells that the client sent before it could know of the failure do not run. Later ones do,
+        // so the queue is emptied before the reply goes out.
         let aborted: Vec<Request> = match rest {
             FollowingCells::Aborted => std::iter::from_fn(|| queue.try_recv().ok()).collect(),
             FollowingCells::Runs => Vec::new(),

@@ -1,4 +1,4 @@
-//! Running one cell: its magics in their order, then its prompt.
+//! Running one cell: first its magics, in order, then its prompt.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::magic::{self, PromptReference, references};
 use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
 use crate::view::ViewStyle;
 
-/// What cells run in.
+/// The kernel, as its cells see it.
 pub(crate) struct PromptKernel {
     pub(crate) setup: Arc<KernelSetup>,
     pub(crate) state: Arc<KernelState>,
@@ -26,17 +26,17 @@ pub(crate) struct PromptKernel {
     count: AtomicU32,
 }
 
-/// A cell that has ended and is not answered yet.
+/// A cell that has ended but has no reply yet.
 pub(crate) struct CellResult {
     pub(crate) request: Request,
     pub(crate) reply: ExecuteReply,
     pub(crate) rest: FollowingCells,
 }
 
-/// What becomes of the cells that wait behind one that ended.
+/// What happens to the cells behind one that ended.
 pub(crate) enum FollowingCells {
     Runs,
-    /// It failed, and its client does not want what follows to run.
+    /// The cell failed, and its client asked to stop on errors.
     Aborted,
 }
 
@@ -47,7 +47,8 @@ impl PromptKernel {
         Self { setup, state, sessions, style, count: AtomicU32::new(0) }
     }
 
-    /// The number of a cell. One that leaves no trace has that of the cell before.
+    /// The number of a cell. A cell that is not stored in the history has the number of the last
+    /// one.
     fn number(&self, execute: &ExecuteRequest) -> u32 {
         if execute.silent || !execute.store_history {
             return self.count.load(Ordering::Relaxed);
@@ -58,7 +59,7 @@ impl PromptKernel {
     }
 }
 
-/// Runs a cell up to its reply.
+/// Runs a cell until its reply is known.
 pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResult {
     let execute = match request.message().parse::<ExecuteRequest>() {
         Ok(execute) => execute,
@@ -72,7 +73,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResu
             return CellResult { request, reply, rest: FollowingCells::Runs };
         }
     };
-    // Before anyone can know that it runs: an interrupt that comes then is for it.
+    // This comes before the client can know that the cell runs, so that every interrupt reaches it.
     let stop = StopSignal::default();
     let registration = kernel.state.begin(TurnPlace::Foreground, &stop);
     request.begin();
@@ -93,7 +94,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResu
         execute.silent,
     ));
     let work = CellRun { kernel, cell: Arc::clone(&cell), client, stop, count };
-    // A cell that is given up, as those of a subshell that is deleted, takes with it what it began.
+    // When a cell is dropped, as with a deleted subshell, everything it started stops.
     let given_up = work.stop.ask_on_drop();
     let result = work.all(&execute.code).await;
     given_up.disarm();
@@ -113,8 +114,8 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResu
     }
 }
 
-/// What the client can show. Notebooks say which cell they run, and clients without a user, such as nbclient, take no input;
-/// both follow displays. What is left are consoles.
+/// What the client can show. Notebooks name the cell that they run, and clients without a user,
+/// such as nbclient, accept no input. Both show updates of displays. All others are consoles.
 fn style_of(request: &Request, execute: &ExecuteRequest) -> ViewStyle {
     let metadata: serde_json::Map<String, Value> = request.message().metadata.parse().unwrap_or_default();
     if metadata.contains_key("cellId") || metadata.contains_key("deletedCells") || !execute.allow_stdin {
@@ -124,7 +125,7 @@ fn style_of(request: &Request, execute: &ExecuteRequest) -> ViewStyle {
     }
 }
 
-/// A cell at work.
+/// A running cell.
 pub(crate) struct CellRun<'a> {
     pub(crate) kernel: &'a PromptKernel,
     pub(crate) cell: Arc<CellChannel>,
@@ -137,7 +138,7 @@ pub(crate) struct CellRun<'a> {
 impl CellRun<'_> {
     async fn all(&self, code: &str) -> Result<Vec<Value>, CellFailure> {
         if self.client == ViewStyle::Stream && matches!(code.trim(), "exit" | "quit") {
-            // What people type to leave a console; one is left when its kernel says so.
+            // People type this to leave a console. A console exits when its kernel asks for it.
             return Ok(vec![json!({"source": "ask_exit", "keepkernel": false})]);
         }
         let asked = magic::parse(code)
@@ -158,7 +159,7 @@ impl CellRun<'_> {
     pub(crate) fn turn(&self, place: TurnPlace) -> AgentTurn {
         let (stop, registration) = match place {
             TurnPlace::Foreground => (self.stop.clone(), None),
-            // It can be interrupted from here on, also while it waits behind others.
+            // Interrupts reach it from here on, also while it waits in the queue.
             TurnPlace::Background => {
                 let stop = StopSignal::default();
                 let registration = self.kernel.state.begin(place, &stop);
@@ -169,7 +170,7 @@ impl CellRun<'_> {
         AgentTurn { registration, ..AgentTurn::new(Arc::clone(&self.cell), stop, style, place) }
     }
 
-    /// Talks to the agent of a session, or of the current one.
+    /// Sends a prompt to the agent of a session, or of the current one.
     async fn prompt(&self, session: Option<&str>, place: TurnPlace, text: &str) -> Result<(), CellFailure> {
         let handle = match session {
             Some(name) => self.kernel.sessions.get(name)?,
@@ -177,10 +178,10 @@ impl CellRun<'_> {
         };
         let turn = self.turn(place);
         let stop = turn.stop.clone();
-        let placed = handle.prompt(turn, self.mentioning(text)).await;
+        let placed = handle.prompt(turn, self.with_cells(text)).await;
         match place {
             TurnPlace::Foreground => placed.done().await.map(drop),
-            // The cell was interrupted, and with it what it was about to leave behind.
+            // The cell was interrupted, so its turn does not stay in the background.
             TurnPlace::Background if self.stop.is_asked() => {
                 stop.ask();
                 placed.done().await.map(drop)
@@ -196,7 +197,7 @@ impl CellRun<'_> {
         }
     }
 
-    fn mentioning(&self, text: &str) -> UserPrompt {
+    fn with_cells(&self, text: &str) -> UserPrompt {
         let history = lock(&self.kernel.state.history);
         let cells = references(text).into_iter().filter_map(|reference| match reference {
             PromptReference::Cell { count, .. } if count != self.count => {
@@ -207,7 +208,7 @@ impl CellRun<'_> {
         UserPrompt { text: text.to_owned(), cells: cells.collect() }
     }
 
-    /// Shows a value: the cell's own when it is its last.
+    /// Shows a text. The last one of a cell is its result.
     pub(crate) async fn result(&self, text: String, last: bool) {
         let data = serde_json::Map::from_iter([("text/plain".to_owned(), Value::from(text))]);
         if last {

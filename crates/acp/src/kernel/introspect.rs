@@ -56,7 +56,7 @@ impl PromptKernel {
         }
     }
 
-    /// What can be named now.
+    /// All names that completion can offer now.
     fn known(&self) -> CompletionContext<'static> {
         let (_, all) = self.sessions.all();
         let facts: SessionFacts = self.sessions.current().1.facts();
@@ -97,7 +97,7 @@ impl PromptKernel {
     }
 }
 
-/// The modes that `%agent mode` takes.
+/// The modes that `%agent mode` accepts.
 fn mode_names(facts: &SessionFacts) -> Vec<(String, String)> {
     if let Some(option) = mode(facts) {
         return values(option).into_iter().map(|(value, about)| (value[2..].to_owned(), about)).collect();
@@ -106,7 +106,7 @@ fn mode_names(facts: &SessionFacts) -> Vec<(String, String)> {
     modes.map(|mode| (mode.id.to_string(), mode.name.clone())).collect()
 }
 
-/// Names in a folder; those of folders end in a slash.
+/// The names in a folder. Those of folders end in a slash.
 fn entries(folder: &Path) -> Vec<String> {
     let Ok(read) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> = read
@@ -120,7 +120,8 @@ fn entries(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whether Enter runs it: a line does, unless it ends in a backslash or only says where its prompt will go.
+/// Whether Enter runs the code. It does not after a backslash, or after a `%%` line without a
+/// prompt.
 pub(crate) fn is_complete(code: &str) -> IsCompleteReply {
     let waits = |cell: &magic::ParsedCell| cell.prompt.is_empty() && code.trim_start().starts_with("%%");
     let status = match magic::parse(code) {

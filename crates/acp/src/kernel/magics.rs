@@ -17,7 +17,7 @@ use crate::turn::TurnPlace;
 use crate::view::ViewStyle;
 
 impl CellRun<'_> {
-    /// Does what a magic says. What it shows is the cell's value when it comes last.
+    /// Carries out a magic. The text of the last magic is the cell's result.
     pub(crate) async fn magic(&self, magic: MagicCommand, last: bool) -> Result<Option<Value>, CellFailure> {
         if self.stop.is_asked() {
             return Err(CellFailure::interrupted());
@@ -49,7 +49,7 @@ impl CellRun<'_> {
                         .iter()
                         .map(|command| (format!("/{}", command.name), command.description.clone())),
                 )
-                .unwrap_or_else(|| "the agent has told of no commands".to_owned())
+                .unwrap_or_else(|| "the agent has no commands".to_owned())
             }
             MagicCommand::Mode(None) => {
                 self.perform(AgentCommand::Ready).await?;
@@ -140,7 +140,7 @@ impl CellRun<'_> {
         let mut choice = self.choice()?;
         let ours = &self.kernel.setup.environment;
         let environment = &mut choice.launch.environment;
-        let told = match env {
+        let text = match env {
             EnvMagic::Show => {
                 let set = environment.iter().filter(|pair| !ours.contains(pair));
                 let set = set.map(|(name, value)| {
@@ -150,9 +150,9 @@ impl CellRun<'_> {
             }
             EnvMagic::Set(name, value) => {
                 environment.retain(|(known, _)| *known != *name);
-                let told = format!("`{name}` is set");
+                let text = format!("`{name}` is set");
                 environment.push((name.into(), value.into()));
-                told
+                text
             }
             EnvMagic::Unset(name) => {
                 environment.retain(|(known, _)| *known != *name);
@@ -161,7 +161,7 @@ impl CellRun<'_> {
         };
         self.kernel.sessions.prefer(choice.clone());
         self.perform(AgentCommand::Relaunch(choice)).await?;
-        Ok(format!("{told}; the agent starts again with the next prompt"))
+        Ok(format!("{text}; the next prompt starts the agent again"))
     }
 
     fn permissions(&self, permissions: PermissionsMagic) -> String {
@@ -183,7 +183,7 @@ impl CellRun<'_> {
             }
             PermissionsMagic::Clear => {
                 policy.rules.clear();
-                "all rules are forgotten".to_owned()
+                "all rules were removed".to_owned()
             }
         }
     }
@@ -197,19 +197,19 @@ impl CellRun<'_> {
             SessionMagic::New { name, cwd, agent } => {
                 let name = name.unwrap_or_else(|| sessions.free_name());
                 sessions.begin(&name, agent.as_deref(), cwd)?;
-                Ok(format!("a session `{name}` was begun"))
+                Ok(format!("the session `{name}` was started"))
             }
             SessionMagic::Info => Ok(self.info()),
             SessionMagic::Restart => self.perform(AgentCommand::Restart).await,
             SessionMagic::List => {
                 let here = self.sessions();
-                // Not every agent keeps sessions; those of this kernel are shown all the same.
+                // Not every agent stores sessions. The kernel's own sessions are shown anyway.
                 Ok(match self.perform(AgentCommand::List).await {
                     Ok(stored) => format!("{here}\n\nstored by the agent:\n{stored}"),
                     Err(failure) if failure.kind == FailureKind::NotSupported => here,
                     Err(failure) if self.stop.is_asked() => return Err(failure),
                     Err(failure) => {
-                        format!("{here}\n\nthe agent could not tell which it has stored: {}", failure.message)
+                        format!("{here}\n\nthe agent could not list its stored sessions: {}", failure.message)
                     }
                 })
             }
@@ -226,7 +226,7 @@ impl CellRun<'_> {
                 let handle = sessions.begin(&name, None, None)?;
                 handle.perform(AgentCommand::Use(choice), self.turn(TurnPlace::Foreground)).await?;
                 handle.perform(AgentCommand::Resume(copy), self.turn(TurnPlace::Foreground)).await?;
-                Ok(format!("the conversation goes on in a copy, `{name}`"))
+                Ok(format!("the conversation continues in a copy, `{name}`"))
             }
             SessionMagic::Close(name) => {
                 let name = name.unwrap_or_else(|| sessions.current().0);
@@ -287,7 +287,7 @@ impl CellRun<'_> {
         let mut servers = self.kernel.sessions.servers();
         let unknown =
             |name: &str| CellFailure::new(FailureKind::NoSuchServer, format!("there is no server `{name}`"));
-        let told = match mcp {
+        let text = match mcp {
             McpMagic::List => {
                 let state = |on: bool| if on { "" } else { " (disabled)" };
                 let listed = servers.iter().map(|server| {
@@ -305,9 +305,9 @@ impl CellRun<'_> {
                 let before = servers.len();
                 servers.retain(|known| known.name() != server.name());
                 let done = if servers.len() < before { "replaced" } else { "added" };
-                let told = format!("the server `{}` was {done}", server.name());
+                let text = format!("the server `{}` was {done}", server.name());
                 servers.push(server);
-                told
+                text
             }
             McpMagic::Remove(name) => {
                 let before = servers.len();
@@ -340,11 +340,11 @@ impl CellRun<'_> {
         };
         self.kernel.sessions.set_servers(servers);
         let done = self.perform(AgentCommand::Servers).await?;
-        Ok(if done.is_empty() { told } else { format!("{told}; {done}") })
+        Ok(if done.is_empty() { text } else { format!("{text}; {done}") })
     }
 
     fn log(&self, lines: usize) -> String {
-        let Some(log) = self.facts().log else { return "the agent was not started yet".to_owned() };
+        let Some(log) = self.facts().log else { return "the agent has not been started yet".to_owned() };
         let text = log.text();
         let all: Vec<&str> = text.lines().collect();
         if all.is_empty() {
@@ -375,7 +375,7 @@ fn address(server: &McpServer) -> String {
     }
 }
 
-/// Two columns; nothing for none.
+/// Two columns, or `None` without rows.
 fn rows(pairs: impl IntoIterator<Item = (String, String)>) -> Option<String> {
     columns(&pairs.into_iter().collect::<Vec<_>>())
 }
@@ -398,7 +398,7 @@ pub(crate) fn model(facts: &SessionFacts) -> Option<&SessionConfigOption> {
     of_category(facts, &SessionConfigOptionCategory::Model)
 }
 
-/// The option that chooses the mode, where an agent has one.
+/// The option that chooses the mode, if the agent has one.
 pub(crate) fn mode(facts: &SessionFacts) -> Option<&SessionConfigOption> {
     of_category(facts, &SessionConfigOptionCategory::Mode)
 }
@@ -422,7 +422,7 @@ fn options(facts: &SessionFacts) -> Option<String> {
     }))
 }
 
-/// The values an option can have, the current one marked.
+/// The values of an option. The current one is marked.
 pub(crate) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
     match &option.kind {
         SessionConfigKind::Boolean(flag) => [("on", true), ("off", false)]

@@ -1,4 +1,4 @@
-//! Where messages arrive and are answered or handed on.
+//! Answers messages of clients, or hands them to the queue of their shell.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl MessageRouter {
         }
         self.kernel.state.end();
         self.kernel.sessions.end().await;
-        // Every cell is answered before the sockets close, and what it said is sent.
+        // Before the sockets close, every cell is answered and its output is sent.
         let lanes = self.subshells.into_values().chain([self.main]);
         futures_util::future::join_all(lanes.map(CellQueue::end)).await;
         let closed = self.server.close().await;

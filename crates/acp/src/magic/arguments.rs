@@ -61,7 +61,7 @@ pub(crate) enum UsageError {
     Rule(#[from] RuleError),
 }
 
-/// The magic of these words, which follow `%agent`.
+/// Parses the words after `%agent`.
 pub(super) fn magic(words: &[&str]) -> Result<MagicCommand, UsageError> {
     let optional = |rest: &[&str]| match rest {
         [] => Ok(None),
@@ -117,8 +117,8 @@ fn mcp(words: &[&str]) -> Result<McpMagic, UsageError> {
     })
 }
 
-/// `[--env K=V]… [--] COMMAND [ARGS…]`, or `[--transport http|sse] [--header 'K: V']… URL`. Options of ours stand before
-/// the command: what follows it is the command's own.
+/// `[--env K=V]… [--] COMMAND [ARGS…]`, or `[--transport http|sse] [--header 'K: V']… URL`. Our
+/// options come before the command. Everything after it belongs to the command.
 fn server(name: &str, words: &[&str]) -> Result<McpServer, UsageError> {
     let (mut env, mut headers, mut transport) = (Vec::new(), Vec::new(), None);
     let mut rest = words;
@@ -219,7 +219,7 @@ fn session(words: &[&str]) -> Result<SessionMagic, UsageError> {
     })
 }
 
-/// A word that looks like a path is the folder, as in the older kernel; another is the name.
+/// A word that looks like a path is the folder, as in the older kernel. Any other word is the name.
 fn new_session(words: &[&str]) -> Result<SessionMagic, UsageError> {
     let (mut name, mut cwd, mut agent) = (None, None, None);
     let mut rest = words;

@@ -140,8 +140,8 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
 /// Magics that work without `%agent` before them.
 pub(super) const SHORT: [&str; 3] = ["mcp", "session", "permissions"];
 
-/// The words of a magic line as if it began with `%agent`. `None` if there is no such magic. The older
-/// kernel also wrote `%mcp_add` for `%agent mcp add`.
+/// The words of a magic line as if it began with `%agent`. `None` if there is no such magic. The
+/// older kernel also wrote `%mcp_add` for `%agent mcp add`.
 pub(super) fn full(words: &[&str]) -> Option<Vec<String>> {
     let first = words.first()?.strip_prefix('%')?;
     let mut full: Vec<String> = first.split('_').map(str::to_owned).collect();

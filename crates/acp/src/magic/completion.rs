@@ -1,4 +1,4 @@
-//! What could be meant: candidates for the word at the cursor, and what is known about it.
+//! Completion and inspection of the word at the cursor.
 //!
 //! Positions are in code points, as Jupyter counts them.
 
@@ -9,7 +9,7 @@ use crate::tool_kind::TOOL_KINDS;
 /// Lists a folder.
 pub(crate) type FolderListing = dyn Fn(&str) -> Vec<String>;
 
-/// A snapshot of what can be named. Pairs are a name and what it is.
+/// A snapshot of all names. Each pair is a name and a description.
 #[derive(Default)]
 pub(crate) struct CompletionContext<'a> {
     /// Agents by name.
@@ -30,18 +30,18 @@ pub(crate) struct CompletionContext<'a> {
     pub(crate) commands: Vec<(String, String)>,
     /// Cells that ran, by count, with their source.
     pub(crate) cells: Vec<(u32, String)>,
-    /// What is in a folder of the workspace (`""`, `src/`): names, those of folders with a slash at the end.
+    /// Lists a folder of the workspace (`""`, `src/`). Names of folders end in a slash.
     pub(crate) files: Option<&'a FolderListing>,
 }
 
-/// Candidates, and what they stand in for.
+/// The candidates, and the word that they replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompletionResult {
     /// Where the word begins.
     pub(crate) start: usize,
     /// Where it ends.
     pub(crate) end: usize,
-    /// What could stand there.
+    /// What could replace it.
     pub(crate) candidates: Vec<CompletionCandidate>,
 }
 
@@ -52,11 +52,11 @@ pub(crate) struct CompletionCandidate {
     pub(crate) text: String,
     /// What kind of thing it is: `magic`, `argument`, `command`, `path`, `cell`.
     pub(crate) kind: &'static str,
-    /// What it is, in a line; may be empty.
+    /// A description in one line. May be empty.
     pub(crate) about: String,
 }
 
-/// What could be meant at the cursor.
+/// The candidates at the cursor.
 pub(crate) fn complete(code: &str, cursor: usize, known: &CompletionContext<'_>) -> CompletionResult {
     let place = CursorContext::at(code, cursor);
     let candidates = match place.kind {
@@ -68,7 +68,7 @@ pub(crate) fn complete(code: &str, cursor: usize, known: &CompletionContext<'_>)
     CompletionResult { start, end, candidates }
 }
 
-/// What is known about the thing at the cursor, as text.
+/// A description of the thing at the cursor.
 pub(crate) fn inspect(code: &str, cursor: usize, known: &CompletionContext<'_>) -> Option<String> {
     let end = byte(code, cursor);
     let end = code[end..].find(char::is_whitespace).map_or(code.len(), |at| end + at);
@@ -95,7 +95,7 @@ pub(crate) fn inspect(code: &str, cursor: usize, known: &CompletionContext<'_>) 
     }
 }
 
-/// The word before the cursor and where it stands.
+/// The word before the cursor, and its context.
 struct CursorContext<'a> {
     cursor: usize,
     /// The line up to the cursor.
@@ -144,7 +144,7 @@ fn magics(place: &CursorContext<'_>, known: &CompletionContext<'_>) -> Vec<Compl
         return matching(place.word, "magic", names.chain([cell]));
     };
     if first.starts_with("%%") {
-        let background = ("--background".to_owned(), "go on while it works".to_owned());
+        let background = ("--background".to_owned(), "continue while the agent works".to_owned());
         return matching(place.word, "argument", known.sessions.iter().cloned().chain([background]));
     }
     let Some(path) = commands::full(before) else { return Vec::new() };
@@ -193,7 +193,7 @@ fn in_prompt(word: &str, first: bool, known: &CompletionContext<'_>) -> Vec<Comp
             let path = &word[1..];
             let folder = &path[..path.rfind('/').map_or(0, |at| at + 1)];
             let names = known.files.map(|files| files(folder)).unwrap_or_default();
-            // Hidden files are offered to those who ask for them.
+            // Hidden files are offered only after a dot.
             let hidden = path[folder.len()..].starts_with('.');
             let shown = names.into_iter().filter(|name| hidden || !name.starts_with('.'));
             let shown = shown.map(|name| {

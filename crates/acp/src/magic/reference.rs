@@ -1,28 +1,28 @@
-//! Files and cells that a prompt names.
+//! The files and cells that a prompt names.
 
 use std::ops::Range;
 
-/// Something a prompt names.
+/// A file or cell that a prompt names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PromptReference {
     /// `@PATH` or `@"PATH WITH BLANKS"`.
     File {
         /// As written, without `@` and quotes.
         path: String,
-        /// Where it stands, in bytes.
+        /// Its position, in bytes.
         at: Range<usize>,
     },
     /// `#N`: the cell `In[N]`.
     Cell {
         /// Its count.
         count: u32,
-        /// Where it stands, in bytes.
+        /// Its position, in bytes.
         at: Range<usize>,
     },
 }
 
-/// The files and cells a prompt may name, in order. What stands inside a word (`a@b.example`, `page#2`) is none; whether
-/// there is such a file or cell is for the caller to find out.
+/// The files and cells that a prompt may name, in order. Marks inside a word (`a@b.example`,
+/// `page#2`) do not count. The caller finds out whether the file or cell exists.
 pub(crate) fn references(prompt: &str) -> Vec<PromptReference> {
     let mut found = Vec::new();
     let mut after_blank = true;
@@ -48,7 +48,8 @@ pub(crate) fn references(prompt: &str) -> Vec<PromptReference> {
     found
 }
 
-/// The path at the start of a text, and how many bytes it takes. A mark at the end of a sentence is not part of it.
+/// The path at the start of a text, and its length in bytes. Punctuation at its end is not part of
+/// it.
 fn file(rest: &str) -> Option<(String, usize)> {
     if let Some(quoted) = rest.strip_prefix('"') {
         let end = quoted.find(['"', '\n']).filter(|end| quoted[*end..].starts_with('"') && *end > 0)?;

@@ -141,7 +141,7 @@ fn every_magic_is_read() {
 }
 
 #[test]
-fn servers_are_started_here_or_reached_at_an_address() {
+fn servers_have_a_command_or_an_address() {
     assert_eq!(
         server_of("%agent mcp add jupyter uvx jupyter-mcp-server@latest --flag"),
         json!({"name": "jupyter", "command": "uvx", "args": ["jupyter-mcp-server@latest", "--flag"], "env": []})
@@ -162,7 +162,7 @@ fn servers_are_started_here_or_reached_at_an_address() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_the_way_to_do_it() {
+fn wrong_arguments_are_explained_with_help() {
     let messages = [
         "%agnet mode x",
         "%agent moed x",
@@ -256,7 +256,7 @@ fn completion_knows_magics_arguments_commands_files_and_cells() {
 }
 
 #[test]
-fn inspection_tells_about_the_thing_at_the_cursor() {
+fn inspection_describes_the_thing_at_the_cursor() {
     let inspected = |code: &str| {
         let cursor = code.chars().position(|c| c == '|').unwrap();
         inspect(&code.replace('|', ""), cursor, &known())

@@ -1,21 +1,21 @@
-//! Command lines, as far as rules look into them.
+//! The commands in a command line, for rules.
 
 use agent_client_protocol_schema::v1::ToolCall;
 
-/// Where a shell may begin another command. A quoted one is taken for one as well: those who look for what is refused rather
-/// see too much.
+/// Characters after which a shell may begin another command. Quoted ones count, too: a `deny` rule
+/// should see too much rather than too little.
 const OPERATORS: [char; 10] = [';', '&', '|', '(', ')', '{', '}', '`', '\n', '\r'];
 
-/// Words before a command that leave it what it is.
+/// Words that may stand before a command.
 const BEFORE: [&str; 16] = [
     "!", "builtin", "command", "do", "elif", "else", "env", "eval", "exec", "if", "nohup", "sudo", "then",
     "time", "while", "xargs",
 ];
 
-/// Programs that run what follows their `-c`.
+/// Programs that run the text after `-c`.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
 
-/// The command line of a call, where agents put it.
+/// The command line of a call, from where agents put it.
 pub(crate) fn command(call: &ToolCall) -> Option<String> {
     let input = call.raw_input.as_ref()?;
     let value = input.get("command").or_else(|| input.get("cmd"))?;
@@ -28,8 +28,9 @@ pub(crate) fn command(call: &ToolCall) -> Option<String> {
     }
 }
 
-/// What a line runs, as far as it can be seen without running it: all of it, each of its parts, and those once more without
-/// quotes, the folder of the program and what is set for it; and what it gives to another shell.
+/// The commands that a line would run, as far as they can be seen without running it: the whole
+/// line, each of its parts, these parts without quotes, program folder and variables, and the
+/// scripts for other shells.
 pub(super) fn commands_in(line: &str) -> Vec<String> {
     let line = line.trim();
     let mut commands = vec![line.to_owned()];
@@ -42,7 +43,7 @@ pub(super) fn commands_in(line: &str) -> Vec<String> {
 }
 
 fn see(part: &str, commands: &mut Vec<String>) {
-    // What is not well quoted is a piece of something that is, and was seen with it.
+    // Unbalanced quotes mean a fragment. The full line was already checked.
     let Ok(words) = shell_words::split(part) else { return };
     let mut words = words.as_slice();
     while let [first, rest @ ..] = words {
@@ -60,7 +61,7 @@ fn see(part: &str, commands: &mut Vec<String>) {
     }
 }
 
-/// What a shell is given to run: the word behind `-c`, `-lc` and the like.
+/// The script for a shell: the word after `-c`, `-lc` and the like.
 fn script<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
     let shell = SHELLS.contains(&program);
     let flag = arguments.iter().position(|word| word.starts_with('-') && word.ends_with('c'))?;

@@ -1,4 +1,4 @@
-//! What was asked and decided.
+//! The history of decisions.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::ToolCall;
 
-use super::{PermissionDecision, paths, untold_command};
+use super::{PermissionDecision, hidden_command, paths};
 
-/// Older decisions than these are forgotten.
+/// The most decisions that are kept.
 const KEPT: usize = 1_000;
 
-/// The last decisions, oldest first. Its `Display` is what `%agent permissions list` shows.
+/// The last decisions, oldest first. `%agent permissions list` shows it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DecisionHistory {
     records: VecDeque<DecisionRecord>,
@@ -22,13 +22,13 @@ pub(crate) struct DecisionHistory {
 pub(crate) struct DecisionRecord {
     /// The tool call's title.
     pub(crate) tool: String,
-    /// The command it would run, where the title does not tell it.
+    /// The command, if the title does not show it.
     pub(crate) command: Option<String>,
     /// The files it named.
     pub(crate) paths: Vec<PathBuf>,
     /// Whether it was allowed.
     pub(crate) allowed: bool,
-    /// By whom, and how.
+    /// Who decided, and how.
     pub(crate) decision: String,
 }
 
@@ -36,7 +36,7 @@ impl DecisionRecord {
     pub(super) fn of(call: &ToolCall, decision: &PermissionDecision) -> Self {
         let tool = call.title.lines().next().unwrap_or_default().to_owned();
         Self {
-            command: untold_command(call, &tool),
+            command: hidden_command(call, &tool),
             tool,
             paths: paths(call),
             allowed: decision.allowed(),

@@ -14,18 +14,18 @@ use crate::tool_kind::{TOOL_KINDS, kind_named, name_of_kind};
 /// Allows or refuses calls of one kind.
 #[derive(Debug, Clone)]
 pub(crate) struct PermissionRule {
-    /// What it does.
+    /// The effect of the rule.
     pub(crate) effect: RuleEffect,
     kind: RuleScope,
     pattern: Option<(String, Regex)>,
 }
 
-/// What a rule does.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleEffect {
-    /// The call may go on.
+    /// The call is allowed.
     Allow,
-    /// It may not.
+    /// The call is refused.
     Refuse,
 }
 
@@ -35,14 +35,14 @@ enum RuleScope {
     Of(ToolKind),
 }
 
-/// Why a rule is not one.
+/// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RuleError {
-    /// It does not begin right.
+    /// It does not begin with an effect.
     #[error("a rule begins with `allow` or `deny`, for example `allow edit src/**`")]
     NoEffect,
-    /// The kind is missing or none.
-    #[error("`{0}` is no kind of tool; use {kinds} or `*`", kinds = kinds())]
+    /// The kind is missing or unknown.
+    #[error("`{0}` is not a kind of tool; use {kinds} or `*`", kinds = kinds())]
     Kind(String),
 }
 
@@ -92,19 +92,19 @@ impl fmt::Display for PermissionRule {
     }
 }
 
-/// What a rule looks at.
+/// The facts that a rule looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RuleSubject {
     kind: ToolKind,
-    /// Seen from the workspace; those outside of it are absolute.
+    /// Relative to the workspace. Paths outside of it are absolute.
     paths: Vec<String>,
     command: Option<String>,
-    /// What stands for the command where the agent does not tell it.
+    /// Stands in for the command if the agent does not name it.
     title: String,
 }
 
 impl RuleSubject {
-    /// What the call says about itself.
+    /// The facts of a call.
     pub(crate) fn of(call: &ToolCall, workspace: &Path) -> Self {
         let paths = paths(call).iter().map(|path| seen_from(workspace, path)).collect();
         Self { kind: call.kind, paths, command: command(call), title: call.title.clone() }
@@ -112,8 +112,9 @@ impl RuleSubject {
 }
 
 impl PermissionRule {
-    /// A pattern of an `allow` must fit every file of the call, and the call must name one; that of a `deny`, any file. For
-    /// commands likewise: an `allow` fits the one command that the line is, a `deny` any that is in it.
+    /// The pattern of an `allow` must match every file of the call, and there must be one. That of
+    /// a `deny` must match any file. Commands likewise: an `allow` must match the whole line, a
+    /// `deny` any command in it.
     pub(crate) fn applies_to(&self, subject: &RuleSubject) -> bool {
         if !self.concerns(subject) {
             return false;
@@ -134,7 +135,8 @@ impl PermissionRule {
         }
     }
 
-    /// Whether it is about calls of this kind. One that has a command and does not say its kind runs it, for a `deny`.
+    /// Whether the rule is about calls of this kind. To a `deny`, a call with a command and no kind
+    /// runs the command.
     fn concerns(&self, subject: &RuleSubject) -> bool {
         let runs = subject.kind == ToolKind::Other && subject.command.is_some();
         match &self.kind {
@@ -145,8 +147,8 @@ impl PermissionRule {
     }
 }
 
-/// `path` without `.` and `..`, relative when it is in the workspace. A path that climbs out is absolute, so a pattern
-/// for the workspace does not fit it.
+/// `path` without `.` and `..`, and relative if it is in the workspace. A path that leaves the
+/// workspace is absolute, so a pattern for the workspace does not match it.
 fn seen_from(workspace: &Path, path: &Path) -> String {
     let mut clean = PathBuf::new();
     for component in workspace.join(path).components() {
@@ -161,14 +163,15 @@ fn seen_from(workspace: &Path, path: &Path) -> String {
     clean.strip_prefix(workspace).unwrap_or(&clean).to_string_lossy().into_owned()
 }
 
-/// What the wildcards of a pattern stand for.
+/// What the wildcards of a pattern match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PatternSyntax {
     /// Names of files: `*` and `?` stay within a folder, `**` does not.
     Paths,
-    /// Arguments of the command, never what would start another one: `git *` does not fit `git log; rm -rf .`.
+    /// Arguments, but nothing that starts another command: `git *` does not match `git log; rm -rf
+    /// .`.
     Arguments,
-    /// Whatever there is.
+    /// Everything.
     Anything,
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// As one agent lists them: always before once.
+/// The order of one real agent: always before once.
 fn options() -> Vec<PermissionOption> {
     vec![
         PermissionOption::new("always", "Always allow", PermissionOptionKind::AllowAlways),
@@ -25,7 +25,7 @@ fn run(command: &serde_json::Value) -> ToolCall {
     ToolCall::new("1", "Run").kind(ToolKind::Execute).raw_input(json!({ "command": command }))
 }
 
-/// What a policy with these rules says: the option's id, `ask`, or `cancelled`.
+/// The verdict of a policy with these rules: the option's id, `ask`, or `cancelled`.
 #[track_caller]
 fn judged(mode: ApprovalMode, rules: &[&str], call: &ToolCall) -> String {
     let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
@@ -40,7 +40,7 @@ fn judged(mode: ApprovalMode, rules: &[&str], call: &ToolCall) -> String {
 }
 
 #[test]
-fn nothing_is_allowed_without_asking_unless_the_user_said_so() {
+fn nothing_is_allowed_by_default() {
     assert_eq!(judged(ApprovalMode::default(), &[], &edit(&["a"])), "ask");
 }
 
@@ -54,7 +54,7 @@ fn auto_allows_once_even_when_always_is_listed_first() {
 }
 
 #[test]
-fn a_rule_for_paths_fits_every_file_of_the_call() {
+fn an_allow_rule_must_match_every_file_of_the_call() {
     let rules = ["allow edit src/**"];
     assert_eq!(judged(ApprovalMode::Ask, &rules, &edit(&["/work/src/a/b.rs"])), "once");
     assert_eq!(judged(ApprovalMode::Ask, &rules, &edit(&["src/a.rs", "/work/src/b.rs"])), "once");
@@ -74,14 +74,14 @@ fn a_rule_for_paths_fits_every_file_of_the_call() {
 }
 
 #[test]
-fn a_refusal_beats_an_allowance_and_any_file_is_enough() {
+fn a_deny_rule_beats_allow_rules_and_matches_any_file() {
     let rules = ["allow * **", "deny edit **/*.lock"];
     assert_eq!(judged(ApprovalMode::Auto, &rules, &edit(&["src/a.rs", "Cargo.lock"])), "no");
     assert_eq!(judged(ApprovalMode::Deny, &rules, &edit(&["src/a.rs"])), "once");
 }
 
 #[test]
-fn a_rule_for_commands_does_not_let_a_second_command_through() {
+fn an_allow_rule_does_not_cover_a_second_command() {
     let rules = ["allow execute git *"];
     let judged = |command: serde_json::Value| judged(ApprovalMode::Ask, &rules, &run(&command));
     assert_eq!(judged(json!("git log --oneline")), "once");
@@ -96,7 +96,7 @@ fn a_rule_for_commands_does_not_let_a_second_command_through() {
 }
 
 #[test]
-fn a_refused_command_is_found_wherever_it_stands_in_the_line() {
+fn a_deny_rule_finds_the_command_anywhere_in_the_line() {
     let rules = ["deny execute rm*"];
     let judged = |call: &ToolCall| judged(ApprovalMode::Auto, &rules, call);
     for refused in [
@@ -118,8 +118,8 @@ fn a_refused_command_is_found_wherever_it_stands_in_the_line() {
     }
     assert_eq!(judged(&run(&json!(["bash", "-c", "rm x"]))), "no");
     assert_eq!(judged(&run(&json!("rm x")).kind(ToolKind::Other)), "no");
-    let untold = ToolCall::new("1", "Run `rm -rf x`").kind(ToolKind::Execute);
-    assert_eq!(judged(&untold), "no");
+    let hidden = ToolCall::new("1", "Run `rm -rf x`").kind(ToolKind::Execute);
+    assert_eq!(judged(&hidden), "no");
     for other in ["ls", "git rm x", "echo rm", "trm", ""] {
         assert_eq!(judged(&run(&json!(other))), "once", "{other}");
     }
@@ -147,7 +147,7 @@ fn typed_answers_are_numbers_names_or_yes_and_no() {
     for nothing in ["", "0", "4", "maybe", "-1"] {
         assert_eq!(answer(&options, nothing), None);
     }
-    // Where nothing refuses, no is no all the same; and yes is not yes to what does not allow.
+    // If no option refuses, `n` still means no. `y` never chooses an option that does not allow.
     let cancelled = answer(&options[..1], "n").unwrap();
     assert_eq!(cancelled.to_string(), "cancelled by you");
     assert_eq!(answer(&options[2..], "y"), None);
@@ -174,7 +174,7 @@ fn a_question_shows_all_that_would_be_done() {
 }
 
 #[test]
-fn the_history_tells_tool_paths_decision_and_who_decided() {
+fn the_history_names_tool_paths_and_decision() {
     let mut policy = PermissionPolicy::default();
     assert_eq!(policy.history.to_string(), "no permission was asked for yet");
     let call = edit(&["/work/a.py", "/work/b.py"]);

@@ -1,29 +1,30 @@
-//! Streamed text in blocks: the last one grows, the others are frozen and never sent again.
+//! Streamed text in blocks. The last block grows. The others are frozen and never sent again.
 //!
-//! Where a block ends depends on the text alone, not on how it was cut into chunks. A block ends between two paragraphs
-//! when it can; inside a code fence the fence is closed and opened again in the next block.
+//! The text alone decides where a block ends, not the chunks in which it came. If possible, a block
+//! ends between two paragraphs. A code fence is closed at the end of a block and opened again in
+//! the next.
 
 /// From here on a block ends at the next paragraph.
 const SOFT: usize = 4 * 1024;
 /// From here on a block ends at the next line.
 const HARD: usize = 8 * 1024;
-/// A line is judged whole up to this length; a longer one is cut.
+/// Lines up to this length are read whole. Longer ones are cut.
 const LINE: usize = 4 * 1024;
 
-/// How the text is read.
+/// The syntax of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextSyntax {
     /// Code fences are kept whole.
     Markdown,
-    /// Nothing but lines.
+    /// Lines only.
     Plain,
 }
 
-/// A text that grows.
+/// A growing text.
 #[derive(Debug)]
 pub(super) struct TextBlocks {
     syntax: TextSyntax,
-    /// The open block: what was judged, then what was not yet.
+    /// The open block: lines that were judged, then the rest.
     block: String,
     /// Up to here lines were judged.
     judged: usize,
@@ -57,16 +58,16 @@ impl TextBlocks {
         }
     }
 
-    /// The block that still grows.
+    /// The block that grows.
     pub(super) fn open(&self) -> &str {
         &self.block
     }
 
-    /// Takes more text and gives the blocks that are complete by it.
+    /// Adds text and returns the blocks that are complete now.
     pub(super) fn push(&mut self, mut text: &str) -> Vec<String> {
         let mut frozen = Vec::new();
-        // In pieces: what follows a block is copied when it is frozen, which for a text of megabytes would be all of it
-        // each time.
+        // In pieces, because freezing a block copies the text after it. For megabytes that would be
+        // expensive.
         while !text.is_empty() {
             let (piece, rest) = text.split_at(text.floor_char_boundary(HARD));
             text = rest;
@@ -82,7 +83,7 @@ impl TextBlocks {
         frozen
     }
 
-    /// Where the next line ends, when it has come whole or is too long to wait for.
+    /// The end of the next line, if the line is complete or too long to wait for.
     fn next_line(&mut self) -> Option<usize> {
         let bytes = self.block.as_bytes();
         let limit = self.judged + LINE;
@@ -103,7 +104,7 @@ impl TextBlocks {
     fn may_end_before(&self, line: &str) -> bool {
         match &self.fence {
             Some(fence) => self.judged >= HARD && !fence.is_closed_by(line),
-            // An indented line belongs to what stands before it, such as an item of a list.
+            // An indented line belongs to the text before it, such as an item of a list.
             None if self.judged < HARD => {
                 let starts = !line.starts_with(char::is_whitespace);
                 self.judged >= SOFT && self.after_blank && starts && !self.inside_line
@@ -149,7 +150,7 @@ impl TextBlocks {
 }
 
 impl CodeFence {
-    /// Fences count at any indent: agents put them into lists.
+    /// Fences count at any indent, because agents put them into lists.
     fn opened_by(line: &str) -> Option<Self> {
         let text = line.trim();
         let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;

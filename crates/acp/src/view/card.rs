@@ -36,7 +36,7 @@ enum CardPart {
     Terminal(String),
 }
 
-/// What runs in a terminal, ours or the agent's own.
+/// The screen of a command, ours or the agent's own.
 #[derive(Debug)]
 pub(super) struct TerminalScreen {
     screen: Sink,
@@ -117,7 +117,7 @@ impl ToolCard {
             let id = value["terminal_id"].as_str().unwrap_or(&call.tool_call_id.0).to_owned();
             let terminal = terminals.entry(id.clone()).or_default();
             match key.as_str() {
-                // Both are what came since the last one.
+                // Both hold what came since the last one.
                 "terminal_output" | "terminal_output_delta" => {
                     terminal.write(value["data"].as_str().unwrap_or_default().as_bytes());
                 }
@@ -179,7 +179,7 @@ impl ToolCard {
             let colour = if *allowed { GREEN } else { RED };
             html.push(format!("<div style=\"font-size:12px;color:{colour}\">{}</div>", escape(how)));
         }
-        // What someone has to decide on is in sight.
+        // While the user has to decide, nothing is folded.
         let detail: fn(&str, &str) -> String = if entry.is_waiting() { headed } else { folded };
         if short != title {
             html.push(detail("title in full", &pre(title)));
@@ -192,7 +192,7 @@ impl ToolCard {
         RenderedContent { html: html.concat(), plain }
     }
 
-    /// What follows that line as text; each line of it with a line feed before.
+    /// The text after the first line. Each of its lines begins with a line feed.
     pub(super) fn details(&mut self, entry: &ToolCallEntry, terminals: &mut TerminalScreens) -> String {
         let mut lines = locations(&entry.call);
         if let PermissionState::Decided { how, .. } = &entry.permission {
@@ -286,7 +286,7 @@ fn short_title(title: &str) -> String {
     format!("{}{}", &first[..end], if cut { "…" } else { "" })
 }
 
-/// `text` with what stands between back ticks as code.
+/// `text` as HTML, with code between back ticks.
 fn with_code(text: &str) -> String {
     let pieces: Vec<_> = text.split('`').collect();
     if pieces.len() % 2 == 0 || pieces.len() == 1 {

@@ -25,7 +25,8 @@ impl TurnView {
         self.card(call, None, calls);
     }
 
-    /// Shows the buttons that answer it: the widget with this model id. They go when the decision comes.
+    /// Shows the buttons that answer a question: the widget with this model id. The decision
+    /// removes them.
     pub(crate) fn buttons(&mut self, call: &ToolCallId, model_id: &str) {
         let mut data = bundle([("text/plain", "[buttons: allow or refuse]".to_owned())]);
         let widget = serde_json::json!({"model_id": model_id, "version_major": 2, "version_minor": 0});
@@ -48,14 +49,14 @@ impl TurnView {
             self.pieces[at] = ViewPiece::Fixed(dim(&decision.to_string()).bundle());
             self.displays.touch(at);
             if at + 1 == self.pieces.len() {
-                // The card says it too.
+                // The card shows it too.
                 self.passing = Some(at);
             }
         }
         self.card(call, None, calls);
     }
 
-    /// More output of a terminal that we run for the agent.
+    /// Shows more output of a command that we run for the agent.
     pub(crate) fn terminal_output(
         &mut self,
         id: &TerminalId,
@@ -68,7 +69,7 @@ impl TurnView {
         self.terminal_changed(&id.0, calls);
     }
 
-    /// The command in a terminal that we run for the agent has ended.
+    /// Shows that a command that we run for the agent has ended.
     pub(crate) fn terminal_exited(
         &mut self,
         id: &TerminalId,

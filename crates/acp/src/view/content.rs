@@ -1,4 +1,4 @@
-//! Pieces of content that are not text of the answer: pictures, sounds, links, files.
+//! Content other than the answer's text: pictures, sounds, links, files.
 
 use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResourceResource, ResourceLink};
 use cellwright_output::{Colours, Limits, Sink};
@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::OutputData;
 use super::html::{data_address, escape, folded, link, pre};
 
-/// What a notebook keeps of one long text that is not the agent's answer. The notice in the gap tells what is missing.
+/// The limits for one long text that is not the agent's answer. A notice in the gap says what is
+/// missing.
 const LIMITS: Limits = Limits { head: 16 * 1024, tail: 48 * 1024, line: 2_000 };
 
 /// A sink for what a tool printed, as a terminal would show it.
@@ -15,14 +16,14 @@ pub(super) fn screen() -> Sink {
     Sink::new(LIMITS, Colours::Dropped)
 }
 
-/// `text` as far as it is shown.
+/// `text`, shortened if it is long.
 pub(super) fn bounded(text: &str) -> String {
     let mut sink = screen();
     sink.write_block(text);
     sink.finish().text.trim_end().to_owned()
 }
 
-/// A piece of content in its two forms.
+/// Content as HTML and as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RenderedContent {
     pub(super) html: String,
@@ -39,7 +40,8 @@ pub(super) fn bundle<const N: usize>(alternatives: [(&str, String); N]) -> Outpu
     alternatives.into_iter().map(|(mime, text)| (mime.to_owned(), Value::String(text))).collect()
 }
 
-/// How a block is shown on its own. Pictures that Jupyter has a type for keep it, so other tools find them.
+/// The display of one block. Pictures keep the MIME type that Jupyter knows, so that other tools
+/// find them.
 pub(super) fn display(block: &ContentBlock) -> OutputData {
     if let ContentBlock::Image(image) = block
         && ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&image.mime_type.as_str())
@@ -53,7 +55,7 @@ pub(super) fn display(block: &ContentBlock) -> OutputData {
     rendered(block).bundle()
 }
 
-/// How a block is shown inside a card.
+/// A block inside a card.
 pub(super) fn rendered(block: &ContentBlock) -> RenderedContent {
     match block {
         ContentBlock::Text(text) => text_part(&text.text),
@@ -107,7 +109,7 @@ fn resource_link(resource: &ResourceLink) -> RenderedContent {
     }
 }
 
-/// Text of a tool, without the fence that agents put around all of it.
+/// The text of a tool, without the code fence that agents put around it.
 fn text_part(text: &str) -> RenderedContent {
     let plain = bounded(unfenced(text));
     let lines = plain.lines().count();
@@ -130,7 +132,7 @@ fn picture(uri: Option<&str>) -> String {
 }
 
 fn unreadable(mime: &str) -> String {
-    format!("[content of type {mime} that can not be shown]")
+    format!("[content of type {mime} that cannot be shown]")
 }
 
 fn unknown() -> RenderedContent {

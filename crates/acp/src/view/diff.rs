@@ -8,11 +8,11 @@ use cellwright_notebook::line_hunks;
 
 use super::html::{PRE, escape};
 
-/// Lines of one diff that are shown; the file has them all.
+/// The most lines of one diff that are shown.
 const SHOWN: usize = 1_000;
 /// Lines shown around those that changed.
 const CONTEXT: usize = 3;
-/// For two long texts without a common line a rougher diff is good enough.
+/// After this time, a rougher diff is good enough.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A diff ready to be shown.
@@ -22,7 +22,7 @@ pub(super) struct LineDiff {
     is_new: bool,
     added: usize,
     removed: usize,
-    /// With the gaps between hunks as `None`.
+    /// `None` is a gap between hunks.
     lines: Vec<Option<(LineFate, String)>>,
 }
 

@@ -1,27 +1,27 @@
-//! Which display each piece of a turn is in, and which displays are to be sent.
+//! The displays of a turn: which pieces each one holds, and which must be sent.
 //!
-//! A piece has a display of its own, which can be changed but not taken back. Notebooks fold what is beyond 50 outputs of a cell,
-//! so in a long turn pieces share displays.
+//! A piece has a display of its own, which can be changed but not removed. Notebooks fold the
+//! outputs of a cell beyond 50, so the pieces of a long turn share displays.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// From the display of this number on, neighbours share one.
+/// From this display on, neighbours share displays.
 const CROWDED: usize = 30;
 
-/// So many pieces share a display at most, and none is added to one that is longer than this: it is sent whole each time
-/// that one of them changes.
+/// The most pieces in a display, and the length at which no more are added. A display is sent whole
+/// whenever one of its pieces changes.
 const MOST_TOGETHER: usize = 20;
 const LONG_ENOUGH: usize = 24 * 1024;
 
 /// Displays of a turn, by number.
 #[derive(Debug, Default)]
 pub(super) struct TurnDisplays {
-    /// Of each piece.
+    /// The display of each piece.
     homes: Vec<usize>,
-    /// Those the notebook has.
+    /// The displays that the notebook has.
     sent: BTreeSet<usize>,
-    /// Those to be sent.
+    /// The displays that must be sent.
     changed: BTreeSet<usize>,
     /// The one that was rendered last, and its length.
     weight: (usize, usize),
@@ -31,12 +31,12 @@ pub(super) struct TurnDisplays {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DisplaySharing {
     Welcome,
-    /// It changes often: what its neighbours' reader unfolded would fold each time.
+    /// The piece changes often. Each update would fold what the reader has unfolded beside it.
     Unwanted,
 }
 
 impl TurnDisplays {
-    /// The last display, when one more piece may be added to it.
+    /// The last display, if it has room for another piece.
     pub(super) fn open(&self) -> Option<usize> {
         let last = *self.homes.last()?;
         let short = self.weight.0 != last || self.weight.1 < LONG_ENOUGH;
@@ -67,12 +67,12 @@ impl TurnDisplays {
         start..self.homes.partition_point(|home| *home <= display)
     }
 
-    /// Whether others may join a piece in its display later.
+    /// Whether other pieces may join a piece in its display.
     pub(super) fn is_crowded(&self, at: usize) -> bool {
         self.homes[at] >= CROWDED
     }
 
-    /// A display was rendered, so long.
+    /// Notes the rendered length of a display.
     pub(super) fn weighs(&mut self, display: usize, length: usize) {
         self.weight = (display, length);
     }
@@ -97,7 +97,7 @@ impl TurnDisplays {
         self.sent.contains(&display)
     }
 
-    /// Nothing is to be sent.
+    /// Forgets all changes.
     pub(super) fn settle(&mut self) {
         self.changed.clear();
     }

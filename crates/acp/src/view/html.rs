@@ -1,4 +1,4 @@
-//! Writing HTML: every text that comes from an agent passes through [`escape`], every address through [`link`].
+//! Writing HTML. Every text of an agent passes through [`escape`], every address through [`link`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(super) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A link when the address is one a page may safely lead to, otherwise the words and the address as text.
+/// A link, if the address is safe. Otherwise the words and the address as text.
 pub(super) fn link(words: &str, address: &str) -> String {
     let words = escape(words);
     match safe_address(address) {
@@ -35,8 +35,8 @@ pub(super) fn link(words: &str, address: &str) -> String {
     }
 }
 
-/// The address, when following it can run nothing in the page. Browsers skip control characters and blanks in schemes,
-/// so those are refused anywhere.
+/// The address, if following it cannot run anything in the page. Browsers skip control characters
+/// and blanks in schemes, so these are refused anywhere.
 pub(super) fn safe_address(address: &str) -> Option<&str> {
     let (scheme, _) = address.split_once(':')?;
     let known = ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
@@ -44,7 +44,7 @@ pub(super) fn safe_address(address: &str) -> Option<&str> {
     (known && clean).then_some(address)
 }
 
-/// `data:` address of a picture or sound, when its type is of that `family` and spelt as types are.
+/// The `data:` address of a picture or sound, if its type is well-formed and of that `family`.
 pub(super) fn data_address(family: &str, mime: &str, base64: &str) -> Option<String> {
     let (kind, subtype) = mime.split_once('/')?;
     let spelt = subtype.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-'));
@@ -53,12 +53,12 @@ pub(super) fn data_address(family: &str, mime: &str, base64: &str) -> Option<Str
         .then(|| format!("data:{mime};base64,{base64}"))
 }
 
-/// Text in an equal-width box that scrolls when it is long.
+/// Monospaced text in a box that scrolls if it is long.
 pub(super) fn pre(text: &str) -> String {
     format!("<pre style=\"{PRE}\">{}</pre>", escape(text))
 }
 
-/// A part that is folded until someone opens it.
+/// A part that is folded until the user opens it.
 pub(super) fn folded(summary: &str, body: &str) -> String {
     let mut out = String::with_capacity(summary.len() + body.len() + 128);
     write!(
@@ -70,7 +70,7 @@ pub(super) fn folded(summary: &str, body: &str) -> String {
     out
 }
 
-/// The same in sight.
+/// The same, unfolded.
 pub(super) fn headed(head: &str, body: &str) -> String {
     format!("<div style=\"margin:2px 0\"><div style=\"opacity:.75\">{}</div>{body}</div>", escape(head))
 }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mime_type_can_not_leave_its_attribute() {
+    fn a_mime_type_cannot_leave_its_attribute() {
         assert_eq!(
             data_address("image", "image/svg+xml", "PHN2Zz4="),
             Some("data:image/svg+xml;base64,PHN2Zz4=".into())
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn escaped_text_holds_no_markup_and_reads_back(text in "\\PC*|[<>&\"'a;#]*") {
+        fn escaped_text_has_no_markup_and_unescapes(text in "\\PC*|[<>&\"'a;#]*") {
             let escaped = escape(&text);
             prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
             let back = escaped

@@ -1,11 +1,12 @@
-//! How often and how much may be shown.
+//! The pace of output: how often and how much may be sent.
 //!
-//! Jupyter Server drops output for good above 1,000 messages a second, or 1 MB a second of stream text, measured over
-//! three seconds. It starts counting anew when a cell ends, so each turn may begin with a burst.
+//! Jupyter Server drops output for good above 1,000 messages a second, or 1 MB a second of stream
+//! text, measured over three seconds. It restarts counting when a cell ends, so each turn may begin
+//! with a burst.
 
 use std::time::{Duration, Instant};
 
-/// Between two looks at what has changed: 30 a second are as good as more to the eye.
+/// The time between two updates. More than 30 a second are no better to the eye.
 const TICK: Duration = Duration::from_millis(33);
 
 /// A bucket that refills, and a clock that ticks.
@@ -19,7 +20,8 @@ pub(super) struct OutputPace {
 }
 
 impl OutputPace {
-    /// Display messages: at most 2,250 in any three seconds, which leaves room for what others send.
+    /// Display messages: at most 2,250 in any three seconds, which leaves room for what others
+    /// send.
     pub(super) fn messages(now: Instant) -> Self {
         Self::new(now, 1_500.0, 250.0)
     }
@@ -33,23 +35,23 @@ impl OutputPace {
         Self { next: now, filled: now, left: burst, burst, per_second }
     }
 
-    /// Whether it is time to show something again.
+    /// Whether the next update may be sent.
     pub(super) fn is_time(&self, now: Instant) -> bool {
         now >= self.next
     }
 
-    /// Notes that something is shown now.
+    /// Notes that an update is sent now.
     pub(super) fn tick(&mut self, now: Instant) {
         self.next = now + TICK;
     }
 
-    /// When so much may be shown, leaving the clock aside.
+    /// When this much may be sent, regardless of the tick.
     pub(super) fn affordable_at(&self, cost: f64) -> Instant {
         let missing = (cost.min(self.burst) - self.left).max(0.0);
         self.filled + Duration::from_secs_f64(missing / self.per_second)
     }
 
-    /// When so much may be shown at the next tick.
+    /// When this much may be sent at the next tick.
     pub(super) fn ready_at(&self, cost: f64) -> Instant {
         self.next.max(self.affordable_at(cost))
     }

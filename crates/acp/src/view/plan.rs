@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{PlanEntry, PlanEntryStatus};
 use super::content::RenderedContent;
 use super::html::escape;
 
-/// The list in both forms.
+/// The checklist as HTML and as text.
 pub(super) fn checklist(entries: &[PlanEntry]) -> RenderedContent {
     let done = entries.iter().filter(|entry| entry.status == PlanEntryStatus::Completed).count();
     let heading = format!("Plan ({done} of {} done)", entries.len());
@@ -20,7 +20,7 @@ pub(super) fn checklist(entries: &[PlanEntry]) -> RenderedContent {
         let (mark, style, text_mark) = match entry.status {
             PlanEntryStatus::Completed => ("☑", "opacity:.6", "x"),
             PlanEntryStatus::InProgress => ("◐", "font-weight:600", ">"),
-            // A status of a later version is a step that is not known to be done.
+            // A status of a later version counts as not done.
             _ => ("☐", "", " "),
         };
         let content = entry.content.trim();

@@ -1,14 +1,15 @@
-//! The same turn for a console: text that is only ever added to. The answer goes to stdout, all else to stderr.
+//! A turn for a console: text that is only appended. The answer goes to stdout, everything else to
+//! stderr.
 
 use cellwright_output::Stream;
 
 use super::OutputMessage;
 
-/// What waits to be printed.
+/// The text that waits to be printed.
 #[derive(Debug, Default)]
 pub(super) struct StreamPrinter {
     queue: Vec<(Stream, String)>,
-    /// What the last text was part of, and whether it ended its line.
+    /// The section of the last text, and whether the text ended its line.
     last: Option<(PrintSection, bool)>,
 }
 
@@ -42,19 +43,19 @@ impl StreamPrinter {
         self.last = Some((section, text.ends_with('\n')));
     }
 
-    /// How many bytes wait.
+    /// The number of bytes that wait.
     pub(super) fn waiting(&self) -> usize {
         self.queue.iter().map(|(_, text)| text.len()).sum()
     }
 
-    /// Drops what waits, and tells how many bytes that was.
+    /// Drops the text that waits, and returns its length.
     pub(super) fn clear(&mut self) -> usize {
         let waiting = self.waiting();
         self.queue.clear();
         waiting
     }
 
-    /// Gives at most `room` bytes of what waits.
+    /// Takes at most `room` bytes of the text that waits.
     pub(super) fn take(&mut self, mut room: usize) -> Vec<OutputMessage> {
         let mut shown = Vec::new();
         let mut rest = Vec::new();

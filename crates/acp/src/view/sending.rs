@@ -1,4 +1,4 @@
-//! What of a view is sent, and when.
+//! What a view sends, and when.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use super::{OutputData, OutputMessage, QUIET, TurnView, ViewPiece, ViewStyle};
 use crate::tool_calls::ToolCalls;
 
 impl TurnView {
-    /// When `flush` will have something to send; `None` when nothing is left and nothing can come of itself.
+    /// When `flush` will have something to send. `None` if nothing is left after the end.
     pub(crate) fn due(&self) -> Option<Instant> {
         let cost = match self.style {
             ViewStyle::Rich => (!self.displays.is_settled()).then_some(1.0),
@@ -28,7 +28,7 @@ impl TurnView {
         }
     }
 
-    /// What to send now: everything that changed, as far as it is time.
+    /// The messages to send now: everything that changed, as far as the pace allows.
     pub(crate) fn flush(&mut self, calls: &ToolCalls, now: Instant) -> Vec<OutputMessage> {
         if !self.ended && !self.pace.is_time(now) {
             return Vec::new();
@@ -72,7 +72,7 @@ impl TurnView {
         shown
     }
 
-    /// How a display looks now.
+    /// The current content of a display.
     fn together(&mut self, calls: &ToolCalls, display: usize) -> OutputData {
         let pieces = self.displays.pieces(display);
         if pieces.len() == 1 {
@@ -91,7 +91,8 @@ impl TurnView {
         RenderedContent { html, plain: plain.join("\n") }.bundle()
     }
 
-    /// How a piece looks now. The text of a frozen block is given away: it is never sent again, except with neighbours.
+    /// The current content of a piece. The text of a frozen block is moved out, because it is never
+    /// sent again, except with neighbours.
     fn bundle(&mut self, calls: &ToolCalls, at: usize) -> OutputData {
         match &mut self.pieces[at] {
             ViewPiece::Text(voice, text) => {
@@ -110,8 +111,8 @@ impl TurnView {
         }
     }
 
-    /// The user does not want to wait for the rest: what is shown already is brought to its last state, all else is dropped,
-    /// which is said. Nothing when nothing is left.
+    /// The user does not wait for the rest. Displays that were sent get their last state, and the
+    /// rest is dropped with a note. Empty if nothing is left.
     pub(crate) fn cut_short(&mut self, calls: &ToolCalls) -> Vec<OutputMessage> {
         let (mut shown, mut dropped) = (Vec::new(), 0);
         while let Some(display) = self.displays.next().filter(|_| self.style == ViewStyle::Rich) {
@@ -124,15 +125,15 @@ impl TurnView {
         }
         self.displays.settle();
         let unprinted = self.printer.clear();
-        let told = match (dropped, unprinted) {
+        let note = match (dropped, unprinted) {
             (0, 0) => return shown,
             (0, bytes) => format!("interrupted: the last {} bytes are not shown", thousands(bytes as u64)),
             (outputs, _) => format!("interrupted: the last {outputs} outputs of this turn are not shown"),
         };
         shown.push(match self.style {
-            ViewStyle::Stream => OutputMessage::Stream { name: Stream::Stderr, text: format!("\n{told}\n") },
+            ViewStyle::Stream => OutputMessage::Stream { name: Stream::Stderr, text: format!("\n{note}\n") },
             ViewStyle::Rich => {
-                OutputMessage::Display { id: format!("{}-cut", self.turn), data: dim(&told).bundle() }
+                OutputMessage::Display { id: format!("{}-cut", self.turn), data: dim(&note).bundle() }
             }
         });
         shown

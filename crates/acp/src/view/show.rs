@@ -1,4 +1,4 @@
-//! What a view is told and what it gives.
+//! What goes into a view, and what comes out of it.
 
 use agent_client_protocol_schema::v1::StopReason;
 use cellwright_output::Stream;
@@ -18,19 +18,19 @@ pub(crate) enum OutputMessage {
     Display {
         /// Its `display_id`.
         id: String,
-        /// Its alternatives by MIME type.
+        /// Its representations by MIME type.
         data: OutputData,
     },
     /// A new state of an earlier display.
     Update {
         /// Its `display_id`.
         id: String,
-        /// Its alternatives by MIME type.
+        /// Its representations by MIME type.
         data: OutputData,
     },
 }
 
-/// Alternatives of one display by MIME type. Always with `text/plain`.
+/// The representations of one display, by MIME type. There is always a `text/plain`.
 pub(crate) type OutputData = Map<String, Value>;
 
 /// What the client can show.
@@ -46,8 +46,8 @@ pub(crate) enum ViewStyle {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TurnEnding {
-    /// As the agent says.
+    /// For the agent's reason.
     Stopped(StopReason),
-    /// By an error, which the cell reports itself.
+    /// By an error, which the cell reports.
     Failed,
 }

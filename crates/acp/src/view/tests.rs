@@ -18,7 +18,7 @@ use super::*;
 use crate::permission::{DecisionSource, PermissionDecision};
 use crate::tool_calls::{PermissionAsker, TurnChange};
 
-/// A view and what the notebook that follows it shows.
+/// A view, and a notebook that follows it.
 struct TestCell {
     calls: ToolCalls,
     view: TurnView,
@@ -139,7 +139,7 @@ fn call(id: &'static str, title: &str) -> ToolCall {
 }
 
 #[test]
-fn text_before_and_after_a_tool_call_are_paragraphs_of_their_own() {
+fn a_tool_call_separates_paragraphs() {
     let mut cell = TestCell::new(ViewStyle::Rich);
     cell.say("I will ")
         .say("look.")
@@ -163,7 +163,7 @@ fn a_card_grows_by_id_and_titles_are_patched_later() {
                 .into(),
         ]);
     cell.update(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new("1", fields))).wait(Duration::from_secs(1));
-    // Announced again: an agent that repeats itself takes nothing away.
+    // A second announcement removes nothing.
     cell.update(SessionUpdate::ToolCall(
         call("1", "").kind(ToolKind::Edit).status(ToolCallStatus::Completed),
     ));
@@ -195,7 +195,7 @@ fn command_output_that_comes_only_in_meta_is_shown() {
 }
 
 #[test]
-fn a_terminal_of_ours_shows_in_the_card_that_names_it() {
+fn the_output_of_our_terminal_appears_in_its_card() {
     let mut cell = TestCell::new(ViewStyle::Rich);
     let id = TerminalId::new("term");
     let content = vec![ToolCallContent::Terminal(Terminal::new("term"))];
@@ -207,13 +207,13 @@ fn a_terminal_of_ours_shows_in_the_card_that_names_it() {
 }
 
 #[test]
-fn a_permission_for_an_unknown_call_makes_its_card_and_buttons_do_not_outlive_the_answer() {
+fn buttons_disappear_when_an_unannounced_call_is_decided() {
     let mut cell = TestCell::new(ViewStyle::Rich);
     let id = ToolCallId::new("new");
     let fields = ToolCallUpdateFields::new().title("Delete x".to_owned()).kind(ToolKind::Delete);
     cell.ask(ToolCallUpdate::new(id.clone(), fields), PermissionAsker::Agent);
     cell.view.buttons(&id, "model");
-    // Nobody is told that the agent works while it waits for them.
+    // While the user has to answer, no line says that the agent works.
     cell.wait(Duration::from_mins(1));
     assert_eq!(cell.plain(), ["? Delete x (delete, waiting for permission)", "[buttons: allow or refuse]"]);
     assert_eq!(cell.outputs[1].1["application/vnd.jupyter.widget-view+json"]["model_id"], "model");
@@ -225,7 +225,7 @@ fn a_permission_for_an_unknown_call_makes_its_card_and_buttons_do_not_outlive_th
 }
 
 #[test]
-fn one_who_does_not_wait_for_the_rest_is_told_how_much_it_was() {
+fn cut_short_output_is_counted() {
     let mut cell = TestCell::new(ViewStyle::Stream);
     cell.say(&"y".repeat(3_000_000)).wait(Duration::from_secs(1));
     let printed = cell.streams.matches('y').count();
@@ -253,7 +253,7 @@ fn one_who_does_not_wait_for_the_rest_is_told_how_much_it_was() {
 }
 
 #[test]
-fn what_waits_for_permission_is_not_folded() {
+fn a_call_that_waits_for_permission_is_not_folded() {
     let mut cell = TestCell::new(ViewStyle::Rich);
     let id = ToolCallId::new("1");
     let fields = ToolCallUpdateFields::new()
@@ -269,7 +269,7 @@ fn what_waits_for_permission_is_not_folded() {
 }
 
 #[test]
-fn a_question_of_ours_is_over_when_it_is_answered() {
+fn a_question_of_the_kernel_ends_with_its_answer() {
     for style in [ViewStyle::Rich, ViewStyle::Stream] {
         let mut cell = TestCell::new(style);
         let id = ToolCallId::new("ours");
@@ -359,7 +359,7 @@ fn a_quiet_turn_shows_how_long_it_takes_and_the_line_gives_way() {
 }
 
 #[test]
-fn a_long_turn_stays_within_what_notebooks_show_of_a_cell() {
+fn a_long_turn_stays_below_fifty_outputs() {
     let mut cell = TestCell::new(ViewStyle::Rich);
     for n in 0..150 {
         let id = format!("call-{n}");
@@ -368,7 +368,7 @@ fn a_long_turn_stays_within_what_notebooks_show_of_a_cell() {
         cell.wait(Duration::from_millis(40));
         let fields = ToolCallUpdateFields::new().status(ToolCallStatus::Completed);
         cell.update(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields)));
-        // A long wait shows a line for the moment, which leaves nothing behind.
+        // A long wait shows a temporary line, which leaves nothing behind.
         cell.wait(Duration::from_secs(if n == 100 { 15 } else { 0 }));
     }
     cell.say("That was all.").end(StopReason::EndTurn);
@@ -393,7 +393,7 @@ fn a_console_gets_text_alone_with_the_answer_on_stdout() {
 }
 
 #[test]
-fn a_hundred_thousand_chunks_arrive_whole_within_what_a_server_lets_through() {
+fn a_hundred_thousand_chunks_stay_within_the_servers_limits() {
     let chunk = "A chunk of the answer, fifty bytes in all, line.\n\n";
     for style in [ViewStyle::Rich, ViewStyle::Stream] {
         let mut cell = TestCell::new(style);
@@ -434,7 +434,7 @@ proptest! {
         for (cut, pause) in cuts.iter().cycle().zip(pauses.iter().cycle()) {
             let (chunk, later) = rest.split_at((*cut).min(rest.len()));
             cell.say(chunk).wait(Duration::from_millis(*pause));
-            whole.wait(Duration::from_millis(*pause)); // the last line tells how long it took
+            whole.wait(Duration::from_millis(*pause)); // the last line says how long it took
             rest = later;
             if rest.is_empty() {
                 break;

@@ -1,4 +1,4 @@
-//! What a turn says of time and cost.
+//! Time and cost of a turn.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::{QUIET, TurnView, ViewPiece, ViewStyle};
 use crate::tool_calls::ToolCalls;
 
 impl TurnView {
-    /// Shows how long the turn takes when it is quiet.
+    /// Shows how long a quiet turn has been running.
     pub(super) fn show_elapsed(&mut self, calls: &ToolCalls, now: Instant) {
         let quiet = now.saturating_duration_since(self.active);
         if self.ended || quiet < QUIET || now < self.next_elapsed {
@@ -30,20 +30,20 @@ impl TurnView {
                     Some(self.put(ViewPiece::Fixed(dim(&line).bundle()), DisplaySharing::Unwanted));
             }
             ViewStyle::Stream => {
-                // Lines can not be taken back: each comes after twice the time.
+                // Lines cannot be removed, so each comes after twice the time.
                 self.next_elapsed = now + took;
                 self.printer.print(PrintSection::Aside, &format!("[{line}]\n"));
             }
         }
     }
 
-    /// The last line, when there is something to tell.
+    /// The last line, if there is something to show.
     pub(super) fn footer(&self, took: Duration) -> Option<String> {
         let mut parts = Vec::new();
         if took >= QUIET {
             parts.push(duration(took));
         }
-        // Agents that report as they go report more; the same twice would look like two things.
+        // Running reports contain more. Both together would look like two different things.
         if let (Some(spent), None) = (&self.spent, &self.usage) {
             let (read, written) = (thousands(spent.input_tokens), thousands(spent.output_tokens));
             parts.push(format!("{read} tokens in, {written} out"));

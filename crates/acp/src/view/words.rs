@@ -1,4 +1,4 @@
-//! Small things that are said: who speaks, asides, times and numbers.
+//! Small texts: roles, asides, times and numbers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::OutputData;
 use super::content::{RenderedContent, bundle};
 use super::html::{escape, folded};
 
-/// Whose text it is.
+/// The role of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextRole {
     Agent,
@@ -35,7 +35,7 @@ impl TextRole {
     }
 }
 
-/// How a thought begins, for the line that unfolds it.
+/// The beginning of a thought, for the line that unfolds it.
 fn gist(thought: &str) -> String {
     let first = thought.lines().next().unwrap_or_default().replace("**", "");
     let first = first.trim_matches(['#', ' ']);

@@ -1,4 +1,4 @@
-//! A connection as an agent sees it: lines in, lines out.
+//! A connection as the agent sees it: lines in, lines out.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl TestConnection {
         Self::with_room_for(64)
     }
 
-    /// With so much room for events that nobody has taken.
+    /// With room for this many events.
     fn with_room_for(events: usize) -> Self {
         let (events, taken) = mpsc::channel(events);
         let (stdin, input) = pipe::pipe().expect("a pipe");
@@ -70,7 +70,7 @@ impl TestConnection {
         }
     }
 
-    /// Our request, on its way.
+    /// Sends a request of ours.
     fn call(&self, method: &'static str) -> TestCall {
         let connection = self.connection.clone();
         AbortOnDropHandle::new(tokio::spawn(async move {
@@ -175,7 +175,7 @@ async fn malformed_lines_are_reported_to_the_agent_and_do_no_harm() {
         let heard = test.hears().await;
         assert_eq!((&heard["id"], &heard["error"]["code"]), (&Value::Null, &json!(code)), "{line}");
     }
-    // Whoever answered wrongly expects no answer to that.
+    // A wrong answer gets no answer.
     test.says(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"both"}}"#).await;
     test.says(r#"{"jsonrpc":"2.0","result":{}}"#).await;
     test.says(r#"{"id":1,"result":{}}"#).await;
@@ -215,19 +215,19 @@ async fn a_dropped_call_asks_the_agent_to_cancel_it() {
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 1}});
     assert_eq!(test.hears().await, cancel);
     test.sends(json!({"id": 1, "result": "too late"})).await;
-    // One that was answered is not cancelled.
+    // An answered request is not cancelled.
     let call = test.call("second");
     assert_eq!(test.hears().await["id"], 2);
     test.sends(json!({"id": 2, "result": "in time"})).await;
     assert_eq!(answer(call).await.expect("a result"), "in time");
-    // Nor is one that was never sent.
+    // Nor is a request that was never sent.
     drop(test.connection.request("never", raw(&json!({}))));
     test.connection.notify("last", &raw(&json!({})));
     assert_eq!(test.hears().await["method"], "last");
 }
 
 #[tokio::test]
-async fn an_agent_that_leaves_ends_the_calls_that_wait() {
+async fn calls_fail_when_the_agent_ends() {
     let mut test = TestConnection::open();
     let calls = [test.call("first"), test.call("second")];
     test.hears().await;
@@ -244,7 +244,7 @@ async fn an_agent_that_leaves_ends_the_calls_that_wait() {
 }
 
 #[tokio::test]
-async fn an_agent_that_closes_its_input_is_heard_to_the_end() {
+async fn the_last_lines_of_an_agent_that_closed_its_input_count() {
     let mut test = TestConnection::open();
     let TestConnection { connection, output, input, events, .. } = &mut test;
     drop(std::mem::replace(input, BufReader::new(pipe::pipe().expect("a pipe").1).lines()));
@@ -257,7 +257,7 @@ async fn an_agent_that_closes_its_input_is_heard_to_the_end() {
 }
 
 #[tokio::test]
-async fn all_that_came_before_an_answer_is_told_before_it() {
+async fn events_are_delivered_before_the_answer_that_follows_them() {
     let mut test = TestConnection::with_room_for(1);
     let call = test.call("first");
     test.hears().await;
@@ -266,11 +266,11 @@ async fn all_that_came_before_an_answer_is_told_before_it() {
     test.sends(chunk("two")).await;
     test.sends(json!({"method": "_vendor/event", "params": {"a": 1}})).await;
     test.sends(json!({"id": 1, "result": "done"})).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for number in 0..4 {
-        // The events do not fit, so the agent is held up, and the answer with it, until the last of them does.
-        assert!(number == 3 || !call.is_finished(), "{told:?}");
-        told.push(match test.event().await {
+        // The events do not fit, so the agent waits, and its answer too, until the last event fits.
+        assert!(number == 3 || !call.is_finished(), "{received:?}");
+        received.push(match test.event().await {
             AgentEvent::Update(_) => "update",
             AgentEvent::Permission(_) => "permission",
             AgentEvent::Elicitation(_) => "elicitation",
@@ -280,12 +280,12 @@ async fn all_that_came_before_an_answer_is_told_before_it() {
             }
         });
     }
-    assert_eq!(told, ["update", "permission", "update", "unknown"]);
+    assert_eq!(received, ["update", "permission", "update", "unknown"]);
     assert_eq!(answer(call).await.expect("a result"), "done");
 }
 
 #[tokio::test]
-async fn a_question_that_is_dropped_is_answered() {
+async fn a_dropped_question_is_answered() {
     let mut test = TestConnection::open();
     test.sends(permission("q")).await;
     drop(test.event().await);
@@ -299,7 +299,7 @@ async fn a_question_that_is_dropped_is_answered() {
 }
 
 #[tokio::test]
-async fn a_file_that_waits_for_leave_holds_nothing_up() {
+async fn a_file_that_waits_for_permission_blocks_nothing() {
     let mut test = TestConnection::open();
     let call = test.call("first");
     test.hears().await;
@@ -316,7 +316,7 @@ async fn a_file_that_waits_for_leave_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn a_stopped_connection_sends_what_was_said_before_and_ends_the_input() {
+async fn a_stopped_connection_flushes_its_lines_and_closes_the_input() {
     let mut test = TestConnection::open();
     let call = test.call("first");
     test.hears().await;
