@@ -97,7 +97,6 @@ pub enum AgentFiles {
 /// Why an agent did not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentStartError {
-    /// The folder does not exist.
     #[error("there is no folder `{}` for the agent to work in", .0.display())]
     NoFolder(PathBuf),
     /// Its program could not be run.
@@ -116,22 +115,11 @@ pub(crate) enum CallError {
     AuthRequired,
     /// It does not know this request.
     #[error("the agent does not support `{method}`")]
-    Unsupported {
-        /// The request.
-        method: String,
-    },
-    /// It answered with an error.
+    Unsupported { method: String },
     #[error("the agent answered with an error: {message}")]
-    Refused {
-        /// Its error code.
-        code: i32,
-        /// Its message.
-        message: String,
-    },
-    /// It has ended.
+    Refused { code: i32, message: String },
     #[error("the agent {exit}")]
     Ended {
-        /// How.
         exit: Exit,
         /// The end of its standard error.
         stderr: String,

@@ -20,7 +20,6 @@ impl CellHistory {
         self.cells.push((count, code.to_owned()));
     }
 
-    /// The source of a cell.
     pub(crate) fn source(&self, count: u32) -> Option<&str> {
         self.cells.iter().rev().find(|(known, _)| *known == count).map(|(_, code)| code.as_str())
     }

@@ -26,7 +26,6 @@ pub(crate) struct CellFailure {
 pub(crate) enum FailureKind {
     /// The agent answered a request with an error.
     AgentError,
-    /// The agent's process ended.
     AgentEnded,
     /// The agent's program does not exist.
     AgentNotFound,
@@ -120,7 +119,6 @@ impl CellFailure {
         }
     }
 
-    /// The agent did not start.
     pub(crate) fn of_start(agent: &str, error: &AgentStartError) -> Self {
         match error {
             AgentStartError::Spawn(spawn) if spawn.source.kind() == std::io::ErrorKind::NotFound => {

@@ -131,7 +131,6 @@ pub(crate) fn lock<T>(data: &Mutex<T>) -> MutexGuard<'_, T> {
     data.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name of a server.
 pub(crate) fn server_name(server: &McpServer) -> &str {
     match server {
         McpServer::Http(server) => &server.name,

@@ -28,7 +28,6 @@ use crate::permission;
 pub(crate) struct ParsedCell {
     /// They come first, in this order.
     pub(crate) magics: Vec<MagicCommand>,
-    /// The session for the prompt.
     pub(crate) target: PromptTarget,
     /// Without the empty lines around it. May be empty.
     pub(crate) prompt: String,
@@ -46,21 +45,16 @@ pub(crate) struct PromptTarget {
 /// One magic line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MagicCommand {
-    /// Show this text.
     Help(String),
     /// Switch to another agent, or show the agents.
     Use(Option<String>),
-    /// Servers for the agent.
     Mcp(McpMagic),
     /// Mode, rules and history of permissions.
     Permissions(PermissionsMagic),
-    /// Sessions of this kernel.
     Session(SessionMagic),
     /// Set the agent's command line, or show it.
     Config(Option<Vec<String>>),
-    /// The agent's environment.
     Env(EnvMagic),
-    /// Show the agent's slash commands.
     Commands,
     /// Set the mode, or show the modes.
     Mode(Option<String>),
@@ -81,13 +75,9 @@ pub(crate) enum MagicCommand {
 pub(crate) enum McpMagic {
     /// Offer a server to the agent.
     Add(McpServer),
-    /// Show them.
     List,
-    /// Forget one.
     Remove(String),
-    /// Forget all.
     Clear,
-    /// Offer it again.
     Enable(String),
     /// Keep it, but do not offer it.
     Disable(String),
@@ -96,15 +86,10 @@ pub(crate) enum McpMagic {
 /// `%agent permissions …`
 #[derive(Debug, Clone)]
 pub(crate) enum PermissionsMagic {
-    /// Show mode and rules.
     Show,
-    /// Set the mode.
     Mode(permission::ApprovalMode),
-    /// Show the decisions so far.
     List,
-    /// Add a rule.
     Rule(permission::PermissionRule),
-    /// Forget all rules.
     Clear,
 }
 
@@ -123,20 +108,16 @@ impl PartialEq for PermissionsMagic {
 pub(crate) enum SessionMagic {
     /// Start one and switch to it.
     New {
-        /// Its name in this kernel.
         name: Option<String>,
         /// The folder in which it works.
         cwd: Option<PathBuf>,
-        /// Its agent.
         agent: Option<String>,
     },
-    /// Show the current one.
     Info,
     /// Restart the agent. The conversation continues if the agent supports it.
     Restart,
     /// Show those of this kernel and those the agent has stored.
     List,
-    /// Switch to another.
     Use(String),
     /// Continue a stored one, and show its conversation.
     Load(String),
@@ -153,11 +134,8 @@ pub(crate) enum SessionMagic {
 /// `%agent env …`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EnvMagic {
-    /// Show what was set here.
     Show,
-    /// Set a variable.
     Set(String, String),
-    /// Unset it.
     Unset(String),
 }
 
@@ -168,26 +146,21 @@ pub(crate) enum RenderMagic {
     Auto,
     /// Displays that are updated in place.
     Rich,
-    /// Text only.
     Stream,
 }
 
 /// Why a cell cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MagicError {
-    /// There is no such magic.
     #[error(
         "there is no magic `{0}`; `%agent?` lists all magics, and `%%agent` before a text sends it unchanged"
     )]
     Unknown(String),
-    /// The arguments are wrong.
     #[error("`{line}`: {reason}\n{help}")]
     Usage {
         /// As it was written.
         line: String,
-        /// What is wrong with it.
         reason: UsageError,
-        /// How it is used.
         help: String,
     },
 }

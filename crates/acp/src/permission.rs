@@ -33,8 +33,7 @@ pub enum ApprovalMode {
 
 impl ApprovalMode {
     /// All modes, by name.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("ask", Self::Ask), ("auto", Self::Auto), ("deny", Self::Deny)];
+    const NAMES: [(&'static str, Self); 3] = [("ask", Self::Ask), ("auto", Self::Auto), ("deny", Self::Deny)];
 }
 
 impl FromStr for ApprovalMode {
@@ -64,16 +63,13 @@ pub(crate) struct PermissionPolicy {
     pub(crate) mode: ApprovalMode,
     /// In the order they were given. A `deny` beats any `allow`.
     pub(crate) rules: Vec<PermissionRule>,
-    /// The decisions so far.
     pub(crate) history: DecisionHistory,
 }
 
 /// The verdict of a policy on a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PolicyVerdict {
-    /// It is decided.
     Decided(PermissionDecision),
-    /// The user must be asked.
     Ask,
 }
 
@@ -82,18 +78,15 @@ pub(crate) enum PolicyVerdict {
 pub(crate) struct PermissionDecision {
     /// The chosen option. `None` if the request is cancelled.
     pub(crate) option: Option<PermissionOption>,
-    /// Who decided.
     pub(crate) by: DecisionSource,
 }
 
-/// Who decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DecisionSource {
     /// The user, by a button or by typing.
     User,
     /// A rule, as it was written.
     Rule(String),
-    /// The mode.
     Mode(ApprovalMode),
     /// An earlier permission of the turn, for a call of this title.
     Earlier(String),
@@ -103,7 +96,6 @@ pub(crate) enum DecisionSource {
     NobodyToAsk,
     /// Nobody: the agent gave no options.
     NothingToChoose,
-    /// The turn was interrupted.
     Interrupt,
 }
 
@@ -143,7 +135,6 @@ impl PermissionPolicy {
         }
     }
 
-    /// Remembers a decision.
     pub(crate) fn record(&mut self, call: &ToolCall, decision: &PermissionDecision) {
         self.history.push(DecisionRecord::of(call, decision));
     }

@@ -15,7 +15,6 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::CallError;
 
-/// A request to an agent.
 pub(crate) trait AgentCall: Serialize {
     /// Its method in the protocol.
     const METHOD: &'static str;
@@ -73,7 +72,6 @@ pub(crate) struct AnswerText {
 }
 
 impl AnswerText {
-    /// Reads the answer.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_str(self.result.get()).map_err(|error| CallError::Refused {
             code: ErrorCode::ParseError.into(),
@@ -82,7 +80,6 @@ impl AnswerText {
     }
 }
 
-/// The answer to a prompt.
 #[derive(Debug)]
 pub(crate) struct PromptAnswer {
     pub(crate) response: PromptResponse,

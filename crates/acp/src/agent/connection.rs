@@ -169,7 +169,6 @@ impl RequestResponder {
         Self { connection, id: Some(id) }
     }
 
-    /// Answers.
     pub(super) fn respond<T: Serialize>(self, result: Result<T, Error>) {
         self.finish(&result.and_then(|result| to_raw_value(&result).map_err(Error::into_internal_error)));
     }
@@ -225,7 +224,6 @@ pub(super) enum IncomingMessage<'a> {
 }
 
 impl<'a> IncomingMessage<'a> {
-    /// Reads a line.
     pub(super) fn read(line: &'a str) -> Self {
         let envelope: MessageEnvelope<'a> = match serde_json::from_str(line) {
             Ok(envelope) => envelope,

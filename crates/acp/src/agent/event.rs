@@ -26,7 +26,6 @@ pub(crate) enum AgentEvent {
 /// A permission that the agent waits for. Dropping it refuses.
 #[derive(Debug)]
 pub(crate) struct PermissionQuestion {
-    /// The request.
     pub(crate) request: RequestPermissionRequest,
     answer: QuestionOrigin,
 }
@@ -110,7 +109,6 @@ impl Drop for PermissionQuestion {
 /// A question to the user. Dropping it cancels.
 #[derive(Debug)]
 pub(crate) struct OpenElicitation {
-    /// The request.
     pub(crate) request: CreateElicitationRequest,
     responder: Option<RequestResponder>,
 }
@@ -120,7 +118,6 @@ impl OpenElicitation {
         Self { request, responder: Some(responder) }
     }
 
-    /// Answers.
     pub(crate) fn answer(mut self, response: CreateElicitationResponse) {
         if let Some(responder) = self.responder.take() {
             responder.respond(Ok(response));

@@ -31,7 +31,6 @@ const MOST_UNSEEN: usize = 256 * 1024;
 /// How long to wait for the rest of the output after a command has ended.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How a command is stopped.
 const GRACES: Graces = Graces {
     asked: Duration::ZERO,
     interrupted: Duration::from_millis(500),
@@ -51,7 +50,6 @@ pub(super) struct AgentTerminals {
 /// What a command wrote since the last look, and how it ended, if it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TerminalNews {
-    /// The terminal.
     pub(crate) terminal: TerminalId,
     /// What it wrote. Of a very long output, the end.
     pub(crate) output: Vec<u8>,
@@ -160,7 +158,6 @@ impl AgentTerminal {
         })
     }
 
-    /// Waits for its end.
     pub(super) async fn wait(&self) -> TerminalExitStatus {
         let mut ended = self.ended.clone();
         let exit = ended.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);

@@ -139,7 +139,6 @@ impl WidgetComms {
 }
 
 impl ButtonRow<'_> {
-    /// The widget's model.
     pub(crate) fn model(&self) -> &str {
         self.models.last().expect("the row itself")
     }

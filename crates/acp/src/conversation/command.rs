@@ -24,7 +24,6 @@ pub(crate) enum AgentCommand {
     List,
     /// Continues an old session and shows its conversation.
     Load(String),
-    /// Continues an old session.
     Resume(String),
     /// Continues in a copy of the session.
     Fork,
@@ -37,14 +36,16 @@ pub(crate) enum AgentCommand {
     /// Sets the mode, by id or name.
     Mode(String),
     /// Sets an option, by ids or names.
-    Configure { option: String, value: String },
+    Configure {
+        option: String,
+        value: String,
+    },
     /// Offers other MCP servers to the agent. The conversation continues if the agent supports it.
     Servers,
     /// Signs in with a method, or with the first that needs no terminal.
     SignIn(Option<String>),
     /// Lists the methods to sign in.
     SignInMethods,
-    /// Switches to another agent.
     Use(AgentChoice),
     /// Starts the same agent differently. The conversation continues if the agent supports it.
     Relaunch(AgentChoice),

@@ -46,7 +46,6 @@ impl SessionFacts {
         self.options = options.unwrap_or_default();
     }
 
-    /// Forgets the session.
     pub(crate) fn closed(&mut self) {
         *self = Self {
             choice: self.choice.take(),

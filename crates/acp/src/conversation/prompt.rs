@@ -24,7 +24,6 @@ const IMAGES: [(&str, &str); 5] = [
     ("webp", "image/webp"),
 ];
 
-/// A prompt of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UserPrompt {
     /// As typed.
@@ -83,7 +82,6 @@ fn is_large(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.len() > MOST)
 }
 
-/// The address of a file.
 fn uri(path: &Path) -> String {
     use std::fmt::Write as _;
     use std::os::unix::ffi::OsStrExt as _;

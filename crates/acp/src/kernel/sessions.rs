@@ -139,7 +139,6 @@ impl SessionTable {
         Ok(state.all.remove(name))
     }
 
-    /// An agent by name.
     pub(crate) fn agent(&self, name: &str) -> Result<AgentChoice, CellFailure> {
         choice(&self.setup, name).ok_or_else(|| CellFailure::no_such_agent(name, &self.setup))
     }

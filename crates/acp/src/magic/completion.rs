@@ -12,19 +12,13 @@ pub(crate) type FolderListing = dyn Fn(&str) -> Vec<String>;
 /// A snapshot of all names. Each pair is a name and a description.
 #[derive(Default)]
 pub(crate) struct CompletionContext<'a> {
-    /// Agents by name.
     pub(crate) agents: Vec<(String, String)>,
-    /// Sessions of this kernel.
     pub(crate) sessions: Vec<(String, String)>,
     /// Sessions the agent has stored, by id.
     pub(crate) stored_sessions: Vec<(String, String)>,
-    /// Modes of the session, by id.
     pub(crate) modes: Vec<(String, String)>,
-    /// Models of the session, by id.
     pub(crate) models: Vec<(String, String)>,
-    /// Options of the session, by id.
     pub(crate) options: Vec<(String, String)>,
-    /// MCP servers.
     pub(crate) servers: Vec<(String, String)>,
     /// Slash commands, without the slash.
     pub(crate) commands: Vec<(String, String)>,
@@ -37,18 +31,13 @@ pub(crate) struct CompletionContext<'a> {
 /// The candidates, and the word that they replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompletionResult {
-    /// Where the word begins.
     pub(crate) start: usize,
-    /// Where it ends.
     pub(crate) end: usize,
-    /// What could replace it.
     pub(crate) candidates: Vec<CompletionCandidate>,
 }
 
-/// A candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompletionCandidate {
-    /// The text.
     pub(crate) text: String,
     /// What kind of thing it is: `magic`, `argument`, `command`, `path`, `cell`.
     pub(crate) kind: &'static str,

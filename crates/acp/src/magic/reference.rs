@@ -14,7 +14,6 @@ pub(crate) enum PromptReference {
     },
     /// `#N`: the cell `In[N]`.
     Cell {
-        /// Its count.
         count: u32,
         /// Its position, in bytes.
         at: Range<usize>,

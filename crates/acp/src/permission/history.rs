@@ -17,7 +17,6 @@ pub(crate) struct DecisionHistory {
     records: VecDeque<DecisionRecord>,
 }
 
-/// One decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DecisionRecord {
     /// The tool call's title.
@@ -26,7 +25,6 @@ pub(crate) struct DecisionRecord {
     pub(crate) command: Option<String>,
     /// The files it named.
     pub(crate) paths: Vec<PathBuf>,
-    /// Whether it was allowed.
     pub(crate) allowed: bool,
     /// Who decided, and how.
     pub(crate) decision: String,

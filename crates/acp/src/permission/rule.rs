@@ -14,18 +14,14 @@ use crate::tool_kind::{TOOL_KINDS, kind_named, name_of_kind};
 /// Allows or refuses calls of one kind.
 #[derive(Debug, Clone)]
 pub(crate) struct PermissionRule {
-    /// The effect of the rule.
     pub(crate) effect: RuleEffect,
     kind: RuleScope,
     pattern: Option<(String, Regex)>,
 }
 
-/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleEffect {
-    /// The call is allowed.
     Allow,
-    /// The call is refused.
     Refuse,
 }
 

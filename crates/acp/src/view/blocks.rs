@@ -11,7 +11,6 @@ const HARD: usize = 8 * 1024;
 /// Lines up to this length are read whole. Longer ones are cut.
 const LINE: usize = 4 * 1024;
 
-/// The syntax of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextSyntax {
     /// Code fences are kept whole.

@@ -56,7 +56,6 @@ impl TurnDisplays {
         self.homes.truncate(at);
     }
 
-    /// A piece has changed.
     pub(super) fn touch(&mut self, at: usize) {
         self.changed.insert(self.homes[at]);
     }

@@ -7,25 +7,17 @@ use serde_json::{Map, Value};
 /// One message for the notebook.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum OutputMessage {
-    /// Text for a stream.
     Stream {
-        /// Which one.
         name: Stream,
-        /// The text.
         text: String,
     },
-    /// A new display.
     Display {
-        /// Its `display_id`.
         id: String,
-        /// Its representations by MIME type.
         data: OutputData,
     },
     /// A new state of an earlier display.
     Update {
-        /// Its `display_id`.
         id: String,
-        /// Its representations by MIME type.
         data: OutputData,
     },
 }

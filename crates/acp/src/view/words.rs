@@ -6,7 +6,6 @@ use super::OutputData;
 use super::content::{RenderedContent, bundle};
 use super::html::{escape, folded};
 
-/// The role of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextRole {
     Agent,
