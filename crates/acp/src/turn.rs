@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use agent_client_protocol_schema::v1::{SessionUpdate, ToolCallId, ToolCallUpdate};
+use agent_client_protocol_schema::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate};
 use cellwright_jupyter::content::{DisplayData, Stream, StreamName, Transient, UpdateDisplayData};
 use cellwright_jupyter::{Header, Message, ServerSender};
 use cellwright_process::Exit;
@@ -179,13 +179,14 @@ impl AgentTurn {
         }
     }
 
-    /// Notes and shows that a tool call waits for a permission.
-    pub(crate) fn ask_permission(&mut self, update: ToolCallUpdate, asker: PermissionAsker) {
+    /// Notes and shows that a tool call waits for a permission. Returns what is known about it.
+    pub(crate) fn ask_permission(&mut self, update: ToolCallUpdate, asker: PermissionAsker) -> &ToolCall {
         let (id, now) = (update.tool_call_id.clone(), Instant::now());
         let change = self.calls.update(update);
         self.view.tool_call(&change, &self.calls, now);
         self.calls.ask_permission(&id, asker);
         self.view.permission_asked(&id, &self.calls, now);
+        &self.calls.get(&id).expect("it was updated above").call
     }
 
     /// Notes and shows how a permission was decided.

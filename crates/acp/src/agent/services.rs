@@ -62,7 +62,7 @@ pub(super) async fn serve(
     let mut listening = Box::pin(listen(&served, &connection, &mut lines));
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
-        heard = &mut listening => heard,
+        ended = &mut listening => ended,
         written = &mut writing => {
             // An agent that reads nothing more is about to end. What it wrote before still counts.
             drop(timeout(LEAVING, listening).await);

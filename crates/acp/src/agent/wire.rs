@@ -263,14 +263,14 @@ mod tests {
         let bytes = said.map(|line| line + "\n").concat();
         sender.write_all(bytes.as_bytes()).await.expect("it fits");
         drop(sender);
-        let (events, mut heard) = mpsc::channel(64);
+        let (events, mut inbox) = mpsc::channel(64);
         let mut lines = IncomingLines::new(receiver, events, AgentLog::default());
         let answer = lines.next().await.expect("it can be read");
         assert_eq!(answer.as_deref().map(str::trim_end), Some(said_answer), "the answer");
         assert_eq!(lines.next().await.expect("it can be read"), None);
         drop(lines);
         let mut texts = Vec::new();
-        while let Some(AgentEvent::Update(update)) = heard.recv().await {
+        while let Some(AgentEvent::Update(update)) = inbox.recv().await {
             let (kind, chunk) = match update.update {
                 SessionUpdate::AgentMessageChunk(chunk) => ("says", chunk),
                 SessionUpdate::AgentThoughtChunk(chunk) => ("thinks", chunk),

@@ -73,13 +73,12 @@ impl TurnGrants {
 pub(crate) fn permission<'a>(
     state: &'a KernelState,
     turn: &mut AgentTurn,
-    granted: &mut TurnGrants,
+    grants: &mut TurnGrants,
     workspace: &Path,
     question: Box<PermissionQuestion>,
 ) -> Option<PendingQuestion<'a>> {
     let options = question.request.options.clone();
     let update = question.request.tool_call.clone();
-    let id = update.tool_call_id.clone();
     if question.is_ours() {
         // The agent reports its work by tool calls of its own. Our side of it gets a card only if
         // someone has to decide.
@@ -87,7 +86,7 @@ pub(crate) fn permission<'a>(
         let decision = match judge(state, &question, &call, workspace) {
             PolicyVerdict::Decided(decision) if decision.allowed() => Some(decision),
             PolicyVerdict::Decided(_) => None,
-            PolicyVerdict::Ask => granted.covering(&call).map(|by| PermissionDecision::allow(&options, by)),
+            PolicyVerdict::Ask => grants.covering(&call).map(|by| PermissionDecision::allow(&options, by)),
         };
         if let Some(decision) = decision {
             lock(&state.policy).record(&call, &decision);
@@ -96,9 +95,7 @@ pub(crate) fn permission<'a>(
         }
     }
     let asker = if question.is_ours() { PermissionAsker::Kernel } else { PermissionAsker::Agent };
-    turn.ask_permission(update, asker);
-    let call = turn.calls.get(&id).map(|entry| entry.call.clone());
-    let call = Box::new(call.unwrap_or_else(|| described(&question)));
+    let call = Box::new(turn.ask_permission(update, asker).clone());
     let decision = match judge(state, &question, &call, workspace) {
         PolicyVerdict::Decided(decision) => decision,
         PolicyVerdict::Ask if options.is_empty() => {
@@ -110,7 +107,7 @@ pub(crate) fn permission<'a>(
             QuestionMeans::Nobody => PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk),
         },
     };
-    settle(state, turn, granted, AnsweredQuestion::Permission { question, call, decision });
+    settle(state, turn, grants, AnsweredQuestion::Permission { question, call, decision });
     None
 }
 
@@ -157,7 +154,7 @@ fn answer(question: Box<PermissionQuestion>, decision: PermissionDecision) {
 pub(crate) fn settle(
     state: &KernelState,
     turn: &mut AgentTurn,
-    granted: &mut TurnGrants,
+    grants: &mut TurnGrants,
     answered: AnsweredQuestion,
 ) {
     match answered {
@@ -165,7 +162,7 @@ pub(crate) fn settle(
             lock(&state.policy).record(&call, &decision);
             turn.decide_permission(&call.tool_call_id, &decision);
             if decision.allowed() {
-                granted.0.push(PermissionGrant::of(&call));
+                grants.0.push(PermissionGrant::of(&call));
             }
             answer(question, decision);
         }

@@ -178,13 +178,13 @@ impl CellRun<'_> {
         };
         let turn = self.turn(place);
         let stop = turn.stop.clone();
-        let placed = handle.prompt(turn, self.with_cells(text)).await;
+        let pending = handle.prompt(turn, self.with_cells(text)).await;
         match place {
-            TurnPlace::Foreground => placed.done().await.map(drop),
+            TurnPlace::Foreground => pending.done().await.map(drop),
             // The cell was interrupted, so its turn does not stay in the background.
             TurnPlace::Background if self.stop.is_asked() => {
                 stop.ask();
-                placed.done().await.map(drop)
+                pending.done().await.map(drop)
             }
             TurnPlace::Background => {
                 self.result(

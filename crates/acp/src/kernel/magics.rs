@@ -102,8 +102,8 @@ impl CellRun<'_> {
         Ok(None)
     }
 
-    async fn perform(&self, deed: AgentCommand) -> Result<String, CellFailure> {
-        self.kernel.sessions.current().1.perform(deed, self.turn(TurnPlace::Foreground)).await
+    async fn perform(&self, command: AgentCommand) -> Result<String, CellFailure> {
+        self.kernel.sessions.current().1.perform(command, self.turn(TurnPlace::Foreground)).await
     }
 
     fn facts(&self) -> SessionFacts {
@@ -285,8 +285,6 @@ impl CellRun<'_> {
 
     async fn mcp(&self, mcp: McpMagic) -> Result<String, CellFailure> {
         let mut servers = self.kernel.sessions.servers();
-        let unknown =
-            |name: &str| CellFailure::new(FailureKind::NoSuchServer, format!("there is no server `{name}`"));
         let text = match mcp {
             McpMagic::List => {
                 let state = |on: bool| if on { "" } else { " (disabled)" };
@@ -313,7 +311,7 @@ impl CellRun<'_> {
                 let before = servers.len();
                 servers.retain(|known| known.name() != name);
                 if servers.len() == before {
-                    return Err(unknown(&name));
+                    return Err(no_such_server(&name));
                 }
                 format!("the server `{name}` was removed")
             }
@@ -322,19 +320,11 @@ impl CellRun<'_> {
                 "all servers were removed".to_owned()
             }
             McpMagic::Enable(name) => {
-                servers
-                    .iter_mut()
-                    .find(|known| known.name() == name)
-                    .ok_or_else(|| unknown(&name))?
-                    .offered = true;
+                find(&mut servers, &name)?.offered = true;
                 format!("the server `{name}` is offered")
             }
             McpMagic::Disable(name) => {
-                servers
-                    .iter_mut()
-                    .find(|known| known.name() == name)
-                    .ok_or_else(|| unknown(&name))?
-                    .offered = false;
+                find(&mut servers, &name)?.offered = false;
                 format!("the server `{name}` is no longer offered")
             }
         };
@@ -352,6 +342,14 @@ impl CellRun<'_> {
         }
         all[all.len().saturating_sub(lines)..].join("\n")
     }
+}
+
+fn find<'a>(servers: &'a mut [McpEntry], name: &str) -> Result<&'a mut McpEntry, CellFailure> {
+    servers.iter_mut().find(|known| known.name() == name).ok_or_else(|| no_such_server(name))
+}
+
+fn no_such_server(name: &str) -> CellFailure {
+    CellFailure::new(FailureKind::NoSuchServer, format!("there is no server `{name}`"))
 }
 
 fn mark(current: bool) -> char {

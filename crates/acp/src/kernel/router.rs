@@ -28,7 +28,7 @@ pub(crate) struct MessageRouter {
 
 enum RouterStep {
     Message,
-    Leave,
+    ShutDown,
 }
 
 impl MessageRouter {
@@ -49,15 +49,15 @@ impl MessageRouter {
                 Arrival::Input(message) => self.kernel.state.stdin.answered(&message),
                 Arrival::Request(request) => match self.take(request) {
                     RouterStep::Message => {}
-                    RouterStep::Leave => break,
+                    RouterStep::ShutDown => break,
                 },
             }
         }
         self.kernel.state.end();
         self.kernel.sessions.end().await;
         // Before the sockets close, every cell is answered and its output is sent.
-        let lanes = self.subshells.into_values().chain([self.main]);
-        futures_util::future::join_all(lanes.map(CellQueue::end)).await;
+        let queues = self.subshells.into_values().chain([self.main]);
+        futures_util::future::join_all(queues.map(CellQueue::end)).await;
         let closed = self.server.close().await;
         if closed.unsent > 0 {
             tracing::debug!(unsent = closed.unsent, "clients did not take everything");
@@ -70,7 +70,7 @@ impl MessageRouter {
             match request.header().subshell_id() {
                 None => self.main.push(request),
                 Some(id) => match self.subshells.get(id) {
-                    Some(lane) => lane.push(request),
+                    Some(queue) => queue.push(request),
                     None => drop(request), // answered with an error
                 },
             }
@@ -120,7 +120,7 @@ impl MessageRouter {
             "shutdown_request" => {
                 let asked = request.message().parse::<ShutdownRequest>().unwrap_or_default();
                 request.reply(&ShutdownReply { restart: asked.restart, ..ShutdownReply::default() });
-                return RouterStep::Leave;
+                return RouterStep::ShutDown;
             }
             "create_subshell_request" => {
                 let subshell_id = Uuid::new_v4().to_string();
