@@ -1,10 +1,10 @@
 //! One running ACP agent.
 //!
-//! [`AgentProcess::start`] starts the process and agrees on what both sides can do.
-//! [`AgentProcess::call_text`] sends any request of the protocol. Meanwhile, [`AgentEvent`]s carry
+//! `AgentProcess::start` starts the process and agrees on what both sides can do.
+//! `AgentProcess::call_text` sends any request of the protocol. Meanwhile, `AgentEvent`s carry
 //! what the agent reports and asks. This module serves files and terminals to the agent, once the
 //! owner of the events allows it. The agent's commands end with it, and nothing survives a dropped
-//! [`AgentProcess`].
+//! `AgentProcess`.
 
 mod calls;
 mod connection;

@@ -1,7 +1,7 @@
 //! Permissions: the mode, the rules, and the decisions so far.
 //!
-//! Pure. [`PermissionPolicy::judge`] decides by mode and rules, or says that the user must be
-//! asked. The caller asks, and hands each [`PermissionDecision`] to [`PermissionPolicy::record`].
+//! Pure. `PermissionPolicy::judge` decides by mode and rules, or says that the user must be
+//! asked. The caller asks, and hands each `PermissionDecision` to `PermissionPolicy::record`.
 
 mod command;
 mod history;

@@ -49,7 +49,6 @@ pub(crate) enum PermissionAsker {
 /// What a session update changed.
 #[expect(clippy::large_enum_variant, reason = "it is matched at once and never stored")]
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once and never stored")]
 pub(crate) enum TurnChange {
     ToolCall(ToolCallChange),
     /// The update is about something else.
