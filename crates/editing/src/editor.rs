@@ -158,7 +158,7 @@ impl<'a> Editor<'a> {
         cells: &[CellRef],
     ) -> Result<(), EditingError> {
         let knowledge = self.knowledge(&self.document(file).key());
-        let checked = Guard::new(knowledge.as_ref(), notebook).check_run(cells);
+        let checked = Guard::new(knowledge.as_ref(), notebook).check_unchanged(cells);
         checked.map_err(|refusal| EditingError::refused(&file.named, refusal))
     }
 

@@ -36,12 +36,13 @@ impl<'a> Guard<'a> {
                 self.check_number(*at).map_err(Refusal::of_place)
             }
             Action::Move { to, .. } => self.check_number(*to).map_err(Refusal::of_place),
-            Action::Insert { .. } | Action::Retype { .. } | Action::Clear { .. } => Ok(()),
+            Action::Retype { cells, .. } => self.check_unchanged(cells),
+            Action::Insert { .. } | Action::Clear { .. } => Ok(()),
         }
     }
 
-    /// Whether cells that are to be run are those that the caller knows by these numbers, and say what it knows.
-    pub(crate) fn check_run(&self, cells: &[CellRef]) -> Result<(), Refusal> {
+    /// Whether cells are those that the caller knows by these numbers, and say what it knows.
+    pub(crate) fn check_unchanged(&self, cells: &[CellRef]) -> Result<(), Refusal> {
         self.check_numbers(cells)?;
         let places = cells.iter().filter_map(|cell| self.now.locate(cell).ok());
         let changed: Vec<_> = places

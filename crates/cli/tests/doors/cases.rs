@@ -152,6 +152,17 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     case(
+        "a cell that others edited is not retyped",
+        ABC,
+        &[
+            Read("", Done),
+            Others(&["a: 1", "b: 2 and more", "c: 3"]),
+            Call("notebook", r#"{"action": "retype", "cell": 1, "type": "raw"}"#, Stale),
+            Call("notebook", r#"{"action": "retype", "cell": "id:b", "type": "raw"}"#, Stale),
+            Call("notebook", r#"{"action": "retype", "cell": "id:c", "type": "raw"}"#, Done),
+        ],
+    ),
+    case(
         "one cell that was read again",
         ABC,
         &[
