@@ -205,6 +205,30 @@ def end_family(child) -> None:
         child.wait()
     for pid in family:
         _kill(pid, signal.SIGKILL)
+    _wait_until_gone(family)
+
+
+def _wait_until_gone(pids: list) -> None:
+    """Waits for processes that were killed. On a busy machine they are there for a moment longer."""
+    import time
+
+    deadline = time.monotonic() + 5
+    while any(_is_running(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        if os.path.exists("/proc/self/stat"):
+            return False
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _kill(pid: int, number: int) -> None:
