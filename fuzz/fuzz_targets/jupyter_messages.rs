@@ -4,15 +4,15 @@
 
 use bytes::Bytes;
 use cellwright_jupyter::content::Stream;
-use cellwright_jupyter::websocket::{self, Frame};
-use cellwright_jupyter::{Decoder, Json, Key, StreamText};
+use cellwright_jupyter::websocket::{self, WebsocketFrame};
+use cellwright_jupyter::{JsonText, MessageDecoder, SigningKey, StreamText};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     // Frames hold JSON and ids, which need no line feed: so that a corpus can be read and written by hand.
     let frames: Vec<Bytes> = bytes.split(|byte| *byte == b'\n').map(Bytes::copy_from_slice).collect();
-    let key = Key::new("");
-    if let Ok(message) = Decoder::new(key.clone()).decode(frames.clone()) {
+    let key = SigningKey::new("");
+    if let Ok(message) = MessageDecoder::new(key.clone()).decode(frames.clone()) {
         let mut unsigned = frames;
         unsigned[message.identities.len() + 1].clear();
         if message.parent.is_some() {
@@ -23,14 +23,14 @@ fuzz_target!(|bytes: &[u8]| {
     let bytes = Bytes::copy_from_slice(bytes);
     if let Ok((channel, message)) = websocket::decode_v1(&bytes) {
         let again = websocket::encode_v1(&channel, &message);
-        let Frame::Binary(again) = again else { panic!("v1 is binary") };
+        let WebsocketFrame::Binary(again) = again else { panic!("v1 is binary") };
         assert_eq!(websocket::decode_v1(&again).expect("ours").1.content, message.content);
     }
-    for frame in [Frame::Text(bytes.clone()), Frame::Binary(bytes.clone())] {
+    for frame in [WebsocketFrame::Text(bytes.clone()), WebsocketFrame::Binary(bytes.clone())] {
         let _ = websocket::decode_json(&frame);
     }
 
-    let content = Json::from(bytes);
+    let content = JsonText::from(bytes);
     if let (Ok(stream), Ok(whole)) = (StreamText::parse(&content), content.parse::<Stream>()) {
         let mut text = String::new();
         stream.for_each(|piece| text.push_str(piece));

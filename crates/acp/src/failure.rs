@@ -1,6 +1,6 @@
 //! Why a cell failed, and how clients see it.
 
-use cellwright_jupyter::content::{ErrorOutput, Exception};
+use cellwright_jupyter::content::{ErrorOutput, ExceptionContent};
 
 use crate::agent::{AgentStartError, CallError};
 use crate::kernel::KernelSetup;
@@ -154,15 +154,15 @@ impl CellFailure {
         self.with(format!("The end of its log (`%agent log` shows more):\n{last}"))
     }
 
-    pub(crate) fn exception(&self) -> Exception {
+    pub(crate) fn exception(&self) -> ExceptionContent {
         let ename = self.kind.ename().to_owned();
         let mut traceback = vec![format!("\x1b[31m{ename}\x1b[0m: {}", self.message)];
         traceback.extend(self.details.iter().cloned());
-        Exception { ename, evalue: self.message.clone(), traceback }
+        ExceptionContent { ename, evalue: self.message.clone(), traceback }
     }
 
     pub(crate) fn output(&self) -> ErrorOutput {
-        let Exception { ename, evalue, traceback } = self.exception();
+        let ExceptionContent { ename, evalue, traceback } = self.exception();
         ErrorOutput { ename, evalue, traceback, ..ErrorOutput::default() }
     }
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_jupyter::{BindError, ConnectionInfo, Server, Session};
+use cellwright_jupyter::{BindError, ConnectionInfo, KernelServer, MessageSession};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
@@ -116,7 +116,7 @@ pub fn run(
 ) -> BoxFuture<'_, Result<(), RunError>> {
     // Boxed, so that the kernel is compiled here and not again in the crate that awaits it.
     Box::pin(async move {
-        let server = Server::bind(connection, Session::new("cellwright")).await?;
+        let server = KernelServer::bind(connection, MessageSession::new("cellwright")).await?;
         MessageRouter::new(server, Arc::new(setup)).run(end).await;
         Ok(())
     })

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cellwright_jupyter::{Description, InterruptMode, KernelSpec, SpecError};
+use cellwright_jupyter::{InterruptMode, KernelJson, KernelSpec, SpecError};
 use serde_json::{Map, json};
 
 /// Why a kernelspec could not be written or removed.
@@ -37,21 +37,21 @@ pub enum InstallError {
 const MARK: &str = "cellwright";
 
 /// The kernelspec that runs `program kernel run`, for one agent or for the default one.
-pub fn description(program: &Path, agent: Option<&str>, display_name: Option<&str>) -> Description {
+pub fn description(program: &Path, agent: Option<&str>, display_name: Option<&str>) -> KernelJson {
     let mut argv: Vec<String> = vec![program.to_string_lossy().into_owned()];
     argv.extend(["kernel", "run", "-f", "{connection_file}"].map(str::to_owned));
     argv.extend(agent.into_iter().flat_map(|agent| ["--agent".to_owned(), agent.to_owned()]));
     let named = || agent.map_or("Cellwright Agent".to_owned(), |agent| format!("Cellwright Agent ({agent})"));
     let mut metadata = Map::new();
     metadata.insert(MARK.to_owned(), json!({ "agent": agent }));
-    Description {
+    KernelJson {
         argv,
         display_name: display_name.map_or_else(named, str::to_owned),
         language: "agent".to_owned(),
         // Otherwise Jupyter signals the whole process group, with agents and their commands.
         interrupt_mode: InterruptMode::Message,
         metadata,
-        ..Description::default()
+        ..KernelJson::default()
     }
 }
 
@@ -65,7 +65,7 @@ pub fn default_name(agent: Option<&str>) -> String {
 
 /// Writes a kernelspec into a folder of kernels. Replaces an earlier one of ours. Returns its
 /// folder.
-pub fn install(kernels: &Path, name: &str, description: &Description) -> Result<PathBuf, InstallError> {
+pub fn install(kernels: &Path, name: &str, description: &KernelJson) -> Result<PathBuf, InstallError> {
     let spelt = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || !name.chars().all(spelt) || name.starts_with('.') {
         return Err(InstallError::Name(name.to_owned()));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent_client_protocol_schema::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate};
-use cellwright_jupyter::content::{DisplayData, Stream, StreamName, Transient, UpdateDisplayData};
-use cellwright_jupyter::{Header, Message, ServerSender};
+use cellwright_jupyter::content::{DisplayData, OutputStream, Stream, Transient, UpdateDisplayData};
+use cellwright_jupyter::{JupyterMessage, MessageHeader, ServerSender};
 use cellwright_process::Exit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -47,7 +47,7 @@ pub(crate) enum TurnOutput {
 /// The way back to the client that runs a cell.
 pub(crate) struct CellChannel {
     sender: ServerSender,
-    request: Message,
+    request: JupyterMessage,
     /// Whether the client answers questions.
     pub(crate) allow_stdin: bool,
     /// The client wants no output at all.
@@ -93,15 +93,20 @@ impl StopSignal {
 }
 
 impl CellChannel {
-    pub(crate) fn new(sender: ServerSender, request: Message, allow_stdin: bool, silent: bool) -> Self {
+    pub(crate) fn new(
+        sender: ServerSender,
+        request: JupyterMessage,
+        allow_stdin: bool,
+        silent: bool,
+    ) -> Self {
         Self { sender, request, allow_stdin, silent }
     }
 
-    pub(crate) fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &MessageHeader {
         &self.request.header
     }
 
-    pub(crate) fn request(&self) -> &Message {
+    pub(crate) fn request(&self) -> &JupyterMessage {
         &self.request
     }
 
@@ -110,7 +115,7 @@ impl CellChannel {
     }
 
     /// Publishes something as output of this cell. Waits for slow readers, unless forced to stop.
-    pub(crate) async fn publish<C: cellwright_jupyter::content::Content>(
+    pub(crate) async fn publish<C: cellwright_jupyter::content::MessageContent>(
         &self,
         content: &C,
         stop: &StopSignal,
@@ -122,7 +127,7 @@ impl CellChannel {
     }
 
     /// The part of [`CellChannel::publish`] that is compiled once for all contents.
-    async fn send(&self, message: Message, stop: &StopSignal) {
+    async fn send(&self, message: JupyterMessage, stop: &StopSignal) {
         tokio::select! {
             biased;
             () = self.sender.publish_when_read(message.clone()) => {}
@@ -135,8 +140,8 @@ impl CellChannel {
         match show {
             OutputMessage::Stream { name, text } => {
                 let name = match name {
-                    cellwright_output::Stream::Stdout => StreamName::Stdout,
-                    cellwright_output::Stream::Stderr => StreamName::Stderr,
+                    cellwright_output::Stream::Stdout => OutputStream::Stdout,
+                    cellwright_output::Stream::Stderr => OutputStream::Stderr,
                 };
                 self.publish(&Stream { name, text, ..Stream::default() }, stop).await;
             }

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use cellwright_jupyter::content::{Content, ExecuteRequest, ExecutionState, Status, Stream};
-use cellwright_jupyter::{Channel, Client, ConnectionInfo, Session, StreamText};
+use cellwright_jupyter::content::{ExecuteRequest, ExecutionState, MessageContent, Status, Stream};
+use cellwright_jupyter::{Channel, ConnectionInfo, KernelClient, MessageSession, StreamText};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +14,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: run_cell CONNECTION_FILE CODE".into());
     };
 
-    let mut client = Client::connect(&ConnectionInfo::read(Path::new(file))?, Session::new("example"))?;
+    let mut client =
+        KernelClient::connect(&ConnectionInfo::read(Path::new(file))?, MessageSession::new("example"))?;
     client.ready().await?;
     let request = ExecuteRequest { code: code.clone(), allow_stdin: false, ..ExecuteRequest::default() };
     let request = client.sender().request(Channel::Shell, &request).await?;

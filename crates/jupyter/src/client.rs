@@ -11,11 +11,11 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use crate::Channel;
-use crate::codec::{Decoder, Key};
-use crate::connection::{ConnectionInfo, Unsupported};
-use crate::content::{Content, KernelInfoReply, KernelInfoRequest};
-use crate::heartbeat::{Pulse, watch_pulse};
-use crate::message::{ContentError, Header, Message, Session};
+use crate::codec::{MessageDecoder, SigningKey};
+use crate::connection::{ConnectionInfo, UnsupportedConnection};
+use crate::content::{KernelInfoReply, KernelInfoRequest, MessageContent};
+use crate::heartbeat::{HeartbeatState, watch_pulse};
+use crate::message::{JupyterMessage, MessageContentError, MessageHeader, MessageSession};
 
 /// After the kernel has answered, how long its iopub may take before it is asked again.
 const PROOF: Duration = Duration::from_millis(250);
@@ -26,31 +26,31 @@ const RECONNECT: Backoff = Backoff { first: Duration::from_millis(5), most: Dura
 
 /// The five channels to one kernel. They connect by themselves, also to a kernel that is still starting, and again when
 /// the connection breaks.
-pub struct Client {
+pub struct KernelClient {
     sender: ClientSender,
     shell: Dealer,
     control: Dealer,
     stdin: Dealer,
     iopub: Sub,
-    decoder: Decoder,
+    decoder: MessageDecoder,
     rejected: Option<String>,
-    pulse: watch::Receiver<Pulse>,
+    pulse: watch::Receiver<HeartbeatState>,
     _heartbeat: AbortOnDropHandle<()>,
 }
 
-/// Sends for a [`Client`]. Does not keep it open.
+/// Sends for a [`KernelClient`]. Does not keep it open.
 #[derive(Clone)]
 pub struct ClientSender {
-    session: Arc<Session>,
-    key: Key,
+    session: Arc<MessageSession>,
+    key: SigningKey,
     shell: DealerSender,
     control: DealerSender,
     stdin: DealerSender,
 }
 
-impl Client {
+impl KernelClient {
     /// Starts to connect, and returns at once. Must be called in a runtime.
-    pub fn connect(info: &ConnectionInfo, session: Session) -> Result<Self, Unsupported> {
+    pub fn connect(info: &ConnectionInfo, session: MessageSession) -> Result<Self, UnsupportedConnection> {
         info.check_supported()?;
         // A kernel that listens on every interface is found on this machine.
         let ip = if info.ip == "*" { "127.0.0.1".to_owned() } else { info.ip.clone() };
@@ -64,7 +64,7 @@ impl Client {
         let iopub = Sub::connect(&local.endpoint(Channel::Iopub), options.clone());
         iopub.subscribe(b"");
         let (pulse, heartbeat) = watch_pulse(&local.heartbeat_endpoint(), options);
-        let key = Key::new(&info.key);
+        let key = SigningKey::new(&info.key);
         let sender = ClientSender {
             session: Arc::new(session),
             key: key.clone(),
@@ -72,7 +72,7 @@ impl Client {
             control: control.sender(),
             stdin: stdin.sender(),
         };
-        let decoder = Decoder::new(key);
+        let decoder = MessageDecoder::new(key);
         Ok(Self {
             sender,
             shell,
@@ -92,16 +92,16 @@ impl Client {
     /// A subscription takes effect some time after the connection is made, and what is published before is lost. It
     /// is proven by `iopub_welcome`, or by any message at all, such as the status around our own request. So call this
     /// before the first request: whatever arrives meanwhile is dropped. May be cancelled and called again.
-    pub async fn ready(&mut self) -> Result<KernelInfoReply, ContentError> {
+    pub async fn ready(&mut self) -> Result<KernelInfoReply, MessageContentError> {
         self.ready_on(&[Channel::Shell]).await
     }
 
     /// The same for a kernel that may be running a cell of another client: most then answer on control.
-    pub async fn ready_though_busy(&mut self) -> Result<KernelInfoReply, ContentError> {
+    pub async fn ready_though_busy(&mut self) -> Result<KernelInfoReply, MessageContentError> {
         self.ready_on(&[Channel::Shell, Channel::Control]).await
     }
 
-    async fn ready_on(&mut self, channels: &[Channel]) -> Result<KernelInfoReply, ContentError> {
+    async fn ready_on(&mut self, channels: &[Channel]) -> Result<KernelInfoReply, MessageContentError> {
         let (mut subscribed, mut unproven) = (false, 0);
         loop {
             let mut asked = Vec::new();
@@ -135,7 +135,7 @@ impl Client {
 
     /// The next message on any channel. Frames that are no message, or wrongly signed, are skipped and told
     /// by [`Self::trouble`]. Cancel-safe.
-    pub async fn recv(&mut self) -> (Channel, Message) {
+    pub async fn recv(&mut self) -> (Channel, JupyterMessage) {
         loop {
             let (channel, frames) = tokio::select! {
                 frames = self.iopub.recv() => (Channel::Iopub, frames),
@@ -164,7 +164,7 @@ impl Client {
     }
 
     /// Whether the kernel answers its heartbeat, to be watched.
-    pub fn pulse(&self) -> watch::Receiver<Pulse> {
+    pub fn pulse(&self) -> watch::Receiver<HeartbeatState> {
         self.pulse.clone()
     }
 
@@ -196,12 +196,12 @@ impl Client {
 
 impl ClientSender {
     /// Makes messages of this client's session.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &MessageSession {
         &self.session
     }
 
     /// Sends a message. Waits while much is queued. Cancel-safe.
-    pub async fn send(&self, channel: Channel, message: &Message) -> Result<(), SendError> {
+    pub async fn send(&self, channel: Channel, message: &JupyterMessage) -> Result<(), SendError> {
         let sender = match channel {
             Channel::Shell => &self.shell,
             Channel::Control => &self.control,
@@ -212,7 +212,11 @@ impl ClientSender {
     }
 
     /// Sends a request; its header tells which answers and outputs belong to it.
-    pub async fn request<C: Content>(&self, channel: Channel, content: &C) -> Result<Header, SendError> {
+    pub async fn request<C: MessageContent>(
+        &self,
+        channel: Channel,
+        content: &C,
+    ) -> Result<MessageHeader, SendError> {
         let message = self.session.message(content);
         self.send(channel, &message).await?;
         Ok(message.header)

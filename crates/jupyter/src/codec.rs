@@ -6,19 +6,19 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::message::{Header, Message};
+use crate::message::{JupyterMessage, MessageHeader};
 
 const DELIMITER: &[u8] = b"<IDS|MSG>";
 /// How many signatures are remembered against replays; as many as `jupyter_client` keeps.
 const REMEMBERED: usize = 1 << 16;
 
-type Digest = [u8; 32];
+type SignatureBytes = [u8; 32];
 
 /// A connection's key: signs what we send, checks what we receive. An empty key signs and checks nothing.
 #[derive(Clone)]
-pub struct Key(Option<Hmac<Sha256>>);
+pub struct SigningKey(Option<Hmac<Sha256>>);
 
-impl Key {
+impl SigningKey {
     /// A key as it stands in a connection file.
     pub fn new(key: &str) -> Self {
         let hmac = || Hmac::new_from_slice(key.as_bytes()).expect("a key may have any length");
@@ -26,7 +26,7 @@ impl Key {
     }
 
     /// The frames of a message, routing frames first.
-    pub fn encode(&self, message: &Message) -> Vec<Bytes> {
+    pub fn encode(&self, message: &JupyterMessage) -> Vec<Bytes> {
         let parent =
             message.parent.as_ref().map_or(Bytes::from_static(b"{}"), |parent| parent.text().clone());
         let (metadata, content) = (message.metadata.bytes().clone(), message.content.bytes().clone());
@@ -46,7 +46,7 @@ impl Key {
     }
 
     /// The signature's bytes when it is right; compared in constant time.
-    fn verify(&self, signature: &[u8], parts: &[Bytes]) -> Result<Option<Digest>, DecodeError> {
+    fn verify(&self, signature: &[u8], parts: &[Bytes]) -> Result<Option<SignatureBytes>, DecodeError> {
         let Some(hmac) = self.0.clone() else { return Ok(None) };
         let digest = unhex(signature).ok_or(DecodeError::Signature)?;
         absorb(hmac, parts).verify_slice(&digest).map_err(|_| DecodeError::Signature)?;
@@ -63,9 +63,9 @@ fn absorb(mut hmac: Hmac<Sha256>, parts: &[Bytes]) -> Hmac<Sha256> {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-fn unhex(text: &[u8]) -> Option<Digest> {
+fn unhex(text: &[u8]) -> Option<SignatureBytes> {
     let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-    let mut digest = Digest::default();
+    let mut digest = SignatureBytes::default();
     if text.len() != 2 * digest.len() {
         return None;
     }
@@ -93,31 +93,31 @@ pub enum DecodeError {
 }
 
 /// Checks and reads messages that arrive.
-pub struct Decoder {
-    key: Key,
-    seen: Option<Seen>,
+pub struct MessageDecoder {
+    key: SigningKey,
+    seen: Option<SeenSignatures>,
 }
 
 #[derive(Default)]
-struct Seen {
-    digests: HashSet<Digest>,
-    order: VecDeque<Digest>,
+struct SeenSignatures {
+    digests: HashSet<SignatureBytes>,
+    order: VecDeque<SignatureBytes>,
 }
 
-impl Decoder {
+impl MessageDecoder {
     /// A decoder for a key.
-    pub fn new(key: Key) -> Self {
+    pub fn new(key: SigningKey) -> Self {
         Self { key, seen: None }
     }
 
     /// The same, refusing a message that came before: the last 65,536 are remembered.
     #[must_use]
     pub fn refusing_replays(self) -> Self {
-        Self { seen: Some(Seen::default()), ..self }
+        Self { seen: Some(SeenSignatures::default()), ..self }
     }
 
     /// Reads a message from its frames, routing frames included.
-    pub fn decode(&mut self, mut frames: Vec<Bytes>) -> Result<Message, DecodeError> {
+    pub fn decode(&mut self, mut frames: Vec<Bytes>) -> Result<JupyterMessage, DecodeError> {
         let delimiter = frames.iter().position(|frame| *frame == DELIMITER);
         let signed = frames.split_off(delimiter.ok_or(DecodeError::Frames("no delimiter"))?);
         let [_, signature, parts @ ..] = signed.as_slice() else {
@@ -129,11 +129,11 @@ impl Decoder {
             seen.note(digest)?;
         }
         let [header, parent, metadata, content] = parts else { unreachable!("split at four") };
-        let header = Header::parse(header.clone()).map_err(DecodeError::Header)?;
-        Ok(Message {
+        let header = MessageHeader::parse(header.clone()).map_err(DecodeError::Header)?;
+        Ok(JupyterMessage {
             identities: frames,
             header: header.ok_or(DecodeError::Frames("an empty header"))?,
-            parent: Header::parse(parent.clone()).map_err(DecodeError::Header)?,
+            parent: MessageHeader::parse(parent.clone()).map_err(DecodeError::Header)?,
             metadata: metadata.clone().into(),
             content: content.clone().into(),
             buffers: buffers.to_vec(),
@@ -141,8 +141,8 @@ impl Decoder {
     }
 }
 
-impl Seen {
-    fn note(&mut self, digest: Digest) -> Result<(), DecodeError> {
+impl SeenSignatures {
+    fn note(&mut self, digest: SignatureBytes) -> Result<(), DecodeError> {
         if !self.digests.insert(digest) {
             return Err(DecodeError::Replayed);
         }

@@ -19,8 +19,8 @@ use crate::kernel_folder::KernelFolder;
 pub struct ConnectionInfo {
     /// How the sockets are reached.
     #[serde(default)]
-    pub transport: Transport,
-    /// A host; with [`Transport::Ipc`] the path that every socket's path starts with.
+    pub transport: SocketTransport,
+    /// A host; with [`SocketTransport::Ipc`] the path that every socket's path starts with.
     #[serde(default = "localhost")]
     pub ip: String,
     /// Requests.
@@ -50,7 +50,7 @@ pub struct ConnectionInfo {
 /// How sockets are reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Transport {
+pub enum SocketTransport {
     /// Over the network.
     #[default]
     Tcp,
@@ -89,7 +89,7 @@ pub enum ConnectionFileError {
 
 /// A kernel is reached in a way we do not speak.
 #[derive(Debug, thiserror::Error)]
-pub enum Unsupported {
+pub enum UnsupportedConnection {
     /// Another hash.
     #[error("signature scheme `{0}` is not supported; only hmac-sha256 is")]
     SignatureScheme(String),
@@ -108,7 +108,11 @@ impl ConnectionInfo {
     }
 
     /// A connection on this machine with a new key. Port 0 lets a server choose.
-    pub fn local(transport: Transport, ip: String, [shell, control, stdin, iopub, hb]: [u16; 5]) -> Self {
+    pub fn local(
+        transport: SocketTransport,
+        ip: String,
+        [shell, control, stdin, iopub, hb]: [u16; 5],
+    ) -> Self {
         Self {
             transport,
             ip,
@@ -141,19 +145,19 @@ impl ConnectionInfo {
 
     fn address(&self, port: u16) -> Endpoint {
         match self.transport {
-            Transport::Tcp => Endpoint::Tcp { host: self.ip.clone(), port },
-            Transport::Ipc => Endpoint::Ipc(format!("{}-{port}", self.ip).into()),
+            SocketTransport::Tcp => Endpoint::Tcp { host: self.ip.clone(), port },
+            SocketTransport::Ipc => Endpoint::Ipc(format!("{}-{port}", self.ip).into()),
         }
     }
 
     /// Says so when we can not talk to this kernel at all.
-    pub fn check_supported(&self) -> Result<(), Unsupported> {
+    pub fn check_supported(&self) -> Result<(), UnsupportedConnection> {
         let present = |name| self.extra.get(name).is_some_and(|key: &Value| !key.is_null() && key != "");
         if !self.key.is_empty() && self.signature_scheme != hmac_sha256() {
-            return Err(Unsupported::SignatureScheme(self.signature_scheme.clone()));
+            return Err(UnsupportedConnection::SignatureScheme(self.signature_scheme.clone()));
         }
         if present("curve_publickey") || present("curve_serverkey") {
-            return Err(Unsupported::Encryption);
+            return Err(UnsupportedConnection::Encryption);
         }
         Ok(())
     }
@@ -195,7 +199,7 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
 
 /// Addresses that belong to a kernel about to start. Keep it until the kernel has ended.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct ReservedAddresses {
     /// For the connection file.
     pub info: ConnectionInfo,
     #[expect(dead_code, reason = "held for what its drop frees")]
@@ -205,7 +209,7 @@ pub struct Reserved {
 /// The longest path of a Unix socket that every system takes, with room for `-5`.
 pub(crate) const SOCKET_PATH: usize = 100;
 
-impl Reserved {
+impl ReservedAddresses {
     /// Unix sockets in a folder, which goes with them.
     pub fn ipc(folder: &KernelFolder) -> io::Result<Self> {
         let ip = folder.path().join("s").to_string_lossy().into_owned();
@@ -213,7 +217,7 @@ impl Reserved {
             let message = format!("`{ip}` is too long for a Unix socket; choose a shorter folder");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let info = ConnectionInfo::local(Transport::Ipc, ip, [1, 2, 3, 4, 5]);
+        let info = ConnectionInfo::local(SocketTransport::Ipc, ip, [1, 2, 3, 4, 5]);
         Ok(Self { info, ports: Vec::new() })
     }
 
@@ -235,7 +239,7 @@ impl Reserved {
         if !cfg!(target_os = "linux") {
             sockets.clear();
         }
-        let info = ConnectionInfo::local(Transport::Tcp, ip.to_string(), ports);
+        let info = ConnectionInfo::local(SocketTransport::Tcp, ip.to_string(), ports);
         Ok(Self { info, ports: sockets })
     }
 }

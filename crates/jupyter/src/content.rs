@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 pub use comm::{CommClose, CommInfoReply, CommInfoRequest, CommMsg, CommOpen};
-pub use execute::{Exception, ExecuteInput, ExecuteReply, ExecuteRequest, InputReply, InputRequest};
+pub use execute::{ExceptionContent, ExecuteInput, ExecuteReply, ExecuteRequest, InputReply, InputRequest};
 pub use introspect::{
     CompleteReply, CompleteRequest, HistoryReply, HistoryRequest, InspectReply, InspectRequest,
     IsCompleteReply, IsCompleteRequest,
@@ -25,12 +25,12 @@ pub use kernel::{
     KernelInfoRequest, LanguageInfo, ListSubshellReply, ListSubshellRequest, ShutdownReply, ShutdownRequest,
 };
 pub use output::{
-    ClearOutput, DisplayData, ErrorOutput, ExecuteResult, ExecutionState, Status, Stream, StreamName,
+    ClearOutput, DisplayData, ErrorOutput, ExecuteResult, ExecutionState, OutputStream, Status, Stream,
     Transient, UpdateDisplayData,
 };
 
-/// The content of a message of type [`Content::TYPE`].
-pub trait Content: Serialize + DeserializeOwned {
+/// The content of a message of type [`MessageContent::TYPE`].
+pub trait MessageContent: Serialize + DeserializeOwned {
     /// The `msg_type` in the header.
     const TYPE: &'static str;
 }
@@ -72,7 +72,7 @@ macro_rules! contents {
             pub extra: serde_json::Map<String, serde_json::Value>,
         }
 
-        $(impl crate::content::Content for $name {
+        $(impl crate::content::MessageContent for $name {
             const TYPE: &'static str = $type;
         })?
     )*};
@@ -93,4 +93,4 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 }
 
 /// MIME type to value: text, base64 text, or JSON.
-pub type MimeBundle = Map<String, Value>;
+pub type MimeMap = Map<String, Value>;

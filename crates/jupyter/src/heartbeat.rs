@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What the heartbeat channel last told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pulse {
+pub enum HeartbeatState {
     /// Nothing was heard yet: the kernel may be starting.
     Unknown,
     /// The kernel answered.
@@ -30,8 +30,8 @@ pub enum Pulse {
 pub(crate) fn watch_pulse(
     endpoint: &Endpoint,
     options: SocketOptions,
-) -> (watch::Receiver<Pulse>, AbortOnDropHandle<()>) {
-    let (told, pulse) = watch::channel(Pulse::Unknown);
+) -> (watch::Receiver<HeartbeatState>, AbortOnDropHandle<()>) {
+    let (told, pulse) = watch::channel(HeartbeatState::Unknown);
     let mut req = Req::connect(endpoint, options);
     let task = tokio::spawn(
         async move {
@@ -39,9 +39,9 @@ pub(crate) fn watch_pulse(
                 let asked = Instant::now();
                 let answered = timeout(PATIENCE, req.request(vec![Bytes::from_static(b"ping")])).await;
                 let next = match (answered, *told.borrow()) {
-                    (Ok(Ok(_)), _) => Pulse::Beating,
+                    (Ok(Ok(_)), _) => HeartbeatState::Beating,
                     (Ok(Err(_)), _) => return, // closed
-                    (Err(_), Pulse::Beating) => Pulse::Silent { since: asked },
+                    (Err(_), HeartbeatState::Beating) => HeartbeatState::Silent { since: asked },
                     (Err(_), unchanged) => unchanged,
                 };
                 told.send_if_modified(|pulse| std::mem::replace(pulse, next) != next);

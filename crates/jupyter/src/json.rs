@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 
 /// A part of a message: JSON text that is passed on byte for byte and parsed on demand.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Json(Bytes);
+pub struct JsonText(Bytes);
 
-impl Json {
+impl JsonText {
     /// The text of a value.
     pub fn of(value: &impl Serialize) -> Self {
         let text = serde_json::to_vec(value).expect("our content types have text keys and no failing parts");
@@ -38,19 +38,19 @@ impl Json {
     }
 }
 
-impl Default for Json {
+impl Default for JsonText {
     fn default() -> Self {
         Self(Bytes::from_static(b"{}"))
     }
 }
 
-impl From<Bytes> for Json {
+impl From<Bytes> for JsonText {
     fn from(text: Bytes) -> Self {
         Self(text)
     }
 }
 
-impl fmt::Debug for Json {
+impl fmt::Debug for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text())
     }
@@ -112,7 +112,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &[u8], expected: &Value) {
-        let json = Json::from(Bytes::copy_from_slice(text));
+        let json = JsonText::from(Bytes::copy_from_slice(text));
         assert_eq!(json.parse::<Value>().as_ref().ok(), Some(expected));
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn text_that_is_not_json_is_an_error_that_tells_of_the_text_as_it_came() {
-        let broken = Json::from(Bytes::from_static(b"{\"a\": }"));
+        let broken = JsonText::from(Bytes::from_static(b"{\"a\": }"));
         assert_eq!(
             broken.parse::<Value>().expect_err("broken").to_string(),
             "expected value at line 1 column 7"

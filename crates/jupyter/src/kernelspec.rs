@@ -17,13 +17,13 @@ pub struct KernelSpec {
     /// The folder of `kernel.json`, which may also hold logos.
     pub resource_dir: PathBuf,
     /// The rest of what we know about it.
-    pub description: Description,
+    pub description: KernelJson,
 }
 
 /// The fields of a `kernel.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Description {
+pub struct KernelJson {
     /// The command, with placeholders.
     #[serde(deserialize_with = "null_as_default")]
     pub argv: Vec<String>,

@@ -1,9 +1,9 @@
 //! The Jupyter wire, both ways.
 //!
-//! [`Message`] and [`content`] are what is said; [`Key`] and [`Decoder`] sign and check it; [`Client`] talks to a kernel over
-//! ZeroMQ, [`Server`] is the kernel's side; [`websocket`] frames the same messages for Jupyter's servers.
-//! [`KernelSpec`] and [`Surroundings`] find installed kernels, [`ConnectionInfo`], [`ConnectionFile`], [`KernelFolder`] and
-//! [`Reserved`] tell where a kernel listens. Versions 5.3 to 5.5 of the messaging protocol are spoken; message types and fields that are not
+//! [`JupyterMessage`] and [`content`] are what is said; [`SigningKey`] and [`MessageDecoder`] sign and check it; [`KernelClient`] talks to a kernel over
+//! ZeroMQ, [`KernelServer`] is the kernel's side; [`websocket`] frames the same messages for Jupyter's servers.
+//! [`KernelSpec`] and [`JupyterEnvironment`] find installed kernels, [`ConnectionInfo`], [`ConnectionFile`], [`KernelFolder`] and
+//! [`ReservedAddresses`] tell where a kernel listens. Versions 5.3 to 5.5 of the messaging protocol are spoken; message types and fields that are not
 //! known here pass through unharmed. Processes, sessions and policy are left to others.
 
 mod client;
@@ -20,16 +20,21 @@ mod server;
 mod stream_text;
 pub mod websocket;
 
-pub use client::{Client, ClientSender};
-pub use codec::{DecodeError, Decoder, Key};
-pub use connection::{ConnectionFile, ConnectionFileError, ConnectionInfo, Reserved, Transport, Unsupported};
-pub use heartbeat::Pulse;
-pub use json::Json;
+pub use client::{ClientSender, KernelClient};
+pub use codec::{DecodeError, MessageDecoder, SigningKey};
+pub use connection::{
+    ConnectionFile, ConnectionFileError, ConnectionInfo, ReservedAddresses, SocketTransport,
+    UnsupportedConnection,
+};
+pub use heartbeat::HeartbeatState;
+pub use json::JsonText;
 pub use kernel_folder::KernelFolder;
-pub use kernelspec::{Description, InterruptMode, KernelSpec, SpecError};
-pub use message::{ContentError, Header, Message, PROTOCOL_VERSION, Session, timestamp};
-pub use paths::{Prefix, Surroundings};
-pub use server::{Arrival, BindError, Closed, Request, Server, ServerSender};
+pub use kernelspec::{InterruptMode, KernelJson, KernelSpec, SpecError};
+pub use message::{
+    JupyterMessage, MessageContentError, MessageHeader, MessageSession, PROTOCOL_VERSION, timestamp,
+};
+pub use paths::{JupyterEnvironment, PythonPrefix};
+pub use server::{BindError, ClientMessage, ClientRequest, CloseReport, KernelServer, ServerSender};
 pub use stream_text::{StreamPieces, StreamText};
 
 /// Which socket a message travels on.

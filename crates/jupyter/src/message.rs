@@ -6,51 +6,51 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::content::Content;
-use crate::json::Json;
+use crate::content::MessageContent;
+use crate::json::JsonText;
 
 /// The messaging protocol's version that our own messages follow.
 pub const PROTOCOL_VERSION: &str = "5.5";
 
 /// A Jupyter message. Metadata and content stay text until someone parses them; all of it is cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct JupyterMessage {
     /// Routing frames: who to answer, or the topic on iopub.
     pub identities: Vec<Bytes>,
     /// What this message is.
-    pub header: Header,
+    pub header: MessageHeader,
     /// The header of the request that caused it.
-    pub parent: Option<Header>,
+    pub parent: Option<MessageHeader>,
     /// Extra facts, by convention few.
-    pub metadata: Json,
+    pub metadata: JsonText,
     /// The message's own fields.
-    pub content: Json,
+    pub content: JsonText,
     /// Binary data that the content refers to.
     pub buffers: Vec<Bytes>,
 }
 
-impl Message {
+impl JupyterMessage {
     /// The content as the type that belongs to the message's type.
-    pub fn parse<C: Content>(&self) -> Result<C, ContentError> {
-        let failed = |source| ContentError { msg_type: C::TYPE, source };
+    pub fn parse<C: MessageContent>(&self) -> Result<C, MessageContentError> {
+        let failed = |source| MessageContentError { msg_type: C::TYPE, source };
         self.content.parse().map_err(failed)
     }
 
     /// Whether this answers, or was caused by, the request with this header.
-    pub fn answers(&self, request: &Header) -> bool {
+    pub fn answers(&self, request: &MessageHeader) -> bool {
         self.parent.as_ref().is_some_and(|parent| parent.msg_id() == request.msg_id())
     }
 
     /// The same as caused by a request.
     #[must_use]
-    pub fn with_parent(self, parent: &Header) -> Self {
+    pub fn with_parent(self, parent: &MessageHeader) -> Self {
         Self { parent: Some(parent.clone()), ..self }
     }
 
     /// The same with metadata.
     #[must_use]
     pub fn with_metadata(self, metadata: &impl Serialize) -> Self {
-        Self { metadata: Json::of(metadata), ..self }
+        Self { metadata: JsonText::of(metadata), ..self }
     }
 
     /// The same with binary buffers.
@@ -63,21 +63,21 @@ impl Message {
 /// The content is not what its message's type promises.
 #[derive(Debug, thiserror::Error)]
 #[error("malformed content of `{msg_type}`")]
-pub struct ContentError {
+pub struct MessageContentError {
     msg_type: &'static str,
     source: serde_json::Error,
 }
 
 /// A message's header, kept as it came so that an answer can repeat it with every field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct MessageHeader {
     text: Bytes,
-    fields: Fields,
+    fields: HeaderFields,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-struct Fields {
+struct HeaderFields {
     msg_id: String,
     msg_type: String,
     session: String,
@@ -88,18 +88,18 @@ struct Fields {
     subshell_id: Option<String>,
 }
 
-impl Header {
+impl MessageHeader {
     /// Reads a header; `None` for the empty object that stands for no parent.
     pub fn parse(text: Bytes) -> Result<Option<Self>, serde_json::Error> {
-        let fields: Fields = Json::from(text.clone()).parse()?;
+        let fields: HeaderFields = JsonText::from(text.clone()).parse()?;
         if fields.msg_id.is_empty() && fields.msg_type.is_empty() {
             return Ok(None);
         }
         Ok(Some(Self { text, fields }))
     }
 
-    fn new(fields: Fields) -> Self {
-        Self { text: Json::of(&fields).bytes().clone(), fields }
+    fn new(fields: HeaderFields) -> Self {
+        Self { text: JsonText::of(&fields).bytes().clone(), fields }
     }
 
     /// The header as it travels.
@@ -135,18 +135,18 @@ impl Header {
     /// The same for a subshell.
     #[must_use]
     pub fn for_subshell(self, subshell_id: &str) -> Self {
-        Self::new(Fields { subshell_id: Some(subshell_id.to_owned()), ..self.fields })
+        Self::new(HeaderFields { subshell_id: Some(subshell_id.to_owned()), ..self.fields })
     }
 }
 
 /// One party of the conversation: makes messages that are told apart from everyone else's.
 #[derive(Debug)]
-pub struct Session {
+pub struct MessageSession {
     id: String,
     username: String,
 }
 
-impl Session {
+impl MessageSession {
     /// A new session for a user, who may be anyone: the name is shown, not checked.
     pub fn new(username: &str) -> Self {
         Self::with_id(Uuid::new_v4().simple().to_string(), username)
@@ -163,13 +163,13 @@ impl Session {
     }
 
     /// A new message.
-    pub fn message<C: Content>(&self, content: &C) -> Message {
-        self.message_of_type(C::TYPE, Json::of(content))
+    pub fn message<C: MessageContent>(&self, content: &C) -> JupyterMessage {
+        self.message_of_type(C::TYPE, JsonText::of(content))
     }
 
     /// A new message of a type we have no struct for.
-    pub fn message_of_type(&self, msg_type: &str, content: Json) -> Message {
-        let header = Header::new(Fields {
+    pub fn message_of_type(&self, msg_type: &str, content: JsonText) -> JupyterMessage {
+        let header = MessageHeader::new(HeaderFields {
             msg_id: Uuid::new_v4().simple().to_string(),
             msg_type: msg_type.to_owned(),
             session: self.id.clone(),
@@ -178,19 +178,19 @@ impl Session {
             version: PROTOCOL_VERSION.to_owned(),
             subshell_id: None,
         });
-        Message {
+        JupyterMessage {
             identities: Vec::new(),
             header,
             parent: None,
-            metadata: Json::default(),
+            metadata: JsonText::default(),
             content,
             buffers: Vec::new(),
         }
     }
 
     /// An answer, addressed to whoever asked.
-    pub fn reply<C: Content>(&self, request: &Message, content: &C) -> Message {
-        Message {
+    pub fn reply<C: MessageContent>(&self, request: &JupyterMessage, content: &C) -> JupyterMessage {
+        JupyterMessage {
             identities: request.identities.clone(),
             ..self.message(content).with_parent(&request.header)
         }
@@ -240,8 +240,8 @@ mod tests {
     #[test]
     fn a_header_keeps_fields_it_does_not_know() {
         let text = Bytes::from_static(br#"{"msg_id":"1","msg_type":"x","newer":{"a":1}}"#);
-        let header = Header::parse(text.clone()).expect("JSON").expect("not empty");
+        let header = MessageHeader::parse(text.clone()).expect("JSON").expect("not empty");
         assert_eq!((header.text(), header.msg_type(), header.session()), (&text, "x", ""));
-        assert_eq!(Header::parse(Bytes::from_static(b"{}")).expect("JSON"), None);
+        assert_eq!(MessageHeader::parse(Bytes::from_static(b"{}")).expect("JSON"), None);
     }
 }

@@ -5,18 +5,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What the search depends on; nothing is read from the process's own environment.
-pub struct Surroundings<'a> {
+pub struct JupyterEnvironment<'a> {
     /// Environment variables by name.
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// The user's home folder.
     pub home: PathBuf,
     /// Prefixes of the Pythons in use (`sys.prefix`), best first.
-    pub prefixes: Vec<Prefix>,
+    pub prefixes: Vec<PythonPrefix>,
 }
 
 /// A Python's `sys.prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prefix {
+pub struct PythonPrefix {
     /// The folder.
     pub path: PathBuf,
     /// Whether it is a virtual environment (or a conda environment other than base) of the user's own. Its files then
@@ -24,7 +24,7 @@ pub struct Prefix {
     pub is_environment: bool,
 }
 
-impl Surroundings<'_> {
+impl JupyterEnvironment<'_> {
     /// Folders that may hold a `kernels` folder, best first. `JUPYTER_PATH` comes before all, then user and
     /// environment in the order that `JUPYTER_PREFER_ENV_PATH` or the kind of prefix asks for, then the system.
     pub fn data_path(&self) -> Vec<PathBuf> {

@@ -13,22 +13,22 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
 use crate::Channel;
-use crate::codec::{Decoder, Key};
-use crate::connection::{ConnectionInfo, Transport, Unsupported};
-use crate::content::{Content, ExecutionState, IopubWelcome, Status};
-use crate::json::Json;
-use crate::message::{Header, Message, Session};
+use crate::codec::{MessageDecoder, SigningKey};
+use crate::connection::{ConnectionInfo, SocketTransport, UnsupportedConnection};
+use crate::content::{ExecutionState, IopubWelcome, MessageContent, Status};
+use crate::json::JsonText;
+use crate::message::{JupyterMessage, MessageHeader, MessageSession};
 
 /// A subscriber that takes nothing for this long is not waited for any more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A kernel's five sockets. Heartbeats and new subscribers are answered by tasks of its own, whatever its owner does.
-pub struct Server {
+pub struct KernelServer {
     info: ConnectionInfo,
     shell: Router,
     control: Router,
     stdin: Router,
-    decoder: Decoder,
+    decoder: MessageDecoder,
     sender: ServerSender,
     closing: CancellationToken,
     welcomer: AbortOnDropHandle<u64>,
@@ -40,7 +40,7 @@ pub struct Server {
 pub enum BindError {
     /// Not in a way we speak.
     #[error(transparent)]
-    Unsupported(#[from] Unsupported),
+    Unsupported(#[from] UnsupportedConnection),
     /// A socket could not be bound.
     #[error("could not listen on {endpoint}")]
     Bind {
@@ -53,18 +53,18 @@ pub enum BindError {
 
 /// What came in.
 #[derive(Debug)]
-pub enum Arrival {
+pub enum ClientMessage {
     /// On shell or control: wants a reply.
-    Request(Request),
+    Request(ClientRequest),
     /// On stdin: the answer to a question of ours.
-    Input(Message),
+    Input(JupyterMessage),
 }
 
-/// Answers and publishes for a [`Server`]. Does not keep it open.
+/// Answers and publishes for a [`KernelServer`]. Does not keep it open.
 #[derive(Clone)]
 pub struct ServerSender {
-    session: Arc<Session>,
-    key: Key,
+    session: Arc<MessageSession>,
+    key: SigningKey,
     shell: RouterSender,
     control: RouterSender,
     stdin: RouterSender,
@@ -73,14 +73,14 @@ pub struct ServerSender {
 
 /// How much was left unsent when a server was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Closed {
+pub struct CloseReport {
     /// Messages that some client did not take in time.
     pub unsent: u64,
 }
 
-impl Server {
+impl KernelServer {
     /// Binds all sockets. [`Self::info`] then has the ports that were chosen where 0 was given.
-    pub async fn bind(info: &ConnectionInfo, session: Session) -> Result<Self, BindError> {
+    pub async fn bind(info: &ConnectionInfo, session: MessageSession) -> Result<Self, BindError> {
         info.check_supported()?;
         let mut info = info.clone();
         let shell = bind!(Router, info.endpoint(Channel::Shell))?;
@@ -90,11 +90,12 @@ impl Server {
         let rep = bind!(Rep, info.heartbeat_endpoint())?;
         let bound =
             [shell.endpoint(), control.endpoint(), stdin.endpoint(), iopub.endpoint(), rep.endpoint()];
-        if let (Transport::Tcp, [shell, control, stdin, iopub, hb]) = (info.transport, bound.map(port)) {
+        if let (SocketTransport::Tcp, [shell, control, stdin, iopub, hb]) = (info.transport, bound.map(port))
+        {
             (info.shell_port, info.control_port, info.stdin_port) = (shell, control, stdin);
             (info.iopub_port, info.hb_port) = (iopub, hb);
         }
-        let key = Key::new(&info.key);
+        let key = SigningKey::new(&info.key);
         let sender = ServerSender {
             session: Arc::new(session),
             key: key.clone(),
@@ -111,7 +112,7 @@ impl Server {
             shell,
             control,
             stdin,
-            decoder: Decoder::new(key).refusing_replays(),
+            decoder: MessageDecoder::new(key).refusing_replays(),
             sender,
             closing,
             welcomer: AbortOnDropHandle::new(welcomer),
@@ -126,7 +127,7 @@ impl Server {
 
     /// The next request, or answer to a question of ours. Control comes first, so that an interrupt does not wait
     /// behind a queue of cells. Messages that are malformed, wrongly signed or repeated are skipped. Cancel-safe.
-    pub async fn recv(&mut self) -> Arrival {
+    pub async fn recv(&mut self) -> ClientMessage {
         loop {
             let (channel, (identity, frames)) = tokio::select! {
                 biased;
@@ -136,9 +137,9 @@ impl Server {
             };
             let frames = [vec![identity], frames].concat();
             match self.decoder.decode(frames) {
-                Ok(message) if channel == Channel::Stdin => return Arrival::Input(message),
+                Ok(message) if channel == Channel::Stdin => return ClientMessage::Input(message),
                 Ok(message) => {
-                    return Arrival::Request(Request::new(self.sender.clone(), channel, message));
+                    return ClientMessage::Request(ClientRequest::new(self.sender.clone(), channel, message));
                 }
                 Err(error) => warn!(channel = channel.name(), %error, "skipped a message"),
             }
@@ -152,7 +153,7 @@ impl Server {
 
     /// Sends what is queued, for up to a second, and frees the endpoints. So the reply to a shutdown request and the last
     /// status reach every client that reads.
-    pub async fn close(self) -> Closed {
+    pub async fn close(self) -> CloseReport {
         self.closing.cancel();
         let (shell, control, stdin, iopub, _) = tokio::join!(
             self.shell.close(),
@@ -161,7 +162,7 @@ impl Server {
             self.welcomer,
             self.heart
         );
-        Closed {
+        CloseReport {
             unsent: shell + control + stdin + iopub.expect("the welcomer neither panics nor is aborted"),
         }
     }
@@ -218,15 +219,15 @@ async fn beat(mut rep: Rep, closing: CancellationToken) -> u64 {
 
 impl ServerSender {
     /// Makes messages of this kernel's session.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &MessageSession {
         &self.session
     }
 
     /// Publishes a message to everyone. Never waits: a client that lags by more than its queue of 64 MiB misses it. Meant
     /// for status and whatever else must not be held up by a slow reader.
-    pub fn publish(&self, message: Message) {
+    pub fn publish(&self, message: JupyterMessage) {
         let topic = Bytes::copy_from_slice(message.header.msg_type().as_bytes());
-        let message = Message { identities: vec![topic], ..message };
+        let message = JupyterMessage { identities: vec![topic], ..message };
         if let Err(error) = self.iopub.send(&self.key.encode(&message)) {
             debug!(%error, msg_type = message.header.msg_type(), "not published: the kernel is shutting down");
         }
@@ -235,19 +236,19 @@ impl ServerSender {
     /// Waits while a reader lags, unless it has stopped reading altogether, then publishes. Meant for output, which
     /// then nobody who reads loses. Call it where only the code that makes the output waits, not where requests are
     /// received: a client that waits for its reply does not always read iopub. Cancel-safe: what was not published is not.
-    pub async fn publish_when_read(&self, message: Message) {
+    pub async fn publish_when_read(&self, message: JupyterMessage) {
         self.iopub.room(PATIENCE).await;
         self.publish(message);
     }
 
-    /// Asks the user of the client that sent `request`; the answer arrives as [`Arrival::Input`]. False when that
+    /// Asks the user of the client that sent `request`; the answer arrives as [`ClientMessage::Input`]. False when that
     /// client has no stdin channel open.
-    pub fn ask(&self, request: &Message, question: &crate::content::InputRequest) -> bool {
+    pub fn ask(&self, request: &JupyterMessage, question: &crate::content::InputRequest) -> bool {
         let message = self.session.reply(request, question);
         self.deliver(&self.stdin, &message)
     }
 
-    fn deliver(&self, router: &RouterSender, message: &Message) -> bool {
+    fn deliver(&self, router: &RouterSender, message: &JupyterMessage) -> bool {
         let mut frames = self.key.encode(message);
         let identity = frames.remove(0);
         match router.send(&identity, frames) {
@@ -264,21 +265,21 @@ impl ServerSender {
 /// A request on its way to its reply. Whatever happens to it, the client gets one: dropping it replies with an error.
 /// The reply is sent before the kernel says that it is idle.
 #[must_use = "dropping a request replies with an error"]
-pub struct Request {
+pub struct ClientRequest {
     sender: ServerSender,
     channel: Channel,
-    message: Message,
+    message: JupyterMessage,
     begun: bool,
     replied: bool,
 }
 
-impl Request {
-    fn new(sender: ServerSender, channel: Channel, message: Message) -> Self {
+impl ClientRequest {
+    fn new(sender: ServerSender, channel: Channel, message: JupyterMessage) -> Self {
         Self { sender, channel, message, begun: false, replied: false }
     }
 
     /// What was asked.
-    pub fn message(&self) -> &Message {
+    pub fn message(&self) -> &JupyterMessage {
         &self.message
     }
 
@@ -293,7 +294,7 @@ impl Request {
     }
 
     /// What outputs of this request have as their parent.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &MessageHeader {
         &self.message.header
     }
 
@@ -306,18 +307,18 @@ impl Request {
     }
 
     /// A message caused by this request, to be published.
-    pub fn output<C: Content>(&self, content: &C) -> Message {
+    pub fn output<C: MessageContent>(&self, content: &C) -> JupyterMessage {
         self.sender.session.message(content).with_parent(self.header())
     }
 
     /// Replies, then tells everyone that the work is done.
-    pub fn reply<C: Content>(self, content: &C) {
+    pub fn reply<C: MessageContent>(self, content: &C) {
         let reply = self.sender.session.reply(&self.message, content);
         self.reply_with(&reply);
     }
 
-    /// Replies with a message made by [`Session::reply`], for those with metadata or buffers.
-    pub fn reply_with(mut self, reply: &Message) {
+    /// Replies with a message made by [`MessageSession::reply`], for those with metadata or buffers.
+    pub fn reply_with(mut self, reply: &JupyterMessage) {
         self.finish(reply);
     }
 
@@ -328,7 +329,7 @@ impl Request {
         self.publish_state(ExecutionState::Idle);
     }
 
-    fn finish(&mut self, reply: &Message) {
+    fn finish(&mut self, reply: &JupyterMessage) {
         self.replied = true;
         self.begin();
         let router = if self.channel == Channel::Control { &self.sender.control } else { &self.sender.shell };
@@ -341,7 +342,7 @@ impl Request {
     }
 }
 
-impl Drop for Request {
+impl Drop for ClientRequest {
     fn drop(&mut self) {
         if self.replied {
             return;
@@ -354,14 +355,14 @@ impl Drop for Request {
             "evalue": format!("the kernel did not answer {asked}"),
             "traceback": [],
         });
-        let mut reply = self.sender.session.message_of_type(&msg_type, Json::of(&content));
+        let mut reply = self.sender.session.message_of_type(&msg_type, JsonText::of(&content));
         reply.identities.clone_from(&self.message.identities);
         let reply = reply.with_parent(&self.message.header);
         self.finish(&reply);
     }
 }
 
-impl std::fmt::Debug for Request {
+impl std::fmt::Debug for ClientRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Request")
             .field("channel", &self.channel)

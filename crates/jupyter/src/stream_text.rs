@@ -7,8 +7,8 @@ use bytes::{Buf as _, Bytes};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::content::StreamName;
-use crate::json::{Json, escaped_unit, repaired};
+use crate::content::OutputStream;
+use crate::json::{JsonText, escaped_unit, repaired};
 
 /// Text is handed on in pieces of about this size.
 const PIECE: usize = 64 * 1024;
@@ -20,23 +20,23 @@ const LONGEST_ESCAPE: usize = 12;
 /// its frame and nothing more.
 #[derive(Debug)]
 pub struct StreamText<'a> {
-    name: StreamName,
+    name: OutputStream,
     escaped: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
-struct Parts<'a> {
-    name: StreamName,
+struct StreamFields<'a> {
+    name: OutputStream,
     #[serde(borrow)]
     text: &'a RawValue,
 }
 
 impl<'a> StreamText<'a> {
     /// Finds name and text in the content of a `stream` message.
-    pub fn parse(content: &'a Json) -> Result<Self, serde_json::Error> {
+    pub fn parse(content: &'a JsonText) -> Result<Self, serde_json::Error> {
         match content.text() {
-            Cow::Borrowed(text) => match serde_json::from_str::<Parts<'a>>(text) {
-                Ok(Parts { name, text }) => Ok(Self { name, escaped: Cow::Borrowed(inner(text)?) }),
+            Cow::Borrowed(text) => match serde_json::from_str::<StreamFields<'a>>(text) {
+                Ok(StreamFields { name, text }) => Ok(Self { name, escaped: Cow::Borrowed(inner(text)?) }),
                 Err(error) => repaired(text).map_or(Err(error), |text| Self::parse_owned(&text)),
             },
             Cow::Owned(text) => Self::parse_owned(&text),
@@ -44,12 +44,12 @@ impl<'a> StreamText<'a> {
     }
 
     fn parse_owned(text: &str) -> Result<Self, serde_json::Error> {
-        let Parts { name, text } = serde_json::from_str(text)?;
+        let StreamFields { name, text } = serde_json::from_str(text)?;
         Ok(Self { name, escaped: Cow::Owned(inner(text)?.to_owned()) })
     }
 
     /// Standard output or standard error.
-    pub fn name(&self) -> &StreamName {
+    pub fn name(&self) -> &OutputStream {
         &self.name
     }
 
@@ -97,14 +97,14 @@ impl<'a> StreamText<'a> {
 /// borrows nothing, so a reader may leave it and come back.
 #[derive(Debug, Clone)]
 pub struct StreamPieces {
-    name: StreamName,
+    name: OutputStream,
     /// What is left, still escaped.
     escaped: Bytes,
 }
 
 impl StreamPieces {
     /// Finds name and text in the content of a `stream` message.
-    pub fn parse(content: &Json) -> Result<Self, serde_json::Error> {
+    pub fn parse(content: &JsonText) -> Result<Self, serde_json::Error> {
         let StreamText { name, escaped } = StreamText::parse(content)?;
         let escaped = match escaped {
             Cow::Borrowed(text) => content.bytes().slice_ref(text.as_bytes()),
@@ -114,7 +114,7 @@ impl StreamPieces {
     }
 
     /// Standard output or standard error.
-    pub fn name(&self) -> &StreamName {
+    pub fn name(&self) -> &OutputStream {
         &self.name
     }
 }
@@ -192,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn read(content: &str) -> (StreamName, String) {
-        let content = Json::from(Bytes::copy_from_slice(content.as_bytes()));
+    fn read(content: &str) -> (OutputStream, String) {
+        let content = JsonText::from(Bytes::copy_from_slice(content.as_bytes()));
         let stream = StreamText::parse(&content).expect("a stream");
         let (mut pieces, mut written) = (String::new(), Vec::new());
         stream.for_each(|piece| {
@@ -226,14 +226,14 @@ mod tests {
             if ascii {
                 content = escape(&content);
             }
-            prop_assert_eq!(read(&content), (StreamName::Stderr, text));
+            prop_assert_eq!(read(&content), (OutputStream::Stderr, text));
         }
     }
 
     #[test]
     fn a_long_text_is_borrowed_and_comes_in_pieces() {
         let text = format!("{}\n{}", "a".repeat(3 * PIECE), "line\n".repeat(PIECE));
-        let content = Json::of(&json!({"name": "stdout", "text": text}));
+        let content = JsonText::of(&json!({"name": "stdout", "text": text}));
         let stream = StreamText::parse(&content).expect("a stream");
         assert!(matches!(stream.escaped, Cow::Borrowed(_)));
         let mut sizes = Vec::new();
@@ -249,7 +249,7 @@ mod tests {
                 let text = format!("{}{}", "b".repeat(shift), text.repeat(PIECE / 5));
                 let plain = json!({"name": "stdout", "text": text}).to_string();
                 for content in [escape(&plain), plain] {
-                    let content = Json::from(Bytes::from(content));
+                    let content = JsonText::from(Bytes::from(content));
                     let pieces: Vec<_> = StreamPieces::parse(&content).expect("a stream").collect();
                     assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= PIECE));
                     assert!(pieces.concat() == text, "{:?} after {shift}", text.chars().nth(shift));
@@ -262,7 +262,7 @@ mod tests {
     fn what_json_does_not_allow_becomes_replacement_characters() {
         let lone = r#"{"name": "stdout", "text": "a\ud800b\udc00\ud83d\ude00", "count": NaN}"#;
         assert_eq!(read(lone).1, "a\u{fffd}b\u{fffd}\u{1f600}");
-        let latin = Json::from(Bytes::from_static(b"{\"name\": \"stdout\", \"text\": \"a\xffb\"}"));
+        let latin = JsonText::from(Bytes::from_static(b"{\"name\": \"stdout\", \"text\": \"a\xffb\"}"));
         let mut text = String::new();
         StreamText::parse(&latin).expect("a stream").for_each(|piece| text.push_str(piece));
         assert_eq!(text, "a\u{fffd}b");

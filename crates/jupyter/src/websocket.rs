@@ -9,14 +9,14 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::message::{Header, Message};
+use crate::message::{JupyterMessage, MessageHeader};
 
 /// The subprotocol to ask for.
 pub const V1: &str = "v1.kernel.websocket.jupyter.org";
 
 /// A websocket message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub enum WebsocketFrame {
     /// UTF-8 text.
     Text(Bytes),
     /// Bytes.
@@ -35,7 +35,7 @@ pub enum WebsocketError {
 }
 
 /// Frames a message in the `v1` way.
-pub fn encode_v1(channel: &str, message: &Message) -> Frame {
+pub fn encode_v1(channel: &str, message: &JupyterMessage) -> WebsocketFrame {
     let parent = parent_text(message);
     let parts = [message.header.text(), &parent, message.metadata.bytes(), message.content.bytes()];
     let parts = parts.into_iter().chain(&message.buffers).map(|part| &part[..]);
@@ -52,11 +52,11 @@ pub fn encode_v1(channel: &str, message: &Message) -> Frame {
     for part in parts {
         out.put_slice(part);
     }
-    Frame::Binary(out.freeze())
+    WebsocketFrame::Binary(out.freeze())
 }
 
 /// Reads a binary frame of the `v1` framing: channel and message. The parts share the frame's memory.
-pub fn decode_v1(frame: &Bytes) -> Result<(String, Message), WebsocketError> {
+pub fn decode_v1(frame: &Bytes) -> Result<(String, JupyterMessage), WebsocketError> {
     let mut table = frame.clone();
     let count = table.try_get_u64_le().map_err(|_| WebsocketError::Layout("too short"))?;
     let offsets: Vec<_> = (0..count).map_while(|_| table.try_get_u64_le().ok()).collect();
@@ -74,7 +74,7 @@ pub fn decode_v1(frame: &Bytes) -> Result<(String, Message), WebsocketError> {
 }
 
 #[derive(Serialize)]
-struct Outgoing<'a> {
+struct OutgoingJson<'a> {
     channel: &'a str,
     header: &'a RawValue,
     parent_header: &'a RawValue,
@@ -84,7 +84,7 @@ struct Outgoing<'a> {
 }
 
 #[derive(Deserialize)]
-struct Incoming<'a> {
+struct IncomingJson<'a> {
     channel: String,
     #[serde(borrow)]
     header: &'a RawValue,
@@ -97,9 +97,9 @@ struct Incoming<'a> {
 }
 
 /// Frames a message in the older, JSON way.
-pub fn encode_json(channel: &str, message: &Message) -> Result<Frame, WebsocketError> {
+pub fn encode_json(channel: &str, message: &JupyterMessage) -> Result<WebsocketFrame, WebsocketError> {
     let parent = parent_text(message);
-    let text = serde_json::to_vec(&Outgoing {
+    let text = serde_json::to_vec(&OutgoingJson {
         channel,
         header: serde_json::from_slice(message.header.text())?,
         parent_header: serde_json::from_slice(&parent)?,
@@ -108,7 +108,7 @@ pub fn encode_json(channel: &str, message: &Message) -> Result<Frame, WebsocketE
         buffers: [],
     })?;
     if message.buffers.is_empty() {
-        return Ok(Frame::Text(text.into()));
+        return Ok(WebsocketFrame::Text(text.into()));
     }
     let too_large = |_| WebsocketError::Layout("over 4 GiB");
     let parts: Vec<&[u8]> =
@@ -123,16 +123,16 @@ pub fn encode_json(channel: &str, message: &Message) -> Result<Frame, WebsocketE
     for part in parts {
         out.put_slice(part);
     }
-    Ok(Frame::Binary(out.freeze()))
+    Ok(WebsocketFrame::Binary(out.freeze()))
 }
 
 /// Reads a frame of the JSON framing: channel and message. The parts share the frame's memory.
-pub fn decode_json(frame: &Frame) -> Result<(String, Message), WebsocketError> {
+pub fn decode_json(frame: &WebsocketFrame) -> Result<(String, JupyterMessage), WebsocketError> {
     let (text, buffers) = match frame {
-        Frame::Text(text) => (text.clone(), Vec::new()),
-        Frame::Binary(bytes) => split_binary(bytes)?,
+        WebsocketFrame::Text(text) => (text.clone(), Vec::new()),
+        WebsocketFrame::Binary(bytes) => split_binary(bytes)?,
     };
-    let incoming: Incoming<'_> = serde_json::from_slice(&text)?;
+    let incoming: IncomingJson<'_> = serde_json::from_slice(&text)?;
     let part = |raw: Option<&RawValue>| {
         raw.filter(|raw| raw.get() != "null")
             .map_or(Bytes::from_static(b"{}"), |raw| text.slice_ref(raw.get().as_bytes()))
@@ -161,18 +161,18 @@ fn slice(bytes: &Bytes, start: u64, end: u64) -> Option<Bytes> {
     (start <= end && end <= bytes.len()).then(|| bytes.slice(start..end))
 }
 
-fn parent_text(message: &Message) -> Bytes {
+fn parent_text(message: &JupyterMessage) -> Bytes {
     message.parent.as_ref().map_or(Bytes::from_static(b"{}"), |parent| parent.text().clone())
 }
 
 fn message(
     [header, parent, metadata, content]: [Bytes; 4],
     buffers: Vec<Bytes>,
-) -> Result<Message, WebsocketError> {
-    Ok(Message {
+) -> Result<JupyterMessage, WebsocketError> {
+    Ok(JupyterMessage {
         identities: Vec::new(),
-        header: Header::parse(header)?.ok_or(WebsocketError::Layout("an empty header"))?,
-        parent: Header::parse(parent)?,
+        header: MessageHeader::parse(header)?.ok_or(WebsocketError::Layout("an empty header"))?,
+        parent: MessageHeader::parse(parent)?,
         metadata: metadata.into(),
         content: content.into(),
         buffers,

@@ -10,13 +10,13 @@ mod setup;
 use std::collections::{HashMap, VecDeque};
 
 use cellwright_jupyter::content::{
-    ClearOutput, CommClose, CommMsg, CommOpen, CompleteReply, CompleteRequest, Content, DisplayData,
-    ErrorOutput, ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply,
-    InputRequest, InspectReply, InspectRequest, InterruptReply, InterruptRequest, KernelInfoReply,
-    KernelInfoRequest, ReplyStatus, ShutdownRequest, Status, Stream as StreamContent, StreamName,
+    ClearOutput, CommClose, CommMsg, CommOpen, CompleteReply, CompleteRequest, DisplayData, ErrorOutput,
+    ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply, InputRequest,
+    InspectReply, InspectRequest, InterruptReply, InterruptRequest, KernelInfoReply, KernelInfoRequest,
+    MessageContent, OutputStream, ReplyStatus, ShutdownRequest, Status, Stream as StreamContent,
     UpdateDisplayData,
 };
-use cellwright_jupyter::{Channel, Json, Message, Session, StreamPieces};
+use cellwright_jupyter::{Channel, JsonText, JupyterMessage, MessageSession, StreamPieces};
 use serde_json::{Map, Value};
 
 pub(crate) use setup::prepare;
@@ -60,7 +60,11 @@ enum Asked {
 
 impl Conversation {
     /// The message for a request; none when there is nothing to say. [`Request::Shutdown`] is the transport's.
-    pub(crate) fn say(&mut self, session: &Session, request: Request) -> Option<(Channel, Message)> {
+    pub(crate) fn say(
+        &mut self,
+        session: &MessageSession,
+        request: Request,
+    ) -> Option<(Channel, JupyterMessage)> {
         match request {
             Request::Execute { cell, code, allow_stdin, silent, store_history, title: _ } => {
                 let message = session.message(&ExecuteRequest {
@@ -108,14 +112,14 @@ impl Conversation {
     }
 
     /// The message that interrupts the running cell.
-    pub(crate) fn interrupt(&mut self, session: &Session) -> (Channel, Message) {
+    pub(crate) fn interrupt(&mut self, session: &MessageSession) -> (Channel, JupyterMessage) {
         let message = session.message(&InterruptRequest::default());
         (Channel::Control, self.ask(Asked::Interrupt, message))
     }
 
     /// A message that wakes a kernel whose event loop sleeps while a cell awaits something: ipykernel notes a signal and
     /// heeds it only when its loop turns.
-    pub(crate) fn nudge(session: &Session) -> (Channel, Message) {
+    pub(crate) fn nudge(session: &MessageSession) -> (Channel, JupyterMessage) {
         (Channel::Shell, session.message(&KernelInfoRequest::default()))
     }
 
@@ -127,13 +131,13 @@ impl Conversation {
     }
 
     /// A question that is answered after the running cell's end, for when that may have been lost.
-    pub(crate) fn probe(&mut self, session: &Session) -> Option<(Channel, Message)> {
+    pub(crate) fn probe(&mut self, session: &MessageSession) -> Option<(Channel, JupyterMessage)> {
         let cell = self.cell.as_ref()?.id;
         let message = session.message(&KernelInfoRequest::default());
         Some((Channel::Shell, self.ask(Asked::Probe(cell), message)))
     }
 
-    fn ask(&mut self, asked: Asked, message: Message) -> Message {
+    fn ask(&mut self, asked: Asked, message: JupyterMessage) -> JupyterMessage {
         self.asked.insert(message.header.msg_id().to_owned(), asked);
         message
     }
@@ -179,7 +183,7 @@ impl Conversation {
     }
 
     /// Takes in a message. To be called when [`Self::next`] has nothing left.
-    pub(crate) fn hear(&mut self, session: &Session, channel: Channel, message: &Message) {
+    pub(crate) fn hear(&mut self, session: &MessageSession, channel: Channel, message: &JupyterMessage) {
         if let Err(error) = self.understand(session, channel, message) {
             let kind = message.header.msg_type();
             self.warn(format!("a `{kind}` of the kernel could not be read: {}", with_causes(&*error)));
@@ -188,9 +192,9 @@ impl Conversation {
 
     fn understand(
         &mut self,
-        session: &Session,
+        session: &MessageSession,
         channel: Channel,
-        message: &Message,
+        message: &JupyterMessage,
     ) -> Result<(), Unreadable> {
         let parent = message.parent.as_ref();
         let ours = parent.is_none_or(|parent| parent.session() == session.id());
@@ -250,7 +254,7 @@ impl Conversation {
         }
     }
 
-    fn take_output(&mut self, message: &Message, of_cell: bool) -> Result<(), Unreadable> {
+    fn take_output(&mut self, message: &JupyterMessage, of_cell: bool) -> Result<(), Unreadable> {
         let event = match message.header.msg_type() {
             ExecuteInput::TYPE => {
                 if of_cell {
@@ -261,8 +265,8 @@ impl Conversation {
             StreamContent::TYPE => {
                 let pieces = StreamPieces::parse(&message.content)?;
                 let stream = match pieces.name() {
-                    StreamName::Stderr => Stream::Stderr,
-                    StreamName::Stdout | StreamName::Other(_) => Stream::Stdout,
+                    OutputStream::Stderr => Stream::Stderr,
+                    OutputStream::Stdout | OutputStream::Other(_) => Stream::Stdout,
                 };
                 let cell = self.owner(of_cell);
                 self.text = Some((cell, stream, pieces));
@@ -314,7 +318,7 @@ impl Conversation {
         self.cell.as_ref().map(|cell| cell.id)
     }
 
-    fn take_answer(&mut self, asked: Asked, message: &Message) -> Result<(), Unreadable> {
+    fn take_answer(&mut self, asked: Asked, message: &JupyterMessage) -> Result<(), Unreadable> {
         let (id, reply) = match asked {
             Asked::Complete(id) => {
                 let CompleteReply { status, matches, cursor_start, cursor_end, .. } = message.parse()?;
@@ -356,7 +360,7 @@ impl Conversation {
 }
 
 /// What a message shows.
-fn bundle(message: &Message, data: Map<String, Value>, metadata: Map<String, Value>) -> MimeBundle {
+fn bundle(message: &JupyterMessage, data: Map<String, Value>, metadata: Map<String, Value>) -> MimeBundle {
     MimeBundle { data, exact: exact(message.content.bytes()), metadata }
 }
 
@@ -392,6 +396,8 @@ fn literal(text: &str) -> String {
 }
 
 /// A bundle's value, when it is JSON in text.
-fn json_text(data: &Value) -> Option<Json> {
-    data.get("text/plain")?.as_str().map(|text| Json::from(bytes::Bytes::copy_from_slice(text.as_bytes())))
+fn json_text(data: &Value) -> Option<JsonText> {
+    data.get("text/plain")?
+        .as_str()
+        .map(|text| JsonText::from(bytes::Bytes::copy_from_slice(text.as_bytes())))
 }

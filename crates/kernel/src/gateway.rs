@@ -15,7 +15,7 @@ mod socket;
 
 use std::sync::Arc;
 
-use cellwright_jupyter::{Channel, Message, Session};
+use cellwright_jupyter::{Channel, JupyterMessage, MessageSession};
 use tokio::task::JoinSet;
 
 pub use address::{Address, InvalidAddress, without_secrets};
@@ -35,7 +35,7 @@ use seen::Seen;
 struct Gateway {
     rest: Arc<Rest>,
     kernel: String,
-    session: Session,
+    session: MessageSession,
     link: Link,
     conversation: Conversation,
     seen: Seen,
@@ -60,7 +60,7 @@ enum Done {
 }
 
 impl Gateway {
-    fn new(rest: Arc<Rest>, kernel: String, session: Session, link: Link) -> Self {
+    fn new(rest: Arc<Rest>, kernel: String, session: MessageSession, link: Link) -> Self {
         Self {
             rest,
             kernel,
@@ -100,7 +100,7 @@ impl Gateway {
         }
     }
 
-    fn take_message(&mut self, channel: Channel, message: &Message) {
+    fn take_message(&mut self, channel: Channel, message: &JupyterMessage) {
         if self.seen.before(message.header.msg_id()) {
             return;
         }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use cellwright_jupyter::{KernelSpec, Prefix, SpecError, Surroundings};
+use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix, SpecError};
 
 use crate::environment::Variables;
 use crate::interpreter::{Candidate, Origin, Search};
@@ -11,19 +11,19 @@ use crate::interpreter::{Candidate, Origin, Search};
 /// Where kernels are looked for.
 pub(crate) struct Places {
     variables: Variables,
-    prefixes: Vec<Prefix>,
+    prefixes: Vec<PythonPrefix>,
 }
 
 impl Places {
     /// Those of the Pythons that would be used in a folder, best first, then the user's and the system's.
     pub(crate) async fn around(search: &Search) -> Self {
-        let mut prefixes: Vec<Prefix> = Vec::new();
+        let mut prefixes: Vec<PythonPrefix> = Vec::new();
         for lead in search.leads() {
             if let Some(Ok(candidate)) = lead.candidate(search).await
                 && let Some(path) = candidate.python.parent().and_then(|bin| bin.parent())
                 && !prefixes.iter().any(|prefix| prefix.path == path)
             {
-                prefixes.push(Prefix { path: path.into(), is_environment: candidate.venv().is_some() });
+                prefixes.push(PythonPrefix { path: path.into(), is_environment: candidate.venv().is_some() });
             }
         }
         Self { variables: search.variables.clone(), prefixes }
@@ -67,9 +67,9 @@ impl Places {
         (command, variables)
     }
 
-    fn surroundings<'a>(&self, variable: &'a dyn Fn(&str) -> Option<OsString>) -> Surroundings<'a> {
+    fn surroundings<'a>(&self, variable: &'a dyn Fn(&str) -> Option<OsString>) -> JupyterEnvironment<'a> {
         let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-        Surroundings { variable, home, prefixes: self.prefixes.clone() }
+        JupyterEnvironment { variable, home, prefixes: self.prefixes.clone() }
     }
 }
 

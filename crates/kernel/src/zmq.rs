@@ -10,7 +10,8 @@ use std::future;
 use std::time::Duration;
 
 use cellwright_jupyter::{
-    Channel, Client, ClientSender, ConnectionFile, InterruptMode, KernelFolder, Message, Pulse, Reserved,
+    Channel, ClientSender, ConnectionFile, HeartbeatState, InterruptMode, JupyterMessage, KernelClient,
+    KernelFolder, ReservedAddresses,
 };
 use cellwright_process::{Child, Signal};
 use futures_util::FutureExt as _;
@@ -34,11 +35,11 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// Our side of a kernel's five channels.
 struct Zmq {
-    client: Client,
+    client: KernelClient,
     sender: ClientSender,
     conversation: Conversation,
     /// What the sockets did not take at once.
-    outbox: VecDeque<(Channel, Message)>,
+    outbox: VecDeque<(Channel, JupyterMessage)>,
     process: Process,
     life: Life,
 }
@@ -47,7 +48,7 @@ struct Zmq {
 enum Process {
     Ours(Box<Owned>),
     Theirs {
-        pulse: watch::Receiver<Pulse>,
+        pulse: watch::Receiver<HeartbeatState>,
         /// For how long its heartbeat may stay unanswered.
         silence: Duration,
     },
@@ -60,7 +61,7 @@ struct Owned {
     /// It was asked or made to end.
     ending: bool,
     _file: ConnectionFile,
-    _reserved: Reserved,
+    _reserved: ReservedAddresses,
     _folder: KernelFolder,
 }
 
@@ -75,7 +76,7 @@ enum Life {
 }
 
 impl Zmq {
-    fn new(client: Client, process: Process) -> Self {
+    fn new(client: KernelClient, process: Process) -> Self {
         Self {
             sender: client.sender().clone(),
             client,
@@ -86,7 +87,7 @@ impl Zmq {
         }
     }
 
-    fn post(&mut self, message: (Channel, Message)) {
+    fn post(&mut self, message: (Channel, JupyterMessage)) {
         self.outbox.push_back(message);
         self.flush();
     }
@@ -259,13 +260,13 @@ impl Process {
 }
 
 /// Waits until a heartbeat has been silent for long. A kernel that is stopped, or cut off, is as silent as one that ended.
-async fn silent(pulse: &mut watch::Receiver<Pulse>, silence: Duration) -> Exit {
+async fn silent(pulse: &mut watch::Receiver<HeartbeatState>, silence: Duration) -> Exit {
     loop {
         let last = *pulse.borrow_and_update();
         let given_up = async {
             match last {
-                Pulse::Silent { since } => sleep_until(since + silence).await,
-                Pulse::Beating | Pulse::Unknown => future::pending().await,
+                HeartbeatState::Silent { since } => sleep_until(since + silence).await,
+                HeartbeatState::Beating | HeartbeatState::Unknown => future::pending().await,
             }
         };
         tokio::select! {
@@ -280,7 +281,7 @@ async fn silent(pulse: &mut watch::Receiver<Pulse>, silence: Duration) -> Exit {
 }
 
 /// Sends the first message that waits. Cancel-safe.
-async fn send_first(sender: &ClientSender, outbox: &VecDeque<(Channel, Message)>) {
+async fn send_first(sender: &ClientSender, outbox: &VecDeque<(Channel, JupyterMessage)>) {
     match outbox.front() {
         Some((channel, message)) => drop(sender.send(*channel, message).await), // fails only for a closed client
         None => future::pending().await,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_jupyter::{KernelSpec, Prefix, Surroundings};
+use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
 use cellwright_kernel::environment::Variables;
 use cellwright_kernel::runner::Examined;
 use cellwright_session::{Activity, Force, JobInfo, JobState, SessionError, SessionInfo};
@@ -322,7 +322,8 @@ async fn kernels(shared: &Shared, client: &Client) -> Result<Reply, Failure> {
         match examined {
             Examined::Works(candidate, ready) => {
                 if let Some(path) = candidate.python.parent().and_then(Path::parent) {
-                    prefixes.push(Prefix { path: path.into(), is_environment: candidate.venv().is_some() });
+                    prefixes
+                        .push(PythonPrefix { path: path.into(), is_environment: candidate.venv().is_some() });
                 }
                 let used = if works.is_empty() { "py, used by eval" } else { "py" };
                 lines.push(format!(
@@ -349,9 +350,9 @@ async fn kernels(shared: &Shared, client: &Client) -> Result<Reply, Failure> {
 }
 
 /// The Jupyter kernels that are installed for these Pythons, for the user and for everyone.
-fn installed(variables: &Variables, prefixes: Vec<Prefix>) -> Vec<KernelSpec> {
+fn installed(variables: &Variables, prefixes: Vec<PythonPrefix>) -> Vec<KernelSpec> {
     let variable = |name: &str| variables.get(OsStr::new(name)).cloned();
     let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    let around = Surroundings { variable: &variable, home, prefixes };
+    let around = JupyterEnvironment { variable: &variable, home, prefixes };
     KernelSpec::all(&around.kernel_path()).into_values().filter_map(Result::ok).collect()
 }

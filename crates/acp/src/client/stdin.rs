@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellwright_jupyter::content::{InputReply, InputRequest};
-use cellwright_jupyter::{Message, ServerSender};
+use cellwright_jupyter::{JupyterMessage, ServerSender};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 /// Questions that wait for their answers.
@@ -30,7 +30,7 @@ impl StdinQuestions {
     pub(crate) async fn ask(
         &self,
         sender: &ServerSender,
-        request: &Message,
+        request: &JupyterMessage,
         prompt: String,
     ) -> Option<String> {
         let _field = self.field.acquire().await.ok()?;
@@ -46,7 +46,7 @@ impl StdinQuestions {
     }
 
     /// Takes an answer. It is dropped if its question was given up.
-    pub(crate) fn answered(&self, message: &Message) {
+    pub(crate) fn answered(&self, message: &JupyterMessage) {
         let Ok(reply) = message.parse::<InputReply>() else { return };
         let mut waiting = self.waiting();
         let of_client = waiting.iter().position(|(client, _)| client == message.header.session());

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellwright_jupyter::content::{CommClose, CommInfoReply, CommMsg, CommOpen};
-use cellwright_jupyter::{Header, Message, ServerSender};
+use cellwright_jupyter::{JupyterMessage, MessageHeader, ServerSender};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -37,7 +37,7 @@ struct CommState {
 pub(crate) struct ButtonRow<'a> {
     comms: &'a WidgetComms,
     sender: ServerSender,
-    parent: Header,
+    parent: MessageHeader,
     models: Vec<String>,
     clicks: mpsc::Receiver<usize>,
 }
@@ -49,7 +49,7 @@ impl WidgetComms {
     }
 
     /// The client opened a comm. Unknown targets are closed again, as the protocol requires.
-    pub(crate) fn opened(&self, message: &Message, sender: &ServerSender) {
+    pub(crate) fn opened(&self, message: &JupyterMessage, sender: &ServerSender) {
         let Ok(open) = message.parse::<CommOpen>() else { return };
         let mut state = self.state();
         if open.target_name == CONTROL {
@@ -63,7 +63,7 @@ impl WidgetComms {
     }
 
     /// Takes a message on a comm: a click, or a request for the state of widgets.
-    pub(crate) fn received(&self, message: &Message, sender: &ServerSender) {
+    pub(crate) fn received(&self, message: &JupyterMessage, sender: &ServerSender) {
         let Ok(received) = message.parse::<CommMsg>() else { return };
         let state = self.state();
         let method = received.data.get("method").and_then(Value::as_str).unwrap_or_default();
@@ -93,7 +93,7 @@ impl WidgetComms {
     }
 
     /// The client closed a comm.
-    pub(crate) fn closed(&self, message: &Message) {
+    pub(crate) fn closed(&self, message: &JupyterMessage) {
         let Ok(close) = message.parse::<CommClose>() else { return };
         let mut state = self.state();
         state.open.remove(&close.comm_id);
@@ -114,7 +114,7 @@ impl WidgetComms {
         &self,
         labels: &[(String, &str)],
         sender: ServerSender,
-        parent: &Header,
+        parent: &MessageHeader,
     ) -> ButtonRow<'_> {
         let (clicked, clicks) = mpsc::channel(1);
         let mut buttons =

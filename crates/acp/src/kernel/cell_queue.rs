@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_jupyter::Request;
+use cellwright_jupyter::ClientRequest;
 use cellwright_jupyter::content::{ExecuteReply, ReplyStatus};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// A queue of cells. Dropping it ends the running cell and answers the others with an error.
 pub(crate) struct CellQueue {
-    cells: mpsc::Sender<Request>,
+    cells: mpsc::Sender<ClientRequest>,
     task: AbortOnDropHandle<()>,
 }
 
@@ -30,7 +30,7 @@ impl CellQueue {
         Self { cells, task: task::spawn(run(kernel, queue)) }
     }
 
-    pub(crate) fn push(&self, request: Request) {
+    pub(crate) fn push(&self, request: ClientRequest) {
         drop(self.cells.try_send(request)); // a dropped request is answered with an error
     }
 
@@ -46,12 +46,12 @@ impl CellQueue {
     }
 }
 
-async fn run(kernel: Arc<PromptKernel>, mut queue: mpsc::Receiver<Request>) {
+async fn run(kernel: Arc<PromptKernel>, mut queue: mpsc::Receiver<ClientRequest>) {
     while let Some(request) = queue.recv().await {
         let CellResult { request, reply, rest } = cell_run::run(&kernel, request).await;
         // Cells that the client sent before it could know of the failure do not run. Later ones do,
         // so the queue is emptied before the reply goes out.
-        let aborted: Vec<Request> = match rest {
+        let aborted: Vec<ClientRequest> = match rest {
             FollowingCells::Aborted => std::iter::from_fn(|| queue.try_recv().ok()).collect(),
             FollowingCells::Runs => Vec::new(),
         };

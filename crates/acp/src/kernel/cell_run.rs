@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cellwright_jupyter::Request;
+use cellwright_jupyter::ClientRequest;
 use cellwright_jupyter::content::{ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ReplyStatus};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(crate) struct PromptKernel {
 
 /// A cell that has ended but has no reply yet.
 pub(crate) struct CellResult {
-    pub(crate) request: Request,
+    pub(crate) request: ClientRequest,
     pub(crate) reply: ExecuteReply,
     pub(crate) rest: FollowingCells,
 }
@@ -60,7 +60,7 @@ impl PromptKernel {
 }
 
 /// Runs a cell until its reply is known.
-pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResult {
+pub(crate) async fn run(kernel: &PromptKernel, mut request: ClientRequest) -> CellResult {
     let execute = match request.message().parse::<ExecuteRequest>() {
         Ok(execute) => execute,
         Err(error) => {
@@ -116,7 +116,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: Request) -> CellResu
 
 /// What the client can show. Notebooks name the cell that they run, and clients without a user,
 /// such as nbclient, accept no input. Both show updates of displays. All others are consoles.
-fn style_of(request: &Request, execute: &ExecuteRequest) -> ViewStyle {
+fn style_of(request: &ClientRequest, execute: &ExecuteRequest) -> ViewStyle {
     let metadata: serde_json::Map<String, Value> = request.message().metadata.parse().unwrap_or_default();
     if metadata.contains_key("cellId") || metadata.contains_key("deletedCells") || !execute.allow_stdin {
         ViewStyle::Rich

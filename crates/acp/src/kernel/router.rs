@@ -8,7 +8,7 @@ use cellwright_jupyter::content::{
     HistoryRequest, InspectRequest, InterruptReply, IsCompleteRequest, KernelInfoReply, LanguageInfo,
     ListSubshellReply, ReplyStatus, ShutdownReply, ShutdownRequest,
 };
-use cellwright_jupyter::{Arrival, PROTOCOL_VERSION, Request, Server};
+use cellwright_jupyter::{ClientMessage, ClientRequest, KernelServer, PROTOCOL_VERSION};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ use super::introspect::is_complete;
 use crate::kernel_state::{KernelState, lock};
 
 pub(crate) struct MessageRouter {
-    server: Server,
+    server: KernelServer,
     kernel: Arc<PromptKernel>,
     main: CellQueue,
     subshells: HashMap<String, CellQueue>,
@@ -32,7 +32,7 @@ enum RouterStep {
 }
 
 impl MessageRouter {
-    pub(crate) fn new(server: Server, setup: Arc<KernelSetup>) -> Self {
+    pub(crate) fn new(server: KernelServer, setup: Arc<KernelSetup>) -> Self {
         let state = KernelState::new(&setup);
         let kernel = Arc::new(PromptKernel::new(setup, Arc::new(state)));
         let main = CellQueue::new(Arc::clone(&kernel));
@@ -46,8 +46,8 @@ impl MessageRouter {
                 () = end.cancelled() => break,
             };
             match arrival {
-                Arrival::Input(message) => self.kernel.state.stdin.answered(&message),
-                Arrival::Request(request) => match self.take(request) {
+                ClientMessage::Input(message) => self.kernel.state.stdin.answered(&message),
+                ClientMessage::Request(request) => match self.take(request) {
                     RouterStep::Message => {}
                     RouterStep::ShutDown => break,
                 },
@@ -64,7 +64,7 @@ impl MessageRouter {
         }
     }
 
-    fn take(&mut self, mut request: Request) -> RouterStep {
+    fn take(&mut self, mut request: ClientRequest) -> RouterStep {
         let msg_type = request.header().msg_type().to_owned();
         if msg_type == "execute_request" {
             match request.header().subshell_id() {

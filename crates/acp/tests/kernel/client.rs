@@ -7,11 +7,13 @@ use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
 use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::content::{
-    Content, DisplayData, Exception, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply,
-    InputRequest, InterruptReply, InterruptRequest, ShutdownReply, ShutdownRequest, Status, Stream,
-    UpdateDisplayData,
+    DisplayData, ExceptionContent, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply,
+    InputRequest, InterruptReply, InterruptRequest, MessageContent, ShutdownReply, ShutdownRequest, Status,
+    Stream, UpdateDisplayData,
 };
-use cellwright_jupyter::{Channel, Client, ConnectionInfo, Header, Message, Session, Transport};
+use cellwright_jupyter::{
+    Channel, ConnectionInfo, JupyterMessage, KernelClient, MessageHeader, MessageSession, SocketTransport,
+};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +24,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A kernel and its client.
 pub(crate) struct TestKernel {
-    client: Client,
+    client: KernelClient,
     kernel: AbortOnDropHandle<()>,
     /// By the id of the request: what each cell has shown so far.
     cells: HashMap<String, ShownCell>,
@@ -44,7 +46,7 @@ impl TestKernel {
     pub(crate) async fn start(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let sockets = folder.path().join("socket").display().to_string();
-        let connection = ConnectionInfo::local(Transport::Ipc, sockets, [1, 2, 3, 4, 5]);
+        let connection = ConnectionInfo::local(SocketTransport::Ipc, sockets, [1, 2, 3, 4, 5]);
         let setup = setup(folder.path(), args);
         let serving = {
             let connection = connection.clone();
@@ -53,7 +55,8 @@ impl TestKernel {
             }
         };
         let kernel = AbortOnDropHandle::new(tokio::spawn(serving));
-        let mut client = Client::connect(&connection, Session::new("test")).expect("it is supported");
+        let mut client =
+            KernelClient::connect(&connection, MessageSession::new("test")).expect("it is supported");
         timeout(PATIENCE, client.ready()).await.expect("it answers").expect("it introduces itself");
         Self { client, kernel, cells: HashMap::new(), _folder: folder }
     }
@@ -76,21 +79,21 @@ impl TestKernel {
         (prompt, self.end_of(cell).await)
     }
 
-    pub(crate) async fn begin(&mut self, code: &str) -> Header {
+    pub(crate) async fn begin(&mut self, code: &str) -> MessageHeader {
         self.execute(code, false).await
     }
 
-    pub(crate) async fn begin_with_stdin(&mut self, code: &str) -> Header {
+    pub(crate) async fn begin_with_stdin(&mut self, code: &str) -> MessageHeader {
         self.execute(code, true).await
     }
 
-    async fn execute(&mut self, code: &str, allow_stdin: bool) -> Header {
+    async fn execute(&mut self, code: &str, allow_stdin: bool) -> MessageHeader {
         let request = ExecuteRequest { code: code.to_owned(), allow_stdin, ..ExecuteRequest::default() };
         self.client.sender().request(Channel::Shell, &request).await.expect("it is open")
     }
 
     /// Waits until a cell has its reply and is idle.
-    pub(crate) async fn end_of(&mut self, cell: Header) -> ShownCell {
+    pub(crate) async fn end_of(&mut self, cell: MessageHeader) -> ShownCell {
         loop {
             if let Some(shown) = self.cells.get(cell.msg_id())
                 && shown.idle
@@ -103,14 +106,14 @@ impl TestKernel {
     }
 
     /// Waits until a cell shows this text, also after its end.
-    pub(crate) async fn wait_for_output(&mut self, cell: &Header, text: &str) {
+    pub(crate) async fn wait_for_output(&mut self, cell: &MessageHeader, text: &str) {
         while !self.cells.get(cell.msg_id()).is_some_and(|shown| shown.text().contains(text)) {
             self.receive().await;
         }
     }
 
     /// Waits until the kernel asks the user something.
-    pub(crate) async fn question(&mut self) -> Message {
+    pub(crate) async fn question(&mut self) -> JupyterMessage {
         loop {
             let (channel, message) = self.receive().await;
             if channel == Channel::Stdin {
@@ -124,7 +127,11 @@ impl TestKernel {
     }
 
     /// Sends a request and waits for its reply.
-    pub(crate) async fn ask<R: Content>(&mut self, channel: Channel, request: &impl Content) -> R {
+    pub(crate) async fn ask<R: MessageContent>(
+        &mut self,
+        channel: Channel,
+        request: &impl MessageContent,
+    ) -> R {
         let asked = self.client.sender().request(channel, request).await.expect("it is open");
         loop {
             let (from, message) = self.receive().await;
@@ -141,7 +148,7 @@ impl TestKernel {
     }
 
     /// Takes the next message, and notes what it says about its cell.
-    async fn receive(&mut self) -> (Channel, Message) {
+    async fn receive(&mut self) -> (Channel, JupyterMessage) {
         let (channel, message) = timeout(PATIENCE, self.client.recv()).await.expect("a message comes");
         if let Some(parent) = &message.parent {
             self.cells.entry(parent.msg_id().to_owned()).or_default().take(&message);
@@ -162,12 +169,12 @@ impl ShownCell {
 
     /// The exception in the reply.
     #[track_caller]
-    pub(crate) fn failure(&self) -> Exception {
+    pub(crate) fn failure(&self) -> ExceptionContent {
         let reply = self.reply.as_ref().expect("it has ended");
         reply.exception.clone().unwrap_or_else(|| panic!("it succeeded: {:?}", self.outputs))
     }
 
-    fn take(&mut self, message: &Message) {
+    fn take(&mut self, message: &JupyterMessage) {
         match message.header.msg_type() {
             ExecuteReply::TYPE => self.reply = Some(parsed(message)),
             Status::TYPE => {
@@ -191,7 +198,7 @@ impl ShownCell {
     }
 }
 
-fn parsed<C: Content>(message: &Message) -> C {
+fn parsed<C: MessageContent>(message: &JupyterMessage) -> C {
     message.parse().expect("the kernel keeps to the protocol")
 }
 

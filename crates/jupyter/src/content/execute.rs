@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Content, ReplyStatus, contents, count, null_as_default};
+use super::{MessageContent, ReplyStatus, contents, count, null_as_default};
 
 /// Run this code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct ExecuteRequest {
     pub extra: Map<String, Value>,
 }
 
-impl Content for ExecuteRequest {
+impl MessageContent for ExecuteRequest {
     const TYPE: &'static str = "execute_request";
 }
 
@@ -63,19 +63,19 @@ pub struct ExecuteReply {
     pub user_expressions: Map<String, Value>,
     /// With [`ReplyStatus::Error`]: what was raised.
     #[serde(flatten)]
-    pub exception: Option<Exception>,
+    pub exception: Option<ExceptionContent>,
     /// Fields we do not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-impl Content for ExecuteReply {
+impl MessageContent for ExecuteReply {
     const TYPE: &'static str = "execute_reply";
 }
 
 /// What was raised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exception {
+pub struct ExceptionContent {
     /// Its type's name.
     pub ename: String,
     /// Its text.

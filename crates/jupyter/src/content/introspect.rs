@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{MimeBundle, ReplyStatus, contents};
+use super::{MimeMap, ReplyStatus, contents};
 
 contents! {
     /// What could follow here?
@@ -44,9 +44,9 @@ contents! {
         /// Whether there is something to show.
         found: bool,
         /// The description in several formats.
-        data: MimeBundle,
+        data: MimeMap,
         /// About the formats.
-        metadata: MimeBundle,
+        metadata: MimeMap,
     }
 
     /// Does Enter run this, or start a new line?

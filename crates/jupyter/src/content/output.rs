@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Content, MimeBundle, contents, count, null_as_default};
+use super::{MessageContent, MimeMap, contents, count, null_as_default};
 
 /// Which stream a text was written to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StreamName {
+pub enum OutputStream {
     /// Standard output.
     #[default]
     Stdout,
@@ -39,7 +39,7 @@ contents! {
     /// Text written to a stream. Large texts are better read with [`StreamText`](crate::StreamText).
     "stream" => Stream {
         /// Which stream.
-        name: StreamName,
+        name: OutputStream,
         /// The text.
         text: String,
     }
@@ -47,9 +47,9 @@ contents! {
     /// Something to display.
     "display_data" => DisplayData {
         /// The same thing in several formats.
-        data: MimeBundle,
+        data: MimeMap,
         /// About the formats, by MIME type, or about all.
-        metadata: MimeBundle,
+        metadata: MimeMap,
         /// Not to be stored with the output.
         transient: Transient,
     }
@@ -57,9 +57,9 @@ contents! {
     /// Something in the place of what was displayed under the same `display_id`.
     "update_display_data" => UpdateDisplayData {
         /// The same thing in several formats.
-        data: MimeBundle,
+        data: MimeMap,
         /// About the formats.
-        metadata: MimeBundle,
+        metadata: MimeMap,
         /// Names the display to change.
         transient: Transient,
     }
@@ -103,10 +103,10 @@ pub struct ExecuteResult {
     pub execution_count: Option<u64>,
     /// The same thing in several formats.
     #[serde(deserialize_with = "null_as_default")]
-    pub data: MimeBundle,
+    pub data: MimeMap,
     /// About the formats.
     #[serde(deserialize_with = "null_as_default")]
-    pub metadata: MimeBundle,
+    pub metadata: MimeMap,
     /// Not to be stored with the output.
     #[serde(deserialize_with = "null_as_default")]
     pub transient: Transient,
@@ -115,6 +115,6 @@ pub struct ExecuteResult {
     pub extra: Map<String, Value>,
 }
 
-impl Content for ExecuteResult {
+impl MessageContent for ExecuteResult {
     const TYPE: &'static str = "execute_result";
 }

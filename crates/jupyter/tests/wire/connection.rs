@@ -1,8 +1,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use cellwright_jupyter::{
-    Channel, Client, ConnectionFile, ConnectionFileError, ConnectionInfo, KernelFolder, Reserved, Session,
-    Transport, Unsupported,
+    Channel, ConnectionFile, ConnectionFileError, ConnectionInfo, KernelClient, KernelFolder, MessageSession,
+    ReservedAddresses, SocketTransport, UnsupportedConnection,
 };
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 fn a_connection_file_is_private_keeps_what_it_does_not_know_and_goes() {
     let root = tempfile::tempdir().expect("a folder");
     let folder = root.path().join("new/runtime");
-    let mut info = ConnectionInfo::local(Transport::Tcp, "127.0.0.1".into(), [1, 2, 3, 4, 5]);
+    let mut info = ConnectionInfo::local(SocketTransport::Tcp, "127.0.0.1".into(), [1, 2, 3, 4, 5]);
     info.extra.insert("newer".into(), json!({"than": "us"}));
     let file = ConnectionFile::create(&folder, &info).expect("a file");
     let path = file.path().to_owned();
@@ -28,20 +28,22 @@ fn a_file_with_the_least_in_it_is_read_and_endpoints_follow_the_transport() {
     let mut info: ConnectionInfo = serde_json::from_value(ports).expect("enough");
     assert_eq!(info.endpoint(Channel::Iopub).to_string(), "tcp://127.0.0.1:2");
     assert_eq!((info.key.as_str(), info.signature_scheme.as_str()), ("", "hmac-sha256"));
-    (info.transport, info.ip) = (Transport::Ipc, "/run/kernel".into());
+    (info.transport, info.ip) = (SocketTransport::Ipc, "/run/kernel".into());
     assert_eq!(info.endpoint(Channel::Control).to_string(), "ipc:///run/kernel-4");
     assert_eq!(info.heartbeat_endpoint().to_string(), "ipc:///run/kernel-5");
 }
 
 #[test]
 fn what_we_do_not_speak_is_refused_with_its_name() {
-    let mut info = ConnectionInfo::local(Transport::Tcp, "127.0.0.1".into(), [1, 2, 3, 4, 5]);
+    let mut info = ConnectionInfo::local(SocketTransport::Tcp, "127.0.0.1".into(), [1, 2, 3, 4, 5]);
     info.extra.insert("curve_publickey".into(), json!("rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"));
-    let refused = |info: &ConnectionInfo| Client::connect(info, Session::new("tests")).err();
-    assert!(matches!(refused(&info), Some(Unsupported::Encryption)));
+    let refused = |info: &ConnectionInfo| KernelClient::connect(info, MessageSession::new("tests")).err();
+    assert!(matches!(refused(&info), Some(UnsupportedConnection::Encryption)));
     info.extra.clear();
     info.signature_scheme = "hmac-md5".into();
-    assert!(matches!(refused(&info), Some(Unsupported::SignatureScheme(scheme)) if scheme == "hmac-md5"));
+    assert!(
+        matches!(refused(&info), Some(UnsupportedConnection::SignatureScheme(scheme)) if scheme == "hmac-md5")
+    );
 }
 
 #[test]
@@ -54,7 +56,11 @@ fn a_kernels_folder_is_private_and_goes_and_is_elsewhere_when_its_place_is_too_d
         assert_eq!(path.starts_with(&parent), !deep);
         assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o700);
         assert!(
-            Reserved::ipc(&folder).expect("short enough").info.ip.starts_with(path.to_str().expect("text"))
+            ReservedAddresses::ipc(&folder)
+                .expect("short enough")
+                .info
+                .ip
+                .starts_with(path.to_str().expect("text"))
         );
         drop(folder);
         assert!(!path.exists());

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use cellwright_jupyter::content::Stream;
-use cellwright_jupyter::websocket::{self, Frame};
-use cellwright_jupyter::{Decoder, Json, Key, StreamText};
+use cellwright_jupyter::websocket::{self, WebsocketFrame};
+use cellwright_jupyter::{JsonText, MessageDecoder, SigningKey, StreamText};
 
 #[test]
 fn any_bytes_are_read_without_a_panic_and_written_back_as_they_were() {
@@ -16,8 +16,8 @@ fn any_bytes_are_read_without_a_panic_and_written_back_as_they_were() {
         let bytes = Bytes::from(std::fs::read(&path).expect("readable"));
 
         let frames: Vec<_> = bytes.split(|byte| *byte == b'\n').map(Bytes::copy_from_slice).collect();
-        let key = Key::new("");
-        if let Ok(message) = Decoder::new(key.clone()).decode(frames.clone()) {
+        let key = SigningKey::new("");
+        if let Ok(message) = MessageDecoder::new(key.clone()).decode(frames.clone()) {
             messages += 1;
             let mut unsigned = frames;
             unsigned[message.identities.len() + 1].clear();
@@ -27,15 +27,15 @@ fn any_bytes_are_read_without_a_panic_and_written_back_as_they_were() {
         }
         if let Ok((channel, message)) = websocket::decode_v1(&bytes) {
             messages += 1;
-            let Frame::Binary(again) = websocket::encode_v1(&channel, &message) else {
+            let WebsocketFrame::Binary(again) = websocket::encode_v1(&channel, &message) else {
                 panic!("v1 is binary")
             };
             assert_eq!(websocket::decode_v1(&again).expect("ours").1.content, message.content);
         }
-        for frame in [Frame::Text(bytes.clone()), Frame::Binary(bytes.clone())] {
+        for frame in [WebsocketFrame::Text(bytes.clone()), WebsocketFrame::Binary(bytes.clone())] {
             messages += u32::from(websocket::decode_json(&frame).is_ok());
         }
-        let content = Json::from(bytes);
+        let content = JsonText::from(bytes);
         if let (Ok(stream), Ok(whole)) = (StreamText::parse(&content), content.parse::<Stream>()) {
             texts += 1;
             let mut text = String::new();

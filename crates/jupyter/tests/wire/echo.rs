@@ -7,22 +7,24 @@ use cellwright_jupyter::content::{
     ExecutionState, InputReply, InputRequest, InterruptReply, IsCompleteReply, KernelInfoReply, LanguageInfo,
     ReplyStatus, ShutdownReply, ShutdownRequest, Status, Stream,
 };
-use cellwright_jupyter::{Arrival, Closed, Message, PROTOCOL_VERSION, Request, Server};
+use cellwright_jupyter::{
+    ClientMessage, ClientRequest, CloseReport, JupyterMessage, KernelServer, PROTOCOL_VERSION,
+};
 use serde_json::json;
 
 /// A cell that has not ended.
 struct Running {
-    request: Request,
+    request: ClientRequest,
     count: u64,
 }
 
 /// Serves until it is told to shut down.
-pub(crate) async fn serve(mut server: Server) -> Closed {
+pub(crate) async fn serve(mut server: KernelServer) -> CloseReport {
     let sender = server.sender().clone();
     sender.publish(
         sender.session().message(&Status { execution_state: ExecutionState::Starting, ..Default::default() }),
     );
-    let (mut count, mut running, mut queue) = (0, None::<Running>, VecDeque::<Request>::new());
+    let (mut count, mut running, mut queue) = (0, None::<Running>, VecDeque::<ClientRequest>::new());
     loop {
         if running.is_none()
             && let Some(request) = queue.pop_front()
@@ -32,14 +34,14 @@ pub(crate) async fn serve(mut server: Server) -> Closed {
             continue;
         }
         let request = match server.recv().await {
-            Arrival::Input(answer) => {
+            ClientMessage::Input(answer) => {
                 if let Some(running) = running.take() {
                     let answer: InputReply = answer.parse().expect("well formed");
                     running.finish(&answer.value);
                 }
                 continue;
             }
-            Arrival::Request(request) => request,
+            ClientMessage::Request(request) => request,
         };
         match request.message().header.msg_type() {
             "kernel_info_request" => request.reply(&kernel_info()),
@@ -70,7 +72,7 @@ pub(crate) async fn serve(mut server: Server) -> Closed {
 }
 
 /// Starts a cell: most end at once.
-async fn begin(server: &Server, mut request: Request, count: u64) -> Option<Running> {
+async fn begin(server: &KernelServer, mut request: ClientRequest, count: u64) -> Option<Running> {
     let ExecuteRequest { code, allow_stdin, .. } = request.message().parse().expect("well formed");
     let sender = server.sender();
     request.begin();
@@ -105,7 +107,7 @@ impl Running {
         let Self { request, count } = self;
         let data = json!({"text/plain": value}).as_object().cloned().expect("an object");
         let result = ExecuteResult { execution_count: Some(count), data, ..ExecuteResult::default() };
-        let output: Message = request.output(&result);
+        let output: JupyterMessage = request.output(&result);
         request.sender().publish(output);
         request.reply(&ExecuteReply {
             status: ReplyStatus::Ok,

@@ -2,13 +2,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::process::Stdio;
 
 use cellwright_jupyter::content::{
-    Content, ErrorOutput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply,
-    InputRequest, InterruptRequest, KernelInfoReply, ReplyStatus, ShutdownReply, ShutdownRequest, Status,
+    ErrorOutput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply, InputRequest,
+    InterruptRequest, KernelInfoReply, MessageContent, ReplyStatus, ShutdownReply, ShutdownRequest, Status,
     Stream,
 };
 use cellwright_jupyter::{
-    Channel, Client, ConnectionFile, ConnectionInfo, Header, InterruptMode, KernelFolder, KernelSpec,
-    Message, Prefix, Pulse, Reserved, Session, Surroundings, Transport,
+    Channel, ConnectionFile, ConnectionInfo, HeartbeatState, InterruptMode, JupyterEnvironment,
+    JupyterMessage, KernelClient, KernelFolder, KernelSpec, MessageHeader, MessageSession, PythonPrefix,
+    ReservedAddresses, SocketTransport,
 };
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -19,29 +20,29 @@ use crate::python::prefix;
 
 /// An ipykernel and a client that is ready.
 struct Kernel {
-    client: Client,
+    client: KernelClient,
     child: Child,
     info: KernelInfoReply,
     spec: KernelSpec,
     file: ConnectionFile,
-    reserved: Reserved,
+    reserved: ReservedAddresses,
     _sockets: KernelFolder,
     _folder: tempfile::TempDir,
 }
 
 impl Kernel {
-    async fn start(transport: Transport) -> Self {
+    async fn start(transport: SocketTransport) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let surroundings = Surroundings {
+        let surroundings = JupyterEnvironment {
             variable: &|_| None,
             home: folder.path().into(),
-            prefixes: vec![Prefix { path: prefix(), is_environment: true }],
+            prefixes: vec![PythonPrefix { path: prefix(), is_environment: true }],
         };
         let spec = KernelSpec::find(&surroundings.kernel_path(), "python3").expect("ipykernel is installed");
         let sockets = KernelFolder::new_in(folder.path()).expect("a folder");
         let reserved = match transport {
-            Transport::Ipc => Reserved::ipc(&sockets),
-            Transport::Tcp => Reserved::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            SocketTransport::Ipc => ReservedAddresses::ipc(&sockets),
+            SocketTransport::Tcp => ReservedAddresses::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let reserved = reserved.expect("addresses");
         let file = ConnectionFile::create(&folder.path().join("runtime"), &reserved.info).expect("a file");
@@ -54,18 +55,19 @@ impl Kernel {
             .kill_on_drop(true)
             .spawn()
             .expect("the kernel starts");
-        let mut client = Client::connect(&reserved.info, Session::new("tests")).expect("supported");
+        let mut client =
+            KernelClient::connect(&reserved.info, MessageSession::new("tests")).expect("supported");
         let info = client.ready().await.expect("kernel info");
         Self { client, child, info, spec, file, reserved, _sockets: sockets, _folder: folder }
     }
 
-    async fn execute(&self, code: &str) -> Header {
+    async fn execute(&self, code: &str) -> MessageHeader {
         let request = ExecuteRequest { code: code.to_owned(), ..ExecuteRequest::default() };
         self.client.sender().request(Channel::Shell, &request).await.expect("open")
     }
 
     /// Everything that came for a request, up to both its reply and its idle.
-    async fn finish(&mut self, request: &Header) -> Vec<(Channel, Message)> {
+    async fn finish(&mut self, request: &MessageHeader) -> Vec<(Channel, JupyterMessage)> {
         let (mut came, mut replied, mut idle) = (Vec::new(), false, false);
         while !(replied && idle) {
             let (channel, message) = self.client.recv().await;
@@ -80,13 +82,13 @@ impl Kernel {
         came
     }
 
-    async fn run(&mut self, code: &str) -> Vec<(Channel, Message)> {
+    async fn run(&mut self, code: &str) -> Vec<(Channel, JupyterMessage)> {
         let request = self.execute(code).await;
         self.finish(&request).await
     }
 
     /// Waits for a message of this type that belongs to the request.
-    async fn next<C: Content>(&mut self, request: &Header) -> (Message, C) {
+    async fn next<C: MessageContent>(&mut self, request: &MessageHeader) -> (JupyterMessage, C) {
         loop {
             let (_, message) = self.client.recv().await;
             if message.answers(request) && message.header.msg_type() == C::TYPE {
@@ -97,18 +99,18 @@ impl Kernel {
     }
 }
 
-fn all<C: Content>(came: &[(Channel, Message)]) -> Vec<C> {
+fn all<C: MessageContent>(came: &[(Channel, JupyterMessage)]) -> Vec<C> {
     let of_type = came.iter().filter(|(_, message)| message.header.msg_type() == C::TYPE);
     of_type.map(|(_, message)| message.parse().expect("well formed")).collect()
 }
 
-fn text(came: &[(Channel, Message)]) -> String {
+fn text(came: &[(Channel, JupyterMessage)]) -> String {
     all::<Stream>(came).into_iter().map(|stream| stream.text).collect()
 }
 
 #[tokio::test]
 async fn a_real_kernel_runs_cells_over_ipc_and_tcp() {
-    for transport in [Transport::Ipc, Transport::Tcp] {
+    for transport in [SocketTransport::Ipc, SocketTransport::Tcp] {
         let mut kernel = Kernel::start(transport).await;
         assert_eq!(kernel.info.language_info.name, "python");
         assert_eq!(kernel.client.trouble(), None);
@@ -131,14 +133,14 @@ async fn a_real_kernel_runs_cells_over_ipc_and_tcp() {
         assert_eq!(all::<ErrorOutput>(&came)[0].traceback, exception.traceback);
 
         let mut pulse = kernel.client.pulse();
-        pulse.wait_for(|pulse| *pulse == Pulse::Beating).await.expect("watched");
+        pulse.wait_for(|pulse| *pulse == HeartbeatState::Beating).await.expect("watched");
 
         let shutdown = kernel.client.sender().request(Channel::Control, &ShutdownRequest::default()).await;
         let (_, reply) = kernel.next::<ShutdownReply>(&shutdown.expect("open")).await;
         assert_eq!(reply.status, ReplyStatus::Ok);
         assert!(kernel.child.wait().await.expect("it ends").success());
-        if transport == Transport::Ipc {
-            pulse.wait_for(|pulse| matches!(pulse, Pulse::Silent { .. })).await.expect("watched");
+        if transport == SocketTransport::Ipc {
+            pulse.wait_for(|pulse| matches!(pulse, HeartbeatState::Silent { .. })).await.expect("watched");
         }
 
         let path = kernel.file.path().to_owned();
@@ -149,21 +151,21 @@ async fn a_real_kernel_runs_cells_over_ipc_and_tcp() {
 
 #[tokio::test]
 async fn a_cell_asks_and_is_answered() {
-    let mut kernel = Kernel::start(Transport::Ipc).await;
+    let mut kernel = Kernel::start(SocketTransport::Ipc).await;
     let request = kernel.execute("print('hello ' + input('name? '))").await;
     let (question, content) = kernel.next::<InputRequest>(&request).await;
     assert_eq!((content.prompt.as_str(), content.password), ("name? ", false));
     let sender = kernel.client.sender();
     let answer =
         sender.session().reply(&question, &InputReply { value: "you".into(), ..InputReply::default() });
-    let answer = Message { identities: Vec::new(), ..answer };
+    let answer = JupyterMessage { identities: Vec::new(), ..answer };
     sender.send(Channel::Stdin, &answer).await.expect("open");
     assert_eq!(text(&kernel.finish(&request).await), "hello you\n");
 }
 
 #[tokio::test]
 async fn a_running_cell_is_interrupted_by_signal_and_by_message() {
-    let mut kernel = Kernel::start(Transport::Ipc).await;
+    let mut kernel = Kernel::start(SocketTransport::Ipc).await;
     assert_eq!(kernel.spec.description.interrupt_mode, InterruptMode::Signal);
     // Not by a word it prints: ipykernel may drop an interrupt that comes while it flushes one.
     let door = TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has free ports");
@@ -192,9 +194,9 @@ async fn a_running_cell_is_interrupted_by_signal_and_by_message() {
 
 #[tokio::test]
 async fn a_kernel_with_another_key_is_told_of() {
-    let mut kernel = Kernel::start(Transport::Ipc).await;
+    let mut kernel = Kernel::start(SocketTransport::Ipc).await;
     let info = ConnectionInfo { key: "another".to_owned(), ..kernel.reserved.info.clone() };
-    let mut stranger = Client::connect(&info, Session::new("tests")).expect("supported");
+    let mut stranger = KernelClient::connect(&info, MessageSession::new("tests")).expect("supported");
     // The kernel ignores us, but what it says on iopub reaches us, wrongly signed for our key.
     while !stranger.trouble().is_some_and(|trouble| trouble.contains("the signature is wrong")) {
         tokio::select! {

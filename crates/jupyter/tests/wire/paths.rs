@@ -3,7 +3,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cellwright_jupyter::{InterruptMode, KernelSpec, Prefix, SpecError, Surroundings};
+use cellwright_jupyter::{InterruptMode, JupyterEnvironment, KernelSpec, PythonPrefix, SpecError};
 use serde_json::Value;
 
 use crate::python::{interpreter, prefix, script};
@@ -27,10 +27,10 @@ fn check(interpreter: &Path, is_environment: bool, variables: &[(&str, &str)]) {
 
     let variables: BTreeMap<_, _> = variables.iter().copied().collect();
     let prefix = PathBuf::from(theirs["prefix"].as_str().expect("a path"));
-    let ours = Surroundings {
+    let ours = JupyterEnvironment {
         variable: &|name| variables.get(name).map(OsString::from),
         home: home.path().into(),
-        prefixes: vec![Prefix { path: prefix, is_environment }],
+        prefixes: vec![PythonPrefix { path: prefix, is_environment }],
     };
     let mut expected: Vec<_> = theirs["kernels"].as_array().expect("paths").iter().collect();
     // We search a folder once.

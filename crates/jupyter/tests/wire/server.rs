@@ -1,6 +1,7 @@
 use cellwright_jupyter::content::{KernelInfoReply, KernelInfoRequest, Stream};
 use cellwright_jupyter::{
-    Arrival, Channel, Client, Closed, ConnectionFile, ConnectionInfo, Reserved, Server, Session, Transport,
+    Channel, ClientMessage, CloseReport, ConnectionFile, ConnectionInfo, KernelClient, KernelServer,
+    MessageSession, ReservedAddresses, SocketTransport,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -11,22 +12,22 @@ use crate::python::Peer;
 /// An echo kernel and a `jupyter_client` that is connected to it.
 struct Driven {
     peer: Peer,
-    kernel: JoinHandle<Closed>,
+    kernel: JoinHandle<CloseReport>,
     _file: ConnectionFile,
     _folder: tempfile::TempDir,
 }
 
 impl Driven {
-    async fn start(transport: Transport) -> Self {
+    async fn start(transport: SocketTransport) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let info = match transport {
-            Transport::Tcp => ConnectionInfo::local(Transport::Tcp, "127.0.0.1".into(), [0; 5]),
-            Transport::Ipc => {
+            SocketTransport::Tcp => ConnectionInfo::local(SocketTransport::Tcp, "127.0.0.1".into(), [0; 5]),
+            SocketTransport::Ipc => {
                 let ip = folder.path().join("k").to_string_lossy().into_owned();
-                ConnectionInfo::local(Transport::Ipc, ip, [1, 2, 3, 4, 5])
+                ConnectionInfo::local(SocketTransport::Ipc, ip, [1, 2, 3, 4, 5])
             }
         };
-        let server = Server::bind(&info, Session::new("echo")).await.expect("binds");
+        let server = KernelServer::bind(&info, MessageSession::new("echo")).await.expect("binds");
         let file = ConnectionFile::create(folder.path(), server.info()).expect("a file");
         let kernel = tokio::spawn(echo::serve(server));
         let mut peer = Peer::start();
@@ -43,7 +44,7 @@ fn outputs(executed: &Value, msg_type: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn jupyter_client_drives_our_server_over_ipc_and_tcp() {
-    for transport in [Transport::Ipc, Transport::Tcp] {
+    for transport in [SocketTransport::Ipc, SocketTransport::Tcp] {
         let Driven { mut peer, kernel, .. } = Driven::start(transport).await;
         let executed = peer.call("execute", json!({"code": "né"})).await;
         let types: Vec<_> =
@@ -66,7 +67,7 @@ async fn jupyter_client_drives_our_server_over_ipc_and_tcp() {
             .await;
         assert_eq!((&shutdown["status"], &shutdown["restart"]), (&json!("ok"), &json!(true)));
         // The socket is closed by now: its last words must be there all the same.
-        assert_eq!(kernel.await.expect("it ends"), Closed { unsent: 0 });
+        assert_eq!(kernel.await.expect("it ends"), CloseReport { unsent: 0 });
         let types = peer.call("idle_of", json!({"msg_id": shutdown["msg_id"]})).await;
         assert_eq!(types["types"], json!(["status", "status"]));
     }
@@ -74,14 +75,14 @@ async fn jupyter_client_drives_our_server_over_ipc_and_tcp() {
 
 #[tokio::test]
 async fn a_cell_of_ours_asks_through_jupyter_client() {
-    let mut driven = Driven::start(Transport::Ipc).await;
+    let mut driven = Driven::start(SocketTransport::Ipc).await;
     let executed = driven.peer.call("execute", json!({"code": "ask", "answer": "me"})).await;
     assert_eq!(outputs(&executed, "execute_result")[0]["data"], json!({"text/plain": "me"}));
 }
 
 #[tokio::test]
 async fn a_hanging_cell_is_interrupted_and_the_queue_goes_on() {
-    let mut driven = Driven::start(Transport::Ipc).await;
+    let mut driven = Driven::start(SocketTransport::Ipc).await;
     let hanging = driven.peer.call("begin_execute", json!({"code": "hang"})).await["msg_id"].clone();
     let queued = driven.peer.call("begin_execute", json!({"code": "next"})).await["msg_id"].clone();
     // Shell is served while a cell runs.
@@ -95,7 +96,7 @@ async fn a_hanging_cell_is_interrupted_and_the_queue_goes_on() {
 
 #[tokio::test]
 async fn a_flood_reaches_a_client_that_reads() {
-    let mut driven = Driven::start(Transport::Ipc).await;
+    let mut driven = Driven::start(SocketTransport::Ipc).await;
     let executed = driven.peer.call("execute", json!({"code": "flood"})).await;
     let text: String = outputs(&executed, "stream")
         .iter()
@@ -107,13 +108,13 @@ async fn a_flood_reaches_a_client_that_reads() {
 
 #[tokio::test]
 async fn who_does_not_read_its_iopub_still_gets_its_replies() {
-    let mut info = ConnectionInfo::local(Transport::Tcp, "127.0.0.1".into(), [0; 5]);
+    let mut info = ConnectionInfo::local(SocketTransport::Tcp, "127.0.0.1".into(), [0; 5]);
     info.key.clear(); // signing this much takes long in a debug build
-    let mut server = Server::bind(&info, Session::new("kernel")).await.expect("binds");
-    let connected = Client::connect(server.info(), Session::new("client")).expect("supported");
+    let mut server = KernelServer::bind(&info, MessageSession::new("kernel")).await.expect("binds");
+    let connected = KernelClient::connect(server.info(), MessageSession::new("client")).expect("supported");
     let request =
         connected.sender().request(Channel::Shell, &KernelInfoRequest::default()).await.expect("open");
-    let Arrival::Request(asked) = server.recv().await else { panic!("not on stdin") };
+    let ClientMessage::Request(asked) = server.recv().await else { panic!("not on stdin") };
     // More than any queue holds: nothing reads it.
     let output = asked.output(&Stream { text: "x".repeat(1 << 20), ..Stream::default() });
     for _ in 0..100 {
@@ -131,12 +132,14 @@ async fn who_does_not_read_its_iopub_still_gets_its_replies() {
 
 #[tokio::test]
 async fn reserved_ports_are_given_to_nobody_else() {
-    let reserved = Reserved::tcp("127.0.0.1".parse().expect("an address")).expect("ports");
+    let reserved = ReservedAddresses::tcp("127.0.0.1".parse().expect("an address")).expect("ports");
     let ports = [reserved.info.shell_port, reserved.info.iopub_port];
     for _ in 0..100 {
         let other = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
         assert!(!ports.contains(&other.local_addr().expect("bound").port()));
     }
     // The one it is for asks by number.
-    Server::bind(&reserved.info, Session::new("kernel")).await.expect("the ports are free for it");
+    KernelServer::bind(&reserved.info, MessageSession::new("kernel"))
+        .await
+        .expect("the ports are free for it");
 }

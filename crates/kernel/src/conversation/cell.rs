@@ -1,6 +1,6 @@
 //! The cell that was sent, from its start to its end.
 
-use cellwright_jupyter::Header;
+use cellwright_jupyter::MessageHeader;
 use cellwright_jupyter::content::{ExecuteReply, ReplyStatus};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) struct Current {
     pub(super) raised: Raised,
     pub(super) ended: Ended,
     /// The question that waits for an answer.
-    pub(super) input: Option<Header>,
+    pub(super) input: Option<MessageHeader>,
 }
 
 /// What is known of a cell's exception.

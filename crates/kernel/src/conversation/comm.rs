@@ -1,9 +1,9 @@
 //! Comms, as far as someone wants them.
 
 use cellwright_jupyter::content::{
-    CommClose, CommInfoReply, CommInfoRequest, CommMsg, CommOpen, Content, ExecutionState,
+    CommClose, CommInfoReply, CommInfoRequest, CommMsg, CommOpen, ExecutionState, MessageContent,
 };
-use cellwright_jupyter::{Channel, Message, Session};
+use cellwright_jupyter::{Channel, JupyterMessage, MessageSession};
 
 use super::{Asked, Conversation, Unreadable, done};
 use crate::comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
@@ -20,10 +20,10 @@ impl Conversation {
     /// The message for a request about comms.
     pub(crate) fn say_on_comms(
         &mut self,
-        session: &Session,
+        session: &MessageSession,
         id: QuestionId,
         request: CommRequest,
-    ) -> (Channel, Message) {
+    ) -> (Channel, JupyterMessage) {
         let (asked, message) = match request {
             CommRequest::Say(message) => (Asked::Said(id), said(session, message)),
             CommRequest::List { target: target_name } => {
@@ -35,7 +35,7 @@ impl Conversation {
     }
 
     /// Takes a comm message of the kernel.
-    pub(super) fn take_comm(&mut self, message: &Message, of_cell: bool) -> Result<(), Unreadable> {
+    pub(super) fn take_comm(&mut self, message: &JupyterMessage, of_cell: bool) -> Result<(), Unreadable> {
         match self.comms {
             Comms::Forwarded => {}
             // Before it is parsed: what nobody wants should cost nothing.
@@ -63,9 +63,9 @@ impl Conversation {
     }
 
     /// A comm message has no reply: the kernel has dealt with it when it is idle again.
-    pub(super) fn take_comm_idle(&mut self, state: &ExecutionState, message: &Message) {
+    pub(super) fn take_comm_idle(&mut self, state: &ExecutionState, message: &JupyterMessage) {
         let parent = message.parent.as_ref().filter(|_| *state == ExecutionState::Idle);
-        let Some(parent) = parent.map(cellwright_jupyter::Header::msg_id) else { return };
+        let Some(parent) = parent.map(cellwright_jupyter::MessageHeader::msg_id) else { return };
         if let Some(Asked::Said(id)) = self.asked.get(parent).copied() {
             self.asked.remove(parent);
             self.ready.push_back(Incoming::Answered { id, reply: Ok(Reply::Said) });
@@ -73,7 +73,7 @@ impl Conversation {
     }
 }
 
-fn said(session: &Session, message: CommMessage) -> Message {
+fn said(session: &MessageSession, message: CommMessage) -> JupyterMessage {
     let CommMessage { comm: comm_id, kind, data, metadata, buffers } = message;
     let message = match kind {
         CommKind::Open { target: target_name } => {
@@ -86,7 +86,7 @@ fn said(session: &Session, message: CommMessage) -> Message {
 }
 
 /// The comms that a kernel says are open.
-pub(super) fn listed(message: &Message) -> Result<Result<Reply, String>, Unreadable> {
+pub(super) fn listed(message: &JupyterMessage) -> Result<Result<Reply, String>, Unreadable> {
     let CommInfoReply { status, comms, .. } = message.parse()?;
     let open = comms.into_iter().map(|(comm, about)| {
         let target = about.get("target_name").and_then(|target| target.as_str()).unwrap_or_default();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_jupyter::content::{Content, KernelInfoReply, KernelInfoRequest};
-use cellwright_jupyter::{Channel, Session};
+use cellwright_jupyter::content::{KernelInfoReply, KernelInfoRequest, MessageContent};
+use cellwright_jupyter::{Channel, MessageSession};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -93,7 +93,7 @@ impl Launch {
         let rest = Arc::new(Rest::new(self.address.clone()));
         let spec = rest.kernelspecs(HEALTH).await?.choose(self.name.as_deref(), &self.address)?;
         let id = rest.create(&spec, &self.kernel_variables()).await?;
-        let session = Session::new("cellwright");
+        let session = MessageSession::new("cellwright");
         let opened = Socket::open(&self.address, &id, session.id()).await;
         let socket = match opened {
             Ok(socket) => socket,

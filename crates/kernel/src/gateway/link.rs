@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cellwright_jupyter::{Channel, Message};
+use cellwright_jupyter::{Channel, JupyterMessage};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_mins(1);
 
 /// Carries messages both ways. Dropping it disconnects.
 pub(super) struct Link {
-    outgoing: mpsc::UnboundedSender<(Channel, Message)>,
+    outgoing: mpsc::UnboundedSender<(Channel, JupyterMessage)>,
     news: mpsc::Receiver<News>,
     arriving: Arc<AtomicUsize>,
     _task: AbortOnDropHandle<()>,
@@ -32,7 +32,7 @@ pub(super) struct Link {
 
 /// What the connection brings.
 pub(super) enum News {
-    Message(Channel, Box<Message>),
+    Message(Channel, Box<JupyterMessage>),
     /// Something came that can not be read.
     Unreadable(String),
     /// The connection broke, and is there again: what was under way may be lost, or come twice.
@@ -55,7 +55,7 @@ impl Link {
     }
 
     /// Sends a message, also while the connection is being made again.
-    pub(super) fn send(&self, message: (Channel, Message)) {
+    pub(super) fn send(&self, message: (Channel, JupyterMessage)) {
         drop(self.outgoing.send(message)); // a link that is lost has told so
     }
 
@@ -75,7 +75,7 @@ struct Keeper {
     kernel: String,
     way: Way,
     away: Duration,
-    orders: mpsc::UnboundedReceiver<(Channel, Message)>,
+    orders: mpsc::UnboundedReceiver<(Channel, JupyterMessage)>,
     news: mpsc::Sender<News>,
 }
 
@@ -96,7 +96,11 @@ impl Keeper {
     }
 
     /// Carries messages until the connection breaks, and says why; `None` when nobody is left to carry for.
-    async fn talk(&mut self, socket: &mut Socket, unsent: &mut Option<(Channel, Message)>) -> Option<String> {
+    async fn talk(
+        &mut self,
+        socket: &mut Socket,
+        unsent: &mut Option<(Channel, JupyterMessage)>,
+    ) -> Option<String> {
         let mut pings = interval_at(Instant::now() + PING, PING);
         let mut heard = Instant::now();
         loop {

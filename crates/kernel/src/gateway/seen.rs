@@ -2,8 +2,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use cellwright_jupyter::content::{Content, Stream};
-use cellwright_jupyter::{Channel, Message, StreamPieces};
+use cellwright_jupyter::content::{MessageContent, Stream};
+use cellwright_jupyter::{Channel, JupyterMessage, StreamPieces};
 
 /// How many messages back a repetition is recognised: as many as servers keep for a connection that broke.
 const REMEMBERED: usize = 4096;
@@ -74,7 +74,7 @@ impl Seen {
 }
 
 /// What to say when a message is a server's word that it throws output away.
-pub(super) fn rate_limit(channel: Channel, message: &Message) -> Option<String> {
+pub(super) fn rate_limit(channel: Channel, message: &JupyterMessage) -> Option<String> {
     if channel != Channel::Iopub || message.header.msg_type() != Stream::TYPE {
         return None;
     }

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cellwright_jupyter::websocket::{self, Frame, WebsocketError};
-use cellwright_jupyter::{Channel, Message};
+use cellwright_jupyter::websocket::{self, WebsocketError, WebsocketFrame};
+use cellwright_jupyter::{Channel, JupyterMessage};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
@@ -56,7 +56,7 @@ enum Framing {
 
 /// What came.
 pub(super) enum Arrival {
-    Message(Channel, Box<Message>),
+    Message(Channel, Box<JupyterMessage>),
     /// Something that needs no answer from us, or can not be read.
     Other(Option<WebsocketError>),
 }
@@ -125,7 +125,7 @@ impl Socket {
         }
     }
 
-    pub(super) async fn send(&mut self, channel: Channel, message: &Message) -> Result<(), String> {
+    pub(super) async fn send(&mut self, channel: Channel, message: &JupyterMessage) -> Result<(), String> {
         let frame = match self.way.framing {
             Framing::V1 => websocket::encode_v1(channel.name(), message),
             Framing::Json => {
@@ -133,8 +133,8 @@ impl Socket {
             }
         };
         let frame = match frame {
-            Frame::Binary(bytes) => tungstenite::Message::Binary(bytes),
-            Frame::Text(text) => {
+            WebsocketFrame::Binary(bytes) => tungstenite::Message::Binary(bytes),
+            WebsocketFrame::Text(text) => {
                 tungstenite::Message::Text(Utf8Bytes::try_from(text).expect("JSON is UTF-8"))
             }
         };
@@ -150,8 +150,8 @@ impl Socket {
         let next = self.stream.next().await;
         self.way.arriving.store(0, Ordering::Relaxed);
         let frame = match next {
-            Some(Ok(tungstenite::Message::Binary(bytes))) => Frame::Binary(bytes),
-            Some(Ok(tungstenite::Message::Text(text))) => Frame::Text(text.into()),
+            Some(Ok(tungstenite::Message::Binary(bytes))) => WebsocketFrame::Binary(bytes),
+            Some(Ok(tungstenite::Message::Text(text))) => WebsocketFrame::Text(text.into()),
             Some(Ok(tungstenite::Message::Close(reason))) => {
                 let reason = reason.map(|reason| format!(" ({})", reason.reason)).unwrap_or_default();
                 return Err(format!("the server closed the connection{reason}"));
@@ -161,9 +161,9 @@ impl Socket {
             None => return Err("the server closed the connection".to_owned()),
         };
         let decoded = match (self.way.framing, &frame) {
-            (Framing::V1, Frame::Binary(bytes)) => websocket::decode_v1(bytes),
+            (Framing::V1, WebsocketFrame::Binary(bytes)) => websocket::decode_v1(bytes),
             // A server's own words may come in the old way.
-            (Framing::V1, Frame::Text(_)) | (Framing::Json, _) => websocket::decode_json(&frame),
+            (Framing::V1, WebsocketFrame::Text(_)) | (Framing::Json, _) => websocket::decode_json(&frame),
         };
         Ok(match decoded {
             Ok((channel, message)) => match Channel::from_name(&channel) {

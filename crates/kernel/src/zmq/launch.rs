@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cellwright_jupyter::content::KernelInfoReply;
 use cellwright_jupyter::{
-    Client, ConnectionFile, ConnectionFileError, ConnectionInfo, ContentError, KernelFolder, KernelSpec,
-    Pulse, Reserved, Session, SpecError, Unsupported,
+    ConnectionFile, ConnectionFileError, ConnectionInfo, HeartbeatState, KernelClient, KernelFolder,
+    KernelSpec, MessageContentError, MessageSession, ReservedAddresses, SpecError, UnsupportedConnection,
 };
 use cellwright_process::{Child, Command, SpawnError, Stderr};
 use futures_util::future::BoxFuture;
@@ -155,14 +155,14 @@ pub enum StartError {
         name: String,
         /// Why.
         #[source]
-        source: ContentError,
+        source: MessageContentError,
     },
     /// A connection file that can not be used.
     #[error(transparent)]
     File(#[from] ConnectionFileError),
     /// It is reached in a way we do not speak.
     #[error(transparent)]
-    Unsupported(#[from] Unsupported),
+    Unsupported(#[from] UnsupportedConnection),
 }
 
 fn said(stderr: &str) -> String {
@@ -195,7 +195,7 @@ impl Launch {
             let places = Places::around(&self.search).await;
             let spec = places.find(&self.name)?;
             let (mut owned, info) = self.spawn(&places, &spec)?;
-            let mut client = Client::connect(&info, session())?;
+            let mut client = KernelClient::connect(&info, session())?;
             let ready = tokio::select! {
                 biased; // a kernel that answered and died is told of as one that was ready
                 ready = timeout_at(deadline, client.ready()) => ready,
@@ -241,8 +241,8 @@ impl Launch {
         let connection = |source| StartError::Connection { runtime: self.runtime.clone(), source };
         let folder = KernelFolder::new_in(&self.runtime).map_err(connection)?;
         let reserved = match self.link {
-            Link::Ipc => Reserved::ipc(&folder),
-            Link::Tcp => Reserved::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            Link::Ipc => ReservedAddresses::ipc(&folder),
+            Link::Tcp => ReservedAddresses::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let mut reserved = reserved.map_err(connection)?;
         reserved.info.kernel_name = Some(spec.name.clone());
@@ -284,17 +284,17 @@ impl Attach {
     /// names are its owner's.
     pub fn start(&self) -> BoxFuture<'_, Result<Launched, StartError>> {
         Box::pin(async move {
-            let mut client = Client::connect(&ConnectionInfo::read(&self.file)?, session())?;
+            let mut client = KernelClient::connect(&ConnectionInfo::read(&self.file)?, session())?;
             let name = self.file.display().to_string();
             let mut limit = self.ready_within;
             let mut answer = timeout(limit, client.ready_though_busy()).await;
-            if answer.is_err() && *client.pulse().borrow() == Pulse::Beating {
+            if answer.is_err() && *client.pulse().borrow() == HeartbeatState::Beating {
                 limit += self.busy_within;
                 answer = timeout(self.busy_within, client.ready_though_busy()).await;
             }
             let Ok(info) = answer else {
                 let alive = "it is alive: busy with a cell, or the key in the file is not its key";
-                let alive = (*client.pulse().borrow() == Pulse::Beating).then(|| alive.to_owned());
+                let alive = (*client.pulse().borrow() == HeartbeatState::Beating).then(|| alive.to_owned());
                 let trouble = client.trouble().or(alive);
                 return Err(StartError::NotReady { name, limit, trouble, stderr: String::new() });
             };
@@ -307,8 +307,8 @@ impl Attach {
     }
 }
 
-fn session() -> Session {
-    Session::new("cellwright")
+fn session() -> MessageSession {
+    MessageSession::new("cellwright")
 }
 
 /// ipykernel by our launcher, with which a reader that is slow loses nothing; other commands as they are.

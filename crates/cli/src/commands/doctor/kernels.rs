@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_jupyter::{KernelSpec, Prefix, Surroundings};
+use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
 use cellwright_kernel::gateway::Address;
 use serde_json::json;
 
@@ -16,10 +16,10 @@ use crate::config::Config;
 const GATEWAY_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Looks at kernelspecs, from the Pythons that were found, and at the gateway that is set.
-pub(super) async fn examine(config: &Config, prefixes: &[Prefix], report: &mut Report) {
+pub(super) async fn examine(config: &Config, prefixes: &[PythonPrefix], report: &mut Report) {
     let variable = |name: &str| config.environment.get(OsStr::new(name)).cloned();
     let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    let around = Surroundings { variable: &variable, home, prefixes: prefixes.to_vec() };
+    let around = JupyterEnvironment { variable: &variable, home, prefixes: prefixes.to_vec() };
     let specs = KernelSpec::all(&around.kernel_path());
     let wanted = config.settings.kernel.default.strip_prefix("jupyter:").map(str::to_lowercase);
     if let Some(wanted) = wanted.as_ref().filter(|wanted| !specs.contains_key(*wanted)) {
@@ -46,7 +46,7 @@ pub(super) async fn examine(config: &Config, prefixes: &[Prefix], report: &mut R
     }
 }
 
-fn described(config: &Config, around: &Surroundings<'_>, spec: &KernelSpec, trouble: Status) -> Check {
+fn described(config: &Config, around: &JupyterEnvironment<'_>, spec: &KernelSpec, trouble: Status) -> Check {
     let KernelSpec { name, resource_dir, description } = spec;
     let text = format!("{name}: {} ({})", description.display_name, resource_dir.display());
     let details = json!({ "name": name, "language": description.language, "folder": resource_dir });

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cellwright_jupyter::Prefix;
+use cellwright_jupyter::PythonPrefix;
 use cellwright_kernel::interpreter::{Candidate, Origin};
 use cellwright_kernel::runner::{Examined, Ready, Rejected};
 use cellwright_session::{Call, CallReport, CellRequest, Client, Notice, Sessions, Timeout};
@@ -29,7 +29,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
 
 /// Looks at every Python in the order a kernel's start would, starts the first that works, and runs cells in it. Returns where the
 /// Pythons are, best first.
-pub(super) async fn examine(config: &Config, folder: &Path, report: &mut Report) -> Vec<Prefix> {
+pub(super) async fn examine(config: &Config, folder: &Path, report: &mut Report) -> Vec<PythonPrefix> {
     let launch = host::launch(config, folder);
     let examined = match launch.examine().await {
         Ok(examined) => examined,
@@ -39,12 +39,12 @@ pub(super) async fn examine(config: &Config, folder: &Path, report: &mut Report)
         }
     };
     let mut chosen = None;
-    let mut prefixes: Vec<Prefix> = Vec::new();
+    let mut prefixes: Vec<PythonPrefix> = Vec::new();
     for found in examined {
         match found {
             Examined::Works(candidate, ready) => {
                 let prefix =
-                    Prefix { path: ready.prefix.clone(), is_environment: candidate.venv().is_some() };
+                    PythonPrefix { path: ready.prefix.clone(), is_environment: candidate.venv().is_some() };
                 prefixes.push(prefix);
                 report.add(working(&candidate, &ready, chosen.is_none()));
                 chosen.get_or_insert((candidate, ready));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use cellwright_acp::spec;
-use cellwright_jupyter::{KernelSpec, Prefix, Surroundings};
+use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
 use serde_json::json;
 
 use crate::agents;
@@ -119,20 +119,23 @@ fn kernel_path(config: &Config) -> Vec<PathBuf> {
     surroundings(config, &|name| variable(config, name)).kernel_path()
 }
 
-fn surroundings<'a>(config: &Config, variable: &'a dyn Fn(&str) -> Option<OsString>) -> Surroundings<'a> {
+fn surroundings<'a>(
+    config: &Config,
+    variable: &'a dyn Fn(&str) -> Option<OsString>,
+) -> JupyterEnvironment<'a> {
     let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    Surroundings { variable, home, prefixes: python_prefix(config).into_iter().collect() }
+    JupyterEnvironment { variable, home, prefixes: python_prefix(config).into_iter().collect() }
 }
 
 /// The environment whose Jupyter would be started here.
-fn python_prefix(config: &Config) -> Option<Prefix> {
+fn python_prefix(config: &Config) -> Option<PythonPrefix> {
     let environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().find_map(|name| variable(config, name));
     if let Some(path) = environment {
-        return Some(Prefix { path: path.into(), is_environment: true });
+        return Some(PythonPrefix { path: path.into(), is_environment: true });
     }
     let python = agents::in_path(config, "python3")?;
     let path = python.parent().and_then(Path::parent)?.to_owned();
-    Some(Prefix { path, is_environment: false })
+    Some(PythonPrefix { path, is_environment: false })
 }
 
 fn variable(config: &Config, name: &str) -> Option<OsString> {
