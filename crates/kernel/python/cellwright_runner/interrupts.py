@@ -3,9 +3,11 @@
 The handler looks at the stack it interrupted instead of at flags, so there is no instant between two
 statements of ours at which an interrupt could tear a frame or unwind the runner. Where it must not
 raise, the interrupt is held: whoever sends frames for user code delivers it afterwards, and should
-nobody come by, the signal is sent again, and again: one that arrives just before a system call blocks is
-noticed by Python only when the call is over. One raised where Python drops exceptions, in a finalizer or
+nobody come by, the signal is sent again, and again. One raised where Python drops exceptions, in a finalizer or
 a weak reference's callback, which importing also uses, is held too. A held interrupt never reaches a later cell.
+
+Python runs the handler only between two steps of its own: after a signal that comes just before a system call blocks,
+when the call is over. The watcher's thread learns of the signal at once and ends the call with another one.
 """
 
 import _signal
@@ -15,6 +17,10 @@ import sys
 import time
 
 SIGINT, SIGTERM = 2, 15
+# A signal that ends a system call and has no other effect. By default it is ignored.
+NUDGE = _signal.SIGURG
+# Seconds to wait before each of them. There are several because a busy machine may delay the main thread's call.
+NUDGES = (0.001, 0.01, 0.1)
 RETRY = 0.001
 RETRY_AT_MOST = 0.05
 
@@ -25,6 +31,10 @@ def uninterruptible(function):
     """Marks a function that an interrupt must not leave half-way."""
     _held.add(function.__code__)
     return function
+
+
+def _ignore(_number, _frame) -> None:
+    pass
 
 
 class Hurry(SystemExit):
@@ -49,6 +59,21 @@ class Interrupts:
         """Takes SIGINT, at the start of every cell again: one cell's handler must not make the next unstoppable."""
         if _signal.getsignal(SIGINT) is not self.handler:
             _signal.signal(SIGINT, self.handler)
+
+    def watch_signals(self) -> None:
+        """From here on `arrivals` is readable when a signal has come, whatever the main thread is at."""
+        self.arrivals, self.signals_to = os.pipe()
+        os.set_blocking(self.signals_to, False)
+        _signal.signal(NUDGE, _ignore)
+        _signal.set_wakeup_fd(self.signals_to, warn_on_full_buffer=False)
+
+    def nudge(self) -> None:
+        """For the watcher's thread, when `arrivals` is readable: after an interrupt, ends what the main thread waits for."""
+        if SIGINT in os.read(self.arrivals, 4096):
+            for pause in NUDGES:
+                time.sleep(pause)
+                if _signal.getsignal(NUDGE) is _ignore:  # else it means something to user code
+                    _signal.pthread_kill(self.main_thread, NUDGE)
 
     def leave(self) -> None:
         """SIGTERM, by which the host says that it will not wait for long, no longer ends the process at once: what open
@@ -76,6 +101,11 @@ class Interrupts:
         """After a fork: the thread that sends again, and may have held the lock, is not in the child."""
         self.main_thread = _thread.get_ident()
         self.sending = _thread.allocate_lock()
+        signals_to = _signal.set_wakeup_fd(-1)
+        if signals_to != self.signals_to:
+            _signal.set_wakeup_fd(signals_to)  # user code has a loop that takes signals
+        os.close(self.arrivals)
+        os.close(self.signals_to)
 
     def call(self, function, *arguments):
         """Runs user code: the only thing SIGINT can interrupt."""

@@ -44,6 +44,7 @@ class Kernel:
         self.pid = os.getpid()
         self.streams.install()
         self.interrupts.install()
+        self.interrupts.watch_signals()
         atexit.register(self.streams.leave)  # the first to register runs last
         self.until_main_ends = _weakref.ref(sys.modules["__main__"], self._let_go)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._forked, after_in_child=self._in_child)
@@ -85,16 +86,23 @@ class Kernel:
         os._exit(1)
 
     def _watch(self, fd: int) -> None:
-        """A thread that waits for the host to hang up, which the main thread cannot while a cell runs, and speaks for a
-        main thread that lets a message wait."""
+        """A thread that waits for the host to hang up, which the main thread cannot while a cell runs, speaks for a main
+        thread that lets a message wait, and ends what an interrupt came too early for."""
         time.sleep(LEAVING / 20)  # the start is for the first cell
         import select
 
         ends, comes = select.poll(), select.poll()
         ends.register(fd, select.POLLHUP)  # not POLLIN: messages are the main thread's
         comes.register(fd, select.POLLIN)
+        ends.register(self.interrupts.arrivals, select.POLLIN)
         kept = None
-        while not ends.poll(LOOKS_EVERY):
+        while True:
+            events = dict(ends.poll(LOOKS_EVERY))
+            if fd in events:
+                break
+            if events:
+                self.interrupts.nudge()
+                continue
             before, kept = kept, None
             if self.cells.current is None and (self.wire.inbox or self.wire.waiting or comes.poll(0)):
                 kept = self.interrupts.turn

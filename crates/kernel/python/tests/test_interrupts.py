@@ -40,6 +40,16 @@ class Interrupts(RunnerTest):
 
     configure = {"prelude": True}
 
+    def test_one_that_comes_just_before_a_call_blocks_stops_it(self):
+        # `raise` returns to C code that sleeps at once: Python looks for signals only after the sleep.
+        cell = self.host.start(
+            "import ctypes, functools, operator, time\n"
+            "calls = functools.partial(ctypes.CDLL(None)['raise'], 2), functools.partial(time.sleep, 600)\n"
+            "list(map(operator.methodcaller('__call__'), calls))"
+        )
+        self.assertEqual(self.host.finish(cell)[-1]["status"], "interrupted")
+        self.check("calls[1].args", plain("(600,)"))
+
     def test_the_traceback_shows_where(self):
         events = self.stop("def work():\n  while True: print('ready', flush=True)\n\nwork()")
         self.assertEqual(events[-2]["line"], 2)
