@@ -30,7 +30,10 @@ use agent_client_protocol_schema::v1::{
     Implementation, InitializeRequest, InitializeResponse, McpServer, Meta, NoticeCapabilities,
     PlanCapabilities, SessionConfigOptionsCapabilities, SessionId,
 };
-use cellwright_process::{Child, Command, Exit, Graces, SpawnError, Stderr, Stdin, Stdout, is_zombie};
+use cellwright_process::{
+    ChildCommand, ChildExit, ChildProcess, SpawnError, StderrTarget, StdinSource, StdoutTarget, StopGraces,
+    is_zombie,
+};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
@@ -55,7 +58,7 @@ use crate::task;
 const EVENTS: usize = 256;
 
 /// How an agent is stopped: its input ends, then it is signalled.
-const GRACES: Graces = Graces {
+const GRACES: StopGraces = StopGraces {
     asked: Duration::from_millis(500),
     interrupted: Duration::ZERO,
     terminated: Duration::from_millis(500),
@@ -120,7 +123,7 @@ pub(crate) enum CallError {
     Refused { code: i32, message: String },
     #[error("the agent {exit}")]
     Ended {
-        exit: Exit,
+        exit: ChildExit,
         /// The end of its standard error.
         stderr: String,
     },
@@ -152,7 +155,7 @@ pub(crate) struct AgentProcess {
     log: AgentLog,
     served: Arc<AgentServices>,
     stop: CancellationToken,
-    ended: watch::Receiver<Option<Exit>>,
+    ended: watch::Receiver<Option<ChildExit>>,
     keeper: AbortOnDropHandle<()>,
     /// Cancelled when all of its standard error is in the log.
     drained: CancellationToken,
@@ -172,12 +175,12 @@ impl AgentProcess {
             return Err(AgentStartError::NoFolder(launch.cwd.clone()));
         }
         let mut child =
-            Command::new(&launch.program, launch.environment.iter().map(|(name, value)| (name, value)))
+            ChildCommand::new(&launch.program, launch.environment.iter().map(|(name, value)| (name, value)))
                 .args(&launch.args)
                 .current_dir(&launch.cwd)
-                .stdin(Stdin::Piped)
-                .stdout(Stdout::Piped)
-                .stderr(Stderr::Piped)
+                .stdin(StdinSource::Piped)
+                .stdout(StdoutTarget::Piped)
+                .stderr(StderrTarget::Piped)
                 .spawn()?;
         let (events, inbox) = mpsc::channel(EVENTS);
         let stdout = child.stdout.take().expect("stdout was piped");
@@ -325,7 +328,7 @@ impl AgentProcess {
         }
         let exit = ended.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
         drop(timeout(LAST_WORDS, self.drained.cancelled()).await); // a process that it started may keep the pipe open
-        CallError::Ended { exit: exit.unwrap_or(Exit::Unknown), stderr: self.log.text() }
+        CallError::Ended { exit: exit.unwrap_or(ChildExit::Unknown), stderr: self.log.text() }
     }
 }
 
@@ -336,7 +339,7 @@ impl std::fmt::Debug for AgentProcess {
 }
 
 /// Owns the process until it has ended.
-async fn keep(mut child: Child, stop: CancellationToken, ended: watch::Sender<Option<Exit>>) {
+async fn keep(mut child: ChildProcess, stop: CancellationToken, ended: watch::Sender<Option<ChildExit>>) {
     let exit = tokio::select! {
         exit = child.wait() => exit,
         () = stop.cancelled() => child.stop(GRACES).await,

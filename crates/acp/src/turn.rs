@@ -6,7 +6,7 @@ use std::time::Instant;
 use agent_client_protocol_schema::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate};
 use cellwright_jupyter::content::{DisplayData, OutputStream, Stream, Transient, UpdateDisplayData};
 use cellwright_jupyter::{JupyterMessage, MessageHeader, ServerSender};
-use cellwright_process::Exit;
+use cellwright_process::ChildExit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::agent::{AgentProcess, TerminalNews};
@@ -240,9 +240,9 @@ impl AgentTurn {
         }
         if let Some(exit) = news.exit {
             let (code, signal) = match exit {
-                Exit::Code(code) => (Some(i64::from(code)), None),
-                Exit::Signal { number, .. } => (None, Some(number.to_string())),
-                Exit::Unknown => (None, None),
+                ChildExit::Code(code) => (Some(i64::from(code)), None),
+                ChildExit::Signal { number, .. } => (None, Some(number.to_string())),
+                ChildExit::Unknown => (None, None),
             };
             self.view.terminal_exited(&news.terminal, code, signal.as_deref(), &self.calls, now);
         }

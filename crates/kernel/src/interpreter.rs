@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fmt, fs};
 
-use cellwright_process::{Command, Stderr, Stdout};
+use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
@@ -253,7 +253,7 @@ fn runnable(program: &Path) -> Result<(), String> {
 
 /// What uv would use for the project; silence when it has no answer.
 async fn ask_uv(uv: &Path, search: &Search) -> Option<PathBuf> {
-    let question = Command::new(uv, &search.variables)
+    let question = ChildCommand::new(uv, &search.variables)
         .args(["python", "find", "--no-python-downloads"])
         .current_dir(&search.cwd);
     let answer = answer(question).await?;
@@ -262,8 +262,8 @@ async fn ask_uv(uv: &Path, search: &Search) -> Option<PathBuf> {
 }
 
 /// What a program prints, if it ends well and in time.
-async fn answer(question: Command) -> Option<String> {
-    let mut child = question.stdout(Stdout::Piped).stderr(Stderr::Null).spawn().ok()?;
+async fn answer(question: ChildCommand) -> Option<String> {
+    let mut child = question.stdout(StdoutTarget::Piped).stderr(StderrTarget::Null).spawn().ok()?;
     let mut stdout = child.stdout.take().expect("stdout was piped");
     let mut text = String::new();
     let answered = async {

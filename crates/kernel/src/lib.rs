@@ -25,7 +25,7 @@ pub mod runner;
 pub mod transport;
 pub mod zmq;
 
-pub use cellwright_process::Exit as ProcessExit;
+pub use cellwright_process::ChildExit as ProcessExit;
 pub use comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
 pub use driver::Graces;
 pub use event::{Event, Exception, InputRequest, MimeBundle, Output, Status, Stream};

@@ -71,7 +71,7 @@ pub struct Death {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Its process ended by itself or by a signal.
-    Process(cellwright_process::Exit),
+    Process(cellwright_process::ChildExit),
     /// It is gone with whoever kept it, or by their word.
     Lost(String),
     /// We left it, and it goes on.

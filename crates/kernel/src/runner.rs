@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::thread;
 use std::time::{self, Duration};
 
-use cellwright_process::{Child, Signal, State};
+use cellwright_process::{ChildProcess, ProcessState, Signal};
 use tokio::task;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -53,7 +53,7 @@ const HUNG_UP: Duration = Duration::from_secs(1);
 
 /// The host's side of a runner.
 struct Runner {
-    child: Child,
+    child: ChildProcess,
     outbox: Outbox,
     frames: Pipe,
     stdout: Pipe,
@@ -317,7 +317,7 @@ impl Transport for Runner {
         let computed = self.child.processor_time().map(|time| (Instant::now(), time));
         let before = std::mem::replace(&mut self.computed, computed);
         match self.child.state() {
-            Some(State::Stopped) => match self.child.signal(Signal::SIGCONT) {
+            Some(ProcessState::Stopped) => match self.child.signal(Signal::SIGCONT) {
                 Ok(()) => {
                     let told = "the kernel's process had been stopped (SIGSTOP); it was told to go on";
                     Pulse::Continued(told.into())
@@ -327,13 +327,13 @@ impl Transport for Runner {
                 )),
             },
             // Its setup may take long, and who debugs it has it wait, as a slow disk does.
-            Some(State::Other) if self.configured => Pulse::Silent {
+            Some(ProcessState::Other) if self.configured => Pulse::Silent {
                 // Threads that wait for the interpreter look for it all the time, which takes a little.
                 computes: before.zip(computed).is_some_and(|((before, taken), (now, more))| {
                     now - before < WORK * more.saturating_sub(taken)
                 }),
             },
-            Some(State::Traced | State::Waits | State::Other) | None => Pulse::Unknown,
+            Some(ProcessState::Traced | ProcessState::Waits | ProcessState::Other) | None => Pulse::Unknown,
         }
     }
 

@@ -13,7 +13,7 @@ use cellwright_jupyter::{
     Channel, ClientSender, ConnectionFile, HeartbeatState, InterruptMode, JupyterMessage, KernelClient,
     KernelFolder, ReservedAddresses,
 };
-use cellwright_process::{Child, Signal};
+use cellwright_process::{ChildProcess, Signal};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::unconstrained;
@@ -56,7 +56,7 @@ enum Process {
 
 /// A kernel that we started.
 struct Owned {
-    child: Child,
+    child: ChildProcess,
     interrupt_mode: InterruptMode,
     /// It was asked or made to end.
     ending: bool,

@@ -4,14 +4,14 @@
 use std::env;
 use std::io::{self, Write};
 
-use cellwright_process::{Command, Stdout};
+use cellwright_process::{ChildCommand, StdoutTarget};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
-    let mut child = Command::new("/bin/sh", env::vars_os())
+    let mut child = ChildCommand::new("/bin/sh", env::vars_os())
         .args(["-c", "sleep 600 & echo $$ $!; wait"])
-        .stdout(Stdout::Piped)
+        .stdout(StdoutTarget::Piped)
         .spawn()
         .map_err(io::Error::other)?;
     let stdout = child.stdout.take().expect("stdout was piped");

@@ -17,13 +17,13 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::command::Stderr;
-use crate::exit::Exit;
-use crate::family::{self, Relative, strayed};
+use crate::command::StderrTarget;
+use crate::exit::ChildExit;
+use crate::family::{self, DescendantProcess, strayed};
 use crate::guard;
 use crate::memory::oom_kills;
 
-/// How long [`Child::wait`] lets the rest of standard error arrive after the child has ended. Only a
+/// How long [`ChildProcess::wait`] lets the rest of standard error arrive after the child has ended. Only a
 /// process that left the group can still hold the pipe by then.
 const STDERR_SETTLES: Duration = Duration::from_millis(100);
 
@@ -31,7 +31,7 @@ const STDERR_SETTLES: Duration = Duration::from_millis(100);
 ///
 /// Whatever is left of the group is killed when the child has ended, and the whole group is killed
 /// when this is dropped. So are descendants in other groups, as far as they were seen before the child ended.
-pub struct Child {
+pub struct ChildProcess {
     /// The other end of the child's standard input, when piped.
     pub stdin: Option<pipe::Sender>,
     /// The other end of the child's standard output, when piped.
@@ -39,20 +39,20 @@ pub struct Child {
     /// The other end of the child's standard error, when piped.
     pub stderr: Option<pipe::Receiver>,
     process: process::Child,
-    ended: Option<Exit>,
+    ended: Option<ChildExit>,
     /// Listens from before the first look at the child, so no end is missed.
     ends: Signals,
     /// Nothing has ended since the last look.
     looked: bool,
-    tail: Option<Tail>,
+    tail: Option<StderrTail>,
     oom_kills_before: Option<u64>,
     /// Descendants in other groups, when last looked for.
-    strayed: Mutex<Vec<Relative>>,
+    strayed: Mutex<Vec<DescendantProcess>>,
 }
 
 /// What the system does with a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ProcessState {
     /// It was stopped (SIGSTOP, SIGTSTP) and not continued.
     Stopped,
     /// A debugger holds it.
@@ -63,9 +63,9 @@ pub enum State {
     Other,
 }
 
-/// How long each step of [`Child::stop`] may take; a step without time is left out.
+/// How long each step of [`ChildProcess::stop`] may take; a step without time is left out.
 #[derive(Clone, Copy, Debug)]
-pub struct Graces {
+pub struct StopGraces {
     /// The caller has asked the child to leave, in whatever way it understands.
     pub asked: Duration,
     /// After SIGINT to the group.
@@ -74,8 +74,8 @@ pub struct Graces {
     pub terminated: Duration,
 }
 
-impl Child {
-    pub(crate) fn adopt(mut process: process::Child, stderr: Stderr) -> io::Result<Self> {
+impl ChildProcess {
+    pub(crate) fn adopt(mut process: process::Child, stderr: StderrTarget) -> io::Result<Self> {
         guard::watch(process.id());
         let pipes = (|| {
             let stdin = process.stdin.take().map(OwnedFd::from).map(pipe::Sender::from_owned_fd);
@@ -92,7 +92,7 @@ impl Child {
             }
         };
         let (stderr, tail) = match (stderr, stderr_pipe) {
-            (Stderr::Tail(limit), Some(pipe)) => (None, Some(Tail::of(pipe, limit))),
+            (StderrTarget::Tail(limit), Some(pipe)) => (None, Some(StderrTail::of(pipe, limit))),
             (_, pipe) => (pipe, None),
         };
         let oom_kills_before = oom_kills();
@@ -122,12 +122,12 @@ impl Child {
     }
 
     /// What the system does with it, as far as `/proc` tells.
-    pub fn state(&self) -> Option<State> {
+    pub fn state(&self) -> Option<ProcessState> {
         Some(match family::state(self.process.id())? {
-            'T' => State::Stopped,
-            't' => State::Traced,
-            'D' => State::Waits,
-            _ => State::Other,
+            'T' => ProcessState::Stopped,
+            't' => ProcessState::Traced,
+            'D' => ProcessState::Waits,
+            _ => ProcessState::Other,
         })
     }
 
@@ -149,7 +149,7 @@ impl Child {
 
     /// Waits for the child's end, kills what is left of its group, and reaps it. Cancel-safe; later
     /// calls return the same exit.
-    pub fn wait(&mut self) -> BoxFuture<'_, Exit> {
+    pub fn wait(&mut self) -> BoxFuture<'_, ChildExit> {
         Box::pin(async move {
             loop {
                 if !self.looked || self.ended.is_some() {
@@ -167,8 +167,8 @@ impl Child {
         })
     }
 
-    /// The exit, if the child has ended. Does what [`Child::wait`] does at the end, without waiting.
-    pub fn try_wait(&mut self) -> Option<Exit> {
+    /// The exit, if the child has ended. Does what [`ChildProcess::wait`] does at the end, without waiting.
+    pub fn try_wait(&mut self) -> Option<ChildExit> {
         if self.ended.is_none() {
             // A look that leaves the zombie in place: its number, and the group's, stay ours until
             // the group is dead and the guard has forgotten it.
@@ -182,11 +182,12 @@ impl Child {
                     let status = end(&mut self.process, &noted);
                     let oom =
                         oom_kills().zip(self.oom_kills_before).is_some_and(|(now, before)| now > before);
-                    self.ended = Some(status.map_or(Exit::Unknown, |status| Exit::new(status, oom)));
+                    self.ended =
+                        Some(status.map_or(ChildExit::Unknown, |status| ChildExit::new(status, oom)));
                 }
                 Err(_) => {
                     guard::forget(self.process.id());
-                    self.ended = Some(Exit::Unknown);
+                    self.ended = Some(ChildExit::Unknown);
                 }
             }
         }
@@ -195,7 +196,7 @@ impl Child {
 
     /// Stops the child politely, then firmly: waits for one that was asked, interrupts, terminates,
     /// kills. Cancel-safe, but a cancelled stop starts over.
-    pub fn stop(&mut self, graces: Graces) -> BoxFuture<'_, Exit> {
+    pub fn stop(&mut self, graces: StopGraces) -> BoxFuture<'_, ChildExit> {
         Box::pin(async move {
             let steps = [
                 (None, graces.asked),
@@ -216,13 +217,13 @@ impl Child {
     }
 
     /// The last of what the child wrote to standard error, when it was started with
-    /// [`Stderr::Tail`].
+    /// [`StderrTarget::Tail`].
     pub fn stderr_tail(&self) -> String {
-        self.tail.as_ref().map(Tail::text).unwrap_or_default()
+        self.tail.as_ref().map(StderrTail::text).unwrap_or_default()
     }
 }
 
-impl Drop for Child {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if self.ended.is_none() {
             self.look_for_strayed();
@@ -232,7 +233,7 @@ impl Drop for Child {
     }
 }
 
-impl fmt::Debug for Child {
+impl fmt::Debug for ChildProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Child").field("id", &self.id()).field("ended", &self.ended).finish_non_exhaustive()
     }
@@ -243,9 +244,9 @@ fn group(process: &process::Child) -> Pid {
 }
 
 /// Kills the group and those who left it, and reaps its leader; the status is there when the leader had ended already.
-fn end(process: &mut process::Child, strayed: &[Relative]) -> Option<process::ExitStatus> {
+fn end(process: &mut process::Child, strayed: &[DescendantProcess]) -> Option<process::ExitStatus> {
     let _ = killpg(group(process), Signal::SIGKILL); // nobody left is what we want
-    strayed.iter().for_each(Relative::kill);
+    strayed.iter().for_each(DescendantProcess::kill);
     guard::forget(process.id());
     if let Ok(Some(status)) = process.try_wait() {
         return Some(status);
@@ -259,12 +260,12 @@ fn end(process: &mut process::Child, strayed: &[Relative]) -> Option<process::Ex
 }
 
 /// The last bytes of a pipe, read by a task that ends with the pipe or with this.
-struct Tail {
+struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
     reader: JoinHandle<()>,
 }
 
-impl Tail {
+impl StderrTail {
     fn of(mut pipe: pipe::Receiver, limit: usize) -> Self {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let reader = tokio::spawn(
@@ -301,7 +302,7 @@ impl Tail {
     }
 }
 
-impl Drop for Tail {
+impl Drop for StderrTail {
     fn drop(&mut self) {
         self.reader.abort();
     }

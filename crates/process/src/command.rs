@@ -9,43 +9,43 @@ use std::{io, process};
 
 use command_fds::{CommandFdExt, FdMapping};
 
-use crate::child::Child;
+use crate::child::ChildProcess;
 
 /// A child process to be started.
 ///
-/// Its environment is exactly what [`Command::new`] was given: nothing is inherited.
-pub struct Command {
+/// Its environment is exactly what [`ChildCommand::new`] was given: nothing is inherited.
+pub struct ChildCommand {
     inner: process::Command,
     descriptors: Vec<FdMapping>,
-    stderr: Stderr,
+    stderr: StderrTarget,
 }
 
 /// Where the child's standard input comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stdin {
+pub enum StdinSource {
     /// End of file at once.
     Null,
-    /// [`Child::stdin`].
+    /// [`ChildProcess::stdin`].
     Piped,
 }
 
 /// Where the child's standard output goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stdout {
+pub enum StdoutTarget {
     /// Nowhere.
     Null,
-    /// [`Child::stdout`].
+    /// [`ChildProcess::stdout`].
     Piped,
 }
 
 /// Where the child's standard error goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stderr {
+pub enum StderrTarget {
     /// Nowhere.
     Null,
-    /// [`Child::stderr`].
+    /// [`ChildProcess::stderr`].
     Piped,
-    /// Its last bytes, at most this many, are kept for [`Child::stderr_tail`].
+    /// Its last bytes, at most this many, are kept for [`ChildProcess::stderr_tail`].
     Tail(usize),
 }
 
@@ -60,7 +60,7 @@ pub struct SpawnError {
     pub source: io::Error,
 }
 
-impl Command {
+impl ChildCommand {
     /// A program and the whole environment it will see. A program without a slash is looked up in
     /// the `PATH` of that environment.
     pub fn new<K: AsRef<OsStr>, V: AsRef<OsStr>>(
@@ -69,7 +69,7 @@ impl Command {
     ) -> Self {
         let mut inner = process::Command::new(program);
         inner.env_clear().envs(environment).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self { inner, descriptors: Vec::new(), stderr: Stderr::Null }
+        Self { inner, descriptors: Vec::new(), stderr: StderrTarget::Null }
     }
 
     /// Adds one argument.
@@ -93,32 +93,32 @@ impl Command {
         self
     }
 
-    /// Where standard input comes from; [`Stdin::Null`] unless told.
+    /// Where standard input comes from; [`StdinSource::Null`] unless told.
     #[must_use]
-    pub fn stdin(mut self, stdin: Stdin) -> Self {
+    pub fn stdin(mut self, stdin: StdinSource) -> Self {
         self.inner.stdin(match stdin {
-            Stdin::Null => Stdio::null(),
-            Stdin::Piped => Stdio::piped(),
+            StdinSource::Null => Stdio::null(),
+            StdinSource::Piped => Stdio::piped(),
         });
         self
     }
 
-    /// Where standard output goes; [`Stdout::Null`] unless told.
+    /// Where standard output goes; [`StdoutTarget::Null`] unless told.
     #[must_use]
-    pub fn stdout(mut self, stdout: Stdout) -> Self {
+    pub fn stdout(mut self, stdout: StdoutTarget) -> Self {
         self.inner.stdout(match stdout {
-            Stdout::Null => Stdio::null(),
-            Stdout::Piped => Stdio::piped(),
+            StdoutTarget::Null => Stdio::null(),
+            StdoutTarget::Piped => Stdio::piped(),
         });
         self
     }
 
-    /// Where standard error goes; [`Stderr::Null`] unless told.
+    /// Where standard error goes; [`StderrTarget::Null`] unless told.
     #[must_use]
-    pub fn stderr(mut self, stderr: Stderr) -> Self {
+    pub fn stderr(mut self, stderr: StderrTarget) -> Self {
         self.inner.stderr(match stderr {
-            Stderr::Null => Stdio::null(),
-            Stderr::Piped | Stderr::Tail(_) => Stdio::piped(),
+            StderrTarget::Null => Stdio::null(),
+            StderrTarget::Piped | StderrTarget::Tail(_) => Stdio::piped(),
         });
         self.stderr = stderr;
         self
@@ -132,14 +132,14 @@ impl Command {
     }
 
     /// Starts the child in a group of its own. Needs a tokio runtime with I/O enabled.
-    pub fn spawn(mut self) -> Result<Child, SpawnError> {
+    pub fn spawn(mut self) -> Result<ChildProcess, SpawnError> {
         let program = OsString::from(self.inner.get_program());
         let stderr = self.stderr;
         self.start(stderr)
             .map_err(|source| SpawnError { program: program.to_string_lossy().into_owned(), source })
     }
 
-    fn start(&mut self, stderr: Stderr) -> io::Result<Child> {
+    fn start(&mut self, stderr: StderrTarget) -> io::Result<ChildProcess> {
         // Mapping descriptors needs a hook between fork and exec, which costs the fast way to
         // start a process; a child without extra descriptors does not pay for it.
         if !self.descriptors.is_empty() {
@@ -147,6 +147,6 @@ impl Command {
                 .fd_mappings(std::mem::take(&mut self.descriptors))
                 .map_err(|collision| io::Error::new(io::ErrorKind::InvalidInput, collision))?;
         }
-        Child::adopt(self.inner.process_group(0).spawn()?, stderr)
+        ChildProcess::adopt(self.inner.process_group(0).spawn()?, stderr)
     }
 }

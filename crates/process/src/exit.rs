@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 /// How a child ended, as far as it can be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum ChildExit {
     /// It left by itself.
     Code(i32),
     /// A signal ended it.
@@ -25,7 +25,7 @@ pub enum Exit {
     Unknown,
 }
 
-impl Exit {
+impl ChildExit {
     pub(crate) fn new(status: ExitStatus, system_killed_for_memory: bool) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Code(code),
@@ -44,7 +44,7 @@ impl Exit {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ChildExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Code(code) => write!(f, "exited with code {code}"),

@@ -8,12 +8,12 @@ use nix::unistd::Pid;
 
 /// A process, told from a later one with the same number by when it started.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Relative {
+pub(crate) struct DescendantProcess {
     pid: u32,
     started: u64,
 }
 
-impl Relative {
+impl DescendantProcess {
     /// Kills it, if it is still there.
     pub(crate) fn kill(&self) {
         if group_and_start(self.pid).is_some_and(|(_, started)| started == self.started)
@@ -26,7 +26,7 @@ impl Relative {
 
 /// The descendants of a group's leader that are in other groups, as far as `/proc` tells. One whose parent has ended is
 /// nobody's descendant any more.
-pub(crate) fn strayed(leader: u32) -> Vec<Relative> {
+pub(crate) fn strayed(leader: u32) -> Vec<DescendantProcess> {
     let mut strayed = Vec::new();
     let mut parents = vec![leader];
     while let Some(parent) = parents.pop() {
@@ -35,7 +35,7 @@ pub(crate) fn strayed(leader: u32) -> Vec<Relative> {
             if let Some((group, started)) = group_and_start(pid)
                 && group != leader
             {
-                strayed.push(Relative { pid, started });
+                strayed.push(DescendantProcess { pid, started });
             }
         }
     }

@@ -26,9 +26,9 @@ done
 for group in $groups; do kill -9 "-$group" 2>/dev/null; done
 "#;
 
-static GUARD: Mutex<Guard> = Mutex::new(Guard { groups: BTreeSet::new(), pipe: None });
+static GUARD: Mutex<OrphanGuard> = Mutex::new(OrphanGuard { groups: BTreeSet::new(), pipe: None });
 
-struct Guard {
+struct OrphanGuard {
     groups: BTreeSet<u32>,
     pipe: Option<PipeWriter>,
 }
@@ -49,7 +49,7 @@ pub(crate) fn forget(group: u32) {
     }
 }
 
-impl Guard {
+impl OrphanGuard {
     fn tell(&mut self, line: &str) {
         let told = self.pipe.as_mut().is_some_and(|pipe| pipe.write_all(line.as_bytes()).is_ok());
         if !told {

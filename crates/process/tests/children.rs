@@ -7,19 +7,22 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-use cellwright_process::{Child, Command, Exit, Graces, Signal, Stderr, Stdin, Stdout, group_memory};
+use cellwright_process::{
+    ChildCommand, ChildExit, ChildProcess, Signal, StderrTarget, StdinSource, StdoutTarget, StopGraces,
+    group_memory,
+};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-fn shell(script: &str) -> Command {
-    Command::new("/bin/sh", [("PATH", "/usr/bin:/bin")]).args(["-c", script])
+fn shell(script: &str) -> ChildCommand {
+    ChildCommand::new("/bin/sh", [("PATH", "/usr/bin:/bin")]).args(["-c", script])
 }
 
 /// A shell that prints a line when it is ready, and that line.
-async fn ready(script: &str) -> (Child, String) {
-    let mut child = shell(script).stdout(Stdout::Piped).spawn().unwrap();
+async fn ready(script: &str) -> (ChildProcess, String) {
+    let mut child = shell(script).stdout(StdoutTarget::Piped).spawn().unwrap();
     let mut line = String::new();
     let stdout = child.stdout.as_mut().unwrap();
     while !line.ends_with('\n') {
@@ -55,7 +58,7 @@ fn ends(pid: u32) {
 
 const SOON: Duration = Duration::from_mins(1);
 const NONE: Duration = Duration::ZERO;
-const PATIENT: Graces = Graces { asked: NONE, interrupted: SOON, terminated: SOON };
+const PATIENT: StopGraces = StopGraces { asked: NONE, interrupted: SOON, terminated: SOON };
 
 #[tokio::test]
 async fn an_exit_is_described_truthfully() {
@@ -73,14 +76,14 @@ async fn an_exit_is_described_truthfully() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
-    let error = Command::new("/no/such/program", [("A", "b")]).spawn().unwrap_err();
+    let error = ChildCommand::new("/no/such/program", [("A", "b")]).spawn().unwrap_err();
     assert_eq!(error.to_string(), "could not start `/no/such/program`");
 }
 
 #[tokio::test]
 async fn the_environment_is_what_was_given_and_nothing_else() {
-    let mut child = Command::new("env", [("PATH", "/usr/bin:/bin"), ("ONLY", "this")])
-        .stdout(Stdout::Piped)
+    let mut child = ChildCommand::new("env", [("PATH", "/usr/bin:/bin"), ("ONLY", "this")])
+        .stdout(StdoutTarget::Piped)
         .spawn()
         .unwrap();
     let mut text = String::new();
@@ -94,8 +97,8 @@ async fn the_environment_is_what_was_given_and_nothing_else() {
 async fn pipes_and_extra_descriptors_reach_the_child() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let mut child = shell("cat >&3; cat <&3")
-        .stdin(Stdin::Piped)
-        .stdout(Stdout::Piped)
+        .stdin(StdinSource::Piped)
+        .stdout(StdoutTarget::Piped)
         .descriptor(3, OwnedFd::from(theirs))
         .spawn()
         .unwrap();
@@ -110,15 +113,15 @@ async fn pipes_and_extra_descriptors_reach_the_child() {
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).await.unwrap();
     assert_eq!(text, "to stdout");
-    assert_eq!(child.wait().await, Exit::Code(0));
+    assert_eq!(child.wait().await, ChildExit::Code(0));
 }
 
 #[tokio::test]
 async fn the_tail_of_standard_error_is_kept_and_bounded() {
     let script =
         "i=0; while [ $i -lt 5000 ]; do echo line $i é >&2; i=$((i+1)); done; echo the end >&2; exit 1";
-    let mut child = shell(script).stderr(Stderr::Tail(200)).spawn().unwrap();
-    assert_eq!(child.wait().await, Exit::Code(1));
+    let mut child = shell(script).stderr(StderrTarget::Tail(200)).spawn().unwrap();
+    assert_eq!(child.wait().await, ChildExit::Code(1));
     let tail = child.stderr_tail();
     assert!(tail.ends_with("line 4999 é\nthe end\n"), "{tail}");
     assert!(tail.len() <= 200 && !tail.contains('\u{fffd}'), "{tail}");
@@ -128,31 +131,31 @@ async fn the_tail_of_standard_error_is_kept_and_bounded() {
 async fn stopping_reaches_the_whole_group() {
     let (mut child, grandchild) = ready("sleep 600 & echo $!; wait").await;
     let exit = child.stop(PATIENT).await;
-    assert!(matches!(exit, Exit::Signal { number: 2, .. }), "{exit:?}");
+    assert!(matches!(exit, ChildExit::Signal { number: 2, .. }), "{exit:?}");
     ends(grandchild.parse().unwrap());
 }
 
 #[tokio::test]
 async fn stopping_goes_from_polite_to_firm() {
-    let graces = Graces {
+    let graces = StopGraces {
         asked: Duration::from_millis(1),
         interrupted: Duration::from_millis(50),
         terminated: Duration::from_millis(50),
     };
     let (mut child, _) = ready("trap '' INT; echo ready; while :; do sleep 0.01; done").await;
-    assert!(matches!(child.stop(graces).await, Exit::Signal { number: 15, .. }));
+    assert!(matches!(child.stop(graces).await, ChildExit::Signal { number: 15, .. }));
     let (mut child, _) = ready("trap '' INT TERM; echo ready; while :; do sleep 0.01; done").await;
-    assert!(matches!(child.stop(graces).await, Exit::Signal { number: 9, .. }));
+    assert!(matches!(child.stop(graces).await, ChildExit::Signal { number: 9, .. }));
     let (mut child, _) = ready("trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done").await;
-    assert_eq!(child.stop(PATIENT).await, Exit::Code(7));
+    assert_eq!(child.stop(PATIENT).await, ChildExit::Code(7));
 }
 
 #[tokio::test]
 async fn a_stopped_process_can_be_ended() {
     let (mut child, _) = ready("echo ready; while :; do sleep 0.01; done").await;
     child.signal(Signal::SIGSTOP).unwrap();
-    let graces = Graces { asked: NONE, interrupted: NONE, terminated: Duration::from_millis(50) };
-    assert!(matches!(child.stop(graces).await, Exit::Signal { .. }));
+    let graces = StopGraces { asked: NONE, interrupted: NONE, terminated: Duration::from_millis(50) };
+    assert!(matches!(child.stop(graces).await, ChildExit::Signal { .. }));
 }
 
 #[tokio::test]
@@ -186,9 +189,9 @@ async fn a_descendant_that_left_the_group_ends_with_the_child() {
 #[tokio::test]
 async fn what_is_left_of_a_group_ends_with_its_leader() {
     let (mut child, grandchild) = ready("sleep 600 & echo $!").await;
-    assert_eq!(child.wait().await, Exit::Code(0));
+    assert_eq!(child.wait().await, ChildExit::Code(0));
     ends(grandchild.parse().unwrap());
-    assert_eq!(child.wait().await, Exit::Code(0), "asked again, the same");
+    assert_eq!(child.wait().await, ChildExit::Code(0), "asked again, the same");
     child.signal(Signal::SIGKILL).unwrap();
 }
 
@@ -201,7 +204,7 @@ async fn waiting_can_be_cancelled_and_taken_up_again() {
         () = tokio::task::yield_now() => {}
     }
     child.signal(Signal::SIGKILL).unwrap();
-    assert!(matches!(child.wait().await, Exit::Signal { number: 9, .. }));
+    assert!(matches!(child.wait().await, ChildExit::Signal { number: 9, .. }));
 }
 
 #[tokio::test]

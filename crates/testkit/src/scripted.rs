@@ -32,7 +32,7 @@ use cellwright_kernel::transport::{
     BoxFuture, CellId, Incoming, Pulse, Request, Step, StopFailed, Transport, Verdict,
 };
 use cellwright_kernel::{Event, Exception, Exit, MimeBundle, Output, Question, Reply, Stream};
-use cellwright_process::Exit as ProcessExit;
+use cellwright_process::ChildExit as ProcessExit;
 use tokio::time::{Instant, sleep_until};
 
 /// The size of the pieces that `flood` prints.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use cellwright_kernel::gateway::Address;
-use cellwright_process::{Child, Command, Stderr};
+use cellwright_process::{ChildCommand, ChildProcess, StderrTarget};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
@@ -19,7 +19,7 @@ pub const TOKEN: &str = "a token of the tests";
 
 /// A server in a folder of its own. Ends when dropped, with its kernels.
 pub struct Server {
-    _child: Child,
+    _child: ChildProcess,
     /// Where it listens on loopback.
     pub port: u16,
     path: &'static str,
@@ -80,10 +80,10 @@ impl Server {
             ("JUPYTER_PLATFORM_DIRS", "0".into()),
         ]
         .into();
-        let mut child = Command::new(python(), environment)
+        let mut child = ChildCommand::new(python(), environment)
             .args(arguments)
             .current_dir(folder.path())
-            .stderr(Stderr::Tail(4096))
+            .stderr(StderrTarget::Tail(4096))
             .spawn()
             .unwrap();
         eventually("the server", async || {

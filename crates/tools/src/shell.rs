@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use cellwright_kernel::environment::Variables;
 use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink, Stream};
-use cellwright_process::{Child, Command, Graces, Stdout};
+use cellwright_process::{ChildCommand, ChildProcess, StdoutTarget, StopGraces};
 use futures_util::FutureExt as _;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -43,8 +43,11 @@ const MOST_FINISHED: usize = 32;
 const LONGEST: usize = 100 * 1024;
 
 /// How long each step of stopping may take.
-const GRACES: Graces =
-    Graces { asked: Duration::ZERO, interrupted: Duration::from_secs(2), terminated: Duration::from_secs(2) };
+const GRACES: StopGraces = StopGraces {
+    asked: Duration::ZERO,
+    interrupted: Duration::from_secs(2),
+    terminated: Duration::from_secs(2),
+};
 
 /// The leader: runs the rest of its arguments, tells the status on descriptor 3, and stays until descriptor 4 closes. The
 /// traps do nothing, so that a signal to the group ends the command but not its leader.
@@ -196,11 +199,11 @@ impl Shells {
         }
         let (status, status_end) = pipe_pair().map_err(StartError::Prepare)?;
         let (held_end, held) = io::pipe().map_err(StartError::Prepare)?;
-        let child = Command::new("bash", &self.environment)
+        let child = ChildCommand::new("bash", &self.environment)
             .args(["-c", LEADER, "cellwright"])
             .args(&prepared.arguments)
             .current_dir(run.start)
-            .stdout(Stdout::Piped)
+            .stdout(StdoutTarget::Piped)
             .descriptor(3, status_end)
             .descriptor(4, held_end.into())
             .spawn()?;
@@ -340,7 +343,7 @@ impl std::fmt::Debug for Shell {
 }
 
 struct Task {
-    child: Child,
+    child: ChildProcess,
     status: pipe::Receiver,
     /// As long as this is open, the leader stays.
     held: Option<OwnedFd>,

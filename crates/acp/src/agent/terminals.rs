@@ -12,7 +12,7 @@ use std::time::Duration;
 use agent_client_protocol_schema::v1::{
     CreateTerminalRequest, TerminalExitStatus, TerminalId, TerminalOutputResponse,
 };
-use cellwright_process::{Child, Command, Exit, Graces, Signal};
+use cellwright_process::{ChildCommand, ChildExit, ChildProcess, Signal, StopGraces};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, watch};
@@ -31,7 +31,7 @@ const MOST_UNSEEN: usize = 256 * 1024;
 /// How long to wait for the rest of the output after a command has ended.
 const LINGER: Duration = Duration::from_millis(100);
 
-const GRACES: Graces = Graces {
+const GRACES: StopGraces = StopGraces {
     asked: Duration::ZERO,
     interrupted: Duration::from_millis(500),
     terminated: Duration::from_millis(500),
@@ -54,14 +54,14 @@ pub(crate) struct TerminalNews {
     /// What it wrote. Of a very long output, the end.
     pub(crate) output: Vec<u8>,
     /// How it ended. Reported once.
-    pub(crate) exit: Option<Exit>,
+    pub(crate) exit: Option<ChildExit>,
 }
 
 /// A command that runs or has ended.
 #[derive(Debug)]
 pub(super) struct AgentTerminal {
     output: Arc<Mutex<TerminalBuffer>>,
-    ended: watch::Receiver<Option<Exit>>,
+    ended: watch::Receiver<Option<ChildExit>>,
     kill: CancellationToken,
     _task: AbortOnDropHandle<()>,
 }
@@ -78,9 +78,9 @@ impl AgentTerminals {
         let environment = environment.iter().cloned().chain(added);
         // Some agents send a whole command line as the command.
         let command = if request.args.is_empty() && !Path::new(&request.command).exists() {
-            Command::new("/bin/sh", environment).args(["-c", &request.command])
+            ChildCommand::new("/bin/sh", environment).args(["-c", &request.command])
         } else {
-            Command::new(&request.command, environment).args(&request.args)
+            ChildCommand::new(&request.command, environment).args(&request.args)
         };
         // One pipe for both streams keeps their order.
         let (reader, writer) = io::pipe()?;
@@ -161,7 +161,7 @@ impl AgentTerminal {
     pub(super) async fn wait(&self) -> TerminalExitStatus {
         let mut ended = self.ended.clone();
         let exit = ended.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
-        status(exit.unwrap_or(Exit::Unknown))
+        status(exit.unwrap_or(ChildExit::Unknown))
     }
 
     /// Stops it. Its output stays.
@@ -179,7 +179,7 @@ struct TerminalBuffer {
     truncated: bool,
     /// For [`AgentTerminals::news`].
     unseen: Vec<u8>,
-    exit: Option<Exit>,
+    exit: Option<ChildExit>,
 }
 
 impl TerminalBuffer {
@@ -205,10 +205,10 @@ impl TerminalBuffer {
 }
 
 async fn run(
-    mut child: Child,
+    mut child: ChildProcess,
     mut reader: pipe::Receiver,
     output: Arc<Mutex<TerminalBuffer>>,
-    ended: watch::Sender<Option<Exit>>,
+    ended: watch::Sender<Option<ChildExit>>,
     kill: CancellationToken,
     news: Arc<Notify>,
 ) {
@@ -240,14 +240,14 @@ async fn run(
     news.notify_one();
 }
 
-fn status(exit: Exit) -> TerminalExitStatus {
+fn status(exit: ChildExit) -> TerminalExitStatus {
     match exit {
-        Exit::Code(code) => TerminalExitStatus::new().exit_code(u32::try_from(code).ok()),
-        Exit::Signal { number, .. } => {
+        ChildExit::Code(code) => TerminalExitStatus::new().exit_code(u32::try_from(code).ok()),
+        ChildExit::Signal { number, .. } => {
             let name = Signal::try_from(number).map_or_else(|_| number.to_string(), |name| name.to_string());
             TerminalExitStatus::new().signal(name)
         }
-        Exit::Unknown => TerminalExitStatus::new(),
+        ChildExit::Unknown => TerminalExitStatus::new(),
     }
 }
 
@@ -321,7 +321,7 @@ mod tests {
             assert!(terminals.release(&id));
             let news = terminals.news();
             let [TerminalNews { terminal, output, exit }] = news.as_slice() else { panic!("{news:?}") };
-            assert_eq!((terminal, *exit), (&id, Some(Exit::Code(3))));
+            assert_eq!((terminal, *exit), (&id, Some(ChildExit::Code(3))));
             assert!(output.ends_with(b"2000\ntail\n"));
         }
         assert_eq!(terminals.news(), []);

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use cellwright_kernel::interpreter::{Search, create_managed};
 use cellwright_kernel::runner::Ready;
 use cellwright_kernel::{Launch, LaunchError};
-use cellwright_process::{Command, Stderr};
+use cellwright_process::{ChildCommand, StderrTarget};
 
 use super::install::on_path;
 use crate::config::Config;
@@ -132,10 +132,10 @@ fn named(python: &Ready) -> String {
 
 /// Installs packages with the environment's own pip, which `create_managed` put there.
 async fn install(launch: &Launch, python: &Path, packages: &[String]) -> anyhow::Result<()> {
-    let pip = Command::new(python, &launch.search.variables)
+    let pip = ChildCommand::new(python, &launch.search.variables)
         .args(["-m", "pip", "install", "--disable-pip-version-check"])
         .args(packages)
-        .stderr(Stderr::Tail(COMPLAINT));
+        .stderr(StderrTarget::Tail(COMPLAINT));
     let mut pip = pip.spawn()?;
     let exit = pip.wait().await;
     anyhow::ensure!(exit.success(), "pip {exit}, saying: {}", pip.stderr_tail().trim_end());

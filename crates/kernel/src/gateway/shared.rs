@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use cellwright_process::{Command, Signal, Stderr};
+use cellwright_process::{ChildCommand, Signal, StderrTarget};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::address::Address;
@@ -343,10 +343,11 @@ impl Shared {
         for lead in self.search.leads() {
             let Some(Ok(candidate)) = lead.candidate(&self.search).await else { continue };
             let variables = candidate.environment(self.rules.pass(&self.search.variables));
-            let question =
-                Command::new(&candidate.python, variables).args(["-c", CAN_RUN]).stderr(Stderr::Null);
+            let question = ChildCommand::new(&candidate.python, variables)
+                .args(["-c", CAN_RUN])
+                .stderr(StderrTarget::Null);
             if let Ok(mut child) = question.current_dir(&self.folder).spawn()
-                && timeout(ANSWERS, child.wait()).await.is_ok_and(cellwright_process::Exit::success)
+                && timeout(ANSWERS, child.wait()).await.is_ok_and(cellwright_process::ChildExit::success)
             {
                 return Ok(candidate);
             }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_process::{Child, Command, SpawnError, Stderr};
+use cellwright_process::{ChildCommand, ChildProcess, SpawnError, StderrTarget};
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
@@ -52,13 +52,13 @@ pub fn create_managed<'a>(
         let made = venv.join("bin/python");
         match (&uv, python) {
             (Some(uv), python) => {
-                let command = Command::new(uv, &search.variables).args(["venv", "--clear", "--seed"]);
+                let command = ChildCommand::new(uv, &search.variables).args(["venv", "--clear", "--seed"]);
                 let command =
                     python.into_iter().fold(command, |command, python| command.arg("--python").arg(python));
                 run("uv venv", command.arg(venv)).await?;
             }
             (None, Some(python)) => {
-                let command = Command::new(python, &search.variables).args(["-m", "venv", "--clear"]);
+                let command = ChildCommand::new(python, &search.variables).args(["-m", "venv", "--clear"]);
                 run("python -m venv", command.arg(venv)).await?;
             }
             (None, None) => return Err(SetupError::NoTool { venv: venv.into() }),
@@ -67,16 +67,18 @@ pub fn create_managed<'a>(
             return Ok(made);
         }
         let install = match &uv {
-            Some(uv) => Command::new(uv, &search.variables).args(["pip", "install", "--python"]).arg(&made),
-            None => Command::new(&made, &search.variables).args(["-m", "pip", "install"]),
+            Some(uv) => {
+                ChildCommand::new(uv, &search.variables).args(["pip", "install", "--python"]).arg(&made)
+            }
+            None => ChildCommand::new(&made, &search.variables).args(["-m", "pip", "install"]),
         };
         run("pip install", install.args(packages)).await?;
         Ok(made)
     })
 }
 
-async fn run(name: &str, command: Command) -> Result<(), SetupError> {
-    let mut child: Child = command.stderr(Stderr::Tail(COMPLAINT)).spawn()?;
+async fn run(name: &str, command: ChildCommand) -> Result<(), SetupError> {
+    let mut child: ChildProcess = command.stderr(StderrTarget::Tail(COMPLAINT)).spawn()?;
     let how = match timeout(LIMIT, child.wait()).await {
         Ok(exit) if exit.success() => return Ok(()),
         Ok(exit) => exit.to_string(),

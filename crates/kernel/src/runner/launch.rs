@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
-use cellwright_process::{Command, Stderr, Stdout};
+use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -292,11 +292,11 @@ impl Launch {
             rustix::io::ioctl_fionbio(ours, true).map_err(|errno| not_started(errno.into()))?;
         }
         let environment = candidate.environment(self.rules.pass(&self.search.variables));
-        let mut child = Command::new(&candidate.python, environment)
+        let mut child = ChildCommand::new(&candidate.python, environment)
             .arg(script)
             .current_dir(&self.search.cwd)
-            .stdout(Stdout::Piped)
-            .stderr(Stderr::Piped)
+            .stdout(StdoutTarget::Piped)
+            .stderr(StderrTarget::Piped)
             .descriptor(REQUESTS, their_requests.into())
             .descriptor(REPLIES, their_replies.into())
             .spawn()

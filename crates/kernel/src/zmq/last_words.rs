@@ -1,13 +1,13 @@
 //! What a kernel's standard error tells about its end.
 
-use cellwright_process::Child;
+use cellwright_process::ChildProcess;
 
 /// What kernels say at every start, whatever becomes of them. ipykernel's warning is about networks: we talk through the
 /// loopback interface, signed, and through Unix sockets unless told otherwise.
 const NOISE: &[&str] = &["Kernel is running over TCP without encryption."];
 
 /// The end of what the kernel wrote to its standard error, without what it writes at every start.
-pub(super) fn last_words(child: &Child) -> String {
+pub(super) fn last_words(child: &ChildProcess) -> String {
     telling(&child.stderr_tail())
 }
 

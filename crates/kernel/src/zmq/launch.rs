@@ -10,7 +10,7 @@ use cellwright_jupyter::{
     ConnectionFile, ConnectionFileError, ConnectionInfo, HeartbeatState, KernelClient, KernelFolder,
     KernelSpec, MessageContentError, MessageSession, ReservedAddresses, SpecError, UnsupportedConnection,
 };
-use cellwright_process::{Child, Command, SpawnError, Stderr};
+use cellwright_process::{ChildCommand, ChildProcess, SpawnError, StderrTarget};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -204,7 +204,7 @@ impl Launch {
                     return Err(StartError::Ended { name: spec.name, exit: Exit::Process(exit), stderr });
                 }
             };
-            let not_ready = |trouble, child: &Child| StartError::NotReady {
+            let not_ready = |trouble, child: &ChildProcess| StartError::NotReady {
                 name: spec.name.clone(),
                 limit: self.ready_within,
                 trouble,
@@ -255,10 +255,10 @@ impl Launch {
         };
         // Kernels end when this process is gone.
         variables.insert("JPY_PARENT_PID".into(), std::process::id().to_string().into());
-        let child = Command::new(program, variables)
+        let child = ChildCommand::new(program, variables)
             .args(arguments)
             .current_dir(&self.search.cwd)
-            .stderr(Stderr::Tail(STDERR_TAIL))
+            .stderr(StderrTarget::Tail(STDERR_TAIL))
             .spawn()?;
         let info = reserved.info.clone();
         let interrupt_mode = spec.description.interrupt_mode;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellwright_kernel::environment::Variables;
-use cellwright_process::Command;
+use cellwright_process::ChildCommand;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
@@ -89,7 +89,7 @@ impl Login {
 async fn gather(environment: &Variables) -> io::Result<Gathered> {
     let folder = private_folder()?;
     let file = folder.path().join("login.sh");
-    let login = Command::new("bash", environment).args(["-l", "-c", SAVE, "bash"]).arg(&file);
+    let login = ChildCommand::new("bash", environment).args(["-l", "-c", SAVE, "bash"]).arg(&file);
     let exit = login.spawn().map_err(|error| error.source)?.wait().await;
     if !file.exists() {
         return Err(io::Error::other(format!("the shell {exit}")));
