@@ -22,7 +22,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, Editor, FileKind, HistoryStore};
+use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, FileEditor, FileKind, HistoryStore};
 use cellwright_notebook::{Fingerprint, Outputs, Selector, Target};
 use cellwright_session::SessionId;
 
@@ -47,7 +47,7 @@ impl CallerArguments {
     /// Calls `work` with the editor of the caller of this process.
     pub(crate) fn with_editor<T, E: Into<anyhow::Error>>(
         &self,
-        work: impl FnOnce(&Editor<'_>) -> Result<T, E>,
+        work: impl FnOnce(&FileEditor<'_>) -> Result<T, E>,
     ) -> anyhow::Result<T> {
         let environment = std::env::vars_os().collect();
         // Whether there is a current folder is of no matter to a path that names its own.
@@ -57,7 +57,7 @@ impl CallerArguments {
         let name = caller::name(&environment, self.session.as_ref().map(SessionId::as_str));
         let memory = DiskMemory::of_caller(&state.join("reads"), &name);
         let history = HistoryStore::new(state.join("history"));
-        work(&Editor::new(&memory, Some(&history)).saving(save)).map_err(Into::into)
+        work(&FileEditor::new(&memory, Some(&history)).saving(save)).map_err(Into::into)
     }
 }
 
@@ -103,7 +103,7 @@ impl ChangeArguments {
     /// Makes a change and reports it.
     pub(crate) fn report<E: Into<anyhow::Error>>(
         &self,
-        change: impl FnOnce(&Editor<'_>) -> Result<EditReport, E>,
+        change: impl FnOnce(&FileEditor<'_>) -> Result<EditReport, E>,
     ) -> anyhow::Result<()> {
         let report = self.caller.with_editor(change)?;
         self.print(&report)

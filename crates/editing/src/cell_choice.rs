@@ -4,15 +4,15 @@ use cellwright_notebook::file::Need;
 use cellwright_notebook::select::{CellPart, CellSelection};
 use cellwright_notebook::{CellRef, Fingerprint, Notebook, index_ranges};
 
-use crate::editor::{ChangeOptions, Editor, FileName};
+use crate::editor::{ChangeOptions, FileEditor, FileName};
 use crate::error::EditingError;
 use crate::knowledge::{NotebookKnowledge, SeenSources};
-use crate::refusal::Refusal;
+use crate::refusal::EditRefusal;
 
 /// Ranges of more cells are compared with the notebook before they are written out.
 const LONGEST_RANGE: usize = 10_000;
 
-impl Editor<'_> {
+impl FileEditor<'_> {
     /// The cells that a selection means, for an action. Numbers stay numbers: the action checks them. `5-` and sections
     /// are looked up in the notebook as it is now. They are refused if others added a cell to them since the caller read
     /// the notebook.
@@ -49,7 +49,7 @@ impl Editor<'_> {
                 let changes = format!("{noun} {} added", index_ranges(&added));
                 return Err(EditingError::refused(
                     &file.named,
-                    Refusal::Stale { changes, conflicts: Vec::new() },
+                    EditRefusal::Stale { changes, conflicts: Vec::new() },
                 ));
             }
         }

@@ -5,12 +5,12 @@ use std::ops::{Range, RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 
-use crate::knowledge::Extent;
+use crate::knowledge::SeenExtent;
 use crate::view::{CellLines, NotebookView, ViewForm};
 
 /// What a read showed of a notebook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Coverage {
+pub struct ReadCoverage {
     cells: Vec<ShownCell>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct ShownCell {
     pub(crate) lines_seen: SeenLines,
 }
 
-impl Coverage {
+impl ReadCoverage {
     /// Of a view of which these lines were shown.
     pub fn of(view: &NotebookView, shown: &SeenLines) -> Self {
         Self::of_lines(view.form, &view.cells, shown)
@@ -48,7 +48,9 @@ impl Coverage {
     /// Whether every cell of a notebook of `total` cells was shown whole.
     pub fn is_whole(&self, total: usize) -> bool {
         let mut whole = vec![false; total];
-        for cell in self.cells.iter().filter(|cell| cell.index < total && Extent::of(cell) == Extent::Whole) {
+        for cell in
+            self.cells.iter().filter(|cell| cell.index < total && SeenExtent::of(cell) == SeenExtent::Whole)
+        {
             whole[cell.index] = true;
         }
         whole.iter().all(|whole| *whole)
@@ -213,7 +215,7 @@ mod tests {
     fn a_cell_that_was_cut_was_not_shown_whole() {
         let cells = [CellLines { index: 0, lines: 1..=2 }, CellLines { index: 1, lines: 3..=6 }];
         let coverage = |lines: RangeInclusive<usize>| {
-            Coverage::of_lines(ViewForm::Marked, &cells, &SeenLines::from(lines))
+            ReadCoverage::of_lines(ViewForm::Marked, &cells, &SeenLines::from(lines))
         };
         assert!(coverage(1..=6).is_whole(2));
         assert!(!coverage(1..=5).is_whole(2));

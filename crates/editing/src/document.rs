@@ -8,12 +8,12 @@ use cellwright_notebook::{Fingerprint, Notebook};
 
 /// A notebook that can be read and changed.
 #[derive(Debug, Clone)]
-pub(crate) struct Document<'a> {
+pub(crate) struct NotebookDocument<'a> {
     path: PathBuf,
     save: &'a SaveSettings,
 }
 
-impl<'a> Document<'a> {
+impl<'a> NotebookDocument<'a> {
     /// The notebook in this file, or the place for one.
     pub(crate) fn file(path: &Path, save: &'a SaveSettings) -> Self {
         Self { path: path.to_owned(), save }

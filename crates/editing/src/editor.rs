@@ -10,11 +10,11 @@ use cellwright_notebook::file::{FileError, Found, IfMissing, Need, SaveMethod, S
 use cellwright_notebook::replace::Replacement;
 use cellwright_notebook::{Action, CellRef, Edited, Fingerprint, Note, Notebook, Outputs};
 
-use crate::coverage::Coverage;
-use crate::document::{Document, fingerprint};
+use crate::coverage::ReadCoverage;
+use crate::document::{NotebookDocument, fingerprint};
 use crate::error::EditingError;
-use crate::guard::Guard;
-use crate::history::{ChangeReach, HistoryStore, PastChange, Recorded, StoredChange};
+use crate::guard::ChangeGuard;
+use crate::history::{ChangeFile, ChangeReach, HistoryStore, PastChange, StoredChange};
 use crate::knowledge::{FileKnowledge, LineSource, NotebookKnowledge, OwnChange};
 use crate::memory::ReadMemory;
 use crate::report::EditReport;
@@ -56,7 +56,7 @@ impl ChangeOptions {
 
 /// Reads and changes files for one caller.
 #[derive(Clone)]
-pub struct Editor<'a> {
+pub struct FileEditor<'a> {
     pub(crate) memory: &'a dyn ReadMemory,
     history: Option<&'a HistoryStore>,
     pub(crate) save: SaveSettings,
@@ -68,11 +68,11 @@ struct PlannedChange {
     /// How much of the file it may change.
     reach: ChangeReach,
     notes: Vec<Note>,
-    learnt: Learnt,
+    learnt: KnowledgeUpdate,
 }
 
 /// What a caller knows after its change.
-enum Learnt {
+enum KnowledgeUpdate {
     /// The sources of some cells, and where the lines come from that are new in others.
     Cells(Vec<bool>, LineSource),
     /// A text of all cells, put into what others changed: which of the sources it gave.
@@ -96,12 +96,12 @@ impl PlannedChange {
             edited,
             reach: ChangeReach::Cells,
             notes: Vec::new(),
-            learnt: Learnt::Cells(given, LineSource::Caller),
+            learnt: KnowledgeUpdate::Cells(given, LineSource::Caller),
         }
     }
 }
 
-impl<'a> Editor<'a> {
+impl<'a> FileEditor<'a> {
     /// An editor for the caller with this memory. Without a history, changes cannot be undone.
     pub fn new(memory: &'a dyn ReadMemory, history: Option<&'a HistoryStore>) -> Self {
         Self { memory, history, save: SaveSettings::default() }
@@ -118,11 +118,11 @@ impl<'a> Editor<'a> {
         self.history
     }
 
-    pub(crate) fn document(&self, file: &FileName) -> Document<'_> {
-        Document::file(&file.path, &self.save)
+    pub(crate) fn document(&self, file: &FileName) -> NotebookDocument<'_> {
+        NotebookDocument::file(&file.path, &self.save)
     }
 
-    /// Reads a notebook, and which file it is. What is then shown of it must be reported by [`Editor::saw`].
+    /// Reads a notebook, and which file it is. What is then shown of it must be reported by [`FileEditor::saw`].
     pub fn open(&self, file: &FileName, need: Need) -> Result<(Notebook, Fingerprint), EditingError> {
         self.document(file).read(need).map_err(|error| EditingError::File(error.called(&file.named)))
     }
@@ -132,7 +132,7 @@ impl<'a> Editor<'a> {
         &self,
         file: &FileName,
         (notebook, fingerprint): (&Notebook, Fingerprint),
-        coverage: &Coverage,
+        coverage: &ReadCoverage,
     ) -> std::io::Result<()> {
         let key = self.document(file).key();
         if coverage.is_whole(notebook.len()) && self.memory.knows_whole(&key, fingerprint) {
@@ -158,7 +158,7 @@ impl<'a> Editor<'a> {
         cells: &[CellRef],
     ) -> Result<(), EditingError> {
         let knowledge = self.knowledge(&self.document(file).key());
-        let checked = Guard::new(knowledge.as_ref(), notebook).check_unchanged(cells);
+        let checked = ChangeGuard::new(knowledge.as_ref(), notebook).check_unchanged(cells);
         checked.map_err(|refusal| EditingError::refused(&file.named, refusal))
     }
 
@@ -173,14 +173,14 @@ impl<'a> Editor<'a> {
         self.change(file, IfMissing::Fail, options, |now, knowledge| {
             let replaced = now.replace_in_text(replacements).map_err(failed)?;
             let edited = now.with_replaced_text(&replaced, options.outputs).map_err(failed)?;
-            let guard = Guard::new(knowledge, now);
+            let guard = ChangeGuard::new(knowledge, now);
             if !options.is_trusted() {
                 let checked = guard.check_named(&replaced.cells).and_then(|()| guard.check_edited(&edited));
                 checked.map_err(|refusal| EditingError::refused(&file.named, refusal))?;
             }
             let mut planned = PlannedChange::of(edited, now);
             // The caller gave a part of the source. It knows all of it if it did so before.
-            if let Learnt::Cells(given, _) = &mut planned.learnt {
+            if let KnowledgeUpdate::Cells(given, _) = &mut planned.learnt {
                 for (given, origin) in given.iter_mut().zip(&planned.edited.origins) {
                     *given &= origin.is_some_and(|origin| guard.has_seen(&now.cell(origin)));
                 }
@@ -202,7 +202,7 @@ impl<'a> Editor<'a> {
         };
         self.change(file, if_missing, options, |now, knowledge| {
             if !options.is_trusted() {
-                let checked = Guard::new(knowledge, now).check_action(action);
+                let checked = ChangeGuard::new(knowledge, now).check_action(action);
                 checked.map_err(|refusal| EditingError::refused(&file.named, refusal))?;
             }
             let edited = now.act(action, options.outputs);
@@ -257,10 +257,10 @@ impl<'a> Editor<'a> {
                 OwnChange { before: now, after, origins, given, new_lines }
             };
             match &learnt {
-                Learnt::All => knowledge.wrote_all(after),
-                Learnt::Cells(given, new_lines) => knowledge.changed_cells(&own(given, *new_lines)),
-                Learnt::Merged(given) => knowledge.wrote_text(&own(given, LineSource::Caller)),
-                Learnt::Text => knowledge.replaced_cells(&own(&[], LineSource::Caller)),
+                KnowledgeUpdate::All => knowledge.wrote_all(after),
+                KnowledgeUpdate::Cells(given, new_lines) => knowledge.changed_cells(&own(given, *new_lines)),
+                KnowledgeUpdate::Merged(given) => knowledge.wrote_text(&own(given, LineSource::Caller)),
+                KnowledgeUpdate::Text => knowledge.replaced_cells(&own(&[], LineSource::Caller)),
             }
             let mut report_notes = notes;
             // An undo that finds everything undone is recorded, too: the next one goes further back.
@@ -350,7 +350,7 @@ pub(crate) fn check_expected(
 
 /// A change that is stored while the file is not yet saved.
 #[derive(Default)]
-struct PendingRecord(RefCell<Option<Recorded>>);
+struct PendingRecord(RefCell<Option<ChangeFile>>);
 
 impl PendingRecord {
     /// Removes it again: the file was not saved.

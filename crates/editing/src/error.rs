@@ -9,7 +9,7 @@ use cellwright_notebook::select::PastTheEnd;
 use cellwright_notebook::{EditError, FormatProblem, NoSuchCell, ReplaceTextError};
 
 use crate::history::UndoError;
-use crate::refusal::Refusal;
+use crate::refusal::EditRefusal;
 use crate::text_file::TextFileError;
 use crate::view::ViewError;
 
@@ -29,7 +29,7 @@ pub enum EditingError {
         named: String,
         /// Why.
         #[source]
-        source: Refusal,
+        source: EditRefusal,
     },
     /// The file is not the one that the caller expects.
     #[error(
@@ -129,15 +129,15 @@ pub enum EditingError {
     #[error("{reason}; to replace what is there, use force")]
     Unreadable {
         /// What is wrong with it.
-        reason: Unreadable,
+        reason: UnreadableNotebook,
     },
 }
 
 /// A file that is not a notebook, with the reason on one line.
 #[derive(Debug)]
-pub struct Unreadable(pub FileError);
+pub struct UnreadableNotebook(pub FileError);
 
-impl std::fmt::Display for Unreadable {
+impl std::fmt::Display for UnreadableNotebook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
         let mut source = std::error::Error::source(&self.0);
@@ -149,10 +149,10 @@ impl std::fmt::Display for Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for UnreadableNotebook {}
 
 impl EditingError {
-    pub(crate) fn refused(named: &str, source: Refusal) -> Self {
+    pub(crate) fn refused(named: &str, source: EditRefusal) -> Self {
         Self::Refused { named: named.to_owned(), source }
     }
 

@@ -2,13 +2,13 @@
 
 use cellwright_notebook::{Action, Cell, CellRef, Edited, Fingerprint, NewCell, Notebook};
 
-use crate::knowledge::{Extent, KnownCell, NotebookKnowledge, SeenSources};
+use crate::knowledge::{KnownCell, NotebookKnowledge, SeenExtent, SeenSources};
 use crate::matching::places;
 use crate::merge::{version, version_of};
-use crate::refusal::{Conflict, Refusal, Unseen};
+use crate::refusal::{CellConflict, EditRefusal, UnseenParts};
 
 /// What a caller knows, to be compared with the notebook as it is now.
-pub(crate) struct Guard<'a> {
+pub(crate) struct ChangeGuard<'a> {
     knowledge: Option<&'a NotebookKnowledge>,
     seen: SeenSources,
     now: &'a Notebook,
@@ -16,7 +16,7 @@ pub(crate) struct Guard<'a> {
     known: Vec<Option<(usize, &'a KnownCell)>>,
 }
 
-impl<'a> Guard<'a> {
+impl<'a> ChangeGuard<'a> {
     pub(crate) fn new(knowledge: Option<&'a NotebookKnowledge>, now: &'a Notebook) -> Self {
         let known = knowledge.map_or_else(|| vec![None; now.len()], |knowledge| known_cells(knowledge, now));
         Self { knowledge, seen: SeenSources::of(knowledge), now, known }
@@ -24,7 +24,7 @@ impl<'a> Guard<'a> {
 
     /// Whether an action does what the caller means: the cells it names by number are the ones the caller knows by it,
     /// and no text goes that the caller knows in another version. A caller who never saw a cell may still name it.
-    pub(crate) fn check_action(&self, action: &Action) -> Result<(), Refusal> {
+    pub(crate) fn check_action(&self, action: &Action) -> Result<(), EditRefusal> {
         self.check_numbers(action.named_cells())?;
         match action {
             Action::Edit { cell, source } => {
@@ -33,16 +33,16 @@ impl<'a> Guard<'a> {
             }
             Action::Delete { cells } => self.check_deleted(cells),
             Action::Insert { at: Some(at), .. } if *at > 0 => {
-                self.check_number(*at).map_err(Refusal::of_place)
+                self.check_number(*at).map_err(EditRefusal::of_place)
             }
-            Action::Move { to, .. } => self.check_number(*to).map_err(Refusal::of_place),
+            Action::Move { to, .. } => self.check_number(*to).map_err(EditRefusal::of_place),
             Action::Retype { cells, .. } => self.check_unchanged(cells),
             Action::Insert { .. } | Action::Clear { .. } => Ok(()),
         }
     }
 
     /// Whether cells are those that the caller knows by these numbers, and say what it knows.
-    pub(crate) fn check_unchanged(&self, cells: &[CellRef]) -> Result<(), Refusal> {
+    pub(crate) fn check_unchanged(&self, cells: &[CellRef]) -> Result<(), EditRefusal> {
         self.check_numbers(cells)?;
         let places = cells.iter().filter_map(|cell| self.now.locate(cell).ok());
         let changed: Vec<_> = places
@@ -55,18 +55,18 @@ impl<'a> Guard<'a> {
         if changed.is_empty() {
             return Ok(());
         }
-        Err(Refusal::Stale { changes: edited(&changed), conflicts: Vec::new() })
+        Err(EditRefusal::Stale { changes: edited(&changed), conflicts: Vec::new() })
     }
 
     /// Whether cells that are named by number are those that the caller knows by it.
-    fn check_numbers(&self, cells: &[CellRef]) -> Result<(), Refusal> {
+    fn check_numbers(&self, cells: &[CellRef]) -> Result<(), EditRefusal> {
         cells.iter().try_for_each(|cell| match cell {
             CellRef::Index(index) => self.check_number(*index),
             CellRef::Id(_) => Ok(()),
         })
     }
 
-    fn check_number(&self, index: usize) -> Result<(), Refusal> {
+    fn check_number(&self, index: usize) -> Result<(), EditRefusal> {
         let Some((knowledge, known)) =
             self.knowledge.and_then(|knowledge| Some((knowledge, knowledge.numbered(index)?)))
         else {
@@ -81,14 +81,18 @@ impl<'a> Guard<'a> {
             return Ok(());
         }
         let id = now_at.and_then(|now_at| self.now.cell(now_at).id()).map(std::borrow::Cow::into_owned);
-        Err(Refusal::CellMoved { index, now_at, id })
+        Err(EditRefusal::CellMoved { index, now_at, id })
     }
 
-    fn check_replaced(&self, cells: &[CellRef], mine: impl Fn(&Cell<'_>) -> NewCell) -> Result<(), Refusal> {
+    fn check_replaced(
+        &self,
+        cells: &[CellRef],
+        mine: impl Fn(&Cell<'_>) -> NewCell,
+    ) -> Result<(), EditRefusal> {
         self.check_known(cells, |cell, number| Some(version(number, &mine(cell))))
     }
 
-    fn check_deleted(&self, cells: &[CellRef]) -> Result<(), Refusal> {
+    fn check_deleted(&self, cells: &[CellRef]) -> Result<(), EditRefusal> {
         self.check_known(cells, |_, _| None)
     }
 
@@ -96,35 +100,35 @@ impl<'a> Guard<'a> {
         &self,
         cells: &[CellRef],
         mine: impl Fn(&Cell<'_>, usize) -> Option<crate::refusal::CellVersion>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EditRefusal> {
         let (mut conflicts, mut unseen) = (Vec::new(), Vec::new());
         // A cell that is not there is for the action itself to report.
         for index in cells.iter().filter_map(|cell| self.now.locate(cell).ok()) {
             let cell = self.now.cell(index);
             match self.standing(&cell) {
-                Standing::Seen | Standing::Unknown => {}
-                Standing::Changed { number, .. } => {
+                CellKnowledge::Seen | CellKnowledge::Unknown => {}
+                CellKnowledge::Changed { number, .. } => {
                     let (theirs, mine) = (Some(version_of(&cell)), mine(&cell, number));
-                    conflicts.push(Conflict { cell: number, theirs, mine });
+                    conflicts.push(CellConflict { cell: number, theirs, mine });
                 }
-                Standing::SeenInPart => unseen.push(index),
+                CellKnowledge::SeenInPart => unseen.push(index),
             }
         }
         refused(conflicts, unseen)
     }
 
     /// Whether the numbers in markers that a replacement shows mean the cells that the caller knows by them.
-    pub(crate) fn check_named(&self, cells: &[usize]) -> Result<(), Refusal> {
+    pub(crate) fn check_named(&self, cells: &[usize]) -> Result<(), EditRefusal> {
         cells.iter().try_for_each(|index| self.check_number(*index))
     }
 
     /// Whether an exact replacement changed no cell that the caller knows in another version.
-    pub(crate) fn check_edited(&self, edited: &Edited) -> Result<(), Refusal> {
+    pub(crate) fn check_edited(&self, edited: &Edited) -> Result<(), EditRefusal> {
         let mut conflicts = Vec::new();
         for (cell, after) in self.taken_away(edited) {
-            if let Standing::Changed { number, .. } = self.standing(&cell) {
+            if let CellKnowledge::Changed { number, .. } = self.standing(&cell) {
                 let mine = after.as_ref().map(version_of);
-                conflicts.push(Conflict { cell: number, theirs: Some(version_of(&cell)), mine });
+                conflicts.push(CellConflict { cell: number, theirs: Some(version_of(&cell)), mine });
             }
         }
         refused(conflicts, Vec::new())
@@ -132,14 +136,14 @@ impl<'a> Guard<'a> {
 
     /// Whether a whole text takes away no cell that the caller was not shown, although the file is the `expected` one.
     /// A caller that knows nothing of the file has the fingerprint from elsewhere, and what it saw there, too.
-    pub(crate) fn check_taken_away(&self, edited: &Edited, expected: Fingerprint) -> Result<(), Refusal> {
+    pub(crate) fn check_taken_away(&self, edited: &Edited, expected: Fingerprint) -> Result<(), EditRefusal> {
         let Some(knowledge) = self.knowledge else { return Ok(()) };
         // A caller that was shown a part of this very file has the fingerprint from that.
         let was_shown_part = knowledge.was_given(expected);
         let is_unseen = |cell: &Cell<'_>| match self.standing(cell) {
-            Standing::Seen => false,
-            Standing::SeenInPart | Standing::Unknown => true,
-            Standing::Changed { was_whole, .. } => was_shown_part || !was_whole,
+            CellKnowledge::Seen => false,
+            CellKnowledge::SeenInPart | CellKnowledge::Unknown => true,
+            CellKnowledge::Changed { was_whole, .. } => was_shown_part || !was_whole,
         };
         let unseen = self.taken_away(edited).filter(|(cell, _)| is_unseen(cell));
         refused(Vec::new(), unseen.map(|(cell, _)| cell.index()).collect())
@@ -163,37 +167,37 @@ impl<'a> Guard<'a> {
 
     /// Whether the caller has seen the whole file as it is now, and so may put another one in its place: the sources of
     /// all cells, and nothing else changed since.
-    pub(crate) fn check_file_seen(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_file_seen(&self) -> Result<(), EditRefusal> {
         self.check_all_seen()?;
         let Some(knowledge) = self.knowledge else { return Ok(()) };
         if knowledge.has_seen_file(Fingerprint::of_file(self.now)) {
             return Ok(());
         }
         let changes = "outputs, metadata or the order of cells are not as you last saw them".to_owned();
-        Err(Refusal::Stale { changes, conflicts: Vec::new() })
+        Err(EditRefusal::Stale { changes, conflicts: Vec::new() })
     }
 
     /// Whether the caller has seen every cell as it is now, and so may put something else in the place of all.
-    pub(crate) fn check_all_seen(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_all_seen(&self) -> Result<(), EditRefusal> {
         if self.now.is_empty() {
             return Ok(());
         }
-        let Some(knowledge) = self.knowledge else { return Err(Refusal::NeverRead) };
+        let Some(knowledge) = self.knowledge else { return Err(EditRefusal::NeverRead) };
         let (mut others, mut unseen) = (Vec::new(), Vec::new());
         let knew_all = knowledge.numbers.iter().all(Option::is_some);
         for cell in self.now.cells() {
             match self.standing(&cell) {
-                Standing::Seen => {}
-                Standing::Changed { .. } => others.push(cell.index()),
+                CellKnowledge::Seen => {}
+                CellKnowledge::Changed { .. } => others.push(cell.index()),
                 // It came after the caller had seen everything.
-                Standing::Unknown if knew_all => others.push(cell.index()),
-                Standing::Unknown | Standing::SeenInPart => unseen.push(cell.index()),
+                CellKnowledge::Unknown if knew_all => others.push(cell.index()),
+                CellKnowledge::Unknown | CellKnowledge::SeenInPart => unseen.push(cell.index()),
             }
         }
         if !others.is_empty() {
             let noun = if others.len() == 1 { "cell" } else { "cells" };
             let changes = format!("{noun} {} edited or added", cellwright_notebook::index_ranges(&others));
-            return Err(Refusal::Stale { changes, conflicts: Vec::new() });
+            return Err(EditRefusal::Stale { changes, conflicts: Vec::new() });
         }
         refused(Vec::new(), unseen)
     }
@@ -203,22 +207,24 @@ impl<'a> Guard<'a> {
         self.seen.has(cell)
     }
 
-    fn standing(&self, cell: &Cell<'_>) -> Standing {
+    fn standing(&self, cell: &Cell<'_>) -> CellKnowledge {
         let is_as_once_seen = || self.knowledge.and_then(|knowledge| knowledge.is_as_once_seen(cell));
         match self.known[cell.index()] {
             // The latest version it knows counts, also if this is an earlier one.
             Some((_, known)) if known.says_what(cell) => match known.extent {
-                Extent::Whole => Standing::Seen,
-                Extent::Lines { .. } if self.seen.has(cell) => Standing::Seen,
-                Extent::Lines { .. } => Standing::SeenInPart,
+                SeenExtent::Whole => CellKnowledge::Seen,
+                SeenExtent::Lines { .. } if self.seen.has(cell) => CellKnowledge::Seen,
+                SeenExtent::Lines { .. } => CellKnowledge::SeenInPart,
             },
-            Some((number, known)) => Standing::Changed { number, was_whole: known.extent == Extent::Whole },
-            None if is_as_once_seen() == Some(false) => {
-                Standing::Changed { number: cell.index(), was_whole: true }
+            Some((number, known)) => {
+                CellKnowledge::Changed { number, was_whole: known.extent == SeenExtent::Whole }
             }
-            None if self.seen.has(cell) => Standing::Seen,
-            None if is_as_once_seen() == Some(true) => Standing::SeenInPart,
-            None => Standing::Unknown,
+            None if is_as_once_seen() == Some(false) => {
+                CellKnowledge::Changed { number: cell.index(), was_whole: true }
+            }
+            None if self.seen.has(cell) => CellKnowledge::Seen,
+            None if is_as_once_seen() == Some(true) => CellKnowledge::SeenInPart,
+            None => CellKnowledge::Unknown,
         }
     }
 }
@@ -241,7 +247,7 @@ fn known_cells<'a>(knowledge: &'a NotebookKnowledge, now: &Notebook) -> Vec<Opti
 }
 
 /// What a caller knows of a cell as it is now.
-enum Standing {
+enum CellKnowledge {
     /// It has seen what the cell says.
     Seen,
     /// It has seen some lines of it.
@@ -252,13 +258,13 @@ enum Standing {
     Unknown,
 }
 
-fn refused(conflicts: Vec<Conflict>, unseen: Vec<usize>) -> Result<(), Refusal> {
+fn refused(conflicts: Vec<CellConflict>, unseen: Vec<usize>) -> Result<(), EditRefusal> {
     if !conflicts.is_empty() {
         let cells: Vec<_> = conflicts.iter().map(|conflict| conflict.cell).collect();
-        return Err(Refusal::Stale { changes: edited(&cells), conflicts });
+        return Err(EditRefusal::Stale { changes: edited(&cells), conflicts });
     }
     if !unseen.is_empty() {
-        return Err(Refusal::PartlyRead { unseen: Unseen::Cells(unseen) });
+        return Err(EditRefusal::PartlyRead { unseen: UnseenParts::Cells(unseen) });
     }
     Ok(())
 }

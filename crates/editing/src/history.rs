@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::key::{CellFinder, CellKey, MemberPrints};
 pub use run::RecordedRun;
 pub(crate) use run::with_old_results;
-pub(crate) use store::Recorded;
+pub(crate) use store::ChangeFile;
 pub use store::{HistoryStore, PastChange};
 pub use undo::UndoError;
 pub(crate) use undo::undone;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use self::stored::{as_option, as_text, as_texts, as_versions};
 use crate::coverage::SeenLines;
 
-pub(crate) use self::extent::{Extent, LineSource};
+pub(crate) use self::extent::{LineSource, SeenExtent};
 pub(crate) use self::learning::OwnChange;
 
 /// What a caller knows of a file.
@@ -79,7 +79,7 @@ pub(crate) struct KnownCell {
     pub(crate) kind: CellKind,
     #[serde(with = "as_text")]
     pub(crate) source: Fingerprint,
-    pub(crate) extent: Extent,
+    pub(crate) extent: SeenExtent,
     pub(crate) number: NumberOrigin,
     pub(crate) file: FileVersion,
     pub(crate) since_base: SinceBase,
@@ -115,7 +115,7 @@ pub(crate) enum SinceBase {
 }
 
 impl KnownCell {
-    fn of(cell: &Cell<'_>, extent: Extent, number: NumberOrigin) -> Self {
+    fn of(cell: &Cell<'_>, extent: SeenExtent, number: NumberOrigin) -> Self {
         Self {
             id: cell.id().map(std::borrow::Cow::into_owned),
             kind: cell.kind(),
@@ -155,7 +155,7 @@ impl NotebookKnowledge {
     /// Whether a source was shown to the caller whole, or written by it.
     pub(crate) fn seen_sources(&self) -> SeenSources {
         let all = self.numbers.iter().chain(self.base.iter().flatten());
-        let numbered = all.flatten().filter(|cell| cell.extent == Extent::Whole);
+        let numbered = all.flatten().filter(|cell| cell.extent == SeenExtent::Whole);
         SeenSources(numbered.map(|cell| cell.source).chain(self.earlier.iter().copied()).collect())
     }
 
@@ -177,7 +177,7 @@ impl NotebookKnowledge {
     }
 
     fn knows_all(&self) -> bool {
-        self.numbers.iter().all(|known| known.as_ref().is_some_and(|known| known.extent == Extent::Whole))
+        self.numbers.iter().all(|known| known.as_ref().is_some_and(|known| known.extent == SeenExtent::Whole))
     }
 
     /// Whether the caller has seen every source of this file, and nobody else changed anything else in it since.

@@ -1,8 +1,8 @@
 //! Reading and changing files for a caller who may not know their latest state.
 //!
 //! Every door to a file (the command line, MCP, `cellwright tool`, cells that call tools) is arguments and presentation
-//! around one [`Editor`]. It remembers what each caller was shown ([`ReadMemory`]), decides whether a change is based on
-//! the file as it is ([`Refusal`]), merges changes of different cells, and keeps what a change took away
+//! around one [`FileEditor`]. It remembers what each caller was shown ([`ReadMemory`]), decides whether a change is based on
+//! the file as it is ([`EditRefusal`]), merges changes of different cells, and keeps what a change took away
 //! ([`HistoryStore`]).
 //!
 //! The rules:
@@ -10,7 +10,7 @@
 //! - A read vouches for what it showed, and for nothing else.
 //! - No text goes that the caller did not see, unless it insists (`force`) or names the file's fingerprint (`expect`).
 //! - A number means the cell that the caller was shown with it. An id always means its cell.
-//! - Whatever goes can be had back by [`Editor::undo`].
+//! - Whatever goes can be had back by [`FileEditor::undo`].
 //!
 //! Blocks on files.
 
@@ -36,15 +36,15 @@ mod text_report;
 pub mod view;
 
 pub use content::{ContentError, NewContent};
-pub use coverage::{Coverage, SeenLines};
-pub use editor::{ChangeOptions, Editor, FileName};
+pub use coverage::{ReadCoverage, SeenLines};
+pub use editor::{ChangeOptions, FileEditor, FileName};
 pub use error::EditingError;
 pub use file_kind::FileKind;
 pub use history::{HistoryStore, PastChange, RecordedRun, UndoError};
 pub use knowledge::{FileKnowledge, NotebookKnowledge, TextKnowledge};
 pub use memory::{DiskMemory, ProcessMemory, ReadMemory};
 pub use reading::{NotebookRead, ReadRequest, ShownLines};
-pub use refusal::{CellVersion, Conflict, Refusal, Unseen};
+pub use refusal::{CellConflict, CellVersion, EditRefusal, UnseenParts};
 pub use report::EditReport;
 pub use text_file::{TextFileError, TextRead};
 pub use text_report::{TextChange, TextReport};

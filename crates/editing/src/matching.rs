@@ -10,21 +10,21 @@ use crate::knowledge::{KnownCell, source_print};
 /// them. `None` for a cell that is gone, or that was never shown.
 pub(crate) fn places(known: &[Option<KnownCell>], now: &Notebook) -> Vec<Option<usize>> {
     let mut matching =
-        Matching { known, now, places: vec![None; known.len()], taken: vec![false; now.len()] };
+        CellMatching { known, now, places: vec![None; known.len()], taken: vec![false; now.len()] };
     matching.by_id();
     matching.by_content();
     matching.by_neighbours();
     matching.places
 }
 
-struct Matching<'a> {
+struct CellMatching<'a> {
     known: &'a [Option<KnownCell>],
     now: &'a Notebook,
     places: Vec<Option<usize>>,
     taken: Vec<bool>,
 }
 
-impl Matching<'_> {
+impl CellMatching<'_> {
     fn set(&mut self, known: usize, place: usize) {
         self.places[known] = Some(place);
         self.taken[place] = true;

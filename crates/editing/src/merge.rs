@@ -9,7 +9,7 @@ use cellwright_notebook::{Cell, CellKind, Fingerprint, NewCell, Note, Notebook, 
 
 use crate::knowledge::{KnownCell, NotebookKnowledge, NumberOrigin, SeenSources, SinceBase, source_print};
 use crate::matching::places;
-use crate::refusal::{CellVersion, Conflict, Refusal, Unseen};
+use crate::refusal::{CellConflict, CellVersion, EditRefusal, UnseenParts};
 
 /// A text whose numbers are those of the notebook as it is now.
 #[derive(Debug)]
@@ -31,16 +31,16 @@ pub(crate) fn merge(
     text: &[TextCell],
     knowledge: &NotebookKnowledge,
     now: &Notebook,
-) -> Result<MergedText, Refusal> {
+) -> Result<MergedText, EditRefusal> {
     let numbers = knowledge.text_numbers();
     let is_ambiguous = |cell: &TextCell| cell.origin.is_some_and(|number| knowledge.is_ambiguous(number));
     let is_shifted = |known: &KnownCell| known.number == NumberOrigin::Shifted;
     if numbers.iter().flatten().any(is_shifted) || text.iter().any(is_ambiguous) {
         let changes = "cells have other numbers than when you read them".to_owned();
-        return Err(Refusal::Stale { changes, conflicts: Vec::new() });
+        return Err(EditRefusal::Stale { changes, conflicts: Vec::new() });
     }
     let places = places(numbers, now);
-    let mut merge = Merge {
+    let mut merge = TextMerge {
         numbers,
         seen: knowledge.seen_sources(),
         now,
@@ -60,7 +60,7 @@ pub(crate) fn merge(
     merge.finish(cells, text, &places)
 }
 
-struct Merge<'a> {
+struct TextMerge<'a> {
     numbers: &'a [Option<KnownCell>],
     seen: SeenSources,
     now: &'a Notebook,
@@ -68,7 +68,7 @@ struct Merge<'a> {
     latest: Vec<Option<&'a KnownCell>>,
     /// Cells of `now` that the text continues or deletes. The others are others' additions.
     placed: Vec<bool>,
-    conflicts: Vec<Conflict>,
+    conflicts: Vec<CellConflict>,
     unseen: Vec<usize>,
     notes: Vec<Note>,
     changes: TheirChanges,
@@ -85,7 +85,7 @@ struct TheirChanges {
     moved: bool,
 }
 
-impl Merge<'_> {
+impl TextMerge<'_> {
     /// A cell of the text with the number it has now. `None` for a cell that others deleted and the caller left alone.
     fn text_cell(
         &mut self,
@@ -115,7 +115,7 @@ impl Merge<'_> {
         let mine = || Some(version(number, &cell.cell));
         let Some(place) = places[number] else {
             if is_mine {
-                self.conflicts.push(Conflict { cell: number, theirs: None, mine: mine() });
+                self.conflicts.push(CellConflict { cell: number, theirs: None, mine: mine() });
             } else {
                 self.changes.removed += 1;
             }
@@ -133,7 +133,7 @@ impl Merge<'_> {
         }
         if !self.is_known_version(known, place, cell.cell.kind) {
             let theirs = Some(version_of(&theirs));
-            self.conflicts.push(Conflict { cell: number, theirs, mine: mine() });
+            self.conflicts.push(CellConflict { cell: number, theirs, mine: mine() });
         } else if !self.seen.has(&theirs) {
             self.unseen.push(number);
         }
@@ -175,7 +175,7 @@ impl Merge<'_> {
             }
         } else {
             self.note_change(place);
-            self.conflicts.push(Conflict { cell: number, theirs: Some(version_of(&theirs)), mine: None });
+            self.conflicts.push(CellConflict { cell: number, theirs: Some(version_of(&theirs)), mine: None });
         }
     }
 
@@ -184,7 +184,7 @@ impl Merge<'_> {
         cells: Vec<MergedCell>,
         text: &[TextCell],
         places: &[Option<usize>],
-    ) -> Result<MergedText, Refusal> {
+    ) -> Result<MergedText, EditRefusal> {
         let is_in_order = |numbers: &mut dyn Iterator<Item = usize>| numbers.is_sorted();
         let mine_moved = !is_in_order(&mut text.iter().filter_map(|cell| cell.origin));
         self.changes.moved = !is_in_order(&mut places.iter().flatten().copied());
@@ -196,11 +196,11 @@ impl Merge<'_> {
         };
         self.changes.added = added.iter().filter(|place| !is_own(**place)).count();
         if !self.conflicts.is_empty() || (mine_moved && self.changes.moved) {
-            return Err(Refusal::Stale { changes: self.changes.to_string(), conflicts: self.conflicts });
+            return Err(EditRefusal::Stale { changes: self.changes.to_string(), conflicts: self.conflicts });
         }
         if !self.unseen.is_empty() {
             self.unseen.sort_unstable();
-            return Err(Refusal::PartlyRead { unseen: Unseen::Cells(self.unseen) });
+            return Err(EditRefusal::PartlyRead { unseen: UnseenParts::Cells(self.unseen) });
         }
         let theirs: Vec<_> = added
             .iter()

@@ -22,7 +22,7 @@ const FOUND: usize = 50 * 1024;
 
 /// Lines of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct TextPage {
     /// The parts, in the order asked for.
     pub parts: Vec<PagePart>,
     /// What is not shown, and how to read on.
@@ -83,7 +83,7 @@ pub struct BadPattern {
     literal: String,
 }
 
-impl Page {
+impl TextPage {
     /// The parts as one text; several parts are headed by the numbers of their first lines.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -143,10 +143,10 @@ impl SearchPage {
 ///
 /// A line that does not fit into an empty page is cut, and the note names the byte to go on from: no line is too
 /// long to be read.
-pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Result<Page, PastTheEnd> {
+pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Result<TextPage, PastTheEnd> {
     let total = text.lines().count();
     let excerpts = excerpts(text, ranges)?;
-    let mut page = Page::default();
+    let mut page = TextPage::default();
     // A character fits, so that every page goes on.
     let mut room = budget.max(char::MAX.len_utf8());
     for (at, part) in excerpts.iter().enumerate() {
@@ -168,7 +168,7 @@ pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Re
             std::iter::once(from).chain(rest).map(|range| range.to_string()).collect::<Vec<_>>().join(",")
         };
         match fit(part.text, room) {
-            Fit::Whole => {
+            LineFit::Whole => {
                 room = room.saturating_sub(part.text.len());
                 push(part.text, part.end, part.skipped > 0);
                 if part.skipped > 0 {
@@ -180,14 +180,14 @@ pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Re
                     });
                 }
             }
-            Fit::Lines(shown) => {
+            LineFit::Lines(shown) => {
                 let next = start + shown.matches('\n').count();
                 push(shown, next - 1, false);
                 let way = go_on(way(next, part, total));
                 page.notes.push(format!("[lines {start}-{} of {total}; go on with {named}:{way}]", next - 1));
                 break;
             }
-            Fit::Cut(shown) if is_first => {
+            LineFit::Cut(shown) if is_first => {
                 push(shown, start, true);
                 let (first, next) = (part.skipped + 1, part.skipped + shown.len() + 1);
                 let [from, to, of] = [first, next - 1, length].map(|count| Thousands(count as u64));
@@ -198,7 +198,7 @@ pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Re
                 break;
             }
             // A line that is cut has a page of its own.
-            Fit::Cut(_) => {
+            LineFit::Cut(_) => {
                 page.notes.push(format!("[go on with {named}:{}]", go_on(way(start, part, total))));
                 break;
             }
@@ -220,7 +220,7 @@ fn way(next: usize, excerpt: &Excerpt<'_>, total: usize) -> LineRange {
 }
 
 /// How much of a text fits.
-enum Fit<'a> {
+enum LineFit<'a> {
     Whole,
     /// Whole lines, at least one.
     Lines(&'a str),
@@ -228,9 +228,9 @@ enum Fit<'a> {
     Cut(&'a str),
 }
 
-fn fit(text: &str, room: usize) -> Fit<'_> {
+fn fit(text: &str, room: usize) -> LineFit<'_> {
     if text.len() <= room {
-        return Fit::Whole;
+        return LineFit::Whole;
     }
     let mut fitting = &text[..text.floor_char_boundary(room)];
     if text[fitting.len()..].starts_with('\n') {
@@ -238,11 +238,11 @@ fn fit(text: &str, room: usize) -> Fit<'_> {
         fitting = &text[..=fitting.len()];
     }
     if fitting.len() == text.len() {
-        return Fit::Whole;
+        return LineFit::Whole;
     }
     match fitting.rfind('\n') {
-        Some(feed) => Fit::Lines(&fitting[..=feed]),
-        None => Fit::Cut(fitting),
+        Some(feed) => LineFit::Lines(&fitting[..=feed]),
+        None => LineFit::Cut(fitting),
     }
 }
 

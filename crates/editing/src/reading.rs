@@ -8,10 +8,10 @@ use cellwright_notebook::select::{NotebookPart, PastTheEnd};
 use cellwright_notebook::{Fingerprint, Notebook, Selector};
 use regex::Regex;
 
-use crate::coverage::{Coverage, SeenLines};
-use crate::editor::{Editor, FileName};
-use crate::error::{EditingError, Unreadable};
-use crate::page::{self, Page, SearchPage};
+use crate::coverage::{ReadCoverage, SeenLines};
+use crate::editor::{FileEditor, FileName};
+use crate::error::{EditingError, UnreadableNotebook};
+use crate::page::{self, SearchPage, TextPage};
 use crate::view::{NotebookView, OutputView, ViewRequest};
 
 /// What a caller wants to see of a file.
@@ -47,7 +47,7 @@ pub struct NotebookRead {
 #[derive(Debug)]
 pub enum ShownLines {
     /// Those that were asked for, as far as they fit on a page.
-    Page(Page),
+    Page(TextPage),
     /// Those that match a search.
     Found(SearchPage),
 }
@@ -91,7 +91,7 @@ impl ShownLines {
     }
 }
 
-impl Editor<'_> {
+impl FileEditor<'_> {
     /// Reads a part of a notebook for the caller, and remembers what was shown of it.
     pub fn read(&self, file: &FileName, request: &ReadRequest<'_>) -> Result<NotebookRead, EditingError> {
         let named = || file.named.clone();
@@ -114,7 +114,7 @@ impl Editor<'_> {
         if let ShownLines::Found(found) = &mut shown {
             found.hits.iter_mut().for_each(|hit| hit.address = view.address_of(hit.line));
         }
-        let coverage = Coverage::of(&view, &shown.seen_lines());
+        let coverage = ReadCoverage::of(&view, &shown.seen_lines());
         let remembered = self.saw(file, (&notebook, fingerprint), &coverage);
         Ok(NotebookRead { notebook: Some(notebook), fingerprint, view, shown, remembered })
     }
@@ -128,7 +128,7 @@ impl Editor<'_> {
     ) -> Result<NotebookRead, EditingError> {
         let bytes = self.read_bytes(file)?;
         let fingerprint = Fingerprint::of(&bytes);
-        let mut notes = vec![format!("{}; this is the text of the file", Unreadable(fault))];
+        let mut notes = vec![format!("{}; this is the text of the file", UnreadableNotebook(fault))];
         let text = match String::from_utf8_lossy(&bytes) {
             Cow::Borrowed(text) => text.to_owned(),
             Cow::Owned(text) => {

@@ -12,20 +12,20 @@ const CONFLICTS_SHOWN: usize = 3;
 
 /// Why a change was refused: the caller does not know the file well enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum EditRefusal {
     /// Others changed what the caller wants to change.
     Stale {
         /// What changed since, in words.
         changes: String,
         /// Cells that both changed.
-        conflicts: Vec<Conflict>,
+        conflicts: Vec<CellConflict>,
     },
     /// The caller has not read the file.
     NeverRead,
     /// The caller has read a part of the file, and its text would replace or delete the rest.
     PartlyRead {
         /// What it has not seen: cells of a notebook, lines of a text.
-        unseen: Unseen,
+        unseen: UnseenParts,
     },
     /// The caller named a cell by its number, and another cell has that number now.
     CellMoved {
@@ -40,7 +40,7 @@ pub enum Refusal {
 
 /// A cell that the caller and others changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
+pub struct CellConflict {
     /// The number the caller knows it by.
     pub cell: usize,
     /// What others made of it; `None` if they deleted it.
@@ -62,14 +62,14 @@ pub struct CellVersion {
 
 /// What a caller has not seen of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unseen {
+pub enum UnseenParts {
     /// Cells of a notebook, by their number.
     Cells(Vec<usize>),
     /// Lines of a text file.
     Lines,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for EditRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stale { changes, conflicts } => {
@@ -85,7 +85,7 @@ impl fmt::Display for Refusal {
             Self::NeverRead => f.write_str(
                 "you have not read this file, so nothing was done; read it first, or use force to overwrite it",
             ),
-            Self::PartlyRead { unseen: Unseen::Cells(cells) } => {
+            Self::PartlyRead { unseen: UnseenParts::Cells(cells) } => {
                 let (noun, list) = (if cells.len() == 1 { "cell" } else { "cells" }, index_ranges(cells));
                 write!(
                     f,
@@ -94,7 +94,7 @@ impl fmt::Display for Refusal {
                     list.replace(", ", ",")
                 )
             }
-            Self::PartlyRead { unseen: Unseen::Lines } => f.write_str(
+            Self::PartlyRead { unseen: UnseenParts::Lines } => f.write_str(
                 "you have read only a part of it, and this would replace the rest, so nothing was done; \
                  read it whole first, or use force",
             ),
@@ -112,9 +112,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for EditRefusal {}
 
-impl Refusal {
+impl EditRefusal {
     /// The same for a number that stands for a place among the cells. A place has no id.
     pub(crate) fn of_place(self) -> Self {
         match self {
@@ -132,7 +132,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Conflict {
+impl fmt::Display for CellConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.theirs {
             Some(version) => write!(f, "[in the file now]\n{version}")?,

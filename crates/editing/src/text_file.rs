@@ -11,11 +11,11 @@ use cellwright_notebook::file::{
 use cellwright_notebook::replace::{Replaced, Replacement, TextKind, replace};
 
 use crate::coverage::SeenLines;
-use crate::editor::{ChangeOptions, Editor, FileName, check_expected};
+use crate::editor::{ChangeOptions, FileEditor, FileName, check_expected};
 use crate::error::EditingError;
 use crate::knowledge::{FileKnowledge, TextKnowledge};
 use crate::reading::{ReadRequest, ShownLines};
-use crate::refusal::{Refusal, Unseen};
+use crate::refusal::{EditRefusal, UnseenParts};
 use crate::text_report::{TextChange, TextReport};
 
 /// Files past this are for programs, not for reading through a tool.
@@ -92,7 +92,7 @@ pub struct TextRead {
     pub remembered: io::Result<()>,
 }
 
-impl Editor<'_> {
+impl FileEditor<'_> {
     /// The bytes of a file.
     pub fn read_bytes(&self, file: &FileName) -> Result<Vec<u8>, EditingError> {
         self.read_text_file(file).map_err(EditingError::from)
@@ -193,12 +193,12 @@ impl Editor<'_> {
                 // The fingerprint vouches for what the caller saw elsewhere, and answers what changed since.
                 None if options.expect.is_some() => {}
                 Some(known) if options.expect.is_some() && known.fingerprint != now => {}
-                None => return refused(Refusal::NeverRead),
+                None => return refused(EditRefusal::NeverRead),
                 Some(known) if known.fingerprint != now => {
                     return Err(TextFileError::Changed { named: file.named.clone() }.into());
                 }
                 Some(known) if !known.is_whole() => {
-                    return refused(Refusal::PartlyRead { unseen: Unseen::Lines });
+                    return refused(EditRefusal::PartlyRead { unseen: UnseenParts::Lines });
                 }
                 Some(_) => {}
             }

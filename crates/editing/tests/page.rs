@@ -1,16 +1,16 @@
 //! Pages: what fits, what was shown whole, and how to go on.
 
-use cellwright_editing::page::{self, Page};
+use cellwright_editing::page::{self, TextPage};
 use cellwright_notebook::select::LineRange::{FromTo, Last, Within};
 use cellwright_notebook::select::{LineRange, Selector};
 use proptest::prelude::*;
 
-fn page(text: &str, ranges: &[LineRange], budget: usize) -> Page {
+fn page(text: &str, ranges: &[LineRange], budget: usize) -> TextPage {
     page::lines("a.txt", text, ranges, budget).unwrap()
 }
 
 #[track_caller]
-fn check(page: &Page, text: &str, whole: &[(usize, usize)], notes: &[&str]) {
+fn check(page: &TextPage, text: &str, whole: &[(usize, usize)], notes: &[&str]) {
     assert_eq!(page.text(), text);
     let lines: Vec<_> = page.whole_lines().into_iter().map(|lines| (*lines.start(), *lines.end())).collect();
     assert_eq!(lines, whole);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cellwright_editing::view::OutputView;
 use cellwright_editing::{
-    ChangeOptions, EditReport, EditingError, Editor, FileName, HistoryStore, NewContent, NotebookRead,
+    ChangeOptions, EditReport, EditingError, FileEditor, FileName, HistoryStore, NewContent, NotebookRead,
     ProcessMemory, ReadRequest,
 };
 use cellwright_notebook::file::SaveSettings;
@@ -100,9 +100,9 @@ impl TestFolder {
         self.save(&notebook);
     }
 
-    pub(crate) fn editor<'a>(&'a self, caller: &'a TestCaller) -> Editor<'a> {
+    pub(crate) fn editor<'a>(&'a self, caller: &'a TestCaller) -> FileEditor<'a> {
         let journal = Some(self.folder.path().join("journal"));
-        Editor::new(&caller.memory, Some(&self.history)).saving(SaveSettings { journal })
+        FileEditor::new(&caller.memory, Some(&self.history)).saving(SaveSettings { journal })
     }
 
     pub(crate) fn file(&self) -> FileName {

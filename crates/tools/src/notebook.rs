@@ -5,7 +5,7 @@ mod run;
 
 use std::sync::Arc;
 
-use cellwright_editing::{ChangeOptions, EditReport, Editor, FileName, PastChange};
+use cellwright_editing::{ChangeOptions, EditReport, FileEditor, FileName, PastChange};
 use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, text};
 use cellwright_run::Selection;
@@ -232,7 +232,7 @@ impl CellWork {
     /// The action on the notebook as it is. Blocks on files.
     fn action(
         self,
-        editor: &Editor<'_>,
+        editor: &FileEditor<'_>,
         file: &FileName,
         options: &ChangeOptions,
     ) -> Result<Action, Failure> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use cellwright_editing::{Editor, HistoryStore, ProcessMemory, ReadMemory};
+use cellwright_editing::{FileEditor, HistoryStore, ProcessMemory, ReadMemory};
 use cellwright_kernel::Launch;
 use cellwright_kernel::environment::Variables;
 use cellwright_notebook::file::SaveSettings;
@@ -416,8 +416,8 @@ fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
 
 impl Settings {
     /// The editor of who calls.
-    pub(crate) fn editor<'a>(&'a self, context: &'a Context) -> Editor<'a> {
-        Editor::new(&*context.memory, self.history.as_ref()).saving(self.save.clone())
+    pub(crate) fn editor<'a>(&'a self, context: &'a Context) -> FileEditor<'a> {
+        FileEditor::new(&*context.memory, self.history.as_ref()).saving(self.save.clone())
     }
 
     /// The kernel for what a client chose, if it did. A daemon has settings of its own, so Python is named to it.

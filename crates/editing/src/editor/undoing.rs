@@ -3,7 +3,9 @@
 use cellwright_notebook::file::{IfMissing, SaveMethod, Updated};
 use cellwright_notebook::{Cell, Edited, Fingerprint, Note, Notebook, Report};
 
-use super::{ChangeOptions, Editor, FileName, Learnt, PendingRecord, PlannedChange, check_expected};
+use super::{
+    ChangeOptions, FileEditor, FileName, KnowledgeUpdate, PendingRecord, PlannedChange, check_expected,
+};
 use crate::error::EditingError;
 use crate::history::{
     ChangeReach, StoredChange, StoredContent, UndoError, UndoSteps, undone, with_old_results,
@@ -11,7 +13,7 @@ use crate::history::{
 use crate::knowledge::{FileKnowledge, LineSource, NotebookKnowledge, OwnChange, SeenSources};
 use crate::report::EditReport;
 
-impl Editor<'_> {
+impl FileEditor<'_> {
     /// Undoes a change: the one with this number, else the latest that was not undone.
     pub fn undo(
         &self,
@@ -46,7 +48,7 @@ impl Editor<'_> {
             let edited = undone(now).map_err(|error| EditingError::undo(&file.named, error))?;
             let given =
                 restored_cells(now, edited.notebook.as_ref().unwrap_or(now), &edited.origins, knowledge);
-            let learnt = Learnt::Cells(given, LineSource::History);
+            let learnt = KnowledgeUpdate::Cells(given, LineSource::History);
             let notes = vec![Note::Undid { change: number }];
             Ok(PlannedChange { edited, reach: ChangeReach::Cells, notes, learnt })
         })

@@ -4,18 +4,20 @@ use cellwright_notebook::file::{FileError, IfMissing, SaveMethod, Updated};
 use cellwright_notebook::text::TextCell;
 use cellwright_notebook::{Fingerprint, Note, Notebook};
 
-use super::{ChangeOptions, Editor, FileName, Learnt, PendingRecord, PlannedChange, check_expected};
+use super::{
+    ChangeOptions, FileEditor, FileName, KnowledgeUpdate, PendingRecord, PlannedChange, check_expected,
+};
 use crate::content::NewContent;
 use crate::document::fingerprint;
-use crate::error::{EditingError, Unreadable};
-use crate::guard::Guard;
+use crate::error::{EditingError, UnreadableNotebook};
+use crate::guard::ChangeGuard;
 use crate::history::{ChangeReach, StoredChange, StoredContent, UndoSteps};
 use crate::knowledge::{FileKnowledge, NotebookKnowledge};
 use crate::merge::merge;
-use crate::refusal::Refusal;
+use crate::refusal::EditRefusal;
 use crate::report::EditReport;
 
-impl Editor<'_> {
+impl FileEditor<'_> {
     /// Replaces a notebook's cells by those of a text, or the whole notebook by JSON. Creates the notebook if need be.
     pub fn write(
         &self,
@@ -36,7 +38,7 @@ impl Editor<'_> {
         });
         match written {
             Err(EditingError::File(error @ FileError::Parse { .. })) if !options.force => {
-                Err(EditingError::Unreadable { reason: Unreadable(error) })
+                Err(EditingError::Unreadable { reason: UnreadableNotebook(error) })
             }
             Err(EditingError::File(FileError::Parse { .. })) => self.overwrite(file, content, options),
             written => written,
@@ -104,7 +106,7 @@ fn planned_json(
     knowledge: Option<&NotebookKnowledge>,
     options: &ChangeOptions,
 ) -> Result<PlannedChange, EditingError> {
-    let guard = Guard::new(knowledge, now);
+    let guard = ChangeGuard::new(knowledge, now);
     let refused = |refusal| EditingError::refused(&file.named, refusal);
     if !options.is_trusted() {
         guard.check_file_seen().map_err(refused)?;
@@ -116,7 +118,7 @@ fn planned_json(
     if let (Some(expected), false) = (options.expect, options.force) {
         guard.check_taken_away(&edited, expected).map_err(refused)?;
     }
-    Ok(PlannedChange { edited, reach: ChangeReach::File, notes, learnt: Learnt::All })
+    Ok(PlannedChange { edited, reach: ChangeReach::File, notes, learnt: KnowledgeUpdate::All })
 }
 
 fn planned_text(
@@ -130,7 +132,7 @@ fn planned_text(
         now.write(cells, options.outputs).map_err(|error| EditingError::edit(&file.named, error))
     };
     let refused = |refusal| EditingError::refused(&file.named, refusal);
-    let guard = Guard::new(knowledge, now);
+    let guard = ChangeGuard::new(knowledge, now);
     // A text for an empty notebook is all new, whatever its numbers once meant; an empty one is refused as such.
     let is_unasked = options.force || now.is_empty() || cells.is_empty();
     let names_cells = cells.iter().any(|cell| cell.origin.is_some());
@@ -142,9 +144,9 @@ fn planned_text(
             None => guard.check_all_seen().map_err(refused)?,
         }
         let (reach, notes) = (ChangeReach::Cells, Vec::new());
-        return Ok(PlannedChange { edited, reach, notes, learnt: Learnt::Text });
+        return Ok(PlannedChange { edited, reach, notes, learnt: KnowledgeUpdate::Text });
     }
-    let knowledge = knowledge.ok_or(Refusal::NeverRead).map_err(refused)?;
+    let knowledge = knowledge.ok_or(EditRefusal::NeverRead).map_err(refused)?;
     let merged = merge(cells, knowledge, now).map_err(refused)?;
     let given = merged.cells.iter().map(|cell| cell.is_known).collect();
     let cells: Vec<_> = merged.cells.into_iter().map(|cell| cell.cell).collect();
@@ -152,7 +154,7 @@ fn planned_text(
         edited: written(&cells)?,
         reach: ChangeReach::Cells,
         notes: merged.notes,
-        learnt: Learnt::Merged(given),
+        learnt: KnowledgeUpdate::Merged(given),
     })
 }
 

@@ -15,8 +15,8 @@ use cellwright_notebook::{
 use serde::{Deserialize, Serialize};
 
 use super::key::{CellFinder, CellKey};
-use super::{HistoryStore, Recorded, StoredChange, UndoError, UndoSteps};
-use crate::editor::{Editor, FileName};
+use super::{ChangeFile, HistoryStore, StoredChange, UndoError, UndoSteps};
+use crate::editor::{FileEditor, FileName};
 
 /// Bytes of outputs that are kept of the runs of one notebook.
 const BYTES: u64 = 64 * 1024 * 1024;
@@ -50,7 +50,7 @@ impl OldResults {
 
 /// A run that was stored before its first save.
 #[derive(Debug, Default)]
-pub struct RecordedRun(Option<Recorded>);
+pub struct RecordedRun(Option<ChangeFile>);
 
 impl RecordedRun {
     /// Removes it again: no cell ran.
@@ -62,7 +62,7 @@ impl RecordedRun {
     }
 }
 
-impl Editor<'_> {
+impl FileEditor<'_> {
     /// Keeps what a run of these cells of `now` will replace, so that it can be undone. A run that replaces nothing is not
     /// kept. Blocks on files.
     pub fn record_run(&self, file: &FileName, now: &Notebook, cells: &[usize]) -> RecordedRun {
@@ -107,7 +107,7 @@ impl Editor<'_> {
 }
 
 impl HistoryStore {
-    fn record_run(&self, file: &Path, change: &StoredChange, old: &[OldResults]) -> io::Result<Recorded> {
+    fn record_run(&self, file: &Path, change: &StoredChange, old: &[OldResults]) -> io::Result<ChangeFile> {
         let recorded = self.record(file, change)?;
         let path = outputs_beside(recorded.path());
         let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);

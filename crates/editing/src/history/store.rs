@@ -60,9 +60,9 @@ impl fmt::Display for PastChange {
 
 /// A change that was stored before the file was saved.
 #[derive(Debug)]
-pub(crate) struct Recorded(PathBuf);
+pub(crate) struct ChangeFile(PathBuf);
 
-impl Recorded {
+impl ChangeFile {
     /// Its file.
     pub(super) fn path(&self) -> &Path {
         &self.0
@@ -90,7 +90,7 @@ impl HistoryStore {
     }
 
     /// Stores a change of `file`, which is its real path.
-    pub(crate) fn record(&self, file: &Path, change: &StoredChange) -> io::Result<Recorded> {
+    pub(crate) fn record(&self, file: &Path, change: &StoredChange) -> io::Result<ChangeFile> {
         let folder = self.folder_of(file);
         if !folder.is_dir() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
@@ -109,7 +109,7 @@ impl HistoryStore {
         };
         out.write_all(&text).inspect_err(|_| drop(fs::remove_file(&path)))?;
         prune(&folder, text.len() as u64);
-        Ok(Recorded(path))
+        Ok(ChangeFile(path))
     }
 
     /// The changes that were made to `file`, the latest first.

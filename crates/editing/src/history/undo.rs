@@ -82,7 +82,7 @@ pub(crate) fn undone(
     number: u64,
     force: bool,
 ) -> Result<Edited, UndoError> {
-    Undoing::of(now, number, force).run(steps)
+    UndoPlan::of(now, number, force).run(steps)
 }
 
 /// A cell of the notebook to be.
@@ -91,7 +91,7 @@ struct UndoSlot<'a> {
     json: Option<Cow<'a, str>>,
 }
 
-struct Undoing<'a> {
+struct UndoPlan<'a> {
     now: &'a Notebook,
     finder: CellFinder,
     number: u64,
@@ -101,7 +101,7 @@ struct Undoing<'a> {
     notes: Vec<Note>,
 }
 
-impl<'a> Undoing<'a> {
+impl<'a> UndoPlan<'a> {
     fn of(now: &'a Notebook, number: u64, force: bool) -> Self {
         let slots = (0..now.len()).map(|index| UndoSlot { origin: Some(index), json: None }).collect();
         let finder = CellFinder::of(now);

@@ -9,7 +9,7 @@ use crate::view::ViewForm;
 
 /// How much of a cell's source a caller has seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Extent {
+pub(crate) enum SeenExtent {
     Whole,
     Lines {
         /// Lines of the marked text, counting the marker as line 0.
@@ -28,7 +28,7 @@ pub(crate) enum LineSource {
     History,
 }
 
-impl Extent {
+impl SeenExtent {
     /// What a read showed of a cell.
     pub(crate) fn of(shown: &ShownCell) -> Self {
         let nothing = SeenLines::default;

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use cellwright_notebook::{Cell, Fingerprint, Notebook};
 
 use super::{
-    Extent, FileVersion, KnownCell, LineSource, NotebookKnowledge, NumberOrigin, SinceBase, source_print,
+    FileVersion, KnownCell, LineSource, NotebookKnowledge, NumberOrigin, SeenExtent, SinceBase, source_print,
     version_print,
 };
-use crate::coverage::{Coverage, ShownCell};
+use crate::coverage::{ReadCoverage, ShownCell};
 use crate::matching::places;
 use crate::view::ViewForm;
 
@@ -31,14 +31,14 @@ pub(crate) struct OwnChange<'a> {
 
 impl NotebookKnowledge {
     /// Learns what was shown of the notebook as it is now, which is the file with this fingerprint.
-    pub(crate) fn saw(&mut self, now: &Notebook, file: Fingerprint, coverage: &Coverage) {
+    pub(crate) fn saw(&mut self, now: &Notebook, file: Fingerprint, coverage: &ReadCoverage) {
         let is_same_file = self.latest == Some(file);
         self.set_latest(file);
         if coverage.is_whole(now.len()) {
             self.retire_all();
             self.numbers = now
                 .cells()
-                .map(|cell| Some(KnownCell::of(&cell, Extent::Whole, NumberOrigin::Read)))
+                .map(|cell| Some(KnownCell::of(&cell, SeenExtent::Whole, NumberOrigin::Read)))
                 .collect();
             return;
         }
@@ -63,14 +63,14 @@ impl NotebookKnowledge {
         };
         // JSON shows no numbers, and a part of it may not even show which cell it is.
         let names_cell = |knowledge: &Self, shown: &ShownCell| {
-            let is_part = shown.form == ViewForm::Raw && Extent::of(shown) != Extent::Whole;
+            let is_part = shown.form == ViewForm::Raw && SeenExtent::of(shown) != SeenExtent::Whole;
             !(is_part && is_renumbered(knowledge, shown))
         };
         let shown = coverage.cells().filter(|shown| shown.index < now.len());
         let (cells, unnamed): (Vec<_>, Vec<_>) = shown.partition(|shown| names_cell(self, shown));
         for shown in unnamed {
             let cell = now.cell(shown.index);
-            self.retire(Some(KnownCell::of(&cell, Extent::of(shown), NumberOrigin::Shifted)));
+            self.retire(Some(KnownCell::of(&cell, SeenExtent::of(shown), NumberOrigin::Shifted)));
         }
         if cells.iter().any(|shown| is_renumbered(self, shown)) {
             self.numbers.iter_mut().flatten().for_each(|known| known.number = NumberOrigin::Shifted);
@@ -83,7 +83,7 @@ impl NotebookKnowledge {
         for shown in cells {
             let cell = now.cell(shown.index);
             let before = self.numbers[shown.index].take();
-            let extent = Extent::of(shown);
+            let extent = SeenExtent::of(shown);
             let mut known = KnownCell::of(&cell, extent.clone(), NumberOrigin::Read);
             if let Some(before) = &before {
                 known.since_base = SinceBase::Others;
@@ -91,11 +91,11 @@ impl NotebookKnowledge {
                     known.extent = extent.clone().with(&before.extent, shown, is_same_file);
                     known.since_base = before.since_base;
                 }
-                if extent != Extent::Whole {
+                if extent != SeenExtent::Whole {
                     known.file = before.file;
                 }
             }
-            if known.extent == Extent::Whole {
+            if known.extent == SeenExtent::Whole {
                 self.shown_since.insert(shown.index);
             }
             self.numbers[shown.index] = Some(known);
@@ -166,7 +166,7 @@ impl NotebookKnowledge {
             self.retire(known);
         }
         for cell in change.after.cells().filter(|cell| change.is_given(cell.index())) {
-            self.retire(Some(KnownCell::of(&cell, Extent::Whole, NumberOrigin::Shifted)));
+            self.retire(Some(KnownCell::of(&cell, SeenExtent::Whole, NumberOrigin::Shifted)));
         }
     }
 
@@ -202,7 +202,7 @@ impl NotebookKnowledge {
         self.retire_all();
         self.numbers = after
             .cells()
-            .map(|cell| Some(KnownCell::of(&cell, Extent::Whole, NumberOrigin::Shifted)))
+            .map(|cell| Some(KnownCell::of(&cell, SeenExtent::Whole, NumberOrigin::Shifted)))
             .collect();
     }
 
@@ -229,7 +229,7 @@ impl NotebookKnowledge {
         if self.earlier_cells.len() < EARLIER_SOURCES {
             self.earlier_cells.extend(id.map(|id| (id, version_print(kind, source))));
         }
-        if extent != Extent::Whole {
+        if extent != SeenExtent::Whole {
             return;
         }
         if self.earlier.last() != Some(&source) {
@@ -247,7 +247,7 @@ impl NotebookKnowledge {
 
     /// Forgets sources that are remembered twice. To be called before the knowledge is stored.
     pub(crate) fn compact(&mut self) {
-        let numbered = self.numbers.iter().flatten().filter(|cell| cell.extent == Extent::Whole);
+        let numbered = self.numbers.iter().flatten().filter(|cell| cell.extent == SeenExtent::Whole);
         let mut met: HashSet<_> = numbered.map(|cell| cell.source).collect();
         let mut kept: Vec<_> = self.earlier.drain(..).rev().filter(|source| met.insert(*source)).collect();
         kept.truncate(EARLIER_SOURCES);
@@ -295,7 +295,7 @@ impl OwnChange<'_> {
     fn update(&self, known: &mut KnownCell, origin: usize, at: usize) {
         let (before, after) = (self.before.cell(origin), self.after.cell(at));
         let extent = if self.is_given(at) {
-            Extent::Whole
+            SeenExtent::Whole
         } else if known.says_what(&before) && !known.says_what(&after) {
             known.extent.after_change(&before, &after, self.new_lines)
         } else {
@@ -343,7 +343,7 @@ impl OwnChange<'_> {
                     .map_or((FileVersion::Latest, SinceBase::OnlyCaller), |known| {
                         (known.file, known.since_base)
                     });
-                let given = KnownCell::of(&after.cell(at), Extent::Whole, number);
+                let given = KnownCell::of(&after.cell(at), SeenExtent::Whole, number);
                 numbers[at] = Some(KnownCell { file, since_base, ..given });
             } else if let Some(known) = known {
                 // As the caller knows it: others may have changed what it says.

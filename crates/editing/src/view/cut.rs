@@ -12,9 +12,9 @@ pub(super) fn cut(text: &str, room: usize, named: &str) -> String {
     let (head, tail) = ends(text, room);
     let omitted = &text[head..tail];
     let total = line_count(text);
-    let first = Position::of(text, head);
+    let first = TextPosition::of(text, head);
     // The first line that is shown again, if any is.
-    let next = Position::of(text, tail);
+    let next = TextPosition::of(text, tail);
     let mut shown = text[..head].to_owned();
     if !shown.is_empty() && !shown.ends_with('\n') {
         shown.push('\n');
@@ -72,12 +72,12 @@ fn ends(text: &str, room: usize) -> (usize, usize) {
 }
 
 /// A place in a text: the line, counting from 1, and how many of its bytes stand before it.
-struct Position {
+struct TextPosition {
     line: usize,
     byte: usize,
 }
 
-impl Position {
+impl TextPosition {
     fn of(text: &str, at: usize) -> Self {
         let before = &text[..at];
         let start = before.rfind('\n').map_or(0, |feed| feed + 1);

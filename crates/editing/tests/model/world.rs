@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use cellwright_editing::{DiskMemory, Editor, FileName, HistoryStore, ProcessMemory, ReadMemory};
+use cellwright_editing::{DiskMemory, FileEditor, FileName, HistoryStore, ProcessMemory, ReadMemory};
 use cellwright_notebook::{Cell, CellKind, Fingerprint, Notebook};
 
 pub(crate) enum MemoryKind {
@@ -378,8 +378,8 @@ impl World {
         }
     }
 
-    fn with_editor<T>(&self, who: usize, work: impl FnOnce(&Editor<'_>, &FileName) -> T) -> T {
-        let editor = Editor::new(&*self.callers[who].memory, Some(&self.history));
+    fn with_editor<T>(&self, who: usize, work: impl FnOnce(&FileEditor<'_>, &FileName) -> T) -> T {
+        let editor = FileEditor::new(&*self.callers[who].memory, Some(&self.history));
         work(&editor, &FileName { path: self.path(), named: "nb.ipynb".to_owned() })
     }
 }

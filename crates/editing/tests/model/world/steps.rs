@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use cellwright_editing::view::OutputView;
-use cellwright_editing::{ChangeOptions, EditReport, EditingError, NewContent, ReadRequest, Refusal};
+use cellwright_editing::{ChangeOptions, EditRefusal, EditReport, EditingError, NewContent, ReadRequest};
 use cellwright_notebook::replace::{Matches, Replacement};
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Note, Notebook, Outputs, Selector};
 use serde_json::json;
@@ -370,10 +370,10 @@ fn verdict(changed: &Result<EditReport, EditingError>) -> &'static str {
         Ok(report) if report.report.notes.iter().any(|note| matches!(note, Note::Merged { .. })) => "merged",
         Ok(_) => "done",
         Err(EditingError::Refused { source, .. }) => match source {
-            Refusal::Stale { .. } => "stale",
-            Refusal::NeverRead => "never read",
-            Refusal::PartlyRead { .. } => "partly read",
-            Refusal::CellMoved { .. } => "cell moved",
+            EditRefusal::Stale { .. } => "stale",
+            EditRefusal::NeverRead => "never read",
+            EditRefusal::PartlyRead { .. } => "partly read",
+            EditRefusal::CellMoved { .. } => "cell moved",
         },
         Err(EditingError::NoSuchCell { .. } | EditingError::Edit { .. }) => "not possible",
         Err(EditingError::Replace { .. }) => "no match",
