@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cellwright_editing::{DiskMemory, HistoryStore, ReadMemory};
 use cellwright_session::SessionId;
-use cellwright_tools::{Background, Daemon, Mode, Outside, SessionNames, Settings};
+use cellwright_tools::{BackgroundPolicy, DaemonLink, OutsidePaths, RunMode, SessionNames, ToolSettings};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,7 +29,7 @@ pub(crate) struct Offer {
     allow_outside: bool,
     /// Which tools that run code are offered: both, py-only or bash-only
     #[arg(long, value_name = "MODE")]
-    tools: Option<Mode>,
+    tools: Option<RunMode>,
     /// Keep the session of calls that name none under this name in the per-user daemon, for later
     #[arg(long, value_name = "NAME")]
     session: Option<SessionId>,
@@ -42,15 +42,15 @@ impl Offer {
         config: &Config,
         start: &Path,
         sessions: &cellwright_session::Settings,
-    ) -> anyhow::Result<Settings> {
+    ) -> anyhow::Result<ToolSettings> {
         let mode = match config.settings.tools.mode {
-            ToolMode::Both => Mode::Both,
-            ToolMode::PyOnly => Mode::PythonOnly,
-            ToolMode::BashOnly => Mode::BashOnly,
+            ToolMode::Both => RunMode::Both,
+            ToolMode::PyOnly => RunMode::PythonOnly,
+            ToolMode::BashOnly => RunMode::BashOnly,
         };
         let launch = host::launch(config, start);
         let seconds = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
-        Ok(Settings {
+        Ok(ToolSettings {
             mode: self.tools.unwrap_or(mode),
             artifacts: host::artifacts(config),
             limits: sessions.output.limits,
@@ -62,7 +62,7 @@ impl Offer {
             images: cellwright_output::ImageLimits::default(),
             timeout: seconds(config.settings.kernel.timeout),
             background: seconds(config.settings.output.background_after)
-                .map_or(Background::Asked, Background::After),
+                .map_or(BackgroundPolicy::Asked, BackgroundPolicy::After),
             environment: launch.rules.pass(&config.environment),
             shell_snapshot: config
                 .environment
@@ -87,7 +87,7 @@ impl Offer {
     }
 
     /// The daemon, when sessions are to outlive the one who calls.
-    pub(crate) fn daemon(&self, config: &Config) -> Option<Arc<dyn Daemon>> {
+    pub(crate) fn daemon(&self, config: &Config) -> Option<Arc<dyn DaemonLink>> {
         let outlives = self.session.is_some() || config.settings.session.shared;
         outlives.then(|| Arc::new(UserDaemon(config.clone())) as _)
     }
@@ -102,11 +102,11 @@ impl Offer {
     }
 
     /// What happens to paths elsewhere.
-    pub(crate) fn outside(&self, config: &Config) -> Outside {
+    pub(crate) fn outside(&self, config: &Config) -> OutsidePaths {
         if self.allow_outside || config.settings.files.allow_outside {
-            Outside::Allowed
+            OutsidePaths::Allowed
         } else {
-            Outside::Refused
+            OutsidePaths::Refused
         }
     }
 }
@@ -114,7 +114,7 @@ impl Offer {
 /// The user's session daemon.
 struct UserDaemon(Config);
 
-impl Daemon for UserDaemon {
+impl DaemonLink for UserDaemon {
     fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, String>> {
         Box::pin(async { host::daemon_client(&self.0).await.map_err(|error| format!("{error:#}")) })
     }

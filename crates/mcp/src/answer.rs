@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_tools::{Content, Reply, ToolSpec};
+use cellwright_tools::{ReplyPart, ToolReply, ToolSpec};
 use rmcp::model::{CallToolResult, ContentBlock, Implementation, Tool, ToolAnnotations};
 
 /// Which parts of a reply a client can be given.
@@ -23,7 +23,7 @@ impl StructuredContent {
     }
 }
 
-pub(crate) fn result(reply: Reply, structured: StructuredContent) -> CallToolResult {
+pub(crate) fn result(reply: ToolReply, structured: StructuredContent) -> CallToolResult {
     let content = reply.content.into_iter().map(block).collect();
     let mut result =
         if reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
@@ -34,10 +34,10 @@ pub(crate) fn result(reply: Reply, structured: StructuredContent) -> CallToolRes
     result
 }
 
-pub(crate) fn block(content: Content) -> ContentBlock {
+pub(crate) fn block(content: ReplyPart) -> ContentBlock {
     match content {
-        Content::Text(text) | Content::Note(text) => ContentBlock::text(text),
-        Content::Image(image) => {
+        ReplyPart::Text(text) | ReplyPart::Note(text) => ContentBlock::text(text),
+        ReplyPart::Image(image) => {
             ContentBlock::image(BASE64_STANDARD.encode(&image.bytes), image.format.mime())
         }
     }

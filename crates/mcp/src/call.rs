@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cellwright_tools::{Ask, Progress};
+use cellwright_tools::{InputPrompter, ProgressSink};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
@@ -34,7 +34,7 @@ struct PendingProgress {
     total: u64,
 }
 
-impl Progress for ProgressReporter {
+impl ProgressSink for ProgressReporter {
     fn text(&self, text: &str) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         gathered.total += text.len() as u64;
@@ -119,7 +119,7 @@ impl Drop for OpenQuestion<'_> {
     }
 }
 
-impl Ask for UserQuestions {
+impl InputPrompter for UserQuestions {
     fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(async move {
             if password {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cellwright_tools::{Client, Daemon, Home, Outside, SessionNames, Toolbox, Workspace};
+use cellwright_tools::{DaemonLink, OutsidePaths, SessionHome, SessionNames, ToolClient, Toolbox, Workspace};
 
 /// What is served, and to which folders.
 #[derive(Clone)]
@@ -16,11 +16,11 @@ pub struct McpHost {
     /// Where file tools may go.
     pub roots: WorkspaceRoots,
     /// What happens to paths elsewhere.
-    pub outside: Outside,
+    pub outside: OutsidePaths,
     /// What the sessions of a client are called.
     pub names: SessionNames,
     /// Where they live when they are to outlive the client.
-    pub daemon: Option<Arc<dyn Daemon>>,
+    pub daemon: Option<Arc<dyn DaemonLink>>,
     /// Python is tried without being asked: by the kernel of the one client on stdin, which is started as soon as it has said hello,
     /// or by one that is started and ended when we begin to listen for many.
     pub warm_up: bool,
@@ -39,7 +39,7 @@ pub enum WorkspaceRoots {
 
 impl McpHost {
     /// A new client of this server, with sessions of its own if it is one of many.
-    pub(crate) fn client(&self, number: Option<u64>) -> io::Result<Arc<Client>> {
+    pub(crate) fn client(&self, number: Option<u64>) -> io::Result<Arc<ToolClient>> {
         let mut names = self.names.clone();
         // Sessions of the daemon are there to be met.
         if let Some(number) = number.filter(|_| self.daemon.is_none()) {
@@ -52,7 +52,7 @@ impl McpHost {
         let workspace = self.workspace(roots)?;
         Ok(match &self.daemon {
             None => self.toolbox.client(workspace, names),
-            Some(daemon) => self.toolbox.client_at(Home::Daemon(Arc::clone(daemon)), workspace, names),
+            Some(daemon) => self.toolbox.client_at(SessionHome::Daemon(Arc::clone(daemon)), workspace, names),
         })
     }
 

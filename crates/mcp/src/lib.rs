@@ -1,6 +1,6 @@
 //! The toolbox over the Model Context Protocol.
 //!
-//! [`serve_stdio`] serves the client that started us, [`HttpServer`] those that connect. Each client has its own [`Client`](cellwright_tools::Client):
+//! [`serve_stdio`] serves the client that started us, [`HttpServer`] those that connect. Each client has its own [`Client`](cellwright_tools::ToolClient):
 //! workspace, memory of what it read, sessions. What the tools do is left to `tools`; here is only what MCP adds: progress,
 //! cancellation, elicitation, roots, resources, prompts, logging.
 //!

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_tools::{Content, Workspace};
+use cellwright_tools::{ReplyPart, Workspace};
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value};
@@ -115,8 +115,10 @@ pub(crate) async fn read(
         return Err(not_found(uri, &reply.to_text()));
     }
     let contents = reply.content.into_iter().map(|content| match content {
-        Content::Text(text) | Content::Note(text) => ResourceContents::text(text, uri).with_mime_type(kind),
-        Content::Image(image) => ResourceContents::blob(BASE64_STANDARD.encode(&image.bytes), uri)
+        ReplyPart::Text(text) | ReplyPart::Note(text) => {
+            ResourceContents::text(text, uri).with_mime_type(kind)
+        }
+        ReplyPart::Image(image) => ResourceContents::blob(BASE64_STANDARD.encode(&image.bytes), uri)
             .with_mime_type(image.format.mime()),
     });
     Ok(ReadResourceResult::new(contents.collect()))

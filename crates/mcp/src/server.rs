@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_tools::{Ask, Client, Context, Progress, Python};
+use cellwright_tools::{CallContext, InputPrompter, ProgressSink, PythonState, ToolClient};
 use futures_util::FutureExt as _;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -43,14 +43,14 @@ artifact://ID that `read` opens in parts or searches.";
 /// One client. Dropping it stops what it started.
 pub(crate) struct ClientServer {
     host: Arc<McpHost>,
-    pub(crate) client: Arc<Client>,
+    pub(crate) client: Arc<ToolClient>,
     /// Parent of every call's token.
     stop: CancellationToken,
     /// Whether it is known where the client works.
     settled: watch::Sender<bool>,
     log: ClientLog,
     /// Whether Python works, from when the client came on.
-    python: watch::Receiver<Python>,
+    python: watch::Receiver<PythonState>,
     /// What it was then: what the client's first list of tools says.
     failed: bool,
 }
@@ -70,7 +70,7 @@ impl ClientServer {
     ) -> std::io::Result<Self> {
         let client = host.client(number)?;
         let python = host.toolbox.python();
-        let failed = matches!(*python.borrow(), Python::Fails(_));
+        let failed = matches!(*python.borrow(), PythonState::Fails(_));
         Ok(Self {
             host,
             client,
@@ -91,9 +91,9 @@ impl ClientServer {
             stop.run_until_cancelled_owned(async move {
                 while python.changed().await.is_ok() {
                     let (fails, text) = match &*python.borrow_and_update() {
-                        Python::Untried => continue,
-                        Python::Works => (false, "Python works".to_owned()),
-                        Python::Fails(why) => (true, format!("Python does not work: {why}")),
+                        PythonState::Untried => continue,
+                        PythonState::Works => (false, "Python works".to_owned()),
+                        PythonState::Fails(why) => (true, format!("Python does not work: {why}")),
                     };
                     let level = if fails { LoggingLevel::Warning } else { LoggingLevel::Info };
                     log.send(&peer, level, text).await;
@@ -144,9 +144,10 @@ impl ClientServer {
         drop(timeout(ROOTS_ANSWER, settled.wait_for(|settled| *settled)).await);
     }
 
-    pub(crate) fn context(&self, request: &RequestContext<RoleServer>) -> Context {
-        let mut context = Context::new(Arc::clone(&self.client), self.stop.child_token());
-        context.ask = UserQuestions::of(&request.peer).map(|elicit| Arc::new(elicit) as Arc<dyn Ask>);
+    pub(crate) fn context(&self, request: &RequestContext<RoleServer>) -> CallContext {
+        let mut context = CallContext::new(Arc::clone(&self.client), self.stop.child_token());
+        context.ask =
+            UserQuestions::of(&request.peer).map(|elicit| Arc::new(elicit) as Arc<dyn InputPrompter>);
         context
     }
 
@@ -244,7 +245,7 @@ impl ServerHandler for ClientServer {
         let mut surroundings = self.context(&context);
         let token = context.meta.get_progress_token();
         if token.is_some() {
-            surroundings.progress = Some(Arc::clone(&reporter) as Arc<dyn Progress>);
+            surroundings.progress = Some(Arc::clone(&reporter) as Arc<dyn ProgressSink>);
         }
         let stop = surroundings.stop.clone();
         let reporting = reporter.report(context.peer.clone(), token);

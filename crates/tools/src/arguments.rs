@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::reply::Failure;
+use crate::reply::ToolFailure;
 
 /// How alike two names must be for one to be taken for a slip of the other.
 const ALIKE: f64 = 0.7;
@@ -68,7 +68,7 @@ fn simplify(schema: &mut Value) {
 pub(crate) fn parse<T: DeserializeOwned>(
     schema: &Map<String, Value>,
     mut arguments: Map<String, Value>,
-) -> Result<T, Failure> {
+) -> Result<T, ToolFailure> {
     // Some clients send `null` for what their model left out.
     arguments.retain(|_, value| !value.is_null());
     let known: Vec<_> =
@@ -79,12 +79,12 @@ pub(crate) fn parse<T: DeserializeOwned>(
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let place = error.path().to_string();
         let reason = in_words(&error.into_inner().to_string());
-        Failure::new(if place == "." { reason } else { format!("`{place}`: {reason}") })
+        ToolFailure::new(if place == "." { reason } else { format!("`{place}`: {reason}") })
     })
 }
 
 /// Says that a name is unknown, which one was probably meant, and which there are.
-pub(crate) fn unknown_name(what: &str, name: &str, known: &[&str]) -> Failure {
+pub(crate) fn unknown_name(what: &str, name: &str, known: &[&str]) -> ToolFailure {
     let likeness = |candidate: &str| {
         let (name, candidate) = (name.to_lowercase(), candidate.to_lowercase());
         if candidate.contains(&name) || name.contains(&candidate) {
@@ -99,7 +99,7 @@ pub(crate) fn unknown_name(what: &str, name: &str, known: &[&str]) -> Failure {
         None => ".".to_owned(),
     };
     let name: String = name.chars().take(80).collect();
-    Failure::new(format!("unknown {what} `{name}`{hint} There are: {}", known.join(", ")))
+    ToolFailure::new(format!("unknown {what} `{name}`{hint} There are: {}", known.join(", ")))
 }
 
 /// What the deserializer says, in the words of JSON.

@@ -7,22 +7,22 @@ use cellwright_session::{CallEvent, InputRequest};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::toolbox::Context;
+use crate::toolbox::CallContext;
 
 /// The question of a call that is open, if one is (a cell asks them one by one), and how long the call is followed.
 ///
 /// Both are polled beside the call and not awaited in its place: a cell may end, by its timeout or by an interrupt, while its
 /// user thinks, or has long gone home.
-pub(crate) struct Attention<'a> {
-    context: &'a Context,
+pub(crate) struct CallWatch<'a> {
+    context: &'a CallContext,
     question: Option<BoxFuture<'a, ()>>,
     limit: Option<Duration>,
     patience: Pin<Box<Sleep>>,
 }
 
-impl<'a> Attention<'a> {
+impl<'a> CallWatch<'a> {
     /// For as long as `limit` says, or to the end.
-    pub(crate) fn to(context: &'a Context, limit: Option<Duration>) -> Self {
+    pub(crate) fn to(context: &'a CallContext, limit: Option<Duration>) -> Self {
         Self { context, question: None, limit, patience: Box::pin(sleep(limit.unwrap_or_default())) }
     }
 
@@ -57,7 +57,7 @@ impl<'a> Attention<'a> {
     }
 }
 
-async fn answer(context: &Context, request: InputRequest) {
+async fn answer(context: &CallContext, request: InputRequest) {
     let Some(ask) = &context.ask else {
         return request.refuse("nobody can be asked; pass the value in the code");
     };

@@ -9,13 +9,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::handle::Handle;
-use crate::reply::{Content, Failure, Reply};
+use crate::handle::BackgroundHandle;
+use crate::reply::{ReplyPart, ToolFailure, ToolReply};
 use crate::report::{seconds, truncation};
 use crate::share;
-use crate::shell::{Ended, How, Phase, Run, Shell, Shells, Stop};
-use crate::timeout::{self, Asked};
-use crate::toolbox::{Background, Context, Settings, Shared};
+use crate::shell::{
+    ClientShells, CommandEnd, CommandPhase, CommandResult, CommandStop, ShellCommand, ShellRequest,
+};
+use crate::timeout::{self, TimeoutRequest};
+use crate::toolbox::{BackgroundPolicy, CallContext, ToolSettings, ToolboxState};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BashArguments {
@@ -31,24 +33,24 @@ pub(crate) struct BashArguments {
 }
 
 pub(crate) async fn bash(
-    shared: &Arc<Shared>,
+    shared: &Arc<ToolboxState>,
     arguments: BashArguments,
-    context: &Context,
-) -> Result<Reply, Failure> {
-    let lasts = shared.settings.background != Background::Nothing;
+    context: &CallContext,
+) -> Result<ToolReply, ToolFailure> {
+    let lasts = shared.settings.background != BackgroundPolicy::Nothing;
     if arguments.background && !lasts {
-        return Err(Failure::new(
+        return Err(ToolFailure::new(
             "`background` has no effect here: commands end with this call; leave it out, and the call waits for the end",
         ));
     }
-    let asked = Asked { seconds: arguments.timeout, background: arguments.background };
+    let asked = TimeoutRequest { seconds: arguments.timeout, background: arguments.background };
     let (limit, clamped) = timeout::of(asked, shared.settings.timeout)?;
     let workspace = context.client.workspace();
     let cwd = arguments.cwd.as_ref().map(|cwd| workspace.start().join(cwd));
     if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
-        return Err(Failure::new(format!("{} is not a folder", cwd.display())));
+        return Err(ToolFailure::new(format!("{} is not a folder", cwd.display())));
     }
-    let run = Run {
+    let run = ShellRequest {
         command: &arguments.command,
         start: workspace.start(),
         cwd: cwd.as_deref(),
@@ -73,7 +75,7 @@ pub(crate) async fn bash(
             stop_after(&shell, limit);
         }
         let mut reply = started(&shell, "goes on in the background");
-        reply.content.insert(0, Content::Text(shells.take_output(&shell).text));
+        reply.content.insert(0, ReplyPart::Text(shells.take_output(&shell).text));
         reply
     };
     if let Some(note) = clamped {
@@ -87,7 +89,12 @@ pub(crate) async fn bash(
 }
 
 /// Waits for the command's end, stopping it when its time is over; `None` when it is to go on in the background.
-async fn follow(shared: &Shared, context: &Context, shell: &Shell, limit: Option<Duration>) -> Option<Phase> {
+async fn follow(
+    shared: &ToolboxState,
+    context: &CallContext,
+    shell: &ShellCommand,
+    limit: Option<Duration>,
+) -> Option<CommandPhase> {
     let forever = Duration::from_hours(24 * 365);
     let (deadline, patience) = (
         tokio::time::sleep(limit.unwrap_or(forever)),
@@ -95,8 +102,8 @@ async fn follow(shared: &Shared, context: &Context, shell: &Shell, limit: Option
     );
     let why = tokio::select! {
         phase = shell.ended() => return Some(phase),
-        () = context.stop.cancelled() => Stop::Cancelled,
-        () = deadline => Stop::TimedOut(limit.unwrap_or(forever)),
+        () = context.stop.cancelled() => CommandStop::Cancelled,
+        () = deadline => CommandStop::TimedOut(limit.unwrap_or(forever)),
         () = patience => return None,
     };
     shell.stop(why);
@@ -104,7 +111,7 @@ async fn follow(shared: &Shared, context: &Context, shell: &Shell, limit: Option
 }
 
 /// Ends a command in the background when its time is over.
-fn stop_after(shell: &Arc<Shell>, limit: Duration) {
+fn stop_after(shell: &Arc<ShellCommand>, limit: Duration) {
     let Some(deadline) = shell.began.checked_add(limit) else { return };
     let shell = Arc::downgrade(shell);
     // Ends with the time limit; the command itself ends with its client.
@@ -112,16 +119,16 @@ fn stop_after(shell: &Arc<Shell>, limit: Duration) {
         async move {
             tokio::time::sleep_until(deadline).await;
             if let Some(shell) = shell.upgrade() {
-                shell.stop(Stop::TimedOut(limit));
+                shell.stop(CommandStop::TimedOut(limit));
             }
         }
         .boxed(),
     ));
 }
 
-fn started(shell: &Shell, how: &str) -> Reply {
-    let handle = Handle::Shell(shell.number);
-    Reply::text(format!(
+fn started(shell: &ShellCommand, how: &str) -> ToolReply {
+    let handle = BackgroundHandle::Shell(shell.number);
+    ToolReply::text(format!(
         "[{handle} {how}; see what it does with kernel: {{\"action\": \"wait\", \"handle\": \"{handle}\"}}]"
     ))
     .with(json!({ "handle": handle.to_string() }))
@@ -129,17 +136,22 @@ fn started(shell: &Shell, how: &str) -> Reply {
 
 /// What a command came to: its output since it was last shown, and how it ended if it has. What it left running may last
 /// beyond the call, or not.
-pub(crate) fn tell(shells: &Shells, shell: &Shell, phase: &Phase, lasts: bool) -> Reply {
-    let handle = Handle::Shell(shell.number);
+pub(crate) fn tell(
+    shells: &ClientShells,
+    shell: &ShellCommand,
+    phase: &CommandPhase,
+    lasts: bool,
+) -> ToolReply {
+    let handle = BackgroundHandle::Shell(shell.number);
     let output = shells.take_output(shell);
     let (ended, left) = match phase {
-        Phase::Running => (None, false),
-        Phase::Left(ended) => (Some(ended), true),
-        Phase::Over(ended) => (Some(ended), false),
+        CommandPhase::Running => (None, false),
+        CommandPhase::Left(ended) => (Some(ended), true),
+        CommandPhase::Over(ended) => (Some(ended), false),
     };
-    let mut reply = Reply {
-        is_error: ended.is_some_and(|ended| ended.how != How::Code(0)),
-        ..Reply::text(output.text.clone())
+    let mut reply = ToolReply {
+        is_error: ended.is_some_and(|ended| ended.how != CommandResult::Code(0)),
+        ..ToolReply::text(output.text.clone())
     };
     if output.text.is_empty() {
         reply.content.clear();
@@ -167,21 +179,23 @@ pub(crate) fn tell(shells: &Shells, shell: &Shell, phase: &Phase, lasts: bool) -
     reply.with(structured(ended, &output, handle.as_deref()))
 }
 
-fn in_words(ended: &Ended) -> Option<String> {
+fn in_words(ended: &CommandEnd) -> Option<String> {
     match &ended.how {
-        How::Code(0) => None,
-        How::Code(code) => Some(format!("exit code {code}")),
-        How::Stopped(Stop::TimedOut(limit)) => {
+        CommandResult::Code(0) => None,
+        CommandResult::Code(code) => Some(format!("exit code {code}")),
+        CommandResult::Stopped(CommandStop::TimedOut(limit)) => {
             Some(format!("took longer than {} and was stopped with all it had started", seconds(*limit)))
         }
-        How::Stopped(Stop::Cancelled) => Some("was stopped with all it had started".to_owned()),
-        How::Lost(why) => Some(why.clone()),
+        CommandResult::Stopped(CommandStop::Cancelled) => {
+            Some("was stopped with all it had started".to_owned())
+        }
+        CommandResult::Lost(why) => Some(why.clone()),
     }
 }
 
-fn structured(ended: Option<&Ended>, output: &Captured, handle: Option<&str>) -> Value {
+fn structured(ended: Option<&CommandEnd>, output: &Captured, handle: Option<&str>) -> Value {
     let code = match ended.map(|ended| &ended.how) {
-        Some(How::Code(code)) => Some(*code),
+        Some(CommandResult::Code(code)) => Some(*code),
         _ => None,
     };
     json!({
@@ -194,7 +208,12 @@ fn structured(ended: Option<&Ended>, output: &Captured, handle: Option<&str>) ->
 
 /// What processes that earlier commands left have printed meanwhile. One whose end was told and which has nothing
 /// running any more is told of for the last time.
-fn tell_of_others(settings: &Settings, shells: &Shells, shell: &Shell, reply: &mut Reply) {
+fn tell_of_others(
+    settings: &ToolSettings,
+    shells: &ClientShells,
+    shell: &ShellCommand,
+    reply: &mut ToolReply,
+) {
     let others =
         shells.list().into_iter().filter(|other| other.number != shell.number && other.is_leftover());
     let mut printed = Vec::new();
@@ -210,7 +229,7 @@ fn tell_of_others(settings: &Settings, shells: &Shells, shell: &Shell, reply: &m
     }
     let texts: Vec<_> = printed.iter().map(|(_, _, output)| output).collect();
     for ((number, title, _), output) in printed.iter().zip(share::shared(settings, &texts)) {
-        let handle = Handle::Shell(*number);
+        let handle = BackgroundHandle::Shell(*number);
         reply.note(format!("[{handle}, left by `{title}`, printed meanwhile]\n{}", output.text));
     }
 }

@@ -10,18 +10,18 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Client, SessionNames};
-use crate::reply::{Content, Reply};
-use crate::toolbox::{Context, Shared};
+use crate::client::{SessionNames, ToolClient};
+use crate::reply::{ReplyPart, ToolReply};
+use crate::toolbox::{CallContext, ToolboxState};
 
 /// The tools of one client, for the cells it runs. Weak, for it is the client that runs them.
 struct ClientTools {
-    toolbox: Weak<Shared>,
-    client: Weak<Client>,
+    toolbox: Weak<ToolboxState>,
+    client: Weak<ToolClient>,
 }
 
 /// The tools as a call of `client` brings them to its cells.
-pub(crate) fn of(toolbox: &Arc<Shared>, client: &Arc<Client>) -> Arc<dyn ToolHost> {
+pub(crate) fn of(toolbox: &Arc<ToolboxState>, client: &Arc<ToolClient>) -> Arc<dyn ToolHost> {
     Arc::new(ClientTools { toolbox: Arc::downgrade(toolbox), client: Arc::downgrade(client) })
 }
 
@@ -39,17 +39,17 @@ const GONE: &str = "the client of this session is gone";
 
 /// The toolbox as sessions see it, for cells that go on after their call. Weak, for it is the toolbox that has the sessions.
 #[derive(Default)]
-pub(crate) struct Bridge {
-    toolbox: OnceLock<Weak<Shared>>,
+pub(crate) struct ToolBridge {
+    toolbox: OnceLock<Weak<ToolboxState>>,
 }
 
-impl Bridge {
-    pub(crate) fn open(&self, toolbox: &Arc<Shared>) {
+impl ToolBridge {
+    pub(crate) fn open(&self, toolbox: &Arc<ToolboxState>) {
         self.toolbox.set(Arc::downgrade(toolbox)).expect("a bridge is opened once");
     }
 }
 
-impl ToolHost for Bridge {
+impl ToolHost for ToolBridge {
     fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async move {
             let toolbox = self.toolbox.get().and_then(Weak::upgrade).ok_or("the tools are gone")?;
@@ -60,8 +60,8 @@ impl ToolHost for Bridge {
 }
 
 async fn call(
-    toolbox: &Arc<Shared>,
-    client: Arc<Client>,
+    toolbox: &Arc<ToolboxState>,
+    client: Arc<ToolClient>,
     scope: &ToolScope,
     name: &str,
     args: Value,
@@ -75,7 +75,7 @@ async fn call(
     let stop = CancellationToken::new();
     // A cell that stops waiting stops the call.
     let _stops = stop.clone().drop_guard();
-    let context = Context::of_cell(client, stop, &scope.session);
+    let context = CallContext::of_cell(client, stop, &scope.session);
     value(toolbox.call(name, args, &context).await)
 }
 
@@ -85,7 +85,7 @@ fn would_wait_for_itself(args: &Map<String, Value>, names: &SessionNames, scope:
 }
 
 /// A reply as a value: its text, its images, our remarks, and its facts.
-fn value(reply: Reply) -> Result<Value, String> {
+fn value(reply: ToolReply) -> Result<Value, String> {
     if reply.is_error {
         return Err(reply.to_text());
     }
@@ -96,9 +96,9 @@ fn value(reply: Reply) -> Result<Value, String> {
     let (mut text, mut notes, mut images) = (String::new(), Vec::new(), Vec::new());
     for content in reply.content {
         match content {
-            Content::Text(part) => text.push_str(&part),
-            Content::Note(note) => notes.push(Value::from(note)),
-            Content::Image(image) => images.push(Value::from(BASE64_STANDARD.encode(&image.bytes))),
+            ReplyPart::Text(part) => text.push_str(&part),
+            ReplyPart::Note(note) => notes.push(Value::from(note)),
+            ReplyPart::Image(image) => images.push(Value::from(BASE64_STANDARD.encode(&image.bytes))),
         }
     }
     value.insert("text".into(), text.into());

@@ -10,12 +10,12 @@ use cellwright_session::{Force, SessionError, SessionId, SessionKey};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use crate::reply::Failure;
-use crate::shell::Shells;
+use crate::reply::ToolFailure;
+use crate::shell::ClientShells;
 use crate::workspace::Workspace;
 
 /// One who calls tools. Dropping it ends what it started, except for sessions that live elsewhere.
-pub struct Client {
+pub struct ToolClient {
     workspace: RwLock<Arc<Workspace>>,
     /// Where it worked before, if that was elsewhere.
     moved_from: Mutex<Option<PathBuf>>,
@@ -23,37 +23,37 @@ pub struct Client {
     memory: Arc<dyn ReadMemory>,
     /// Kernels it has been told of, by process: each is introduced once.
     introduced: Mutex<HashSet<u32>>,
-    sessions: Link,
+    sessions: SessionLink,
     pub(crate) names: SessionNames,
-    pub(crate) shells: Arc<Shells>,
+    pub(crate) shells: Arc<ClientShells>,
 }
 
 /// Where a client's sessions live.
 #[derive(Clone)]
-pub enum Home {
+pub enum SessionHome {
     /// In this process: they end with it.
     Here(Arc<cellwright_session::Client>),
     /// In a daemon that is joined when it is first needed, and again when it was lost.
-    Daemon(Arc<dyn Daemon>),
+    Daemon(Arc<dyn DaemonLink>),
 }
 
 /// A way to the process where sessions outlive their client.
-pub trait Daemon: Send + Sync {
+pub trait DaemonLink: Send + Sync {
     /// Joins it, or says why not.
     fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, String>>;
 }
 
 /// A client's way to its sessions.
-struct Link {
-    home: Home,
+struct SessionLink {
+    home: SessionHome,
     joined: tokio::sync::Mutex<Option<Arc<cellwright_session::Client>>>,
 }
 
-impl Link {
-    fn to(home: Home) -> Self {
+impl SessionLink {
+    fn to(home: SessionHome) -> Self {
         let joined = match &home {
-            Home::Here(client) => Some(Arc::clone(client)),
-            Home::Daemon(_) => None,
+            SessionHome::Here(client) => Some(Arc::clone(client)),
+            SessionHome::Daemon(_) => None,
         };
         Self { home, joined: tokio::sync::Mutex::new(joined) }
     }
@@ -75,7 +75,7 @@ impl SessionNames {
     }
 
     /// The session a call means.
-    pub(crate) fn session(&self, named: Option<&str>) -> Result<SessionId, Failure> {
+    pub(crate) fn session(&self, named: Option<&str>) -> Result<SessionId, ToolFailure> {
         let name = named.unwrap_or(self.default.as_str());
         // The name alone is judged, so that a message speaks of what the caller wrote.
         let name: SessionId = name.parse()?;
@@ -93,12 +93,12 @@ impl SessionNames {
     }
 }
 
-impl Client {
+impl ToolClient {
     pub(crate) fn new(
         workspace: Workspace,
-        sessions: Home,
+        sessions: SessionHome,
         names: SessionNames,
-        shells: Shells,
+        shells: ClientShells,
         memory: Arc<dyn ReadMemory>,
     ) -> Self {
         Self {
@@ -106,19 +106,19 @@ impl Client {
             moved_from: Mutex::default(),
             memory,
             introduced: Mutex::default(),
-            sessions: Link::to(sessions),
+            sessions: SessionLink::to(sessions),
             names,
             shells: Arc::new(shells),
         }
     }
 
     /// Its sessions.
-    pub(crate) async fn sessions(&self) -> Result<Arc<cellwright_session::Client>, Failure> {
+    pub(crate) async fn sessions(&self) -> Result<Arc<cellwright_session::Client>, ToolFailure> {
         let mut joined = self.sessions.joined.lock().await;
         match (&*joined, &self.sessions.home) {
-            (Some(client), _) | (None, Home::Here(client)) => Ok(Arc::clone(client)),
-            (None, Home::Daemon(daemon)) => {
-                let client = Arc::new(daemon.join().await.map_err(Failure::new)?);
+            (Some(client), _) | (None, SessionHome::Here(client)) => Ok(Arc::clone(client)),
+            (None, SessionHome::Daemon(daemon)) => {
+                let client = Arc::new(daemon.join().await.map_err(ToolFailure::new)?);
                 Ok(Arc::clone(joined.insert(client)))
             }
         }
@@ -126,11 +126,11 @@ impl Client {
 
     /// Whether its sessions live in another process, which knows nothing of this one's settings.
     pub(crate) fn is_remote(&self) -> bool {
-        matches!(self.sessions.home, Home::Daemon(_))
+        matches!(self.sessions.home, SessionHome::Daemon(_))
     }
 
     /// A call could not be made; a daemon that was lost is joined anew by the next.
-    pub(crate) async fn failed(&self, error: SessionError) -> Failure {
+    pub(crate) async fn failed(&self, error: SessionError) -> ToolFailure {
         if matches!(error, SessionError::Daemon(_)) {
             *self.sessions.joined.lock().await = None;
         }
@@ -153,7 +153,7 @@ impl Client {
     }
 
     /// What to tell when `session` is about to be used for the first time since the client moved: its variables are where it was.
-    pub(crate) async fn left_behind(&self, session: &SessionId) -> Result<Option<String>, Failure> {
+    pub(crate) async fn left_behind(&self, session: &SessionId) -> Result<Option<String>, ToolFailure> {
         let Some(before) = self.moved_from().clone() else { return Ok(None) };
         let here = self.workspace().start().to_owned();
         let sessions = self.sessions().await?.sessions().await?;
@@ -184,10 +184,10 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for ToolClient {
     /// Ends the sessions nobody else can name.
     fn drop(&mut self) {
-        let (Home::Here(sessions), false) = (&self.sessions.home, self.names.prefix.is_empty()) else {
+        let (SessionHome::Here(sessions), false) = (&self.sessions.home, self.names.prefix.is_empty()) else {
             return;
         };
         let (sessions, names) = (Arc::clone(sessions), self.names.clone());
@@ -209,7 +209,7 @@ impl Drop for Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ToolClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("workspace", &self.workspace())

@@ -6,8 +6,8 @@ use cellwright_notebook::{Fingerprint, Outputs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::reply::{Failure, Reply};
-use crate::toolbox::{Context, Settings};
+use crate::reply::{ToolFailure, ToolReply};
+use crate::toolbox::{CallContext, ToolSettings};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct EditArguments {
@@ -48,10 +48,10 @@ pub(crate) struct WriteArguments {
 
 /// Blocks on files.
 pub(crate) fn edit(
-    settings: &Settings,
-    caller: &Context,
+    settings: &ToolSettings,
+    caller: &CallContext,
     arguments: EditArguments,
-) -> Result<Reply, Failure> {
+) -> Result<ToolReply, ToolFailure> {
     let EditArguments { path, old, new, all, keep_outputs, expect, force } = arguments;
     let place = caller.client.workspace().file(&path)?;
     let options = options(expect.as_deref(), force, keep_outputs)?;
@@ -66,17 +66,17 @@ pub(crate) fn edit(
 
 /// Blocks on files.
 pub(crate) fn write(
-    settings: &Settings,
-    caller: &Context,
+    settings: &ToolSettings,
+    caller: &CallContext,
     arguments: WriteArguments,
-) -> Result<Reply, Failure> {
+) -> Result<ToolReply, ToolFailure> {
     let WriteArguments { path, content, keep_outputs, expect, force } = arguments;
     let place = caller.client.workspace().place(&path)?;
     let options = options(expect.as_deref(), force, keep_outputs)?;
     let (editor, file) = (settings.editor(caller), place.file_name());
     if place.is_notebook() {
         let content =
-            NewContent::parse(&content).map_err(|error| Failure::from(error).about(&place.named))?;
+            NewContent::parse(&content).map_err(|error| ToolFailure::from(error).about(&place.named))?;
         return Ok(reply(&editor.write(&file, &content, &options)?));
     }
     Ok(text_reply(&editor.write_text(&file, &content, &options)?))
@@ -87,10 +87,10 @@ pub(crate) fn options(
     expect: Option<&str>,
     force: bool,
     keep_outputs: bool,
-) -> Result<ChangeOptions, Failure> {
+) -> Result<ChangeOptions, ToolFailure> {
     let expect = expect.map(str::parse::<Fingerprint>).transpose();
     let expect = expect.map_err(|error| {
-        Failure::new(format!(
+        ToolFailure::new(format!(
             "`expect`: {error}; replies of read, edit, write and notebook have it in their structured content, as \
              `fingerprint`"
         ))
@@ -99,13 +99,13 @@ pub(crate) fn options(
 }
 
 /// What is said of a change of a notebook.
-pub(crate) fn reply(report: &EditReport) -> Reply {
+pub(crate) fn reply(report: &EditReport) -> ToolReply {
     let structured = serde_json::to_value(report).expect("texts and numbers are JSON");
-    Reply::text(report.to_string()).with(structured)
+    ToolReply::text(report.to_string()).with(structured)
 }
 
 /// What is said of a change of a text file.
-fn text_reply(report: &TextReport) -> Reply {
+fn text_reply(report: &TextReport) -> ToolReply {
     let structured = serde_json::to_value(report).expect("texts and numbers are JSON");
-    Reply::text(report.to_string()).with(structured)
+    ToolReply::text(report.to_string()).with(structured)
 }

@@ -13,14 +13,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::attention::Attention;
+use crate::attention::CallWatch;
 use crate::bridge;
-use crate::handle::Handle;
+use crate::handle::BackgroundHandle;
 use crate::notebook::session_of;
-use crate::reply::{Content, Failure, Reply};
-use crate::report::{self, Naming, Stage};
-use crate::timeout::{self, Asked};
-use crate::toolbox::{Background, Context, Progress, Shared};
+use crate::reply::{ReplyPart, ToolFailure, ToolReply};
+use crate::report::{self, CallStage, CellNaming};
+use crate::timeout::{self, TimeoutRequest};
+use crate::toolbox::{BackgroundPolicy, CallContext, ProgressSink, ToolboxState};
 
 /// Cells one call may have.
 const MOST: usize = 100;
@@ -61,13 +61,14 @@ pub(crate) struct CellArguments {
 }
 
 pub(crate) async fn eval(
-    shared: &Arc<Shared>,
+    shared: &Arc<ToolboxState>,
     arguments: EvalArguments,
-    context: &Context,
-) -> Result<Reply, Failure> {
+    context: &CallContext,
+) -> Result<ToolReply, ToolFailure> {
     let is_background = arguments.background;
-    if is_background && shared.settings.background == Background::Nothing && !context.client.is_remote() {
-        return Err(Failure::new(
+    if is_background && shared.settings.background == BackgroundPolicy::Nothing && !context.client.is_remote()
+    {
+        return Err(ToolFailure::new(
             "`background` has no effect here: the kernel ends with this call; name a session that stays with --session, or leave it out",
         ));
     }
@@ -90,17 +91,21 @@ pub(crate) async fn eval(
     if is_background {
         let job = running.detach();
         let mut reply = started(job, "runs in the background");
-        reply.content.extend(moved.map(Content::Note));
+        reply.content.extend(moved.map(ReplyPart::Note));
         return Ok(reply);
     }
     let mut reply = follow(shared, context, running).await?;
-    reply.content.extend(note.into_iter().chain(moved).map(Content::Note));
+    reply.content.extend(note.into_iter().chain(moved).map(ReplyPart::Note));
     Ok(reply)
 }
 
 /// Reads a call to its end, or for as long as a call may take before it goes on in the background.
-async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -> Result<Reply, Failure> {
-    let mut attention = Attention::to(context, shared.patience(context));
+async fn follow(
+    shared: &Arc<ToolboxState>,
+    context: &CallContext,
+    mut running: Running,
+) -> Result<ToolReply, ToolFailure> {
+    let mut attention = CallWatch::to(context, shared.patience(context));
     let mut stopping = false;
     loop {
         let next = tokio::select! {
@@ -112,13 +117,19 @@ async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -
             }
             () = attention.ends(), if !stopping => {
                 let job = running.detach();
-                return background(shared, context, job, &Naming::Counted).await;
+                return background(shared, context, job, &CellNaming::Counted).await;
             }
         };
         match next {
             Next::Finished(report) => {
                 shared.learn(&report);
-                return Ok(report::reply(&shared.settings, context, &report, Stage::Over, &Naming::Counted));
+                return Ok(report::reply(
+                    &shared.settings,
+                    context,
+                    &report,
+                    CallStage::Over,
+                    &CellNaming::Counted,
+                ));
             }
             Next::Event(event) => {
                 if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
@@ -131,29 +142,29 @@ async fn follow(shared: &Arc<Shared>, context: &Context, mut running: Running) -
 
 /// Tells of a call that goes on in the background.
 pub(crate) async fn background(
-    shared: &Arc<Shared>,
-    context: &Context,
+    shared: &Arc<ToolboxState>,
+    context: &CallContext,
     job: JobId,
-    naming: &Naming<'_>,
-) -> Result<Reply, Failure> {
+    naming: &CellNaming<'_>,
+) -> Result<ToolReply, ToolFailure> {
     match context.client.sessions().await?.job(job).await? {
         JobState::Running(report) => Ok(goes_on(shared, context, job, &report, naming)),
         JobState::Finished(report) => {
-            Ok(report::reply(&shared.settings, context, &report, Stage::Over, naming))
+            Ok(report::reply(&shared.settings, context, &report, CallStage::Over, naming))
         }
     }
 }
 
 /// What a call came to that goes on in the background, and how to follow it.
 pub(crate) fn goes_on(
-    shared: &Shared,
-    context: &Context,
+    shared: &ToolboxState,
+    context: &CallContext,
     job: JobId,
     report: &CallReport,
-    naming: &Naming<'_>,
-) -> Reply {
-    let mut reply = report::reply(&shared.settings, context, report, Stage::Running, naming);
-    let Reply { content, structured, .. } = started(job, "goes on in the background");
+    naming: &CellNaming<'_>,
+) -> ToolReply {
+    let mut reply = report::reply(&shared.settings, context, report, CallStage::Running, naming);
+    let ToolReply { content, structured, .. } = started(job, "goes on in the background");
     reply.content.extend(content);
     if let (Some(Value::Object(all)), Some(Value::Object(handle))) = (&mut reply.structured, structured) {
         all.extend(handle);
@@ -161,16 +172,16 @@ pub(crate) fn goes_on(
     reply
 }
 
-fn started(job: JobId, how: &str) -> Reply {
-    let handle = Handle::Cells(job);
-    Reply::text(format!(
+fn started(job: JobId, how: &str) -> ToolReply {
+    let handle = BackgroundHandle::Cells(job);
+    ToolReply::text(format!(
         "[{handle} {how}; see what it does with kernel: {{\"action\": \"wait\", \"handle\": \"{handle}\"}}]"
     ))
     .with(serde_json::json!({ "handle": handle.to_string() }))
 }
 
 /// Hands on what can be read while the call runs.
-pub(crate) fn tell(progress: &dyn Progress, event: &CallEvent) {
+pub(crate) fn tell(progress: &dyn ProgressSink, event: &CallEvent) {
     let CallEvent::Output { change: OutputChange::Added(output), .. } = event else { return };
     match output {
         Output::Text { stream: Stream::Stdout | Stream::Stderr, text } => progress.text(text),
@@ -184,23 +195,27 @@ pub(crate) fn tell(progress: &dyn Progress, event: &CallEvent) {
 }
 
 impl EvalArguments {
-    fn into_call(self, shared: &Arc<Shared>, context: &Context) -> Result<(Call, Option<String>), Failure> {
+    fn into_call(
+        self,
+        shared: &Arc<ToolboxState>,
+        context: &CallContext,
+    ) -> Result<(Call, Option<String>), ToolFailure> {
         let session = context.client.names.session(self.session.as_deref())?;
         let cwd = context.client.workspace().start().join(self.cwd.as_deref().unwrap_or("."));
-        let whole = Asked { seconds: self.timeout, background: self.background };
+        let whole = TimeoutRequest { seconds: self.timeout, background: self.background };
         let cells = match (self.code, self.cells) {
             (Some(code), None) => {
                 vec![CellArguments { code, language: None, title: self.title, timeout: None, reset: false }]
             }
             (None, Some(cells)) if !cells.is_empty() => cells,
-            (None, Some(_)) => return Err(Failure::new("`cells` is empty")),
-            (None, None) => return Err(Failure::new("missing parameter `code`")),
+            (None, Some(_)) => return Err(ToolFailure::new("`cells` is empty")),
+            (None, None) => return Err(ToolFailure::new("missing parameter `code`")),
             (Some(_), Some(_)) => {
-                return Err(Failure::new("give `code` for one cell or `cells` for several, not both"));
+                return Err(ToolFailure::new("give `code` for one cell or `cells` for several, not both"));
             }
         };
         if cells.len() > MOST {
-            return Err(Failure::new(format!(
+            return Err(ToolFailure::new(format!(
                 "{} cells are too many for one call; at most {MOST}",
                 cells.len()
             )));
@@ -210,9 +225,9 @@ impl EvalArguments {
         let mut requests = Vec::new();
         for (index, cell) in cells.into_iter().enumerate() {
             if kernel(cell.language.as_deref().or(self.language.as_deref()))? != chosen {
-                return Err(Failure::new("the cells of one call share a language; make a call for each"));
+                return Err(ToolFailure::new("the cells of one call share a language; make a call for each"));
             }
-            let asked = Asked { seconds: cell.timeout.or(whole.seconds), ..whole };
+            let asked = TimeoutRequest { seconds: cell.timeout.or(whole.seconds), ..whole };
             let (timeout, clamped) = timeout::of(asked, shared.settings.timeout)?;
             note = note.or(clamped);
             let mut request = CellRequest::new(cell.code);
@@ -237,11 +252,11 @@ impl EvalArguments {
 }
 
 /// The kernel a call asks for by its language; `None` for the usual one.
-fn kernel(language: Option<&str>) -> Result<Option<KernelChoice>, Failure> {
+fn kernel(language: Option<&str>) -> Result<Option<KernelChoice>, ToolFailure> {
     /// Longer than any name of a kernel or path of a connection file.
     const LONGEST: usize = 4096;
     if language.is_some_and(|language| language.len() > LONGEST) {
-        return Err(Failure::new(format!(
+        return Err(ToolFailure::new(format!(
             "`language` is longer than {LONGEST} bytes; it names a language or a kernel"
         )));
     }

@@ -7,14 +7,14 @@ use cellwright_session::JobId;
 
 /// Work in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Handle {
+pub(crate) enum BackgroundHandle {
     /// `py-3`
     Cells(JobId),
     /// `sh-3`
     Shell(u64),
 }
 
-impl fmt::Display for Handle {
+impl fmt::Display for BackgroundHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cells(job) => write!(f, "py-{job}"),
@@ -23,7 +23,7 @@ impl fmt::Display for Handle {
     }
 }
 
-impl FromStr for Handle {
+impl FromStr for BackgroundHandle {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -15,20 +15,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::bash;
-use crate::client::Client;
-use crate::handle::Handle;
-use crate::reply::{Failure, Reply};
-use crate::report::{self, Naming, Stage, seconds};
-use crate::shell::{Phase, Shell, Stop};
-use crate::timeout::{self, Asked};
-use crate::toolbox::{Background, Context, Shared};
+use crate::client::ToolClient;
+use crate::handle::BackgroundHandle;
+use crate::reply::{ToolFailure, ToolReply};
+use crate::report::{self, CallStage, CellNaming, seconds};
+use crate::shell::{CommandPhase, CommandStop, ShellCommand};
+use crate::timeout::{self, TimeoutRequest};
+use crate::toolbox::{BackgroundPolicy, CallContext, ToolboxState};
 
 /// Variables listed.
 const VARIABLES: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct KernelArguments {
-    action: Action,
+    action: KernelAction,
     /// Default: the session of eval calls that name none
     session: Option<String>,
     /// wait, output, interrupt: background work such as py-3 or sh-3
@@ -42,7 +42,7 @@ pub(crate) struct KernelArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum KernelAction {
     List,
     Status,
     Interrupt,
@@ -54,70 +54,77 @@ enum Action {
 }
 
 pub(crate) async fn kernel(
-    shared: &Arc<Shared>,
+    shared: &Arc<ToolboxState>,
     arguments: KernelArguments,
-    context: &Context,
-) -> Result<Reply, Failure> {
+    context: &CallContext,
+) -> Result<ToolReply, ToolFailure> {
     let client = &context.client;
-    let handle = arguments.handle.as_deref().map(str::parse::<Handle>).transpose().map_err(Failure::new)?;
+    let handle = arguments
+        .handle
+        .as_deref()
+        .map(str::parse::<BackgroundHandle>)
+        .transpose()
+        .map_err(ToolFailure::new)?;
     let force = if arguments.force { Force::Yes } else { Force::No };
     match (arguments.action, handle) {
-        (Action::List, _) => list(client).await,
-        (Action::Kernels, _) => kernels(shared, client).await,
-        (Action::Status, _) => status(client, &find(client, arguments.session.as_deref()).await?).await,
-        (Action::Interrupt, Some(handle)) => interrupt_work(client, handle).await,
-        (Action::Interrupt, None) => {
+        (KernelAction::List, _) => list(client).await,
+        (KernelAction::Kernels, _) => kernels(shared, client).await,
+        (KernelAction::Status, _) => status(client, &find(client, arguments.session.as_deref()).await?).await,
+        (KernelAction::Interrupt, Some(handle)) => interrupt_work(client, handle).await,
+        (KernelAction::Interrupt, None) => {
             let session = find(client, arguments.session.as_deref()).await?;
             let name = client.names.shown(&session.key);
             let interrupted = client.sessions().await?.interrupt(&session.key).await?;
             let told = if interrupted { "interrupted the cell that runs" } else { "nothing runs" };
-            Ok(Reply::text(format!("{told} in session {name}")))
+            Ok(ToolReply::text(format!("{told} in session {name}")))
         }
-        (Action::Restart, _) => {
+        (KernelAction::Restart, _) => {
             let session = find(client, arguments.session.as_deref()).await?;
             client.sessions().await?.restart(&session.key, force).await?;
-            Ok(Reply::text(format!(
+            Ok(ToolReply::text(format!(
                 "session {} has a fresh kernel; its variables are gone",
                 client.names.shown(&session.key)
             )))
         }
-        (Action::Shutdown, _) => {
+        (KernelAction::Shutdown, _) => {
             let session = find(client, arguments.session.as_deref()).await?;
             client.sessions().await?.end(&session.key, force).await?;
-            Ok(Reply::text(format!(
+            Ok(ToolReply::text(format!(
                 "session {} is ended; its variables are gone",
                 client.names.shown(&session.key)
             )))
         }
-        (Action::Wait, Some(_)) if arguments.timeout.is_some_and(|seconds| seconds <= 0.0) => Err(
-            Failure::new("`timeout` must be 1 to 600 seconds; `output` tells what there is without waiting"),
-        ),
-        (Action::Wait, Some(handle)) => {
+        (KernelAction::Wait, Some(_)) if arguments.timeout.is_some_and(|seconds| seconds <= 0.0) => {
+            Err(ToolFailure::new(
+                "`timeout` must be 1 to 600 seconds; `output` tells what there is without waiting",
+            ))
+        }
+        (KernelAction::Wait, Some(handle)) => {
             let (limit, _) = timeout::of(
-                Asked { seconds: arguments.timeout, background: false },
+                TimeoutRequest { seconds: arguments.timeout, background: false },
                 Some(Duration::from_secs(30)),
             )?;
             work(shared, context, handle, limit.unwrap_or_default()).await
         }
-        (Action::Output, Some(handle)) => work(shared, context, handle, Duration::ZERO).await,
-        (Action::Wait | Action::Output, None) => {
-            Err(Failure::new("this needs `handle`, as a background call returned it; list shows them"))
+        (KernelAction::Output, Some(handle)) => work(shared, context, handle, Duration::ZERO).await,
+        (KernelAction::Wait | KernelAction::Output, None) => {
+            Err(ToolFailure::new("this needs `handle`, as a background call returned it; list shows them"))
         }
     }
 }
 
 /// The session a call means: by its name, and of several in different folders the one used last.
-async fn find(client: &Client, named: Option<&str>) -> Result<SessionInfo, Failure> {
+async fn find(client: &ToolClient, named: Option<&str>) -> Result<SessionInfo, ToolFailure> {
     let id = client.names.session(named)?;
     let sessions = client.sessions().await?.sessions().await?;
     let session = sessions.into_iter().find(|session| session.key.session == id);
     session.ok_or_else(|| {
         let name = named.unwrap_or(client.names.default.as_str());
-        Failure::new(format!("there is no session `{name}`; eval starts one"))
+        ToolFailure::new(format!("there is no session `{name}`; eval starts one"))
     })
 }
 
-async fn list(client: &Client) -> Result<Reply, Failure> {
+async fn list(client: &ToolClient) -> Result<ToolReply, ToolFailure> {
     let mut sessions = client.sessions().await?.sessions().await?;
     sessions.retain(|session| client.names.has(&session.key));
     let mut jobs = client.sessions().await?.jobs().await?;
@@ -129,19 +136,19 @@ async fn list(client: &Client) -> Result<Reply, Failure> {
     if lines.is_empty() {
         lines.push("no sessions and no background work".to_owned());
     }
-    Ok(Reply::text(lines.join("\n")).with(json!({
+    Ok(ToolReply::text(lines.join("\n")).with(json!({
         "sessions": sessions.iter().map(|session| session_json(client, session)).collect::<Vec<_>>(),
         "jobs": jobs.iter().map(|job| json!({
-            "handle": Handle::Cells(job.id).to_string(), "session": client.names.shown(&job.key), "title": job.title,
+            "handle": BackgroundHandle::Cells(job.id).to_string(), "session": client.names.shown(&job.key), "title": job.title,
             "duration": job.duration.as_secs_f64(), "finished": job.finished.is_some(), "ok": job.finished,
         })).chain(shells.iter().map(|shell| json!({
-            "handle": Handle::Shell(shell.number).to_string(), "title": shell.title,
+            "handle": BackgroundHandle::Shell(shell.number).to_string(), "title": shell.title,
             "duration": shell.began.elapsed().as_secs_f64(), "finished": shell.is_over(),
         }))).collect::<Vec<_>>(),
     })))
 }
 
-fn session_line(client: &Client, session: &SessionInfo) -> String {
+fn session_line(client: &ToolClient, session: &SessionInfo) -> String {
     let mut line = format!(
         "session {} in {}: {}",
         client.names.shown(&session.key),
@@ -162,7 +169,7 @@ fn session_line(client: &Client, session: &SessionInfo) -> String {
     line
 }
 
-fn job_line(client: &Client, job: &JobInfo) -> String {
+fn job_line(client: &ToolClient, job: &JobInfo) -> String {
     let state = match job.finished {
         None => "running",
         Some(true) => "finished",
@@ -170,22 +177,22 @@ fn job_line(client: &Client, job: &JobInfo) -> String {
     };
     format!(
         "{} in session {}: {state}, {}: {}",
-        Handle::Cells(job.id),
+        BackgroundHandle::Cells(job.id),
         client.names.shown(&job.key),
         seconds(job.duration),
         job.title
     )
 }
 
-fn shell_line(shell: &Shell) -> String {
+fn shell_line(shell: &ShellCommand) -> String {
     let state = match shell.phase() {
-        Phase::Running => "running",
-        Phase::Left(_) => "over, has left processes running",
-        Phase::Over(_) => "finished",
+        CommandPhase::Running => "running",
+        CommandPhase::Left(_) => "over, has left processes running",
+        CommandPhase::Over(_) => "finished",
     };
     format!(
         "{}: {state}, started {} ago: {}",
-        Handle::Shell(shell.number),
+        BackgroundHandle::Shell(shell.number),
         seconds(shell.began.elapsed()),
         shell.title
     )
@@ -199,7 +206,7 @@ fn activity(activity: Activity) -> String {
     }
 }
 
-fn session_json(client: &Client, session: &SessionInfo) -> Value {
+fn session_json(client: &ToolClient, session: &SessionInfo) -> Value {
     json!({
         "session": client.names.shown(&session.key),
         "cwd": session.key.cwd,
@@ -212,7 +219,7 @@ fn session_json(client: &Client, session: &SessionInfo) -> Value {
     })
 }
 
-async fn status(client: &Client, session: &SessionInfo) -> Result<Reply, Failure> {
+async fn status(client: &ToolClient, session: &SessionInfo) -> Result<ToolReply, ToolFailure> {
     let mut text = session_line(client, session);
     let mut structured = session_json(client, session);
     match client.sessions().await?.variables(&session.key, VARIABLES).await {
@@ -237,30 +244,30 @@ async fn status(client: &Client, session: &SessionInfo) -> Result<Reply, Failure
         }
         Err(error) => return Err(error.into()),
     }
-    Ok(Reply::text(text).with(structured))
+    Ok(ToolReply::text(text).with(structured))
 }
 
-async fn interrupt_work(client: &Client, handle: Handle) -> Result<Reply, Failure> {
+async fn interrupt_work(client: &ToolClient, handle: BackgroundHandle) -> Result<ToolReply, ToolFailure> {
     match handle {
-        Handle::Cells(job) => {
+        BackgroundHandle::Cells(job) => {
             own_job(client, job).await?;
             client.sessions().await?.stop_job(job).await?;
         }
-        Handle::Shell(number) => shell(client, number)?.stop(Stop::Cancelled),
+        BackgroundHandle::Shell(number) => shell(client, number)?.stop(CommandStop::Cancelled),
     }
-    Ok(Reply::text(format!("{handle} is being stopped; wait tells what became of it")))
+    Ok(ToolReply::text(format!("{handle} is being stopped; wait tells what became of it")))
 }
 
 /// Waits for background work, at most so long, and tells what it came to so far.
 async fn work(
-    shared: &Arc<Shared>,
-    context: &Context,
-    handle: Handle,
+    shared: &Arc<ToolboxState>,
+    context: &CallContext,
+    handle: BackgroundHandle,
     at_most: Duration,
-) -> Result<Reply, Failure> {
+) -> Result<ToolReply, ToolFailure> {
     let client = &context.client;
     match handle {
-        Handle::Cells(job) => {
+        BackgroundHandle::Cells(job) => {
             own_job(client, job).await?;
             let run = shared.background_runs().named(job);
             if let Some(run) = run {
@@ -269,35 +276,40 @@ async fn work(
             let sessions = client.sessions().await?;
             let state = tokio::select! {
                 state = sessions.wait(job, at_most) => state?,
-                () = context.stop.cancelled() => return Err(Failure::new(format!("no longer waiting; {handle} goes on"))),
+                () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} goes on"))),
             };
             Ok(match state {
                 JobState::Running(report) => {
-                    let mut reply =
-                        report::reply(&shared.settings, context, &report, Stage::Running, &Naming::Counted);
+                    let mut reply = report::reply(
+                        &shared.settings,
+                        context,
+                        &report,
+                        CallStage::Running,
+                        &CellNaming::Counted,
+                    );
                     reply.note(format!("[{handle} is still running, for {}]", seconds(report.duration)));
                     reply
                 }
                 JobState::Finished(report) => {
-                    report::reply(&shared.settings, context, &report, Stage::Over, &Naming::Counted)
+                    report::reply(&shared.settings, context, &report, CallStage::Over, &CellNaming::Counted)
                 }
             })
         }
-        Handle::Shell(number) => {
+        BackgroundHandle::Shell(number) => {
             let shell = shell(client, number)?;
             tokio::select! {
                 // In time or not, what is there afterwards is what counts.
                 _ = tokio::time::timeout(at_most, shell.over()) => {}
-                () = context.stop.cancelled() => return Err(Failure::new(format!("no longer waiting; {handle} goes on"))),
+                () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} goes on"))),
             }
-            let lasts = shared.settings.background != Background::Nothing;
+            let lasts = shared.settings.background != BackgroundPolicy::Nothing;
             Ok(bash::tell(&client.shells, &shell, &shell.phase(), lasts))
         }
     }
 }
 
 /// Refuses the work of other clients as if it were not there.
-async fn own_job(client: &Client, job: cellwright_session::JobId) -> Result<(), Failure> {
+async fn own_job(client: &ToolClient, job: cellwright_session::JobId) -> Result<(), ToolFailure> {
     let jobs = client.sessions().await?.jobs().await?;
     if jobs.iter().any(|known| known.id == job && client.names.has(&known.key)) {
         return Ok(());
@@ -305,14 +317,17 @@ async fn own_job(client: &Client, job: cellwright_session::JobId) -> Result<(), 
     Err(SessionError::NoJob(job).into())
 }
 
-fn shell(client: &Client, number: u64) -> Result<Arc<Shell>, Failure> {
+fn shell(client: &ToolClient, number: u64) -> Result<Arc<ShellCommand>, ToolFailure> {
     client.shells.named(number).ok_or_else(|| {
-        Failure::new(format!("there is no {}; its end may have been told already", Handle::Shell(number)))
+        ToolFailure::new(format!(
+            "there is no {}; its end may have been told already",
+            BackgroundHandle::Shell(number)
+        ))
     })
 }
 
 /// Which kernels there are: Pythons, tried the way cells are run, and those that are installed for Jupyter.
-async fn kernels(shared: &Shared, client: &Client) -> Result<Reply, Failure> {
+async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply, ToolFailure> {
     let mut launch = shared.settings.launch.clone();
     client.workspace().start().clone_into(&mut launch.search.cwd);
     let mut lines = Vec::new();
@@ -346,7 +361,7 @@ async fn kernels(shared: &Shared, client: &Client) -> Result<Reply, Failure> {
         lines.push(format!("jupyter:{name}: {} ({})", about.display_name, about.language));
         works.push(json!({ "language": about.language, "name": format!("jupyter:{name}") }));
     }
-    Ok(Reply::text(lines.join("\n")).with(json!({ "kernels": works })))
+    Ok(ToolReply::text(lines.join("\n")).with(json!({ "kernels": works })))
 }
 
 /// The Jupyter kernels that are installed for these Pythons, for the user and for everyone.

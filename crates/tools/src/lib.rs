@@ -1,10 +1,10 @@
 //! What agents can call.
 //!
 //! A [`Toolbox`] offers the same tools to MCP clients, to the command line and to cells (the tool bridge):
-//! [`Toolbox::specs`] says what there is, [`Toolbox::call`] does it. Each [`Client`] has its own workspace, its own memory of
+//! [`Toolbox::specs`] says what there is, [`Toolbox::call`] does it. Each [`ToolClient`] has its own workspace, its own memory of
 //! what it has read, its own shell and its own sessions.
 //!
-//! Nothing here prints or reads the environment: [`Settings`] say it all.
+//! Nothing here prints or reads the environment: [`ToolSettings`] say it all.
 
 mod arguments;
 mod attention;
@@ -27,9 +27,12 @@ mod timeout;
 mod toolbox;
 mod workspace;
 
-pub use client::{Client, Daemon, Home, SessionNames};
-pub use mode::{Mode, UnknownMode};
-pub use reply::{Content, Reply};
+pub use client::{DaemonLink, SessionHome, SessionNames, ToolClient};
+pub use mode::{RunMode, UnknownMode};
+pub use reply::{ReplyPart, ToolReply};
 pub use spec::ToolSpec;
-pub use toolbox::{Ask, Background, Context, Progress, Python, Reader, Settings, Toolbox};
-pub use workspace::{Outside, PathError, Workspace};
+pub use toolbox::{
+    BackgroundPolicy, CallContext, InputPrompter, ProgressSink, PythonState, ReplyReader, ToolSettings,
+    Toolbox,
+};
+pub use workspace::{OutsidePaths, PathError, Workspace};

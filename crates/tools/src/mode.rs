@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// Which of `eval` and `bash` are offered. File tools always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum RunMode {
     /// Both.
     #[default]
     Both,
@@ -20,7 +20,7 @@ pub enum Mode {
 #[error("`{0}` is not a tool mode; use both, py-only or bash-only")]
 pub struct UnknownMode(String);
 
-impl FromStr for Mode {
+impl FromStr for RunMode {
     type Err = UnknownMode;
 
     fn from_str(word: &str) -> Result<Self, UnknownMode> {
@@ -33,7 +33,7 @@ impl FromStr for Mode {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for RunMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Both => "both",

@@ -12,12 +12,12 @@ use cellwright_run::Selection;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::run::{How, Wanted};
+use self::run::{CellChoice, NotebookRunOptions};
 use crate::edit;
-use crate::reply::{Failure, Reply};
-use crate::timeout::{self, Asked};
-use crate::toolbox::{Context, Shared, blocking};
-use crate::workspace::Place;
+use crate::reply::{ToolFailure, ToolReply};
+use crate::timeout::{self, TimeoutRequest};
+use crate::toolbox::{CallContext, ToolboxState, blocking};
+use crate::workspace::ResolvedPath;
 
 pub(crate) use self::run::session_of;
 
@@ -36,7 +36,7 @@ pub(crate) struct NotebookArguments {
     source: Option<String>,
     /// insert (default code), retype
     #[serde(rename = "type")]
-    kind: Option<Kind>,
+    kind: Option<CellKindArgument>,
     /// insert, move: index the cell gets; insert without it appends
     at: Option<usize>,
     /// edit: keep the old outputs
@@ -94,26 +94,29 @@ enum CellArgument {
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum CellKindArgument {
     Code,
     Markdown,
     Raw,
 }
 
 pub(crate) async fn notebook(
-    shared: &Arc<Shared>,
+    shared: &Arc<ToolboxState>,
     arguments: NotebookArguments,
-    context: &Context,
-) -> Result<Reply, Failure> {
+    context: &CallContext,
+) -> Result<ToolReply, ToolFailure> {
     let place = context.client.workspace().place(&arguments.path)?;
     if !place.is_notebook() {
-        return Err(Failure::new(format!("{} is not a notebook (.ipynb); use edit or write", place.named)));
+        return Err(ToolFailure::new(format!(
+            "{} is not a notebook (.ipynb); use edit or write",
+            place.named
+        )));
     }
     arguments.refuse_strays()?;
-    let asked = Asked { seconds: arguments.timeout, background: arguments.background };
+    let asked = TimeoutRequest { seconds: arguments.timeout, background: arguments.background };
     let (timeout, note) = timeout::of(asked, shared.settings.timeout)?;
     let options = edit::options(arguments.expect.as_deref(), arguments.force, arguments.keep_outputs)?;
-    let how = How {
+    let how = NotebookRunOptions {
         timeout,
         allow_errors: arguments.allow_errors,
         reset: arguments.reset,
@@ -122,7 +125,7 @@ pub(crate) async fn notebook(
     };
     let mut reply = if arguments.action == ActionName::Run {
         let wanted =
-            arguments.cell.as_ref().map_or(Ok(Wanted::Some(Selection::All)), CellArgument::wanted)?;
+            arguments.cell.as_ref().map_or(Ok(CellChoice::Some(Selection::All)), CellArgument::wanted)?;
         run::run(shared, context, &place, wanted, how).await?
     } else if arguments.action == ActionName::History {
         let (shared, caller, file) = (Arc::clone(shared), context.clone(), place.file_name());
@@ -133,8 +136,8 @@ pub(crate) async fn notebook(
         if runs && !changed.is_empty() {
             let cells = changed.into_iter().map(CellSelection::one).collect();
             // The file was expected to be as it was before the change.
-            let how = How { options: ChangeOptions { expect: None, ..options }, ..how };
-            let ran = run::run(shared, context, &place, Wanted::Some(Selection::Cells(cells)), how);
+            let how = NotebookRunOptions { options: ChangeOptions { expect: None, ..options }, ..how };
+            let ran = run::run(shared, context, &place, CellChoice::Some(Selection::Cells(cells)), how);
             reply.followed_by(ran.await?)
         } else {
             reply
@@ -148,27 +151,27 @@ pub(crate) async fn notebook(
 
 /// Changes the notebook; says which cells `run` would run.
 async fn change(
-    shared: &Arc<Shared>,
-    context: &Context,
-    place: &Place,
+    shared: &Arc<ToolboxState>,
+    context: &CallContext,
+    place: &ResolvedPath,
     arguments: NotebookArguments,
     options: ChangeOptions,
-) -> Result<(Reply, Vec<CellRef>), Failure> {
+) -> Result<(ToolReply, Vec<CellRef>), ToolFailure> {
     let runs = arguments.run;
     if runs && !matches!(arguments.action, ActionName::Edit | ActionName::Insert) {
-        return Err(Failure::new("`run` goes with edit and insert"));
+        return Err(ToolFailure::new("`run` goes with edit and insert"));
     }
     let what = if arguments.action == ActionName::Undo {
-        Work::Undo(arguments.change)
+        NotebookChange::Undo(arguments.change)
     } else {
-        Work::Act(arguments.work()?)
+        NotebookChange::Act(arguments.work()?)
     };
     let (shared, caller, file) = (Arc::clone(shared), context.clone(), place.file_name());
     blocking(move || {
         let editor = shared.settings.editor(&caller);
         let (report, edited) = match what {
-            Work::Undo(number) => (editor.undo(&file, number, &options)?, None),
-            Work::Act(work) => {
+            NotebookChange::Undo(number) => (editor.undo(&file, number, &options)?, None),
+            NotebookChange::Act(work) => {
                 let action = work.action(&editor, &file, &options)?;
                 let report = editor.act(&file, &action, &options)?;
                 match action {
@@ -199,7 +202,7 @@ fn changed_cells(report: &EditReport, edited: Option<CellRef>) -> Vec<CellRef> {
 }
 
 /// A change that a call asks for.
-enum Work {
+enum NotebookChange {
     Act(CellWork),
     Undo(Option<u64>),
 }
@@ -211,11 +214,11 @@ fn utc_time(seconds: u64) -> String {
     format!("{} UTC", &text[..text.floor_char_boundary("2026-11-18 07:10".len())])
 }
 
-fn history(changes: &[PastChange]) -> Reply {
+fn history(changes: &[PastChange]) -> ToolReply {
     let line = |change: &PastChange| format!("{}: {}, {change}", change.number, utc_time(change.time));
     let lines = changes.iter().map(line).collect::<Vec<_>>().join("\n");
     let text = if lines.is_empty() { "no change of it is kept".to_owned() } else { lines };
-    Reply::text(text).with(serde_json::json!({ "changes": changes }))
+    ToolReply::text(text).with(serde_json::json!({ "changes": changes }))
 }
 
 /// An action of which the cells are not looked up yet.
@@ -235,13 +238,13 @@ impl CellWork {
         editor: &FileEditor<'_>,
         file: &FileName,
         options: &ChangeOptions,
-    ) -> Result<Action, Failure> {
+    ) -> Result<Action, ToolFailure> {
         let chosen = |cells: &CellSelection| editor.choose_cells(file, cells, options);
         Ok(match self {
             Self::Edit { cell, source } => match &chosen(&cell)?[..] {
                 [cell] => Action::Edit { cell: cell.clone(), source },
                 cells => {
-                    return Err(Failure::new(format!(
+                    return Err(ToolFailure::new(format!(
                         "edit takes one cell; `{cell}` is {} cells",
                         cells.len()
                     )));
@@ -258,11 +261,11 @@ impl CellWork {
 
 impl NotebookArguments {
     /// Refuses what undo and history would ignore: the caller means something else.
-    fn refuse_strays(&self) -> Result<(), Failure> {
+    fn refuse_strays(&self) -> Result<(), ToolFailure> {
         let instead = match self.action {
             ActionName::Undo => "it undoes a whole change, the latest or the one that `change` names",
             ActionName::History => "it lists the changes of the whole notebook",
-            _ if self.change.is_some() => return Err(Failure::new("`change` goes with undo")),
+            _ if self.change.is_some() => return Err(ToolFailure::new("`change` goes with undo")),
             _ => return Ok(()),
         };
         let strays = [
@@ -275,15 +278,15 @@ impl NotebookArguments {
         match strays.into_iter().find(|(_, is_given)| *is_given) {
             Some((stray, _)) => {
                 let name = format!("{:?}", self.action).to_lowercase();
-                Err(Failure::new(format!("{name} takes no `{stray}`: {instead}")))
+                Err(ToolFailure::new(format!("{name} takes no `{stray}`: {instead}")))
             }
             None => Ok(()),
         }
     }
 
-    fn work(self) -> Result<CellWork, Failure> {
+    fn work(self) -> Result<CellWork, ToolFailure> {
         let name = self.action;
-        let needs = |what: &str| Failure::new(format!("{name:?} needs `{what}`").to_lowercase());
+        let needs = |what: &str| ToolFailure::new(format!("{name:?} needs `{what}`").to_lowercase());
         let cells = self.cell.as_ref().map(CellArgument::selection).transpose()?;
         let need_cells = |cells: Option<CellSelection>| cells.ok_or_else(|| needs("cell"));
         Ok(match name {
@@ -293,7 +296,7 @@ impl NotebookArguments {
             },
             ActionName::Insert => {
                 if cells.is_some() {
-                    return Err(Failure::new("insert takes `at`, not `cell`"));
+                    return Err(ToolFailure::new("insert takes `at`, not `cell`"));
                 }
                 let source = self.source.ok_or_else(|| needs("source"))?;
                 let cells = match self.kind {
@@ -322,23 +325,23 @@ impl NotebookArguments {
 }
 
 impl CellArgument {
-    fn wanted(&self) -> Result<Wanted, Failure> {
-        Wanted::parse(&self.text()?).map_err(|reason| Failure::new(format!("`cell`: {reason}")))
+    fn wanted(&self) -> Result<CellChoice, ToolFailure> {
+        CellChoice::parse(&self.text()?).map_err(|reason| ToolFailure::new(format!("`cell`: {reason}")))
     }
 
     /// `3`, `"3"`, `"id:abc"`, `"2,5-7"`, `"5-"`, `[0, 1]`
-    fn selection(&self) -> Result<CellSelection, Failure> {
-        self.text()?.parse().map_err(|reason| Failure::new(format!("`cell`: {reason}")))
+    fn selection(&self) -> Result<CellSelection, ToolFailure> {
+        self.text()?.parse().map_err(|reason| ToolFailure::new(format!("`cell`: {reason}")))
     }
 
     /// As a list is written.
-    fn text(&self) -> Result<String, Failure> {
+    fn text(&self) -> Result<String, ToolFailure> {
         match self {
             Self::Index(index) => Ok(index.to_string()),
             Self::Named(text) => Ok(text.clone()),
             Self::Number(number) if *number >= 0.0 && number.fract() == 0.0 => Ok(format!("{number:.0}")),
             Self::Number(number) => {
-                Err(Failure::new(format!("`cell`: {number} is not an index; they count from 0")))
+                Err(ToolFailure::new(format!("`cell`: {number} is not an index; they count from 0")))
             }
             Self::Several(cells) => {
                 Ok(cells.iter().map(Self::text).collect::<Result<Vec<_>, _>>()?.join(","))
@@ -347,12 +350,12 @@ impl CellArgument {
     }
 }
 
-impl From<Kind> for CellKind {
-    fn from(kind: Kind) -> Self {
+impl From<CellKindArgument> for CellKind {
+    fn from(kind: CellKindArgument) -> Self {
         match kind {
-            Kind::Code => Self::Code,
-            Kind::Markdown => Self::Markdown,
-            Kind::Raw => Self::Raw,
+            CellKindArgument::Code => Self::Code,
+            CellKindArgument::Markdown => Self::Markdown,
+            CellKindArgument::Raw => Self::Raw,
         }
     }
 }

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::artifact::{ARTIFACT, artifact};
-use crate::reply::{Failure, Reply};
-use crate::toolbox::{Context, Settings};
-use crate::workspace::Place;
+use crate::reply::{ToolFailure, ToolReply};
+use crate::toolbox::{CallContext, ToolSettings};
+use crate::workspace::ResolvedPath;
 
 /// Images of a notebook shown in one reply.
 const IMAGES: usize = 4;
@@ -27,14 +27,14 @@ pub(crate) struct ReadArguments {
     /// File or `artifact://ID`, may end in a selector: lines `a.py:10-40` `:50+20` `:-30`, cells `a.ipynb#3` `#2,5-7` `#5-` `#id:abc` `#"Heading"`, an output `a.ipynb#7.0`, an attachment `a.ipynb#3:x.png`, `a.ipynb:raw` for JSON
     path: String,
     /// Notebooks: also show saved outputs
-    outputs: Option<Outputs>,
+    outputs: Option<OutputsArgument>,
     /// Show only lines matching this regular expression, numbered
     search: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Outputs {
+enum OutputsArgument {
     None,
     Summary,
     Text,
@@ -42,10 +42,10 @@ enum Outputs {
 
 /// Blocks on files.
 pub(crate) fn read(
-    settings: &Settings,
-    context: &Context,
+    settings: &ToolSettings,
+    context: &CallContext,
     arguments: &ReadArguments,
-) -> Result<Reply, Failure> {
+) -> Result<ToolReply, ToolFailure> {
     if arguments.path.starts_with(ARTIFACT) {
         return artifact(settings, &arguments.path, arguments.search.as_deref(), context.reader);
     }
@@ -55,9 +55,9 @@ pub(crate) fn read(
     let place = workspace.file(&path)?;
     let search = arguments.search.as_deref().map(page::pattern).transpose()?;
     let outputs = match arguments.outputs {
-        None | Some(Outputs::None) => OutputView::None,
-        Some(Outputs::Summary) => OutputView::Summary,
-        Some(Outputs::Text) => OutputView::Text { budget: context.reader.budget() },
+        None | Some(OutputsArgument::None) => OutputView::None,
+        Some(OutputsArgument::Summary) => OutputView::Summary,
+        Some(OutputsArgument::Text) => OutputView::Text { budget: context.reader.budget() },
     };
     let request = ReadRequest {
         selector: &selector,
@@ -69,7 +69,7 @@ pub(crate) fn read(
         return notebook(settings, context, &place, &request);
     }
     if selector.part != NotebookPart::Whole || arguments.outputs.is_some() {
-        return Err(Failure::new(format!(
+        return Err(ToolFailure::new(format!(
             "{path} is not a notebook: it has lines, but no cells and no outputs"
         )));
     }
@@ -77,11 +77,11 @@ pub(crate) fn read(
 }
 
 fn notebook(
-    settings: &Settings,
-    context: &Context,
-    place: &Place,
+    settings: &ToolSettings,
+    context: &CallContext,
+    place: &ResolvedPath,
     request: &ReadRequest<'_>,
-) -> Result<Reply, Failure> {
+) -> Result<ToolReply, ToolFailure> {
     let read = settings.editor(context).read(&place.file_name(), request)?;
     let NotebookRead { notebook, fingerprint, view, shown, remembered: _ } = read; // in this process
     let mut reply = reply(&shown);
@@ -102,18 +102,18 @@ fn notebook(
     })))
 }
 
-fn reply(shown: &ShownLines) -> Reply {
-    let mut reply = Reply::text(shown.text());
+fn reply(shown: &ShownLines) -> ToolReply {
+    let mut reply = ToolReply::text(shown.text());
     shown.notes().iter().for_each(|note| reply.note(note.clone()));
     reply
 }
 
 fn show_images(
-    settings: &Settings,
+    settings: &ToolSettings,
     named: &str,
     notebook: &Notebook,
     view: &NotebookView,
-    reply: &mut Reply,
+    reply: &mut ToolReply,
 ) {
     for labelled in view.images.iter().take(IMAGES) {
         match labelled.load(notebook) {
@@ -139,27 +139,27 @@ fn show_images(
 }
 
 fn text(
-    settings: &Settings,
-    context: &Context,
-    place: &Place,
+    settings: &ToolSettings,
+    context: &CallContext,
+    place: &ResolvedPath,
     request: &ReadRequest<'_>,
-) -> Result<Reply, Failure> {
+) -> Result<ToolReply, ToolFailure> {
     let (editor, file) = (settings.editor(context), place.file_name());
     let bytes = editor.read_bytes(&file)?;
     let (size, fingerprint) = (bytes.len(), Fingerprint::of(&bytes));
-    let binary = || Failure::new(format!("{} is a binary file of {size} bytes, not text", place.named));
+    let binary = || ToolFailure::new(format!("{} is a binary file of {size} bytes, not text", place.named));
     let has_zeros = bytes.contains(&0);
     let (text, is_lossy) = match String::from_utf8(bytes.clone()) {
         Ok(_) if has_zeros => return Err(binary()),
         Ok(text) => (text, false),
         Err(_) if has_zeros || imagelike(&bytes) => {
             let image = Image::new(bytes).ok_or_else(binary)?;
-            return Ok(Reply { content: vec![settings.bounded(&image)], ..Reply::default() });
+            return Ok(ToolReply { content: vec![settings.bounded(&image)], ..ToolReply::default() });
         }
         Err(_) => (String::from_utf8_lossy(&bytes).into_owned(), true),
     };
     let shown = ShownLines::of(&place.named, &text, request)
-        .map_err(|error| Failure::from(error).about(&place.named))?;
+        .map_err(|error| ToolFailure::from(error).about(&place.named))?;
     let mut reply = reply(&shown);
     if is_lossy {
         reply.note("[the file is not UTF-8: what could not be read is shown as \u{fffd}]");

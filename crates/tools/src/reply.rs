@@ -7,9 +7,9 @@ use serde_json::Value;
 
 /// The answer to a call: for a model to read, and for a program to take apart.
 #[derive(Debug, Clone, Default)]
-pub struct Reply {
+pub struct ToolReply {
     /// What to show, in order.
-    pub content: Vec<Content>,
+    pub content: Vec<ReplyPart>,
     /// The same facts as data. Holds no text that `content` has: clients hand both to their model.
     pub structured: Option<Value>,
     /// What was asked for was not done, or the code that was run failed.
@@ -18,7 +18,7 @@ pub struct Reply {
 
 /// A part of a reply.
 #[derive(Debug, Clone)]
-pub enum Content {
+pub enum ReplyPart {
     /// Text as it was printed or stands in a file.
     Text(String),
     /// A remark of ours, apart from the text so that this can be used as it is.
@@ -27,10 +27,10 @@ pub enum Content {
     Image(Image),
 }
 
-impl Reply {
+impl ToolReply {
     /// A reply of text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::Text(text.into())], ..Self::default() }
+        Self { content: vec![ReplyPart::Text(text.into())], ..Self::default() }
     }
 
     /// A reply that says why something was not done.
@@ -47,7 +47,7 @@ impl Reply {
 
     /// Adds a remark of ours.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
-        self.content.push(Content::Note(note.into()));
+        self.content.push(ReplyPart::Note(note.into()));
     }
 
     /// This and then what came of it. Of data both have, the later counts.
@@ -66,8 +66,8 @@ impl Reply {
     /// All text of the reply.
     pub fn to_text(&self) -> String {
         let texts = self.content.iter().map(|content| match content {
-            Content::Text(text) | Content::Note(text) => text.clone(),
-            Content::Image(image) => format!("[{image}]"),
+            ReplyPart::Text(text) | ReplyPart::Note(text) => text.clone(),
+            ReplyPart::Image(image) => format!("[{image}]"),
         });
         texts.collect::<Vec<_>>().join("\n")
     }
@@ -75,9 +75,9 @@ impl Reply {
 
 /// Why a tool did not do what was asked, in words for the one who asked.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Failure(String);
+pub(crate) struct ToolFailure(String);
 
-impl Failure {
+impl ToolFailure {
     pub(crate) fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
@@ -88,14 +88,14 @@ impl Failure {
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for ToolFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// An error with its causes. `Failure` itself is no `Error`, so that every error converts.
-impl<E: Error> From<E> for Failure {
+impl<E: Error> From<E> for ToolFailure {
     fn from(error: E) -> Self {
         let mut why = error.to_string();
         let mut cause = error.source();
@@ -108,8 +108,8 @@ impl<E: Error> From<E> for Failure {
     }
 }
 
-impl From<Failure> for Reply {
-    fn from(failure: Failure) -> Self {
+impl From<ToolFailure> for ToolReply {
+    fn from(failure: ToolFailure) -> Self {
         Self::error(shortened(&failure.0))
     }
 }

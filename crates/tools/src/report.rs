@@ -12,10 +12,10 @@ use cellwright_session::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::client::Client;
-use crate::reply::{Content, Failure, Reply};
+use crate::client::ToolClient;
+use crate::reply::{ReplyPart, ToolFailure, ToolReply};
 use crate::share::shared;
-use crate::toolbox::{Context, Reader, Settings};
+use crate::toolbox::{CallContext, ReplyReader, ToolSettings};
 
 /// Images in one reply.
 const IMAGES: usize = 8;
@@ -25,21 +25,21 @@ const JSON: usize = 8_000;
 
 /// How far the call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum CallStage {
     Running,
     Over,
 }
 
 /// What the cells of a call are called.
 #[derive(Debug)]
-pub(crate) enum Naming<'a> {
+pub(crate) enum CellNaming<'a> {
     /// By their place in the call, counting from 1.
     Counted,
     /// By their place in the notebook.
     Notebook(&'a [PlannedCell]),
 }
 
-impl Naming<'_> {
+impl CellNaming<'_> {
     /// What stands before a cell's output, if anything is needed there.
     fn header(&self, cell: &CellReport, total: usize) -> String {
         let name = match self {
@@ -68,21 +68,22 @@ impl Naming<'_> {
 
 /// The reply that tells of a report.
 pub(crate) fn reply(
-    settings: &Settings,
-    context: &Context,
+    settings: &ToolSettings,
+    context: &CallContext,
     report: &CallReport,
-    stage: Stage,
-    naming: &Naming<'_>,
-) -> Reply {
+    stage: CallStage,
+    naming: &CellNaming<'_>,
+) -> ToolReply {
     let client = &context.client;
-    let mut reply = Reply { is_error: stage == Stage::Over && !report.succeeded(), ..Reply::default() };
+    let mut reply =
+        ToolReply { is_error: stage == CallStage::Over && !report.succeeded(), ..ToolReply::default() };
     let mut images = 0;
     let late = report.late.as_ref();
     let outputs = late.into_iter().map(|late| &late.text);
     let outputs: Vec<_> = outputs.chain(report.cells.iter().map(|cell| &cell.output.text)).collect();
     let outputs = match context.reader {
-        Reader::Model => shared(settings, &outputs),
-        Reader::Program => outputs.into_iter().map(|text| whole(settings, text)).collect(),
+        ReplyReader::Model => shared(settings, &outputs),
+        ReplyReader::Program => outputs.into_iter().map(|text| whole(settings, text)).collect(),
     };
     let (late_text, texts) = outputs.split_at(usize::from(late.is_some()));
     if let (Some(late), [text]) = (late, late_text) {
@@ -100,7 +101,7 @@ pub(crate) fn reply(
                 .expect("a String takes everything");
         }
         if !text.is_empty() {
-            reply.content.push(Content::Text(text));
+            reply.content.push(ReplyPart::Text(text));
         }
         show(settings, &cell.output, &mut images, &mut reply);
     }
@@ -115,7 +116,7 @@ pub(crate) fn reply(
 }
 
 /// Adds what an output has more than text; `images` counts those of the reply.
-pub(crate) fn show(settings: &Settings, output: &Collected, images: &mut usize, reply: &mut Reply) {
+pub(crate) fn show(settings: &ToolSettings, output: &Collected, images: &mut usize, reply: &mut ToolReply) {
     for shown in &output.shown {
         match shown {
             Shown::Image(image) => {
@@ -135,10 +136,10 @@ pub(crate) fn show(settings: &Settings, output: &Collected, images: &mut usize, 
 }
 
 /// Where an image is that a reply has no room for.
-fn stored(settings: &Settings, image: &Image) -> String {
+fn stored(settings: &ToolSettings, image: &Image) -> String {
     match settings.artifacts.save(image.format.kind(), &image.bytes) {
         Ok(id) => format!("[{image}, one more than is shown, is in {id}]"),
-        Err(error) => format!("[{image}, one more than is shown, not kept: {}]", Failure::from(error)),
+        Err(error) => format!("[{image}, one more than is shown, not kept: {}]", ToolFailure::from(error)),
     }
 }
 
@@ -189,7 +190,7 @@ fn end(cell: &CellReport) -> Option<String> {
 }
 
 /// What else is to be known, one line each.
-fn notes(client: &Client, report: &CallReport) -> Vec<String> {
+fn notes(client: &ToolClient, report: &CallReport) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(about) = &report.kernel.about {
         let is_new = about.pid.is_none_or(|pid| client.introduce(pid));
@@ -225,15 +226,15 @@ fn notes(client: &Client, report: &CallReport) -> Vec<String> {
 }
 
 fn structured(
-    client: &Client,
+    client: &ToolClient,
     report: &CallReport,
     texts: &[Cow<'_, Captured>],
-    naming: &Naming<'_>,
+    naming: &CellNaming<'_>,
 ) -> Value {
     let mut room = JSON;
     let cells = report.cells.iter().zip(texts).map(|(cell, text)| {
         let mut data = self::cell(cell, text, &mut room);
-        if let Naming::Notebook(cells) = naming {
+        if let CellNaming::Notebook(cells) = naming {
             data["cell"] = cells[cell.index].index.into();
             data["id"] = cells[cell.index].id.clone().into();
         }
@@ -298,7 +299,7 @@ fn cell(cell: &CellReport, text: &Captured, room: &mut usize) -> Value {
 }
 
 /// All of a text, where it can still be had.
-fn whole<'a>(settings: &Settings, text: &'a Captured) -> Cow<'a, Captured> {
+fn whole<'a>(settings: &ToolSettings, text: &'a Captured) -> Cow<'a, Captured> {
     let stored = text.truncation.as_ref().and_then(|truncation| truncation.full.artifact());
     let stored = stored.and_then(|id| settings.artifacts.open(id).ok());
     let stored = stored.and_then(|artifact| artifact.lines(1..=u64::MAX, usize::MAX).ok());

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use cellwright_output::{Captured, Colours, Limits, Sink, Stream, fair_share};
 
-use crate::toolbox::Settings;
+use crate::toolbox::ToolSettings;
 
 /// The texts within what one reply shows, the notices that say what is missing not counted. What is left out of a text that was
 /// whole goes to an artifact, as it does when a text is too long by itself.
-pub(crate) fn shared<'a>(settings: &Settings, texts: &[&'a Captured]) -> Vec<Cow<'a, Captured>> {
+pub(crate) fn shared<'a>(settings: &ToolSettings, texts: &[&'a Captured]) -> Vec<Cow<'a, Captured>> {
     let Limits { head, tail, .. } = settings.limits;
     let budget = head.saturating_add(tail);
     // Each keeps within the budget by itself already; what it has more is its notice.
@@ -21,7 +21,7 @@ pub(crate) fn shared<'a>(settings: &Settings, texts: &[&'a Captured]) -> Vec<Cow
         .collect()
 }
 
-fn cut<'a>(settings: &Settings, text: &'a Captured, limits: Limits) -> Cow<'a, Captured> {
+fn cut<'a>(settings: &ToolSettings, text: &'a Captured, limits: Limits) -> Cow<'a, Captured> {
     let Some(truncation) = &text.truncation else {
         let mut sink = Sink::with_artifacts(limits, Colours::Dropped, &settings.artifacts);
         sink.write(Stream::Stdout, text.text.as_bytes());

@@ -24,8 +24,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use self::state::Login;
-use crate::toolbox::{Progress, Reader};
+pub(crate) use self::state::LoginShell;
+use crate::toolbox::{ProgressSink, ReplyReader};
 
 /// How long the last output of a command may take to arrive when something still holds its pipe.
 const LINGER: Duration = Duration::from_millis(100);
@@ -63,76 +63,76 @@ read -r _ <&4
 
 /// The shell commands of one client.
 #[derive(Debug)]
-pub(crate) struct Shells {
+pub(crate) struct ClientShells {
     environment: Variables,
     artifacts: Artifacts,
     limits: Limits,
-    state: state::State,
-    known: Mutex<Known>,
+    state: state::ShellState,
+    known: Mutex<ShellTable>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ShellTable {
     last: u64,
-    shells: Vec<Arc<Shell>>,
+    shells: Vec<Arc<ShellCommand>>,
 }
 
 /// One command.
-pub(crate) struct Shell {
+pub(crate) struct ShellCommand {
     pub(crate) number: u64,
     /// How the command begins.
     pub(crate) title: String,
     pub(crate) began: Instant,
-    shared: Arc<Shared>,
-    phase: watch::Receiver<Phase>,
+    shared: Arc<CommandState>,
+    phase: watch::Receiver<CommandPhase>,
     /// Someone has heard how the command itself ended.
     is_told: AtomicBool,
     _task: AbortOnDropHandle<()>,
 }
 
 /// What the command's task and those who follow it have in common.
-struct Shared {
+struct CommandState {
     /// What was printed since it was last shown.
     sink: Mutex<Option<Sink>>,
-    progress: Mutex<Option<Arc<dyn Progress>>>,
-    reader: Reader,
+    progress: Mutex<Option<Arc<dyn ProgressSink>>>,
+    reader: ReplyReader,
     stop: CancellationToken,
-    why: Mutex<Option<Stop>>,
+    why: Mutex<Option<CommandStop>>,
 }
 
 /// How far a command has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum CommandPhase {
     Running,
     /// It is over, but has left processes running.
-    Left(Ended),
-    Over(Ended),
+    Left(CommandEnd),
+    Over(CommandEnd),
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ended {
-    pub(crate) how: How,
+pub(crate) struct CommandEnd {
+    pub(crate) how: CommandResult,
     pub(crate) duration: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum CommandResult {
     Code(i32),
-    Stopped(Stop),
+    Stopped(CommandStop),
     /// The leader is gone without a word.
     Lost(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum CommandStop {
     TimedOut(Duration),
     Cancelled,
 }
 
 /// What to run.
 #[derive(Debug)]
-pub(crate) struct Run<'a> {
+pub(crate) struct ShellRequest<'a> {
     pub(crate) command: &'a str,
     /// Where the first command starts; later ones start where the one before ended.
     pub(crate) start: &'a Path,
@@ -140,12 +140,12 @@ pub(crate) struct Run<'a> {
     pub(crate) cwd: Option<&'a Path>,
     /// What it changes of folder and environment is kept for the next.
     pub(crate) keeps_state: bool,
-    pub(crate) reader: Reader,
+    pub(crate) reader: ReplyReader,
 }
 
 /// Why a command could not be started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
+pub(crate) enum CommandStartError {
     #[error("the command is empty")]
     Empty,
     #[error("the command holds a NUL character")]
@@ -160,45 +160,46 @@ pub(crate) enum StartError {
     Spawn(#[from] cellwright_process::SpawnError),
 }
 
-impl Shells {
+impl ClientShells {
     pub(crate) fn new(
         environment: Variables,
-        login: Arc<Login>,
+        login: Arc<LoginShell>,
         artifacts: Artifacts,
         limits: Limits,
     ) -> Self {
-        Self { environment, artifacts, limits, state: state::State::new(login), known: Mutex::default() }
+        Self { environment, artifacts, limits, state: state::ShellState::new(login), known: Mutex::default() }
     }
 
     /// Starts a command; what comes with it is to be told.
     pub(crate) async fn start(
         &self,
-        run: &Run<'_>,
-        progress: Option<Arc<dyn Progress>>,
-    ) -> Result<(Arc<Shell>, Option<String>), StartError> {
+        run: &ShellRequest<'_>,
+        progress: Option<Arc<dyn ProgressSink>>,
+    ) -> Result<(Arc<ShellCommand>, Option<String>), CommandStartError> {
         match run.command {
-            command if command.trim().is_empty() => return Err(StartError::Empty),
-            command if command.contains('\0') => return Err(StartError::Nul),
-            command if command.len() > LONGEST => return Err(StartError::TooLong(command.len())),
+            command if command.trim().is_empty() => return Err(CommandStartError::Empty),
+            command if command.contains('\0') => return Err(CommandStartError::Nul),
+            command if command.len() > LONGEST => return Err(CommandStartError::TooLong(command.len())),
             _ => {}
         }
-        let prepared = self.state.prepare(run, &self.environment).await.map_err(StartError::Prepare)?;
+        let prepared =
+            self.state.prepare(run, &self.environment).await.map_err(CommandStartError::Prepare)?;
         let shell = self.spawn(run, &prepared, progress)?;
         Ok((shell, prepared.warning))
     }
 
     fn spawn(
         &self,
-        run: &Run<'_>,
-        prepared: &state::Prepared,
-        progress: Option<Arc<dyn Progress>>,
-    ) -> Result<Arc<Shell>, StartError> {
+        run: &ShellRequest<'_>,
+        prepared: &state::ShellArguments,
+        progress: Option<Arc<dyn ProgressSink>>,
+    ) -> Result<Arc<ShellCommand>, CommandStartError> {
         let mut known = self.known();
         if known.shells.iter().filter(|shell| !shell.is_over()).count() >= MOST_RUNNING {
-            return Err(StartError::TooMany);
+            return Err(CommandStartError::TooMany);
         }
-        let (status, status_end) = pipe_pair().map_err(StartError::Prepare)?;
-        let (held_end, held) = io::pipe().map_err(StartError::Prepare)?;
+        let (status, status_end) = pipe_pair().map_err(CommandStartError::Prepare)?;
+        let (held_end, held) = io::pipe().map_err(CommandStartError::Prepare)?;
         let child = ChildCommand::new("bash", &self.environment)
             .args(["-c", LEADER, "cellwright"])
             .args(&prepared.arguments)
@@ -207,16 +208,16 @@ impl Shells {
             .descriptor(3, status_end)
             .descriptor(4, held_end.into())
             .spawn()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(CommandState {
             sink: Mutex::new(Some(self.sink(run.reader))),
             reader: run.reader,
             progress: Mutex::new(progress),
             stop: CancellationToken::new(),
             why: Mutex::default(),
         });
-        let (phase_sender, phase) = watch::channel(Phase::Running);
+        let (phase_sender, phase) = watch::channel(CommandPhase::Running);
         let began = Instant::now();
-        let task = Task {
+        let task = CommandTask {
             child,
             status,
             held: Some(held.into()),
@@ -225,7 +226,7 @@ impl Shells {
             began,
         };
         known.last += 1;
-        let shell = Arc::new(Shell {
+        let shell = Arc::new(ShellCommand {
             number: known.last,
             title: title(run.command),
             began,
@@ -239,16 +240,16 @@ impl Shells {
     }
 
     /// Commands that run, have left something running, or are over and not asked for.
-    pub(crate) fn list(&self) -> Vec<Arc<Shell>> {
+    pub(crate) fn list(&self) -> Vec<Arc<ShellCommand>> {
         self.known().shells.clone()
     }
 
-    pub(crate) fn named(&self, number: u64) -> Option<Arc<Shell>> {
+    pub(crate) fn named(&self, number: u64) -> Option<Arc<ShellCommand>> {
         self.known().shells.iter().find(|shell| shell.number == number).map(Arc::clone)
     }
 
     /// Forgets a command whose end has been told, and the oldest of those nobody asked for.
-    pub(crate) fn forget(&self, told: &Shell) {
+    pub(crate) fn forget(&self, told: &ShellCommand) {
         let mut known = self.known();
         known.shells.retain(|shell| shell.number != told.number || !shell.is_over());
         while known.shells.iter().filter(|shell| shell.is_over()).count() > MOST_FINISHED {
@@ -258,7 +259,7 @@ impl Shells {
     }
 
     /// What a command printed since it was last asked. More can come while it runs.
-    pub(crate) fn take_output(&self, shell: &Shell) -> Captured {
+    pub(crate) fn take_output(&self, shell: &ShellCommand) -> Captured {
         let next = (!shell.is_over()).then(|| self.sink(shell.shared.reader));
         let mut sink = lock(&shell.shared.sink);
         match std::mem::replace(&mut *sink, next) {
@@ -267,25 +268,25 @@ impl Shells {
         }
     }
 
-    fn sink(&self, reader: Reader) -> Sink {
+    fn sink(&self, reader: ReplyReader) -> Sink {
         match reader {
-            Reader::Model => Sink::with_artifacts(self.limits, Colours::Dropped, &self.artifacts),
-            Reader::Program => Sink::new(Limits::NONE, Colours::Dropped),
+            ReplyReader::Model => Sink::with_artifacts(self.limits, Colours::Dropped, &self.artifacts),
+            ReplyReader::Program => Sink::new(Limits::NONE, Colours::Dropped),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ShellTable> {
         lock(&self.known)
     }
 }
 
-impl Shell {
-    pub(crate) fn phase(&self) -> Phase {
+impl ShellCommand {
+    pub(crate) fn phase(&self) -> CommandPhase {
         self.phase.borrow().clone()
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        matches!(*self.phase.borrow(), Phase::Over(_))
+        matches!(*self.phase.borrow(), CommandPhase::Over(_))
     }
 
     /// Someone hears how the command itself ended; what it left goes on.
@@ -295,21 +296,21 @@ impl Shell {
 
     /// Whether only what it left is of interest, be that running or over by now.
     pub(crate) fn is_leftover(&self) -> bool {
-        matches!(*self.phase.borrow(), Phase::Left(_)) || self.is_told.load(Ordering::Relaxed)
+        matches!(*self.phase.borrow(), CommandPhase::Left(_)) || self.is_told.load(Ordering::Relaxed)
     }
 
     /// Waits until the command itself is over. Cancel-safe.
-    pub(crate) async fn ended(&self) -> Phase {
-        self.reaches(|phase| *phase != Phase::Running).await
+    pub(crate) async fn ended(&self) -> CommandPhase {
+        self.reaches(|phase| *phase != CommandPhase::Running).await
     }
 
     /// Waits until nothing is left of it. Cancel-safe.
-    pub(crate) async fn over(&self) -> Phase {
-        self.reaches(|phase| matches!(phase, Phase::Over(_))).await
+    pub(crate) async fn over(&self) -> CommandPhase {
+        self.reaches(|phase| matches!(phase, CommandPhase::Over(_))).await
     }
 
     /// Begins to stop the command and what it left.
-    pub(crate) fn stop(&self, why: Stop) {
+    pub(crate) fn stop(&self, why: CommandStop) {
         lock(&self.shared.why).get_or_insert(why);
         self.shared.stop.cancel();
     }
@@ -324,7 +325,7 @@ impl Shell {
         lock(&self.shared.sink).as_mut().map(|sink| sink.snapshot().text).unwrap_or_default()
     }
 
-    async fn reaches(&self, reached: impl Fn(&Phase) -> bool) -> Phase {
+    async fn reaches(&self, reached: impl Fn(&CommandPhase) -> bool) -> CommandPhase {
         let mut phase = self.phase.clone();
         match phase.wait_for(|phase| reached(phase)).await {
             Ok(phase) => phase.clone(),
@@ -333,7 +334,7 @@ impl Shell {
     }
 }
 
-impl std::fmt::Debug for Shell {
+impl std::fmt::Debug for ShellCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shell")
             .field("number", &self.number)
@@ -342,27 +343,30 @@ impl std::fmt::Debug for Shell {
     }
 }
 
-struct Task {
+struct CommandTask {
     child: ChildProcess,
     status: pipe::Receiver,
     /// As long as this is open, the leader stays.
     held: Option<OwnedFd>,
-    shared: Arc<Shared>,
-    phase: watch::Sender<Phase>,
+    shared: Arc<CommandState>,
+    phase: watch::Sender<CommandPhase>,
     began: Instant,
 }
 
-impl Task {
+impl CommandTask {
     async fn run(mut self) {
         let stdout = self.child.stdout.take().expect("stdout was piped");
-        let mut output =
-            Output { stdout: Some(stdout), chunk: vec![0; 64 * 1024], shared: Arc::clone(&self.shared) };
+        let mut output = CommandOutput {
+            stdout: Some(stdout),
+            chunk: vec![0; 64 * 1024],
+            shared: Arc::clone(&self.shared),
+        };
         let stop = self.shared.stop.clone();
         let ended = stop.run_until_cancelled(self.command(&mut output)).await;
         if let Some(ended) = &ended
             && self.leaves_something(&output).await
         {
-            self.phase.send_replace(Phase::Left(ended.clone()));
+            self.phase.send_replace(CommandPhase::Left(ended.clone()));
             stop.run_until_cancelled(self.leftovers(&mut output)).await;
         }
         drop(self.held.take());
@@ -372,14 +376,14 @@ impl Task {
             self.child.wait().await;
         }
         let over = ended.unwrap_or_else(|| {
-            let why = lock(&self.shared.why).unwrap_or(Stop::Cancelled);
-            Ended { how: How::Stopped(why), duration: self.began.elapsed() }
+            let why = lock(&self.shared.why).unwrap_or(CommandStop::Cancelled);
+            CommandEnd { how: CommandResult::Stopped(why), duration: self.began.elapsed() }
         });
-        self.phase.send_replace(Phase::Over(over));
+        self.phase.send_replace(CommandPhase::Over(over));
     }
 
     /// Follows the command to its end, and its output for as long as that takes to arrive.
-    async fn command(&mut self, output: &mut Output) -> Ended {
+    async fn command(&mut self, output: &mut CommandOutput) -> CommandEnd {
         // The leader writes its line at once, so one read has it all.
         let mut line = [0; 16];
         let told = loop {
@@ -390,10 +394,10 @@ impl Task {
         };
         let told = told.ok().and_then(|length| str::from_utf8(&line[..length]).ok()?.trim().parse().ok());
         let how = match told {
-            Some(code) => How::Code(code),
-            None => How::Lost(self.child.wait().await.to_string()),
+            Some(code) => CommandResult::Code(code),
+            None => CommandResult::Lost(self.child.wait().await.to_string()),
         };
-        let ended = Ended { how, duration: self.began.elapsed() };
+        let ended = CommandEnd { how, duration: self.began.elapsed() };
         let lingers = async {
             while output.is_open() {
                 output.take().await;
@@ -404,7 +408,7 @@ impl Task {
     }
 
     /// Follows what the command left until there is nothing of it any more.
-    async fn leftovers(&mut self, output: &mut Output) {
+    async fn leftovers(&mut self, output: &mut CommandOutput) {
         while self.leaves_something(output).await {
             let look = sleep(LOOK);
             tokio::pin!(look);
@@ -417,14 +421,14 @@ impl Task {
         }
     }
 
-    async fn leaves_something(&self, output: &Output) -> bool {
+    async fn leaves_something(&self, output: &CommandOutput) -> bool {
         let group = self.child.id();
         output.is_open()
             || tokio::task::spawn_blocking(move || leftovers::in_group(group)).await.unwrap_or(false)
     }
 
     /// Politely, then firmly; what it prints meanwhile is kept.
-    async fn stop(&mut self, output: &mut Output) {
+    async fn stop(&mut self, output: &mut CommandOutput) {
         let stopping = self.child.stop(GRACES);
         tokio::pin!(stopping);
         loop {
@@ -438,14 +442,14 @@ impl Task {
 }
 
 /// What a command prints, on its way to the sink.
-struct Output {
+struct CommandOutput {
     /// Gone at its end.
     stdout: Option<pipe::Receiver>,
     chunk: Vec<u8>,
-    shared: Arc<Shared>,
+    shared: Arc<CommandState>,
 }
 
-impl Output {
+impl CommandOutput {
     fn is_open(&self) -> bool {
         self.stdout.is_some()
     }
@@ -460,7 +464,7 @@ impl Output {
     }
 }
 
-impl Shared {
+impl CommandState {
     fn take(&self, bytes: &[u8]) {
         if let Some(sink) = &mut *lock(&self.sink) {
             sink.write(Stream::Stdout, bytes);

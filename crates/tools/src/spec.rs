@@ -31,7 +31,7 @@ pub struct ToolSpec {
 
 /// The tools there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tool {
+pub(crate) enum ToolName {
     Eval,
     Read,
     Edit,
@@ -41,7 +41,7 @@ pub(crate) enum Tool {
     Bash,
 }
 
-impl Tool {
+impl ToolName {
     pub(crate) const ALL: [Self; 7] =
         [Self::Eval, Self::Read, Self::Edit, Self::Write, Self::Notebook, Self::Kernel, Self::Bash];
 
@@ -55,7 +55,7 @@ impl Tool {
 
     pub(crate) fn spec(self) -> &'static ToolSpec {
         static SPECS: LazyLock<Vec<ToolSpec>> =
-            LazyLock::new(|| Tool::ALL.into_iter().map(Tool::describe).collect());
+            LazyLock::new(|| ToolName::ALL.into_iter().map(ToolName::describe).collect());
         let place = Self::ALL.iter().position(|tool| *tool == self).expect("ALL has every tool");
         &SPECS[place]
     }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::reply::Failure;
+use crate::reply::ToolFailure;
 
 const SHORTEST: f64 = 1.0;
 const LONGEST: f64 = 600.0;
 
 /// What a call said of its time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct TimeoutRequest {
     pub(crate) seconds: Option<f64>,
     pub(crate) background: bool,
 }
@@ -18,14 +18,14 @@ pub(crate) struct Asked {
 ///
 /// Work in the background nobody waits for, so it has no limit unless it asks for one.
 pub(crate) fn of(
-    asked: Asked,
+    asked: TimeoutRequest,
     usual: Option<Duration>,
-) -> Result<(Option<Duration>, Option<String>), Failure> {
+) -> Result<(Option<Duration>, Option<String>), ToolFailure> {
     let Some(seconds) = asked.seconds else {
         return Ok((if asked.background { None } else { usual }, None));
     };
     if !(seconds > 0.0 && seconds.is_finite()) {
-        return Err(Failure::new(format!(
+        return Err(ToolFailure::new(format!(
             "`timeout` must be {SHORTEST} to {LONGEST} seconds, not {seconds}; for longer work use background: true"
         )));
     }
@@ -46,7 +46,7 @@ mod tests {
     #[track_caller]
     fn check(seconds: Option<f64>, background: bool, expected: Option<u64>) {
         let usual = Some(Duration::from_secs(30));
-        let (timeout, _) = of(Asked { seconds, background }, usual).unwrap();
+        let (timeout, _) = of(TimeoutRequest { seconds, background }, usual).unwrap();
         assert_eq!(timeout, expected.map(Duration::from_secs));
     }
 
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn zero_is_no_time_at_all() {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(of(Asked { seconds: Some(seconds), background: false }, None).is_err());
+            assert!(of(TimeoutRequest { seconds: Some(seconds), background: false }, None).is_err());
         }
     }
 }

@@ -22,21 +22,21 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{parse, unknown_name};
-use crate::bridge::Bridge;
-use crate::client::{Client, Home, SessionNames};
-use crate::mode::Mode;
+use crate::bridge::ToolBridge;
+use crate::client::{SessionHome, SessionNames, ToolClient};
+use crate::mode::RunMode;
 use crate::notebook::background::BackgroundRuns;
-use crate::reply::{Content, Failure, Reply};
-use crate::shell::{Login, Shells};
-use crate::spec::{Tool, ToolSpec};
+use crate::reply::{ReplyPart, ToolFailure, ToolReply};
+use crate::shell::{ClientShells, LoginShell};
+use crate::spec::{ToolName, ToolSpec};
 use crate::workspace::Workspace;
 use crate::{bash, edit, eval, kernel, notebook, read};
 
 /// What a caller decides about the tools.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ToolSettings {
     /// Which tools that run code are offered.
-    pub mode: Mode,
+    pub mode: RunMode,
     /// Where outputs are that were too long to show.
     pub artifacts: Artifacts,
     /// How notebooks are saved.
@@ -52,7 +52,7 @@ pub struct Settings {
     /// The time a cell or a command has that asks for none; `None` for as long as it likes.
     pub timeout: Option<Duration>,
     /// What may go on when its call is answered.
-    pub background: Background,
+    pub background: BackgroundPolicy,
     /// What shell commands see of our environment: all of it.
     pub environment: Variables,
     /// A file that sets up a shell, to be read in the place of login files.
@@ -65,7 +65,7 @@ pub struct Settings {
 
 /// What may go on when its call is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Background {
+pub enum BackgroundPolicy {
     /// Nothing that runs in this process, which ends with the call.
     Nothing,
     /// What asks for it.
@@ -74,28 +74,28 @@ pub enum Background {
     After(Duration),
 }
 
-/// All tools. Cheap to clone; when the last clone and the last [`Client`] are gone, so is everything they started.
+/// All tools. Cheap to clone; when the last clone and the last [`ToolClient`] are gone, so is everything they started.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
-    shared: Arc<Shared>,
+    shared: Arc<ToolboxState>,
 }
 
-pub(crate) struct Shared {
-    pub(crate) settings: Settings,
+pub(crate) struct ToolboxState {
+    pub(crate) settings: ToolSettings,
     sessions: Sessions,
-    python: watch::Sender<Python>,
-    login: Arc<Login>,
+    python: watch::Sender<PythonState>,
+    login: Arc<LoginShell>,
     /// What ran of notebooks.
     history: Mutex<History>,
     /// Notebooks that run in the background.
     background_runs: Mutex<BackgroundRuns>,
     /// By their prefix, for calls that come from cells.
-    clients: Mutex<Vec<Weak<Client>>>,
+    clients: Mutex<Vec<Weak<ToolClient>>>,
 }
 
 /// Whether `eval` can work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Python {
+pub enum PythonState {
     /// Nobody has tried yet.
     Untried,
     /// A kernel has run.
@@ -106,46 +106,46 @@ pub enum Python {
 
 /// The circumstances of one call.
 #[derive(Clone)]
-pub struct Context {
+pub struct CallContext {
     /// Who calls.
-    pub client: Arc<Client>,
+    pub client: Arc<ToolClient>,
     /// Cancelling this stops what the call started.
     pub stop: CancellationToken,
     /// Where output goes while the call runs.
-    pub progress: Option<Arc<dyn Progress>>,
+    pub progress: Option<Arc<dyn ProgressSink>>,
     /// Who answers when a cell asks for input.
-    pub ask: Option<Arc<dyn Ask>>,
+    pub ask: Option<Arc<dyn InputPrompter>>,
     /// Who reads the reply.
-    pub reader: Reader,
+    pub reader: ReplyReader,
     /// What the caller has read: the client, or a cell that calls a tool.
     memory: Arc<dyn ReadMemory>,
 }
 
-impl Context {
+impl CallContext {
     /// A call of the client itself, whose model reads the reply.
-    pub fn new(client: Arc<Client>, stop: CancellationToken) -> Self {
+    pub fn new(client: Arc<ToolClient>, stop: CancellationToken) -> Self {
         let memory = client.memory();
-        Self { client, stop, progress: None, ask: None, reader: Reader::Model, memory }
+        Self { client, stop, progress: None, ask: None, reader: ReplyReader::Model, memory }
     }
 
     /// A call by a cell that the client runs in `session`. The client's model sees only what the cell prints, so the
     /// cell has a memory of its own.
-    pub(crate) fn of_cell(client: Arc<Client>, stop: CancellationToken, session: &SessionKey) -> Self {
+    pub(crate) fn of_cell(client: Arc<ToolClient>, stop: CancellationToken, session: &SessionKey) -> Self {
         let memory = client.memory().of_programs(&session.to_string());
-        Self { reader: Reader::Program, memory, ..Self::new(client, stop) }
+        Self { reader: ReplyReader::Program, memory, ..Self::new(client, stop) }
     }
 }
 
 /// Who reads a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
+pub enum ReplyReader {
     /// A model, which is shown as much as it can take in, and the way to the rest.
     Model,
     /// A program, which is given everything: it could not tell a text with a gap from a whole one.
     Program,
 }
 
-impl Reader {
+impl ReplyReader {
     /// Bytes of text in one reply.
     pub(crate) fn budget(self) -> usize {
         match self {
@@ -156,13 +156,13 @@ impl Reader {
 }
 
 /// Takes what a call prints while it runs. Must not block.
-pub trait Progress: Send + Sync {
+pub trait ProgressSink: Send + Sync {
     /// Some text was printed.
     fn text(&self, text: &str);
 }
 
 /// Puts a question of running code to the user.
-pub trait Ask: Send + Sync {
+pub trait InputPrompter: Send + Sync {
     /// The answer, or why there is none. With `password` it is not to be shown.
     fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, String>>;
 }
@@ -170,14 +170,14 @@ pub trait Ask: Send + Sync {
 impl Toolbox {
     /// A toolbox that works as `settings` say, with sessions as theirs say; cells may call its tools. Needs a tokio runtime;
     /// starts nothing.
-    pub fn new(settings: Settings, mut sessions: cellwright_session::Settings) -> Self {
-        let bridge = Arc::new(Bridge::default());
+    pub fn new(settings: ToolSettings, mut sessions: cellwright_session::Settings) -> Self {
+        let bridge = Arc::new(ToolBridge::default());
         sessions.tools = Some(Arc::clone(&bridge) as _);
-        let shared = Arc::new(Shared {
-            login: Arc::new(Login::new(settings.shell_snapshot.clone())),
+        let shared = Arc::new(ToolboxState {
+            login: Arc::new(LoginShell::new(settings.shell_snapshot.clone())),
             settings,
             sessions: Sessions::new(sessions),
-            python: watch::Sender::new(Python::Untried),
+            python: watch::Sender::new(PythonState::Untried),
             history: Mutex::default(),
             background_runs: Mutex::default(),
             clients: Mutex::default(),
@@ -187,32 +187,36 @@ impl Toolbox {
     }
 
     /// A client that works in `workspace`, with sessions under `names` in this process.
-    pub fn client(&self, workspace: Workspace, names: SessionNames) -> Arc<Client> {
+    pub fn client(&self, workspace: Workspace, names: SessionNames) -> Arc<ToolClient> {
         self.client_at(self.home(), workspace, names)
     }
 
     /// Where sessions live that end with this process.
-    pub fn home(&self) -> Home {
-        Home::Here(Arc::new(self.shared.sessions.client()))
+    pub fn home(&self) -> SessionHome {
+        SessionHome::Here(Arc::new(self.shared.sessions.client()))
     }
 
     /// A client whose sessions live at `home`.
-    pub fn client_at(&self, home: Home, workspace: Workspace, names: SessionNames) -> Arc<Client> {
+    pub fn client_at(&self, home: SessionHome, workspace: Workspace, names: SessionNames) -> Arc<ToolClient> {
         self.client_remembering(home, workspace, names, Arc::new(ProcessMemory::default()))
     }
 
     /// A client that has read what `memory` says.
     pub fn client_remembering(
         &self,
-        home: Home,
+        home: SessionHome,
         workspace: Workspace,
         names: SessionNames,
         memory: Arc<dyn ReadMemory>,
-    ) -> Arc<Client> {
-        let Settings { environment, artifacts, limits, .. } = &self.shared.settings;
-        let shells =
-            Shells::new(environment.clone(), Arc::clone(&self.shared.login), artifacts.clone(), *limits);
-        let client = Arc::new(Client::new(workspace, home, names, shells, memory));
+    ) -> Arc<ToolClient> {
+        let ToolSettings { environment, artifacts, limits, .. } = &self.shared.settings;
+        let shells = ClientShells::new(
+            environment.clone(),
+            Arc::clone(&self.shared.login),
+            artifacts.clone(),
+            *limits,
+        );
+        let client = Arc::new(ToolClient::new(workspace, home, names, shells, memory));
         let mut clients = self.shared.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|client| client.strong_count() > 0);
         clients.push(Arc::downgrade(&client));
@@ -225,15 +229,15 @@ impl Toolbox {
     }
 
     /// Whether `eval` can work, and every change of that. A change may change [`Toolbox::specs`].
-    pub fn python(&self) -> watch::Receiver<Python> {
+    pub fn python(&self) -> watch::Receiver<PythonState> {
         self.shared.python.subscribe()
     }
 
     /// Starts the client's usual kernel, so that its first call finds it and everyone learns whether Python works.
-    pub fn warm_up<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, ()> {
+    pub fn warm_up<'a>(&'a self, client: &'a ToolClient) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let stays = self.shared.settings.lifetime == cellwright_session::Mode::Session;
-            if !self.shared.offers(Tool::Eval) || !stays {
+            if !self.shared.offers(ToolName::Eval) || !stays {
                 return;
             }
             let mut nothing = CellRequest::new("");
@@ -258,10 +262,10 @@ impl Toolbox {
 
     /// The tools that can be called, in the order to show them.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        let offered = Tool::ALL.into_iter().filter(|tool| self.shared.offers(*tool));
+        let offered = ToolName::ALL.into_iter().filter(|tool| self.shared.offers(*tool));
         let mut specs: Vec<_> = offered.map(|tool| tool.spec().clone()).collect();
-        if let Python::Fails(why) = &*self.shared.python.borrow()
-            && let Some(eval) = specs.iter_mut().find(|spec| spec.name == Tool::Eval.name())
+        if let PythonState::Fails(why) = &*self.shared.python.borrow()
+            && let Some(eval) = specs.iter_mut().find(|spec| spec.name == ToolName::Eval.name())
         {
             eval.description = format!("Does not work at the moment: {why}. {}", eval.description);
         }
@@ -273,82 +277,90 @@ impl Toolbox {
         &'a self,
         name: &'a str,
         arguments: Map<String, Value>,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Reply> {
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, ToolReply> {
         Box::pin(async move { self.shared.call(name, arguments, context).await })
     }
 }
 
-impl Shared {
+impl ToolboxState {
     pub(crate) async fn call(
         self: &Arc<Self>,
         name: &str,
         arguments: Map<String, Value>,
-        context: &Context,
-    ) -> Reply {
-        let called = match Tool::named(name) {
+        context: &CallContext,
+    ) -> ToolReply {
+        let called = match ToolName::named(name) {
             Some(tool) if self.offers(tool) => {
                 // A call that meets a bug is answered like any other: a client would wait for ever.
                 let called = AssertUnwindSafe(self.dispatch(tool, arguments, context)).catch_unwind().await;
                 called.unwrap_or_else(|panic| Err(bug(&*panic)))
             }
-            Some(tool) => Err(Failure::new(format!(
+            Some(tool) => Err(ToolFailure::new(format!(
                 "{} is not offered: the tool mode is {}",
                 tool.name(),
                 self.settings.mode
             ))),
             None => {
                 let offered: Vec<_> =
-                    Tool::ALL.into_iter().filter(|tool| self.offers(*tool)).map(Tool::name).collect();
+                    ToolName::ALL.into_iter().filter(|tool| self.offers(*tool)).map(ToolName::name).collect();
                 Err(unknown_name("tool", name, &offered))
             }
         };
-        called.unwrap_or_else(Reply::from)
+        called.unwrap_or_else(ToolReply::from)
     }
 
     async fn dispatch(
         self: &Arc<Self>,
-        tool: Tool,
+        tool: ToolName,
         arguments: Map<String, Value>,
-        context: &Context,
-    ) -> Result<Reply, Failure> {
+        context: &CallContext,
+    ) -> Result<ToolReply, ToolFailure> {
         let schema = &tool.spec().schema;
         let (shared, caller) = (Arc::clone(self), context.clone());
         match tool {
-            Tool::Eval => eval::eval(self, parse(schema, arguments)?, context).await,
-            Tool::Read => {
+            ToolName::Eval => eval::eval(self, parse(schema, arguments)?, context).await,
+            ToolName::Read => {
                 let arguments = parse(schema, arguments)?;
                 blocking(move || read::read(&shared.settings, &caller, &arguments)).await
             }
-            Tool::Edit => {
+            ToolName::Edit => {
                 let arguments = parse(schema, arguments)?;
                 blocking(move || edit::edit(&shared.settings, &caller, arguments)).await
             }
-            Tool::Write => {
+            ToolName::Write => {
                 let arguments = parse(schema, arguments)?;
                 blocking(move || edit::write(&shared.settings, &caller, arguments)).await
             }
-            Tool::Notebook => notebook::notebook(self, parse(schema, arguments)?, context).await,
-            Tool::Kernel => kernel::kernel(self, parse(schema, arguments)?, context).await,
-            Tool::Bash => bash::bash(self, parse(schema, arguments)?, context).await,
+            ToolName::Notebook => notebook::notebook(self, parse(schema, arguments)?, context).await,
+            ToolName::Kernel => kernel::kernel(self, parse(schema, arguments)?, context).await,
+            ToolName::Bash => bash::bash(self, parse(schema, arguments)?, context).await,
         }
     }
 
     /// Whether a tool can be called.
-    fn offers(&self, tool: Tool) -> bool {
+    fn offers(&self, tool: ToolName) -> bool {
         match (tool, self.settings.mode) {
-            (Tool::Eval, mode) => mode != Mode::BashOnly,
+            (ToolName::Eval, mode) => mode != RunMode::BashOnly,
             // Where Python was to do it all and can not, a shell is better than nothing.
-            (Tool::Bash, Mode::PythonOnly) => matches!(*self.python.borrow(), Python::Fails(_)),
-            (Tool::Bash | Tool::Read | Tool::Edit | Tool::Write | Tool::Notebook | Tool::Kernel, _) => true,
+            (ToolName::Bash, RunMode::PythonOnly) => matches!(*self.python.borrow(), PythonState::Fails(_)),
+            (
+                ToolName::Bash
+                | ToolName::Read
+                | ToolName::Edit
+                | ToolName::Write
+                | ToolName::Notebook
+                | ToolName::Kernel,
+                _,
+            ) => true,
         }
     }
 
     /// How long a call is followed before it goes on in the background; `None` for to its end, as programs need it.
-    pub(crate) fn patience(&self, context: &Context) -> Option<Duration> {
+    pub(crate) fn patience(&self, context: &CallContext) -> Option<Duration> {
         match (self.settings.background, context.reader) {
-            (Background::After(time), Reader::Model) => Some(time),
-            (Background::Nothing | Background::Asked, _) | (_, Reader::Program) => None,
+            (BackgroundPolicy::After(time), ReplyReader::Model) => Some(time),
+            (BackgroundPolicy::Nothing | BackgroundPolicy::Asked, _) | (_, ReplyReader::Program) => None,
         }
     }
 
@@ -368,8 +380,8 @@ impl Shared {
             return;
         }
         let learnt = match &report.error {
-            Some(SessionError::NotStarted(why)) => Python::Fails(why.clone()),
-            _ if report.kernel.about.is_some() => Python::Works,
+            Some(SessionError::NotStarted(why)) => PythonState::Fails(why.clone()),
+            _ if report.kernel.about.is_some() => PythonState::Works,
             _ => return,
         };
         self.python.send_if_modified(|python| {
@@ -380,13 +392,13 @@ impl Shared {
     }
 
     /// The client whose session this is.
-    pub(crate) fn client_with(&self, session: &SessionKey) -> Option<Arc<Client>> {
+    pub(crate) fn client_with(&self, session: &SessionKey) -> Option<Arc<ToolClient>> {
         let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.iter().filter_map(Weak::upgrade).find(|client| client.names.has(session))
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ToolboxState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Toolbox").field("settings", &self.settings).finish_non_exhaustive()
     }
@@ -395,8 +407,8 @@ impl fmt::Debug for Shared {
 /// Files are read and written on a thread where that may take its time. A call that is stopped
 /// does not wait for it; what was begun is finished, for half an edit is worse than a late one.
 pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
+) -> Result<T, ToolFailure> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(panicked) => Err(bug(&*panicked.into_panic())),
@@ -404,24 +416,24 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// What a call is answered with that met a bug of ours.
-fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
+fn bug(panic: &(dyn std::any::Any + Send)) -> ToolFailure {
     let text =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let what = text.unwrap_or("no message");
     tracing::error!(what, "a tool panicked");
-    Failure::new(format!(
+    ToolFailure::new(format!(
         "a bug in cellwright ended this call ({what}); files it did not report are as they were"
     ))
 }
 
-impl Settings {
+impl ToolSettings {
     /// The editor of who calls.
-    pub(crate) fn editor<'a>(&'a self, context: &'a Context) -> FileEditor<'a> {
+    pub(crate) fn editor<'a>(&'a self, context: &'a CallContext) -> FileEditor<'a> {
         FileEditor::new(&*context.memory, self.history.as_ref()).saving(self.save.clone())
     }
 
     /// The kernel for what a client chose, if it did. A daemon has settings of its own, so Python is named to it.
-    pub(crate) fn kernel_for(&self, client: &Client, chosen: Option<KernelChoice>) -> KernelChoice {
+    pub(crate) fn kernel_for(&self, client: &ToolClient, chosen: Option<KernelChoice>) -> KernelChoice {
         let usual = || self.kernel.clone();
         match chosen.unwrap_or_else(usual) {
             KernelChoice::Python { named: None } if client.is_remote() => {
@@ -432,10 +444,10 @@ impl Settings {
     }
 
     /// The image as a reply can hold it, or a note on why it can not.
-    pub(crate) fn bounded(&self, image: &Image) -> Content {
+    pub(crate) fn bounded(&self, image: &Image) -> ReplyPart {
         match image.bounded(self.images) {
-            Ok(bounded) => Content::Image(bounded.into_owned()),
-            Err(unbounded) => Content::Text(format!("[{unbounded}]")),
+            Ok(bounded) => ReplyPart::Image(bounded.into_owned()),
+            Err(unbounded) => ReplyPart::Text(format!("[{unbounded}]")),
         }
     }
 }

@@ -20,12 +20,12 @@ pub struct Workspace {
     roots: Vec<PathBuf>,
     /// Roots that are no folders here.
     missing: Vec<PathBuf>,
-    outside: Outside,
+    outside: OutsidePaths,
 }
 
 /// What happens to paths outside the roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Outside {
+pub enum OutsidePaths {
     /// They are refused.
     #[default]
     Refused,
@@ -35,7 +35,7 @@ pub enum Outside {
 
 /// A path a tool may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ResolvedPath {
     /// As the caller named it.
     pub(crate) named: String,
     /// Absolute and without links.
@@ -108,7 +108,7 @@ impl Workspace {
     /// A workspace with its start folder as its root.
     pub fn new(start: &Path) -> io::Result<Self> {
         let start = fs::canonicalize(start)?;
-        Ok(Self { roots: vec![start.clone()], missing: Vec::new(), start, outside: Outside::Refused })
+        Ok(Self { roots: vec![start.clone()], missing: Vec::new(), start, outside: OutsidePaths::Refused })
     }
 
     /// Other roots, if any are named; else the start folder stays the root. Those that are no folders here are left out, and when
@@ -136,7 +136,7 @@ impl Workspace {
 
     /// Whether paths outside the roots can be used.
     #[must_use]
-    pub fn with_outside(mut self, outside: Outside) -> Self {
+    pub fn with_outside(mut self, outside: OutsidePaths) -> Self {
         self.outside = outside;
         self
     }
@@ -157,13 +157,13 @@ impl Workspace {
     }
 
     /// An existing regular file.
-    pub(crate) fn file(&self, named: &str) -> Result<Place, PathError> {
+    pub(crate) fn file(&self, named: &str) -> Result<ResolvedPath, PathError> {
         let place = self.place(named)?;
         if place.exists { Ok(place) } else { Err(PathError::Missing { named: named.to_owned() }) }
     }
 
     /// A regular file, or a place for one.
-    pub(crate) fn place(&self, named: &str) -> Result<Place, PathError> {
+    pub(crate) fn place(&self, named: &str) -> Result<ResolvedPath, PathError> {
         let place = self.resolve(named)?;
         if place.exists {
             require_file(&place)?;
@@ -171,7 +171,7 @@ impl Workspace {
         Ok(place)
     }
 
-    fn resolve(&self, named: &str) -> Result<Place, PathError> {
+    fn resolve(&self, named: &str) -> Result<ResolvedPath, PathError> {
         if named.is_empty() {
             return Err(PathError::Empty);
         }
@@ -182,7 +182,7 @@ impl Workspace {
             io::ErrorKind::NotFound => PathError::DeadLink { named: named.to_owned() },
             _ => PathError::Io { named: named.to_owned(), source: error },
         })?;
-        if self.outside == Outside::Refused && !self.roots.iter().any(|root| path.starts_with(root)) {
+        if self.outside == OutsidePaths::Refused && !self.roots.iter().any(|root| path.starts_with(root)) {
             let named = named.to_owned();
             return Err(if self.roots.is_empty() {
                 PathError::NoRoot { named, missing: self.missing.clone() }
@@ -190,11 +190,11 @@ impl Workspace {
                 PathError::Outside { named, roots: self.roots.clone() }
             });
         }
-        Ok(Place { named: named.to_owned(), path, exists })
+        Ok(ResolvedPath { named: named.to_owned(), path, exists })
     }
 }
 
-impl Place {
+impl ResolvedPath {
     /// The file, by the name that the caller has for it.
     pub(crate) fn file_name(&self) -> FileName {
         FileName { path: self.path.clone(), named: self.named.clone() }
@@ -233,7 +233,7 @@ fn without_links(path: &Path) -> io::Result<(PathBuf, bool)> {
     }
 }
 
-fn require_file(place: &Place) -> Result<(), PathError> {
+fn require_file(place: &ResolvedPath) -> Result<(), PathError> {
     let named = place.named.clone();
     let kind = match fs::metadata(&place.path) {
         Ok(metadata) => metadata.file_type(),
@@ -286,7 +286,7 @@ mod tests {
             let refused = workspace.place(path).unwrap_err();
             assert!(matches!(refused, PathError::Outside { .. }), "{path}: {refused}");
         }
-        let open = workspace.with_outside(Outside::Allowed);
+        let open = workspace.with_outside(OutsidePaths::Allowed);
         assert_eq!(open.file("link/b.txt").unwrap().path, fs::canonicalize(outside.join("b.txt")).unwrap());
     }
 
@@ -321,7 +321,7 @@ mod tests {
         let (folder, workspace) = workspace();
         nix::unistd::mkfifo(&folder.path().join("work/pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         symlink("nowhere", folder.path().join("work/dead")).unwrap();
-        let workspace = workspace.with_outside(Outside::Allowed);
+        let workspace = workspace.with_outside(OutsidePaths::Allowed);
         let message = |path: &str| workspace.file(path).unwrap_err().to_string();
         assert_eq!(message("pipe"), "pipe is a named pipe, not a file");
         assert_eq!(message("/dev/zero"), "/dev/zero is a device, not a file");

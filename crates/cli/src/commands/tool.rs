@@ -5,7 +5,9 @@ use std::io::Read as _;
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_tools::{Background, Content, Context, Home, Reply, ToolSpec, Toolbox, Workspace};
+use cellwright_tools::{
+    BackgroundPolicy, CallContext, ReplyPart, SessionHome, ToolReply, ToolSpec, Toolbox, Workspace,
+};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
@@ -51,7 +53,7 @@ impl ToolCommand {
         let config = Config::load(&start, Vec::new())?;
         let sessions = host::session_settings(&config, &start);
         let mut settings = self.offer.settings(&config, &start, &sessions)?;
-        settings.background = Background::Nothing;
+        settings.background = BackgroundPolicy::Nothing;
         let toolbox = Toolbox::new(settings, sessions);
         let Some(name) = &self.name else { return list(&toolbox.specs(), self.format) };
         let arguments = self.arguments()?;
@@ -61,12 +63,12 @@ impl ToolCommand {
             .with_outside(self.offer.outside(&config));
         let home = match self.offer.daemon(&config) {
             None => toolbox.home(),
-            Some(daemon) => Home::Daemon(daemon),
+            Some(daemon) => SessionHome::Daemon(daemon),
         };
         let (names, memory) = (self.offer.names(), self.offer.memory(&config));
         let client = toolbox.client_remembering(home, workspace, names, memory);
         let stop = stopped_by_signal()?;
-        let context = Context::new(client, stop);
+        let context = CallContext::new(client, stop);
         let reply = toolbox.call(name, arguments, &context).await;
         drop(context);
         toolbox.shutdown().await;
@@ -102,12 +104,12 @@ fn list(specs: &[ToolSpec], format: Format) -> anyhow::Result<Exit> {
 
 /// What the tool said on stdout, our remarks on stderr.
 #[expect(clippy::print_stderr, reason = "a script takes stdout for the tool's own words")]
-fn tell(reply: &Reply, format: Format) -> anyhow::Result<()> {
+fn tell(reply: &ToolReply, format: Format) -> anyhow::Result<()> {
     if format.json {
         let content = reply.content.iter().map(|content| match content {
-            Content::Text(text) => json!({ "type": "text", "text": text }),
-            Content::Note(text) => json!({ "type": "note", "text": text }),
-            Content::Image(image) => json!({
+            ReplyPart::Text(text) => json!({ "type": "text", "text": text }),
+            ReplyPart::Note(text) => json!({ "type": "note", "text": text }),
+            ReplyPart::Image(image) => json!({
                 "type": "image", "mime": image.format.mime(), "data": BASE64_STANDARD.encode(&image.bytes),
             }),
         });
@@ -118,9 +120,9 @@ fn tell(reply: &Reply, format: Format) -> anyhow::Result<()> {
     let mut said = String::new();
     for content in &reply.content {
         match content {
-            Content::Text(text) => said.push_str(text),
-            Content::Image(image) => said.extend(["[", &image.to_string(), "]"]),
-            Content::Note(note) => {
+            ReplyPart::Text(text) => said.push_str(text),
+            ReplyPart::Image(image) => said.extend(["[", &image.to_string(), "]"]),
+            ReplyPart::Note(note) => {
                 eprintln!("{note}");
                 continue;
             }

@@ -11,11 +11,11 @@ use tokio::sync::watch;
 
 use super::run::{ActiveRun, reply};
 use crate::eval::goes_on;
-use crate::handle::Handle;
-use crate::reply::{Failure, Reply};
-use crate::report::{self, Naming, Stage, seconds};
-use crate::toolbox::{Context, Shared};
-use crate::workspace::Place;
+use crate::handle::BackgroundHandle;
+use crate::reply::{ToolFailure, ToolReply};
+use crate::report::{self, CallStage, CellNaming, seconds};
+use crate::toolbox::{CallContext, ToolboxState};
+use crate::workspace::ResolvedPath;
 
 /// Runs that are over and can still be asked for. Sessions keep no more of their calls.
 const MOST: usize = 64;
@@ -27,7 +27,7 @@ pub(crate) struct BackgroundRuns(VecDeque<BackgroundRun>);
 #[derive(Debug, Clone)]
 pub(crate) struct BackgroundRun {
     job: JobId,
-    place: Place,
+    place: ResolvedPath,
     cells: Vec<PlannedCell>,
     /// What it came to, once that is in the file.
     finished: watch::Receiver<Option<Arc<Finished>>>,
@@ -50,7 +50,7 @@ impl BackgroundRuns {
 
 impl BackgroundRun {
     /// Lets a run go on in the background.
-    pub(super) fn start(shared: &Arc<Shared>, place: &Place, mut active: ActiveRun) -> Self {
+    pub(super) fn start(shared: &Arc<ToolboxState>, place: &ResolvedPath, mut active: ActiveRun) -> Self {
         let (job, cells) = (active.run.release(), active.run.cells().to_vec());
         let (sender, finished) = watch::channel(None);
         let to = Arc::clone(shared);
@@ -68,10 +68,14 @@ impl BackgroundRun {
     }
 
     /// The reply to the call that started it.
-    pub(super) async fn started(self, shared: &Arc<Shared>, context: &Context) -> Result<Reply, Failure> {
+    pub(super) async fn started(
+        self,
+        shared: &Arc<ToolboxState>,
+        context: &CallContext,
+    ) -> Result<ToolReply, ToolFailure> {
         match context.client.sessions().await?.job(self.job).await? {
             JobState::Running(report) => {
-                Ok(goes_on(shared, context, self.job, &report, &Naming::Notebook(&self.cells)))
+                Ok(goes_on(shared, context, self.job, &report, &CellNaming::Notebook(&self.cells)))
             }
             // A short one: then its outputs are about to be there.
             JobState::Finished(_) => self.wait(shared, context, Duration::from_secs(30)).await,
@@ -81,21 +85,21 @@ impl BackgroundRun {
     /// Waits for its end, at most so long, and reports what it came to so far.
     pub(crate) async fn wait(
         mut self,
-        shared: &Arc<Shared>,
-        context: &Context,
+        shared: &Arc<ToolboxState>,
+        context: &CallContext,
         at_most: Duration,
-    ) -> Result<Reply, Failure> {
-        let handle = Handle::Cells(self.job);
+    ) -> Result<ToolReply, ToolFailure> {
+        let handle = BackgroundHandle::Cells(self.job);
         let is_over = tokio::select! {
             // An error means that it ended without a result: then the session knows more.
             over = tokio::time::timeout(at_most, self.finished.wait_for(Option::is_some)) => {
                 over.is_ok_and(|over| over.is_ok())
             }
             () = context.stop.cancelled() => {
-                return Err(Failure::new(format!("no longer waiting; {handle} goes on")));
+                return Err(ToolFailure::new(format!("no longer waiting; {handle} goes on")));
             }
         };
-        let naming = Naming::Notebook(&self.cells);
+        let naming = CellNaming::Notebook(&self.cells);
         // Asked also when it is over: then the session knows that its end was collected.
         let state = context.client.sessions().await?.wait(self.job, Duration::ZERO).await?;
         let finished = if is_over { self.finished.borrow().clone() } else { None };
@@ -112,7 +116,7 @@ impl BackgroundRun {
                 (report, note)
             }
         };
-        let mut reply = report::reply(&shared.settings, context, &report, Stage::Running, &naming);
+        let mut reply = report::reply(&shared.settings, context, &report, CallStage::Running, &naming);
         reply.note(note);
         Ok(reply)
     }

@@ -14,24 +14,24 @@ use cellwright_session::{OutputSettings, Reset, SessionKey, Timeout};
 use serde_json::json;
 
 use super::background::BackgroundRun;
-use crate::attention::Attention;
+use crate::attention::CallWatch;
 use crate::bridge;
-use crate::client::Client;
+use crate::client::ToolClient;
 use crate::eval::tell;
-use crate::reply::{Failure, Reply};
-use crate::report::{self, Naming, Stage};
-use crate::toolbox::{Background, Context, Shared, blocking};
-use crate::workspace::Place;
+use crate::reply::{ToolFailure, ToolReply};
+use crate::report::{self, CallStage, CellNaming};
+use crate::toolbox::{BackgroundPolicy, CallContext, ToolboxState, blocking};
+use crate::workspace::ResolvedPath;
 
 /// Cells a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum CellChoice {
     Some(Selection),
     /// Those that are out of date.
     Stale,
 }
 
-impl Wanted {
+impl CellChoice {
     /// `3`, `2,5-7`, `5-`, `id:abc`, `id:abc-`, `"A heading"`, `all`, `stale`
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text.trim() {
@@ -50,7 +50,7 @@ impl Wanted {
 
 /// How to run them.
 #[derive(Debug)]
-pub(super) struct How {
+pub(super) struct NotebookRunOptions {
     pub(super) timeout: Option<Duration>,
     pub(super) allow_errors: bool,
     pub(super) reset: bool,
@@ -60,19 +60,19 @@ pub(super) struct How {
 }
 
 pub(super) async fn run(
-    shared: &Arc<Shared>,
-    context: &Context,
-    place: &Place,
-    wanted: Wanted,
-    how: How,
-) -> Result<Reply, Failure> {
-    if how.background && shared.settings.background == Background::Nothing {
-        return Err(Failure::new(
+    shared: &Arc<ToolboxState>,
+    context: &CallContext,
+    place: &ResolvedPath,
+    wanted: CellChoice,
+    how: NotebookRunOptions,
+) -> Result<ToolReply, ToolFailure> {
+    if how.background && shared.settings.background == BackgroundPolicy::Nothing {
+        return Err(ToolFailure::new(
             "`background` has no effect here: the run ends with this call; leave it out, and the call waits for the end",
         ));
     }
     if how.background && context.client.is_remote() {
-        return Err(Failure::new(
+        return Err(ToolFailure::new(
             "a notebook of a shared session can not run in the background: nobody would keep its outputs",
         ));
     }
@@ -84,22 +84,22 @@ pub(super) async fn run(
     request.reset = if how.reset { Reset::Yes } else { Reset::No };
     // A cell named by its number may be another one by now.
     let named = match &wanted {
-        Wanted::Some(Selection::Cells(cells)) => cells.clone(),
-        Wanted::Some(Selection::From(cell)) => CellSelection::one(cell.clone()),
-        Wanted::Some(Selection::All) | Wanted::Stale => CellSelection::default(),
+        CellChoice::Some(Selection::Cells(cells)) => cells.clone(),
+        CellChoice::Some(Selection::From(cell)) => CellSelection::one(cell.clone()),
+        CellChoice::Some(Selection::All) | CellChoice::Stale => CellSelection::default(),
     };
     match wanted {
-        Wanted::Some(cells) => request.cells = cells,
-        Wanted::Stale => match first_stale(shared, context, place).await? {
+        CellChoice::Some(cells) => request.cells = cells,
+        CellChoice::Stale => match first_stale(shared, context, place).await? {
             Some(index) => request.cells = Selection::From(CellRef::Index(index)),
-            None => return Ok(Reply::text("no cell is out of date, so none was run")),
+            None => return Ok(ToolReply::text("no cell is out of date, so none was run")),
         },
     }
     let (shared_here, caller, at) = (Arc::clone(shared), context.clone(), place.clone());
     let (plan, recorded) = blocking(move || {
         let about = |error| match error {
             PlanError::File(error) => error.called(&at.named).into(),
-            other => Failure::from(other).about(&at.named),
+            other => ToolFailure::from(other).about(&at.named),
         };
         let draft = Draft::of(request).map_err(about)?;
         let (editor, file) = (shared_here.settings.editor(&caller), at.file_name());
@@ -111,7 +111,7 @@ pub(super) async fn run(
     })
     .await?;
     if plan.cells().is_empty() {
-        return Ok(Reply::text("there is no code to run in those cells"));
+        return Ok(ToolReply::text("there is no code to run in those cells"));
     }
     let key = key(shared, &context.client, plan.home())?;
     let plan = plan.with_displays(shared.history().displays(&key));
@@ -136,7 +136,11 @@ pub(super) async fn run(
 }
 
 /// The session of a notebook, as the client's settings have it.
-pub(crate) fn key(shared: &Shared, client: &Client, home: &Home) -> Result<SessionKey, Failure> {
+pub(crate) fn key(
+    shared: &ToolboxState,
+    client: &ToolClient,
+    home: &Home,
+) -> Result<SessionKey, ToolFailure> {
     let kernel = home.kernel_or(&shared.settings.kernel);
     Ok(SessionKey {
         session: client.names.session(Some(&home.session))?,
@@ -147,10 +151,10 @@ pub(crate) fn key(shared: &Shared, client: &Client, home: &Home) -> Result<Sessi
 
 /// The session of the notebook a call names as its session.
 pub(crate) async fn session_of(
-    shared: &Arc<Shared>,
-    context: &Context,
+    shared: &Arc<ToolboxState>,
+    context: &CallContext,
     named: &str,
-) -> Result<SessionKey, Failure> {
+) -> Result<SessionKey, ToolFailure> {
     let place = context.client.workspace().file(named)?;
     let home = blocking(move || {
         let notebook = file::read(&place.path).map_err(|error| error.called(&place.named))?;
@@ -160,10 +164,10 @@ pub(crate) async fn session_of(
 }
 
 async fn first_stale(
-    shared: &Arc<Shared>,
-    context: &Context,
-    place: &Place,
-) -> Result<Option<usize>, Failure> {
+    shared: &Arc<ToolboxState>,
+    context: &CallContext,
+    place: &ResolvedPath,
+) -> Result<Option<usize>, ToolFailure> {
     let at = place.clone();
     let notebook = blocking(move || file::read(&at.path).map_err(|error| error.called(&at.named).into()));
     let notebook = notebook.await?;
@@ -175,15 +179,15 @@ async fn first_stale(
 
 /// Reads a run to its end, or for as long as a call may take before it goes on in the background.
 async fn follow(
-    shared: &Arc<Shared>,
-    context: &Context,
-    place: &Place,
+    shared: &Arc<ToolboxState>,
+    context: &CallContext,
+    place: &ResolvedPath,
     mut active: ActiveRun,
     at_once: bool,
-) -> Result<Reply, Failure> {
+) -> Result<ToolReply, ToolFailure> {
     let limit = if at_once { Some(Duration::ZERO) } else { shared.patience(context) };
     // What goes on in a daemon says nothing more to us, and would not be recorded.
-    let mut attention = Attention::to(context, limit.filter(|_| !context.client.is_remote()));
+    let mut attention = CallWatch::to(context, limit.filter(|_| !context.client.is_remote()));
     let mut stopping = false;
     loop {
         let next = tokio::select! {
@@ -220,7 +224,7 @@ pub(super) struct ActiveRun {
 
 impl ActiveRun {
     /// Waits for its end and learns from it.
-    pub(super) async fn finish(self, shared: &Shared) -> Finished {
+    pub(super) async fn finish(self, shared: &ToolboxState) -> Finished {
         let finished = self.run.finish().await;
         if finished.has_run_nothing() {
             self.recorded.withdraw();
@@ -236,7 +240,12 @@ fn is_saved(Finished { kept, .. }: &Finished) -> bool {
 }
 
 /// What a run that is over came to.
-pub(super) fn reply(shared: &Shared, context: &Context, place: &Place, finished: &Finished) -> Reply {
+pub(super) fn reply(
+    shared: &ToolboxState,
+    context: &CallContext,
+    place: &ResolvedPath,
+    finished: &Finished,
+) -> ToolReply {
     let mut reply = told(shared, context, finished);
     reply.is_error |= !is_saved(finished);
     if let Some(structured) = &mut reply.structured {
@@ -247,7 +256,7 @@ pub(super) fn reply(shared: &Shared, context: &Context, place: &Place, finished:
 }
 
 /// What the notebook holds now of the cells that ran, and what else is to be known.
-fn told(shared: &Shared, context: &Context, finished: &Finished) -> Reply {
+fn told(shared: &ToolboxState, context: &CallContext, finished: &Finished) -> ToolReply {
     let Finished { cells, changes, kept, elsewhere, .. } = finished;
     let shown = OutputSettings {
         limits: shared.settings.limits,
@@ -255,7 +264,8 @@ fn told(shared: &Shared, context: &Context, finished: &Finished) -> Reply {
         ..OutputSettings::default()
     };
     let report = finished.as_kept(&shown);
-    let mut reply = report::reply(&shared.settings, context, &report, Stage::Over, &Naming::Notebook(cells));
+    let mut reply =
+        report::reply(&shared.settings, context, &report, CallStage::Over, &CellNaming::Notebook(cells));
     if let Some(updated) = elsewhere.collected(&shown) {
         let cells: Vec<_> = elsewhere.cells().into_iter().map(|cell| format!("cell {cell}")).collect();
         let place = if cells.is_empty() { "no cell of the notebook".to_owned() } else { cells.join(", ") };
@@ -279,7 +289,7 @@ fn told(shared: &Shared, context: &Context, finished: &Finished) -> Reply {
         );
     }
     if let Some(error) = &kept.failed {
-        reply.note(format!("[the outputs could not be saved: {}]", Failure::from(error)));
+        reply.note(format!("[the outputs could not be saved: {}]", ToolFailure::from(error)));
     }
     if kept.side.is_none() && kept.failed.is_none() && kept.merged > 0 {
         reply.note("[others changed the notebook meanwhile; their changes and the outputs are both in it]");

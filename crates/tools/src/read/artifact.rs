@@ -6,8 +6,8 @@ use cellwright_notebook::select::LineRange;
 use cellwright_output::{Artifact, ArtifactId, Image, Limits};
 use serde_json::json;
 
-use crate::reply::{Content, Failure, Reply};
-use crate::toolbox::{Reader, Settings};
+use crate::reply::{ReplyPart, ToolFailure, ToolReply};
+use crate::toolbox::{ReplyReader, ToolSettings};
 
 /// What an artifact's address begins with.
 pub(super) const ARTIFACT: &str = "artifact://";
@@ -16,11 +16,11 @@ pub(super) const ARTIFACT: &str = "artifact://";
 const LARGEST_IMAGE: u64 = 64 * 1024 * 1024;
 
 pub(super) fn artifact(
-    settings: &Settings,
+    settings: &ToolSettings,
     path: &str,
     search: Option<&str>,
-    reader: Reader,
-) -> Result<Reply, Failure> {
+    reader: ReplyReader,
+) -> Result<ToolReply, ToolFailure> {
     // The scheme has a colon of its own, so the selector is looked for behind it.
     let (id, selector) = Selector::split(&path[ARTIFACT.len()..]);
     let artifact = settings.artifacts.open(&id.parse::<ArtifactId>()?)?;
@@ -28,13 +28,13 @@ pub(super) fn artifact(
     if !artifact.kind.is_text() {
         let image = artifact.content(LARGEST_IMAGE)?.and_then(Image::new);
         let image = image.ok_or_else(|| {
-            Failure::new(format!(
+            ToolFailure::new(format!(
                 "{} is no text and no image; it is at {}",
                 artifact.id,
                 artifact.path.display()
             ))
         })?;
-        return Ok(Reply {
+        return Ok(ToolReply {
             content: vec![settings.bounded(&image)],
             structured: Some(structured),
             is_error: false,
@@ -64,7 +64,7 @@ pub(super) fn artifact(
             }
         }
         let found = page::found(&artifact.id.to_string(), hits.into_iter(), next.map(to_number), &pattern);
-        let mut reply = Reply::text(found.text());
+        let mut reply = ToolReply::text(found.text());
         found.notes.into_iter().for_each(|note| reply.note(note));
         if long_lines > 0 {
             reply.note(format!(
@@ -73,16 +73,16 @@ pub(super) fn artifact(
         }
         return Ok(reply.with(structured));
     }
-    let mut reply = Reply::default();
+    let mut reply = ToolReply::default();
     for range in ranges {
         match range {
             LineRange::FromTo(from, to) => {
                 let page =
                     artifact.lines(from as u64..=to.map_or(u64::MAX, |to| to as u64), reader.budget())?;
                 if page.lines == 0 {
-                    return Err(Failure::new(format!("{} has no line {from}", artifact.id)));
+                    return Err(ToolFailure::new(format!("{} has no line {from}", artifact.id)));
                 }
-                reply.content.push(Content::Text(page.text));
+                reply.content.push(ReplyPart::Text(page.text));
                 let asked_for_more = to.is_none_or(|to| page.next.is_some_and(|next| next <= to as u64));
                 if let Some(next) = page.next.filter(|_| asked_for_more) {
                     reply.note(format!(
@@ -97,7 +97,7 @@ pub(super) fn artifact(
                 let page = artifact.lines(line as u64..=line as u64, usize::MAX)?;
                 let rest = page.text.get(page.text.floor_char_boundary(byte - 1)..).unwrap_or_default();
                 let shown = &rest[..rest.floor_char_boundary(reader.budget())];
-                reply.content.push(Content::Text(shown.to_owned()));
+                reply.content.push(ReplyPart::Text(shown.to_owned()));
                 if shown.len() < rest.len() {
                     let next = byte + shown.len();
                     reply.note(format!("[go on with {}:{line}@{next}]", artifact.id));
@@ -109,14 +109,14 @@ pub(super) fn artifact(
                 let tail = captured.text.lines().rev().take(count).collect::<Vec<_>>();
                 reply
                     .content
-                    .push(Content::Text(tail.into_iter().rev().collect::<Vec<_>>().join("\n") + "\n"));
+                    .push(ReplyPart::Text(tail.into_iter().rev().collect::<Vec<_>>().join("\n") + "\n"));
             }
         }
     }
     Ok(reply.with(structured))
 }
 
-fn line_count(artifact: &Artifact) -> Result<u64, Failure> {
+fn line_count(artifact: &Artifact) -> Result<u64, ToolFailure> {
     let captured = artifact.ends(Limits::default())?;
     let shown = captured.text.lines().count() as u64;
     Ok(captured.truncation.map_or(shown, |truncation| truncation.total.lines))

@@ -17,7 +17,7 @@ use cellwright_process::ChildCommand;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::Run;
+use super::ShellRequest;
 
 /// Login files may do anything, wait for a lock for a minute included. They are not waited for longer than this.
 const LOGIN: Duration = Duration::from_secs(10);
@@ -51,18 +51,18 @@ shopt -s expand_aliases
 
 /// What shells of all clients start from.
 #[derive(Debug)]
-pub(crate) struct Login {
+pub(crate) struct LoginShell {
     snapshot: Option<PathBuf>,
-    gathered: OnceCell<Result<Gathered, String>>,
+    gathered: OnceCell<Result<LoginSnapshot, String>>,
 }
 
 #[derive(Debug)]
-struct Gathered {
+struct LoginSnapshot {
     file: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-impl Login {
+impl LoginShell {
     pub(crate) fn new(snapshot: Option<PathBuf>) -> Self {
         Self { snapshot: snapshot.filter(|snapshot| snapshot.is_file()), gathered: OnceCell::new() }
     }
@@ -86,7 +86,7 @@ impl Login {
     }
 }
 
-async fn gather(environment: &Variables) -> io::Result<Gathered> {
+async fn gather(environment: &Variables) -> io::Result<LoginSnapshot> {
     let folder = private_folder()?;
     let file = folder.path().join("login.sh");
     let login = ChildCommand::new("bash", environment).args(["-l", "-c", SAVE, "bash"]).arg(&file);
@@ -94,29 +94,33 @@ async fn gather(environment: &Variables) -> io::Result<Gathered> {
     if !file.exists() {
         return Err(io::Error::other(format!("the shell {exit}")));
     }
-    Ok(Gathered { file, _folder: folder })
+    Ok(LoginSnapshot { file, _folder: folder })
 }
 
 /// The state of one client's shell.
 #[derive(Debug)]
-pub(super) struct State {
-    login: Arc<Login>,
+pub(super) struct ShellState {
+    login: Arc<LoginShell>,
     /// Made with the first command; gone with the client.
     folder: Mutex<Option<tempfile::TempDir>>,
 }
 
 /// What to call a shell with, and what the caller should know.
-pub(super) struct Prepared {
+pub(super) struct ShellArguments {
     pub(super) arguments: Vec<OsString>,
     pub(super) warning: Option<String>,
 }
 
-impl State {
-    pub(super) fn new(login: Arc<Login>) -> Self {
+impl ShellState {
+    pub(super) fn new(login: Arc<LoginShell>) -> Self {
         Self { login, folder: Mutex::default() }
     }
 
-    pub(super) async fn prepare(&self, run: &Run<'_>, environment: &Variables) -> io::Result<Prepared> {
+    pub(super) async fn prepare(
+        &self,
+        run: &ShellRequest<'_>,
+        environment: &Variables,
+    ) -> io::Result<ShellArguments> {
         let file = self.file()?;
         let (read, warning) = if file.exists() {
             (file.clone(), None)
@@ -130,7 +134,7 @@ impl State {
         arguments.extend([read.into(), run.command.into()]);
         arguments.push(if run.keeps_state { file.into() } else { OsString::new() });
         arguments.extend([run.cwd.unwrap_or(Path::new("")).into(), PREPARE.into()]);
-        Ok(Prepared { arguments, warning })
+        Ok(ShellArguments { arguments, warning })
     }
 
     fn file(&self) -> io::Result<PathBuf> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_tools::{Ask, Background, Reader};
+use cellwright_tools::{BackgroundPolicy, InputPrompter, ReplyReader};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -33,8 +33,9 @@ async fn a_background_cell_is_followed_to_its_end() {
 
 #[tokio::test]
 async fn a_call_that_takes_long_goes_on_in_the_background() {
-    let fixture =
-        Fixture::changed(|settings| settings.background = Background::After(Duration::from_millis(300)));
+    let fixture = Fixture::changed(|settings| {
+        settings.background = BackgroundPolicy::After(Duration::from_millis(300))
+    });
     let code = format!("{UNTIL_TOLD}'done'");
     let reply = fixture.call("eval", json!({ "code": code, "timeout": 60 })).await;
     let told = reply.to_text();
@@ -51,10 +52,11 @@ async fn a_call_that_takes_long_goes_on_in_the_background() {
 
 #[tokio::test]
 async fn a_program_waits_for_the_whole_output_however_long_it_takes() {
-    let fixture =
-        Fixture::changed(|settings| settings.background = Background::After(Duration::from_millis(300)));
+    let fixture = Fixture::changed(|settings| {
+        settings.background = BackgroundPolicy::After(Duration::from_millis(300))
+    });
     let mut program = fixture.context();
-    program.reader = Reader::Program;
+    program.reader = ReplyReader::Program;
     let command = json!({ "command": "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo done" });
     let all = fixture.call_in("bash", command.clone(), &program);
     let model = async {
@@ -68,8 +70,9 @@ async fn a_program_waits_for_the_whole_output_however_long_it_takes() {
 
 #[tokio::test]
 async fn a_command_that_goes_on_by_itself_keeps_its_time_limit() {
-    let fixture =
-        Fixture::changed(|settings| settings.background = Background::After(Duration::from_millis(300)));
+    let fixture = Fixture::changed(|settings| {
+        settings.background = BackgroundPolicy::After(Duration::from_millis(300))
+    });
     let told = fixture.ok("bash", json!({ "command": "sleep 300", "timeout": 1 })).await;
     assert!(told.contains("sh-1 goes on in the background"), "{told}");
     let over = fixture.error("kernel", json!({ "action": "wait", "handle": "sh-1" })).await;
@@ -79,7 +82,7 @@ async fn a_command_that_goes_on_by_itself_keeps_its_time_limit() {
 /// A user who answers when told to.
 struct Slow(Notify);
 
-impl Ask for Slow {
+impl InputPrompter for Slow {
     fn ask(&self, _prompt: String, _password: bool) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(async {
             self.0.notified().await;
@@ -91,7 +94,7 @@ impl Ask for Slow {
 #[tokio::test]
 async fn a_call_that_waits_for_its_user_does_not_go_on_in_the_background() {
     let fixture =
-        Fixture::changed(|settings| settings.background = Background::After(Duration::from_secs(2)));
+        Fixture::changed(|settings| settings.background = BackgroundPolicy::After(Duration::from_secs(2)));
     let user = Arc::new(Slow(Notify::new()));
     let mut context = fixture.context();
     context.ask = Some(Arc::clone(&user) as _);

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use cellwright_testkit::eventually;
-use cellwright_tools::{Ask, Content, Mode, Progress, Python, Reader, Workspace};
+use cellwright_tools::{
+    InputPrompter, ProgressSink, PythonState, ReplyPart, ReplyReader, RunMode, Workspace,
+};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
@@ -70,7 +72,7 @@ async fn images_are_shown_and_json_is_data() {
     let fixture = Fixture::new();
     let code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()";
     let reply = fixture.call("eval", json!({ "code": code, "timeout": 120 })).await;
-    let images = reply.content.iter().filter(|content| matches!(content, Content::Image(_))).count();
+    let images = reply.content.iter().filter(|content| matches!(content, ReplyPart::Image(_))).count();
     assert_eq!(images, 1, "{}", reply.to_text());
     let code = "display({'application/json': {'a': [1, 2]}}, raw=True)";
     let reply = fixture.call("eval", json!({ "code": code })).await;
@@ -83,12 +85,12 @@ async fn images_past_those_a_reply_shows_can_be_read() {
     fixture.put_bytes("dot.png", PNG);
     let code = "import base64\npng = base64.b64encode(open('dot.png', 'rb').read()).decode()\nfor _ in range(9): display({'image/png': png}, raw=True)";
     let reply = fixture.call("eval", json!({ "code": code })).await;
-    let images = reply.content.iter().filter(|content| matches!(content, Content::Image(_))).count();
+    let images = reply.content.iter().filter(|content| matches!(content, ReplyPart::Image(_))).count();
     let text = reply.to_text();
     assert_eq!((images, text.matches("one more than is shown").count()), (8, 1), "{text}");
     let at = text.find("artifact://").unwrap();
     let last = fixture.call("read", json!({ "path": text[at..].split(']').next().unwrap() })).await;
-    assert!(matches!(last.content[..], [Content::Image(_)]), "{}", last.to_text());
+    assert!(matches!(last.content[..], [ReplyPart::Image(_)]), "{}", last.to_text());
 }
 
 #[tokio::test]
@@ -139,7 +141,7 @@ async fn many_long_cells_share_what_one_reply_shows() {
 async fn a_program_gets_everything_a_model_is_spared() {
     let fixture = Fixture::new();
     let mut context = fixture.context();
-    context.reader = Reader::Program;
+    context.reader = ReplyReader::Program;
     let reply = fixture.call_in("eval", json!({ "code": "print('x' * 200_000)" }), &context).await;
     assert!(reply.to_text().contains(&"x".repeat(200_000)), "{}", reply.to_text().len());
     let reply = fixture.call_in("bash", json!({ "command": "seq 100000" }), &context).await;
@@ -182,7 +184,7 @@ async fn a_client_that_moves_is_told_where_its_variables_are() {
 
 struct Gathered(Mutex<String>);
 
-impl Progress for Gathered {
+impl ProgressSink for Gathered {
     fn text(&self, text: &str) {
         self.0.lock().unwrap().push_str(text);
     }
@@ -190,7 +192,7 @@ impl Progress for Gathered {
 
 struct Answers(&'static str);
 
-impl Ask for Answers {
+impl InputPrompter for Answers {
     fn ask(&self, prompt: String, _password: bool) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(async move { Ok(format!("{}{prompt}", self.0)) })
     }
@@ -214,7 +216,7 @@ async fn output_is_handed_on_while_the_cell_runs_and_questions_are_asked() {
 /// Someone who has gone home.
 struct Silent;
 
-impl Ask for Silent {
+impl InputPrompter for Silent {
     fn ask(&self, _prompt: String, _password: bool) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(std::future::pending())
     }
@@ -296,13 +298,13 @@ async fn status_lists_variables_and_kernels_are_found() {
 #[tokio::test]
 async fn without_python_the_list_and_the_reply_say_why() {
     let fixture = Fixture::changed(|settings| {
-        settings.mode = Mode::PythonOnly;
+        settings.mode = RunMode::PythonOnly;
         settings.launch.search.explicit = Some("/nowhere/python".into());
     });
     let names = || fixture.specs().iter().map(|spec| spec.name).collect::<Vec<_>>();
     assert!(!names().contains(&"bash"));
     fixture.toolbox().warm_up(&fixture.context().client).await;
-    assert!(matches!(&*fixture.toolbox().python().borrow(), Python::Fails(_)));
+    assert!(matches!(&*fixture.toolbox().python().borrow(), PythonState::Fails(_)));
     let eval = fixture.specs().into_iter().find(|spec| spec.name == "eval").unwrap();
     let why = "Does not work at the moment: `/nowhere/python`";
     assert!(eval.description.starts_with(why), "{}", eval.description);
@@ -314,7 +316,7 @@ async fn without_python_the_list_and_the_reply_say_why() {
 
 #[tokio::test]
 async fn a_mode_leaves_tools_out() {
-    let fixture = Fixture::changed(|settings| settings.mode = Mode::BashOnly);
+    let fixture = Fixture::changed(|settings| settings.mode = RunMode::BashOnly);
     assert!(fixture.specs().iter().all(|spec| spec.name != "eval"));
     let refused = fixture.error("eval", json!({ "code": "1" })).await;
     assert_eq!(refused, "eval is not offered: the tool mode is bash-only");

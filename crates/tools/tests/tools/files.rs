@@ -273,7 +273,7 @@ async fn images_come_as_images_and_other_binaries_are_refused() {
     fixture.put_bytes("a.png", support::PNG);
     fixture.put_bytes("a.bin", b"\x00\x01\x02");
     let reply = fixture.call("read", json!({ "path": "a.png" })).await;
-    assert!(matches!(&reply.content[..], [cellwright_tools::Content::Image(_)]), "{reply:?}");
+    assert!(matches!(&reply.content[..], [cellwright_tools::ReplyPart::Image(_)]), "{reply:?}");
     assert_eq!(
         fixture.error("read", json!({ "path": "a.bin" })).await,
         "a.bin is a binary file of 3 bytes, not text"

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cellwright_tools::{Progress, Python};
+use cellwright_tools::{ProgressSink, PythonState};
 use serde_json::{Value, json};
 
 use crate::support::Fixture;
@@ -12,7 +12,7 @@ use crate::support::Fixture;
 #[derive(Default)]
 struct CountedProgress(AtomicUsize);
 
-impl Progress for CountedProgress {
+impl ProgressSink for CountedProgress {
     fn text(&self, _: &str) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -55,7 +55,7 @@ async fn without_any_python_notebooks_are_read_and_edited_and_nothing_is_started
     // No session, no kernel, nothing streamed, no output stored.
     let listed = fixture.call("kernel", json!({ "action": "list" })).await;
     assert_eq!(listed.structured.unwrap()["sessions"], json!([]));
-    assert_eq!(*fixture.toolbox().python().borrow(), Python::Untried);
+    assert_eq!(*fixture.toolbox().python().borrow(), PythonState::Untried);
     assert_eq!(streamed.0.load(Ordering::Relaxed), 0);
     assert!(!fixture.path().join("artifacts").exists());
     // Running needs Python, and says so.

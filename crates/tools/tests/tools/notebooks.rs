@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cellwright_testkit::eventually;
-use cellwright_tools::{Background, Content};
+use cellwright_tools::{BackgroundPolicy, ReplyPart};
 use serde_json::{Value, json};
 
 use crate::support::Fixture;
@@ -203,7 +203,7 @@ async fn stale_cells_are_those_edited_since_they_ran_and_all_after_them() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", &notebook(&["a = 1", "b = a + 1", "print(b)"]));
     let stale = json!({ "action": "run", "path": "a.ipynb", "cell": "stale" });
-    let ran = |reply: &cellwright_tools::Reply| {
+    let ran = |reply: &cellwright_tools::ToolReply| {
         let cells = reply.structured.as_ref().and_then(|data| data["cells"].as_array().cloned());
         cells.unwrap_or_default().iter().map(|cell| cell["cell"].as_u64().unwrap()).collect::<Vec<_>>()
     };
@@ -383,8 +383,9 @@ async fn a_cell_that_is_no_place_is_refused_with_what_would_be_one() {
 
 #[tokio::test]
 async fn a_run_that_takes_long_goes_on_in_the_background_and_is_still_recorded() {
-    let fixture =
-        Fixture::changed(|settings| settings.background = Background::After(Duration::from_millis(200)));
+    let fixture = Fixture::changed(|settings| {
+        settings.background = BackgroundPolicy::After(Duration::from_millis(200))
+    });
     fixture.put(
         "a.ipynb",
         &notebook(&["import time\nprint('begun', flush=True)\ntime.sleep(1)\nprint('done')"]),
@@ -403,7 +404,7 @@ async fn images_of_a_run_are_shown() {
     let code = "from IPython.display import Image, display\nimport base64\ndisplay(Image(data=base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='), format='png'))";
     fixture.put("a.ipynb", &notebook(&[code]));
     let reply = fixture.call("notebook", json!({ "action": "run", "path": "a.ipynb", "timeout": 120 })).await;
-    let images = reply.content.iter().filter(|content| matches!(content, Content::Image(_))).count();
+    let images = reply.content.iter().filter(|content| matches!(content, ReplyPart::Image(_))).count();
     assert_eq!(images, 1, "{}", reply.to_text());
     assert!(cells(&fixture, "a.ipynb")[0]["outputs"][0]["data"]["image/png"].is_string());
 }

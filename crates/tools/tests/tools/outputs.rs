@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_tools::{Content, Reply};
+use cellwright_tools::{ReplyPart, ToolReply};
 use serde_json::{Map, Value, json};
 
 use crate::support::{Fixture, PNG};
@@ -21,8 +21,8 @@ fn code(id: &str, outputs: &[&str]) -> Value {
     })
 }
 
-fn images(reply: &Reply) -> usize {
-    reply.content.iter().filter(|content| matches!(content, Content::Image(_))).count()
+fn images(reply: &ToolReply) -> usize {
+    reply.content.iter().filter(|content| matches!(content, ReplyPart::Image(_))).count()
 }
 
 #[tokio::test]

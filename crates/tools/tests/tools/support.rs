@@ -14,7 +14,8 @@ use cellwright_output::{Artifacts, ImageLimits, Limits};
 use cellwright_session::{KernelChoice, StartRunner};
 use cellwright_testkit::{patient_graces, python};
 use cellwright_tools::{
-    Background, Client, Content, Context, Mode, Reply, SessionNames, Settings, ToolSpec, Toolbox, Workspace,
+    BackgroundPolicy, CallContext, ReplyPart, RunMode, SessionNames, ToolClient, ToolReply, ToolSettings,
+    ToolSpec, Toolbox, Workspace,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +30,7 @@ pub(crate) const PNG: &[u8] = &[
 pub(crate) struct Fixture {
     folder: Arc<tempfile::TempDir>,
     toolbox: Toolbox,
-    client: Arc<Client>,
+    client: Arc<ToolClient>,
 }
 
 impl Fixture {
@@ -38,7 +39,7 @@ impl Fixture {
     }
 
     /// A toolbox that is different in something.
-    pub(crate) fn changed(change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn changed(change: impl FnOnce(&mut ToolSettings)) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let mut environment: HashMap<_, _> = std::env::vars_os().collect();
         // Login files of this machine are none of ours: they may take a minute, or break when they are stopped.
@@ -51,15 +52,15 @@ impl Fixture {
         };
         let launch = Launch { graces: patient_graces(), ..Launch::new(search, folder.path().join("cache")) };
         let artifacts = Artifacts::new(folder.path().join("artifacts"));
-        let mut settings = Settings {
-            mode: Mode::Both,
+        let mut settings = ToolSettings {
+            mode: RunMode::Both,
             artifacts: artifacts.clone(),
             limits: Limits::default(),
             images: ImageLimits::default(),
             kernel: KernelChoice::default(),
             lifetime: cellwright_session::Mode::Session,
             timeout: Some(Duration::from_secs(30)),
-            background: Background::Asked,
+            background: BackgroundPolicy::Asked,
             environment: launch.rules.pass(&environment),
             shell_snapshot: None,
             launch,
@@ -114,15 +115,15 @@ impl Fixture {
     }
 
     /// The circumstances of a call, to be changed.
-    pub(crate) fn context(&self) -> Context {
-        Context::new(Arc::clone(&self.client), CancellationToken::new())
+    pub(crate) fn context(&self) -> CallContext {
+        CallContext::new(Arc::clone(&self.client), CancellationToken::new())
     }
 
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Reply {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolReply {
         self.call_in(tool, arguments, &self.context()).await
     }
 
-    pub(crate) async fn call_in(&self, tool: &str, arguments: Value, context: &Context) -> Reply {
+    pub(crate) async fn call_in(&self, tool: &str, arguments: Value, context: &CallContext) -> ToolReply {
         let Value::Object(arguments) = arguments else { panic!("arguments are objects") };
         self.toolbox.call(tool, arguments, context).await
     }
@@ -143,8 +144,8 @@ impl Fixture {
     pub(crate) async fn text(&self, tool: &str, arguments: Value) -> String {
         let reply = self.call(tool, arguments).await;
         let texts = reply.content.iter().filter_map(|content| match content {
-            Content::Text(text) => Some(text.as_str()),
-            Content::Note(_) | Content::Image(_) => None,
+            ReplyPart::Text(text) => Some(text.as_str()),
+            ReplyPart::Note(_) | ReplyPart::Image(_) => None,
         });
         texts.collect()
     }
