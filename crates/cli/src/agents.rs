@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 use cellwright_acp::catalog::{self, KNOWN};
 
-use crate::config::Config;
+use crate::config::LoadedConfig;
 
 /// How to start an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Agent {
+pub(crate) struct ConfiguredAgent {
     pub(crate) name: String,
     pub(crate) command: String,
     pub(crate) args: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Agent {
     pub(crate) from: String,
 }
 
-impl Agent {
+impl ConfiguredAgent {
     pub(crate) fn command_line(&self) -> String {
         let words = std::iter::once(&self.command).chain(&self.args);
         shell_words::join(words)
@@ -31,11 +31,11 @@ impl Agent {
 }
 
 /// The agents there are, best first, each name once.
-pub(crate) fn all(config: &Config) -> Vec<Agent> {
-    let mut agents: Vec<Agent> = Vec::new();
+pub(crate) fn all(config: &LoadedConfig) -> Vec<ConfiguredAgent> {
+    let mut agents: Vec<ConfiguredAgent> = Vec::new();
     let settings = &config.settings.agent;
     if let Some(command) = &settings.command {
-        agents.push(Agent {
+        agents.push(ConfiguredAgent {
             name: "environment".to_owned(),
             command: command.clone(),
             args: settings.args.clone(),
@@ -43,7 +43,7 @@ pub(crate) fn all(config: &Config) -> Vec<Agent> {
             from: config.origin("agent.command").to_string(),
         });
     }
-    agents.extend(config.settings.agents.iter().map(|(name, agent)| Agent {
+    agents.extend(config.settings.agents.iter().map(|(name, agent)| ConfiguredAgent {
         name: name.clone(),
         command: agent.command.clone(),
         args: agent.args.clone(),
@@ -52,7 +52,7 @@ pub(crate) fn all(config: &Config) -> Vec<Agent> {
     }));
     for known in catalog::installed(|program| in_path(config, program).is_some()) {
         if !agents.iter().any(|agent| agent.name == known.name) {
-            agents.push(Agent {
+            agents.push(ConfiguredAgent {
                 name: known.name.to_owned(),
                 command: known.program.to_owned(),
                 args: known.args.iter().map(|word| (*word).to_owned()).collect(),
@@ -70,7 +70,7 @@ pub(crate) fn all(config: &Config) -> Vec<Agent> {
 }
 
 /// The agent of that name.
-pub(crate) fn find(config: &Config, name: &str) -> anyhow::Result<Agent> {
+pub(crate) fn find(config: &LoadedConfig, name: &str) -> anyhow::Result<ConfiguredAgent> {
     let agents = all(config);
     if let Some(agent) = agents.iter().find(|agent| agent.name == name) {
         return Ok(agent.clone());
@@ -91,7 +91,7 @@ pub(crate) fn find(config: &Config, name: &str) -> anyhow::Result<Agent> {
 }
 
 /// A program of that name in `PATH`.
-pub(crate) fn in_path(config: &Config, program: &str) -> Option<PathBuf> {
+pub(crate) fn in_path(config: &LoadedConfig, program: &str) -> Option<PathBuf> {
     let path = config.environment.get(OsStr::new("PATH"))?;
     let executable = |file: &PathBuf| {
         file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)

@@ -31,14 +31,14 @@ pub(crate) fn name(environment: &HashMap<OsString, OsString>, session: Option<&s
 }
 
 fn of_processes() -> String {
-    let Some(own) = Process::of(std::process::id()) else {
+    let Some(own) = ProcessStat::of(std::process::id()) else {
         // Without /proc, the process group's leader is the best there is.
         return format!("parent {}", nix::unistd::getppid());
     };
     let terminal = own.terminal;
     let mut process = own;
     for _ in 0..GENERATIONS {
-        let Some(parent) = Process::of(process.parent) else { break };
+        let Some(parent) = ProcessStat::of(process.parent) else { break };
         // A terminal emulator, a remote login or the system's first process: we are at the terminal's own shell.
         if parent.id <= 1 || parent.terminal != terminal {
             break;
@@ -49,14 +49,14 @@ fn of_processes() -> String {
         }
     }
     // The shell that the terminal belongs to; its number and start together are never used twice.
-    match Process::of(process.session) {
+    match ProcessStat::of(process.session) {
         Some(leader) => format!("terminal {terminal} of process {} started at {}", leader.id, leader.started),
         None => format!("process {} started at {}", process.id, process.started),
     }
 }
 
 /// What `/proc` says of a process.
-struct Process {
+struct ProcessStat {
     id: u32,
     name: String,
     parent: u32,
@@ -65,7 +65,7 @@ struct Process {
     started: u64,
 }
 
-impl Process {
+impl ProcessStat {
     fn of(id: u32) -> Option<Self> {
         // In one read: the system makes the text anew for each.
         let mut stat = [0; 1024];

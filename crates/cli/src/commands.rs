@@ -27,8 +27,8 @@ use cellwright_notebook::{Fingerprint, Outputs, Selector, Target};
 use cellwright_session::SessionId;
 
 use crate::caller;
-use crate::config::Places;
-use crate::print::{self, Format};
+use crate::config::UserFolders;
+use crate::print::{self, OutputFormat};
 
 /// Who calls, if the caller names itself.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -52,7 +52,7 @@ impl CallerArguments {
         let environment = std::env::vars_os().collect();
         // Whether there is a current folder is of no matter to a path that names its own.
         let folder = std::env::current_dir().unwrap_or_default();
-        let places = Places::from(&environment, &folder);
+        let places = UserFolders::from(&environment, &folder);
         let (save, state) = (places.save_settings(), places.state);
         let name = caller::name(&environment, self.session.as_ref().map(SessionId::as_str));
         let memory = DiskMemory::of_caller(&state.join("reads"), &name);
@@ -73,7 +73,7 @@ pub(crate) struct ChangeArguments {
     #[command(flatten)]
     caller: CallerArguments,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// Reads a fingerprint, or says where it is found.

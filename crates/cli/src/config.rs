@@ -14,21 +14,21 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use keys::KEYS;
-pub(crate) use layers::Config;
-pub(crate) use places::Places;
+pub(crate) use layers::LoadedConfig;
+pub(crate) use places::UserFolders;
 
 /// What can be set. A field's path is its key: `kernel.timeout`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Settings {
-    pub(crate) tools: Tools,
-    pub(crate) python: Python,
-    pub(crate) environment: Environment,
-    pub(crate) kernel: Kernel,
-    pub(crate) session: Session,
-    pub(crate) output: Output,
-    pub(crate) files: Files,
-    pub(crate) gateway: Gateway,
+pub(crate) struct UserSettings {
+    pub(crate) tools: ToolSection,
+    pub(crate) python: PythonSection,
+    pub(crate) environment: EnvironmentSection,
+    pub(crate) kernel: KernelSection,
+    pub(crate) session: SessionSection,
+    pub(crate) output: OutputSection,
+    pub(crate) files: FileSection,
+    pub(crate) gateway: GatewaySection,
     pub(crate) agent: AgentKernel,
     /// `[agents.NAME]`: the only keys that users name themselves.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -37,7 +37,7 @@ pub(crate) struct Settings {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Tools {
+pub(crate) struct ToolSection {
     pub(crate) mode: ToolMode,
 }
 
@@ -54,40 +54,40 @@ pub(crate) enum ToolMode {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Python {
+pub(crate) struct PythonSection {
     pub(crate) path: Option<PathBuf>,
     pub(crate) skip_check: bool,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Environment {
+pub(crate) struct EnvironmentSection {
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Kernel {
+pub(crate) struct KernelSection {
     pub(crate) default: String,
-    pub(crate) link: Link,
+    pub(crate) link: KernelLink,
     pub(crate) mode: KernelMode,
     pub(crate) timeout: u64,
-    pub(crate) retry: Retry,
+    pub(crate) retry: RetryMode,
     pub(crate) trace: bool,
 }
 
-impl Default for Kernel {
+impl Default for KernelSection {
     fn default() -> Self {
-        let (mode, retry) = (KernelMode::Session, Retry::Never);
-        Self { default: "runner".to_owned(), link: Link::Ipc, mode, timeout: 30, retry, trace: false }
+        let (mode, retry) = (KernelMode::Session, RetryMode::Never);
+        Self { default: "runner".to_owned(), link: KernelLink::Ipc, mode, timeout: 30, retry, trace: false }
     }
 }
 
 /// How to talk to Jupyter kernels on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Link {
+pub(crate) enum KernelLink {
     Ipc,
     Tcp,
 }
@@ -103,14 +103,14 @@ pub(crate) enum KernelMode {
 /// Whether a cell whose kernel died half-way is run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Retry {
+pub(crate) enum RetryMode {
     Never,
     Once,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Session {
+pub(crate) struct SessionSection {
     pub(crate) limit: usize,
     pub(crate) idle: u64,
     pub(crate) shared: bool,
@@ -118,7 +118,7 @@ pub(crate) struct Session {
     pub(crate) linger: u64,
 }
 
-impl Default for Session {
+impl Default for SessionSection {
     fn default() -> Self {
         Self { limit: 4, idle: 300, shared: false, memory: 0, linger: 60 }
     }
@@ -126,14 +126,14 @@ impl Default for Session {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Output {
+pub(crate) struct OutputSection {
     pub(crate) budget: usize,
     pub(crate) columns: usize,
     pub(crate) artifacts: Option<PathBuf>,
     pub(crate) background_after: u64,
 }
 
-impl Default for Output {
+impl Default for OutputSection {
     fn default() -> Self {
         Self { budget: 50 * 1024, columns: 768, artifacts: None, background_after: 50 }
     }
@@ -141,14 +141,14 @@ impl Default for Output {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Files {
+pub(crate) struct FileSection {
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) allow_outside: bool,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Gateway {
+pub(crate) struct GatewaySection {
     pub(crate) url: Option<String>,
     pub(crate) token: Option<String>,
 }

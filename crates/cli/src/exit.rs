@@ -19,7 +19,7 @@ Exit codes:
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum CommandExit {
     Done,
     Failed,
     Misused,
@@ -28,7 +28,7 @@ pub(crate) enum Exit {
     Interrupted,
 }
 
-impl Exit {
+impl CommandExit {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -41,15 +41,15 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CommandExit> for ExitCode {
+    fn from(exit: CommandExit) -> Self {
         Self::from(exit.code())
     }
 }
 
 /// How an error is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ErrorFormat {
     Text,
     Json,
 }
@@ -67,36 +67,36 @@ impl fmt::Display for WrongArguments {
 impl Error for WrongArguments {}
 
 /// Tells what is wrong with the arguments. (Help and the version, which end the program too, are no such thing.)
-pub(crate) fn misused(error: &clap::Error, told: Told) -> Exit {
-    if told == Told::Text || !error.use_stderr() {
+pub(crate) fn misused(error: &clap::Error, told: ErrorFormat) -> CommandExit {
+    if told == ErrorFormat::Text || !error.use_stderr() {
         error.exit();
     }
     // Up to the empty line before the usage, in words alone.
     let text = error.render().to_string();
     let why = text.split("\n\n").next().unwrap_or(&text);
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
-    tell(why.strip_prefix("error: ").unwrap_or(&why), Exit::Misused, told);
-    Exit::Misused
+    tell(why.strip_prefix("error: ").unwrap_or(&why), CommandExit::Misused, told);
+    CommandExit::Misused
 }
 
 /// The exit code for an error.
-pub(crate) fn of_error(error: &anyhow::Error) -> Exit {
+pub(crate) fn of_error(error: &anyhow::Error) -> CommandExit {
     let is_change = match (error.downcast_ref::<FileError>(), error.downcast_ref::<EditingError>()) {
         (Some(FileError::Changed { .. }), _) => true,
         (_, Some(error)) => error.is_change(),
         (_, None) => false,
     };
     match () {
-        () if is_change => Exit::Changed,
-        () if error.is::<WrongArguments>() => Exit::Misused,
-        () => Exit::Failed,
+        () if is_change => CommandExit::Changed,
+        () if error.is::<WrongArguments>() => CommandExit::Misused,
+        () => CommandExit::Failed,
     }
 }
 
 /// Prints an error with its causes on one line, and chooses the exit code.
-pub(crate) fn report(error: &anyhow::Error, told: Told) -> Exit {
+pub(crate) fn report(error: &anyhow::Error, told: ErrorFormat) -> CommandExit {
     if is_broken_pipe(error) {
-        return Exit::Done; // whoever read our output has seen enough
+        return CommandExit::Done; // whoever read our output has seen enough
     }
     let exit = of_error(error);
     // A refusal shows versions of cells, which have lines.
@@ -109,10 +109,10 @@ pub(crate) fn report(error: &anyhow::Error, told: Told) -> Exit {
 }
 
 #[expect(clippy::print_stderr, reason = "this is where the program says why it failed")]
-fn tell(why: &str, exit: Exit, told: Told) {
+fn tell(why: &str, exit: CommandExit, told: ErrorFormat) {
     match told {
-        Told::Text => eprintln!("error: {why}"),
-        Told::Json => eprintln!("{}", serde_json::json!({ "error": why, "exit": exit.code() })),
+        ErrorFormat::Text => eprintln!("error: {why}"),
+        ErrorFormat::Json => eprintln!("{}", serde_json::json!({ "error": why, "exit": exit.code() })),
     }
 }
 

@@ -16,7 +16,7 @@ use cellwright_session::{Client, Gateways, Retry, Settings, StartAny, StartRunne
 use futures_util::FutureExt as _;
 use tokio::runtime::Runtime;
 
-use crate::config::{self, Config};
+use crate::config::{self, LoadedConfig};
 use crate::log;
 
 /// What async commands run on: one thread for the call, one for a kernel that must not wait for it.
@@ -37,8 +37,8 @@ pub(crate) fn block_on<T>(runtime: &Runtime, command: impl Future<Output = T>) -
 }
 
 /// How sessions behave, as the user's settings say. What goes on in them is logged from here on.
-pub(crate) fn session_settings(config: &Config, folder: &Path) -> Settings {
-    let config::Settings { kernel, session, output, .. } = &config.settings;
+pub(crate) fn session_settings(config: &LoadedConfig, folder: &Path) -> Settings {
+    let config::UserSettings { kernel, session, output, .. } = &config.settings;
     log::begin(kernel.trace);
     let mut settings = Settings::new(launcher(config, folder));
     settings.limits.sessions = session.limit;
@@ -46,8 +46,8 @@ pub(crate) fn session_settings(config: &Config, folder: &Path) -> Settings {
     settings.limits.memory = (session.memory > 0).then_some(session.memory << 20);
     settings.timeout = Duration::from_secs(kernel.timeout);
     settings.retry = match kernel.retry {
-        config::Retry::Never => Retry::Never,
-        config::Retry::Once => Retry::Once,
+        config::RetryMode::Never => Retry::Never,
+        config::RetryMode::Once => Retry::Once,
     };
     // Two fifths for the beginning: the end, where the error is, gets more.
     settings.output.limits.head = output.budget / 5 * 2;
@@ -59,15 +59,15 @@ pub(crate) fn session_settings(config: &Config, folder: &Path) -> Settings {
 }
 
 /// How kernels of every kind are started.
-fn launcher(config: &Config, folder: &Path) -> StartAny {
-    let config::Settings { kernel, gateway, .. } = &config.settings;
+fn launcher(config: &LoadedConfig, folder: &Path) -> StartAny {
+    let config::UserSettings { kernel, gateway, .. } = &config.settings;
     let address = gateway.url.as_ref().map(|url| Address::new(url, gateway.token.clone()));
     StartAny {
         runner: StartRunner { template: launch(config, folder) },
         runtime: config.places.runtime.join("kernels"),
         link: match kernel.link {
-            config::Link::Ipc => Link::Ipc,
-            config::Link::Tcp => Link::Tcp,
+            config::KernelLink::Ipc => Link::Ipc,
+            config::KernelLink::Tcp => Link::Tcp,
         },
         gateways: match address {
             Some(Ok(address)) => Gateways::At(address),
@@ -78,14 +78,14 @@ fn launcher(config: &Config, folder: &Path) -> StartAny {
 }
 
 /// The gateway that the user's processes share.
-pub(crate) fn shared_gateway(config: &Config, folder: &Path) -> Shared {
+pub(crate) fn shared_gateway(config: &LoadedConfig, folder: &Path) -> Shared {
     let Launch { search, rules, .. } = launch(config, folder);
     Shared { folder: config.places.runtime.join("gateway"), search, rules }
 }
 
 /// How the runner is started.
-pub(crate) fn launch(config: &Config, folder: &Path) -> Launch {
-    let config::Settings { python, environment, kernel, .. } = &config.settings;
+pub(crate) fn launch(config: &LoadedConfig, folder: &Path) -> Launch {
+    let config::UserSettings { python, environment, kernel, .. } = &config.settings;
     let search = Search {
         explicit: python.path.clone(),
         cwd: folder.to_owned(),
@@ -99,23 +99,23 @@ pub(crate) fn launch(config: &Config, folder: &Path) -> Launch {
 }
 
 /// Where whole outputs are kept.
-pub(crate) fn artifacts(config: &Config) -> Artifacts {
+pub(crate) fn artifacts(config: &LoadedConfig) -> Artifacts {
     Artifacts::new(config.settings.output.artifacts.clone().unwrap_or_else(|| artifacts_folder(config)))
 }
 
-fn artifacts_folder(config: &Config) -> PathBuf {
+fn artifacts_folder(config: &LoadedConfig) -> PathBuf {
     config.places.state.join("artifacts")
 }
 
 /// Joins the user's session daemon, which is started if there is none.
-pub(crate) async fn daemon_client(config: &Config) -> anyhow::Result<Client> {
+pub(crate) async fn daemon_client(config: &LoadedConfig) -> anyhow::Result<Client> {
     let program = std::env::current_exe().context("could not find this program")?;
     let spawn = Spawn { program, arguments: vec!["daemon".into()] };
     Ok(daemon::connect(&daemon_place(config), VERSION, &spawn).await?)
 }
 
 /// Where the user's session daemon is.
-pub(crate) fn daemon_place(config: &Config) -> Place {
+pub(crate) fn daemon_place(config: &LoadedConfig) -> Place {
     Place::new(&config.places.runtime)
 }
 

@@ -17,39 +17,39 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::exit::{Exit, Told};
+use crate::exit::{CommandExit, ErrorFormat};
 
 /// Jupyter notebooks and live kernels for people and agents.
 #[derive(Parser)]
 #[command(name = "cellwright", version, after_help = exit::CODES, max_term_width = 100)]
-struct Arguments {
+struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Subcommand)]
 #[command(defer = true)]
-enum Command {
+enum CliCommand {
     // Boxed, for it has by far the most flags.
-    Run(Box<commands::run::Run>),
-    Mcp(commands::mcp::Mcp),
+    Run(Box<commands::run::RunCommand>),
+    Mcp(commands::mcp::ServeMcp),
     Tool(commands::tool::ToolCommand),
-    Read(commands::read::Read),
-    Show(commands::show::Show),
-    Write(commands::write::Write),
-    Edit(commands::edit::Edit),
+    Read(commands::read::ReadCommand),
+    Show(commands::show::ShowCommand),
+    Write(commands::write::WriteCommand),
+    Edit(commands::edit::EditCommand),
     Notebook(commands::notebook::NotebookCommand),
     Config(commands::config::ConfigCommand),
-    Setup(commands::setup::Setup),
-    Doctor(commands::doctor::Doctor),
+    Setup(commands::setup::SetupCommand),
+    Doctor(commands::doctor::DoctorCommand),
     Session(commands::session::SessionCommand),
     Gateway(commands::gateway::GatewayCommand),
     Kernel(commands::kernel::KernelCommand),
-    Daemon(commands::daemon::Daemon),
+    Daemon(commands::daemon::DaemonCommand),
 }
 
-impl Command {
-    fn run(self) -> anyhow::Result<Exit> {
+impl CliCommand {
+    fn run(self) -> anyhow::Result<CommandExit> {
         match self {
             Self::Run(run) => return run.run(),
             Self::Mcp(mcp) => mcp.run(),
@@ -67,12 +67,12 @@ impl Command {
             Self::Kernel(kernel) => kernel.run(),
             Self::Daemon(daemon) => daemon.run(),
         }
-        .map(|()| Exit::Done)
+        .map(|()| CommandExit::Done)
     }
 }
 
 fn main() -> ExitCode {
-    let mut command = Arguments::command();
+    let mut command = CommandLine::command();
     // The arguments of a command are looked at when it is called. Without one, the help is about all of them.
     let called = std::env::args_os().nth(1);
     let is_command =
@@ -85,11 +85,12 @@ fn main() -> ExitCode {
         Err(error) => {
             // Arguments that could not be understood may ask for it all the same.
             let asks_for_json = std::env::args_os().any(|argument| argument == "--json");
-            return exit::misused(&error, if asks_for_json { Told::Json } else { Told::Text }).into();
+            return exit::misused(&error, if asks_for_json { ErrorFormat::Json } else { ErrorFormat::Text })
+                .into();
         }
     };
-    let told = if asks_for_json(&matches) { Told::Json } else { Told::Text };
-    let arguments = match Arguments::from_arg_matches(&matches) {
+    let told = if asks_for_json(&matches) { ErrorFormat::Json } else { ErrorFormat::Text };
+    let arguments = match CommandLine::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
         Err(error) => return exit::misused(&error, told).into(),
     };

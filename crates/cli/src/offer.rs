@@ -15,12 +15,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::caller;
-use crate::config::{Config, KernelMode, ToolMode};
+use crate::config::{KernelMode, LoadedConfig, ToolMode};
 use crate::host;
 
 /// What every command takes that offers tools.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Offer {
+pub(crate) struct ToolOptions {
     /// A folder file tools may touch, instead of the current one or those an MCP client names; may be given several times
     #[arg(long, value_name = "FOLDER")]
     root: Vec<PathBuf>,
@@ -35,11 +35,11 @@ pub(crate) struct Offer {
     session: Option<SessionId>,
 }
 
-impl Offer {
+impl ToolOptions {
     /// How the tools work.
     pub(crate) fn settings(
         &self,
-        config: &Config,
+        config: &LoadedConfig,
         start: &Path,
         sessions: &cellwright_session::Settings,
     ) -> anyhow::Result<ToolSettings> {
@@ -75,7 +75,7 @@ impl Offer {
     }
 
     /// What the caller of this process has read.
-    pub(crate) fn memory(&self, config: &Config) -> Arc<dyn ReadMemory> {
+    pub(crate) fn memory(&self, config: &LoadedConfig) -> Arc<dyn ReadMemory> {
         let caller = caller::name(&config.environment, self.session.as_ref().map(SessionId::as_str));
         Arc::new(DiskMemory::of_caller(&config.places.state.join("reads"), &caller))
     }
@@ -87,13 +87,13 @@ impl Offer {
     }
 
     /// The daemon, when sessions are to outlive the one who calls.
-    pub(crate) fn daemon(&self, config: &Config) -> Option<Arc<dyn DaemonLink>> {
+    pub(crate) fn daemon(&self, config: &LoadedConfig) -> Option<Arc<dyn DaemonLink>> {
         let outlives = self.session.is_some() || config.settings.session.shared;
         outlives.then(|| Arc::new(UserDaemon(config.clone())) as _)
     }
 
     /// The folders that were named, if any.
-    pub(crate) fn roots(&self, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
+    pub(crate) fn roots(&self, config: &LoadedConfig) -> anyhow::Result<Vec<PathBuf>> {
         let folders = if self.root.is_empty() { &config.settings.files.roots } else { &self.root };
         for folder in folders {
             anyhow::ensure!(folder.is_dir(), "{} is not a folder", folder.display());
@@ -102,7 +102,7 @@ impl Offer {
     }
 
     /// What happens to paths elsewhere.
-    pub(crate) fn outside(&self, config: &Config) -> OutsidePaths {
+    pub(crate) fn outside(&self, config: &LoadedConfig) -> OutsidePaths {
         if self.allow_outside || config.settings.files.allow_outside {
             OutsidePaths::Allowed
         } else {
@@ -112,7 +112,7 @@ impl Offer {
 }
 
 /// The user's session daemon.
-struct UserDaemon(Config);
+struct UserDaemon(LoadedConfig);
 
 impl DaemonLink for UserDaemon {
     fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, String>> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// How a command answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
-pub(crate) struct Format {
+pub(crate) struct OutputFormat {
     /// Answer with one line of JSON; an error is one too, on stderr
     #[arg(long)]
     pub(crate) json: bool,

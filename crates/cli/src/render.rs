@@ -5,11 +5,11 @@ mod plain;
 
 use cellwright_session::{CallEvent, CallReport};
 
-pub(crate) use json::{Json, event as event_json};
-pub(crate) use plain::{Kernel, Plain, how_it_ended};
+pub(crate) use json::{JsonRender, event as event_json};
+pub(crate) use plain::{KernelFate, PlainRender, how_it_ended};
 
 /// Shows a call.
-pub(crate) trait Render {
+pub(crate) trait CallRender {
     /// Something happened.
     fn event(&mut self, event: &CallEvent) -> anyhow::Result<()>;
     /// It is over.

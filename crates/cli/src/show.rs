@@ -17,11 +17,11 @@ use cellwright_editing::view::{ChosenText, FoundImage, ImageAddress, OutputConte
 use cellwright_notebook::{Cell, CellKind, CellRef, Notebook, Output, OutputKind};
 use cellwright_output::{Captured, Colours, Limits, Sink, Stream};
 
-pub(crate) use self::style::Pen;
-pub(crate) use self::terminal::{Protocol, Terminal, protocol_named, shows_sixel};
+pub(crate) use self::style::TextPen;
+pub(crate) use self::terminal::{ImageProtocol, TerminalSize, protocol_named, shows_sixel};
 
-use self::style::{Style, harmless, painted, wrapped};
-use self::table::Extent;
+use self::style::{TextStyle, harmless, painted, wrapped};
+use self::table::TableExtent;
 use self::wrap::wrapped_line;
 
 /// Columns that code and outputs have at least, however wide the counts before them are.
@@ -29,27 +29,27 @@ const LEAST_ROOM: usize = 10;
 
 /// How a notebook is shown.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
-    pub(crate) pen: Pen,
+pub(crate) struct ShowStyle {
+    pub(crate) pen: TextPen,
     /// Columns of a line.
     pub(crate) width: usize,
     /// How images are drawn, and where; otherwise a note stands for each.
-    pub(crate) images: Option<(Protocol, Terminal)>,
+    pub(crate) images: Option<(ImageProtocol, TerminalSize)>,
     /// How much of an output is shown.
     pub(crate) limits: Limits,
 }
 
 /// Shows cells of one notebook, each a text of whole lines.
-pub(crate) struct Page<'a> {
-    look: Look,
+pub(crate) struct NotebookPage<'a> {
+    look: ShowStyle,
     is_python: bool,
     /// The columns before code and outputs, in which the counts stand.
     gutter: usize,
     notebook: &'a Notebook,
 }
 
-impl<'a> Page<'a> {
-    pub(crate) fn of(notebook: &'a Notebook, look: Look) -> Self {
+impl<'a> NotebookPage<'a> {
+    pub(crate) fn of(notebook: &'a Notebook, look: ShowStyle) -> Self {
         let is_python = notebook.language().is_none_or(|language| language.to_lowercase().contains("python"));
         let longest = notebook.cells().filter_map(|cell| cell.execution_count()).max().unwrap_or(0);
         // A count of nineteen digits is no reason to show nothing else.
@@ -77,7 +77,7 @@ impl<'a> Page<'a> {
         let source = cell.source();
         let text = harmless(&source);
         let lines = text.lines().flat_map(|line| wrapped_line(line, self.look.width));
-        lines.map(|line| self.look.pen.paint(Style::DIM, &line).into_owned()).collect()
+        lines.map(|line| self.look.pen.paint(TextStyle::DIM, &line).into_owned()).collect()
     }
 
     /// Columns for code and outputs.
@@ -86,7 +86,8 @@ impl<'a> Page<'a> {
     }
 
     fn markdown(&self, text: &str, room: usize) -> Vec<String> {
-        let extent = if self.look.limits == Limits::NONE { Extent::Whole } else { Extent::Shortened };
+        let extent =
+            if self.look.limits == Limits::NONE { TableExtent::Whole } else { TableExtent::Shortened };
         markdown::lines(text, room, self.look.pen, extent)
     }
 
@@ -108,9 +109,9 @@ impl<'a> Page<'a> {
         for line in code.split('\n') {
             for (part, text) in wrapped_line(line, self.room()).iter().enumerate() {
                 // A line that goes on has another bar.
-                let bar = pen.paint(Style::DIM, if part == 0 { "│" } else { "┊" });
+                let bar = pen.paint(TextStyle::DIM, if part == 0 { "│" } else { "┊" });
                 let space = if text.is_empty() { "" } else { " " };
-                lines.push(format!("{}{bar}{space}{text}", pen.paint(Style::GREEN, &label)));
+                lines.push(format!("{}{bar}{space}{text}", pen.paint(TextStyle::GREEN, &label)));
                 label = " ".repeat(gutter + 1);
             }
         }
@@ -126,10 +127,10 @@ impl<'a> Page<'a> {
     fn output(&self, cell: &Cell<'_>, number: usize, output: &Output<'_>) -> Vec<String> {
         let images = FoundImage::all_of(output);
         let style = match output.kind() {
-            OutputKind::Stream(name) if name == "stderr" => Style::YELLOW,
-            OutputKind::Error => Style::RED,
+            OutputKind::Stream(name) if name == "stderr" => TextStyle::YELLOW,
+            OutputKind::Error => TextStyle::RED,
             OutputKind::Stream(_) | OutputKind::Result | OutputKind::Display | OutputKind::Other(_) => {
-                Style::PLAIN
+                TextStyle::PLAIN
             }
         };
         let mut lines = match OutputContent::table(output) {
@@ -170,15 +171,15 @@ impl<'a> Page<'a> {
 
     /// A remark of ours.
     fn note(&self, text: String) -> Vec<String> {
-        let lines = wrapped(&vec![(Style::DIM, text)], self.room());
+        let lines = wrapped(&vec![(TextStyle::DIM, text)], self.room());
         lines.iter().map(|line| painted(line, self.look.pen)).collect()
     }
 
     /// A text as a terminal would show it, within the limits. Lines without colours of their own get `style`.
-    fn text(&self, text: &str, style: Style) -> Vec<String> {
+    fn text(&self, text: &str, style: TextStyle) -> Vec<String> {
         let colours = match self.look.pen {
-            Pen::Colours => Colours::Kept,
-            Pen::Plain => Colours::Dropped,
+            TextPen::Colours => Colours::Kept,
+            TextPen::Plain => Colours::Dropped,
         };
         let mut sink = Sink::new(self.look.limits, colours);
         sink.write(Stream::Stdout, text.as_bytes());
@@ -191,12 +192,12 @@ impl<'a> Page<'a> {
         }
         let lines = shown.trim_end_matches('\n').split('\n');
         lines
-            .flat_map(|line| self.painted(line, if line.contains('\x1b') { Style::PLAIN } else { style }))
+            .flat_map(|line| self.painted(line, if line.contains('\x1b') { TextStyle::PLAIN } else { style }))
             .collect()
     }
 
     /// One line in one style, in as many as it needs.
-    fn painted(&self, line: &str, style: Style) -> Vec<String> {
+    fn painted(&self, line: &str, style: TextStyle) -> Vec<String> {
         let paint = |part: String| match self.look.pen.paint(style, &part) {
             Cow::Borrowed(_) => part,
             Cow::Owned(painted) => painted,

@@ -8,12 +8,12 @@ use cellwright_acp::agent::AgentLaunch;
 use cellwright_acp::kernel::OwnServer;
 use serde_json::{Map, Value};
 
-use crate::commands::install::{Client, Scope, Surroundings, settings_of};
+use crate::commands::install::{ClientEnvironment, InstallScope, McpClient, settings_of};
 
 /// Those of the agent that is started so. Files that can not be read have none: the agent will say so itself.
 pub(crate) fn of(launch: &AgentLaunch) -> Vec<OwnServer> {
     let variables: HashMap<OsString, OsString> = launch.environment.iter().cloned().collect();
-    let around = Surroundings { variables: &variables, folder: &launch.cwd };
+    let around = ClientEnvironment { variables: &variables, folder: &launch.cwd };
     let words = std::iter::once(&launch.program).chain(&launch.args);
     let mut names = words.filter_map(|word| Path::new(word).file_name()?.to_str());
     let Some((like, files)) = names.find_map(|name| files(name, around)) else { return Vec::new() };
@@ -31,20 +31,20 @@ pub(crate) fn of(launch: &AgentLaunch) -> Vec<OwnServer> {
 }
 
 /// The files an agent reads, by the name of its program, and whose way of writing they follow.
-fn files(program: &str, around: Surroundings<'_>) -> Option<(Client, Vec<PathBuf>)> {
+fn files(program: &str, around: ClientEnvironment<'_>) -> Option<(McpClient, Vec<PathBuf>)> {
     let client = match program {
-        "claude-agent-acp" | "claude-code-acp" => Client::Claude,
-        "codex-acp" => Client::Codex,
-        "gemini" => Client::Gemini,
-        "opencode" => Client::Opencode,
+        "claude-agent-acp" | "claude-code-acp" => McpClient::Claude,
+        "codex-acp" => McpClient::Codex,
+        "gemini" => McpClient::Gemini,
+        "opencode" => McpClient::Opencode,
         "qwen" => {
             let places = [around.home(), around.folder.to_owned()];
-            return Some((Client::Gemini, places.map(|place| place.join(".qwen/settings.json")).into()));
+            return Some((McpClient::Gemini, places.map(|place| place.join(".qwen/settings.json")).into()));
         }
-        "copilot" => return Some((Client::Gemini, vec![around.home().join(".copilot/mcp-config.json")])),
+        "copilot" => return Some((McpClient::Gemini, vec![around.home().join(".copilot/mcp-config.json")])),
         _ => return None,
     };
-    Some((client, [Scope::User, Scope::Project].map(|scope| client.file(scope, around)).into()))
+    Some((client, [InstallScope::User, InstallScope::Project].map(|scope| client.file(scope, around)).into()))
 }
 
 fn server(name: &str, entry: &Map<String, Value>, from: &Path) -> Option<OwnServer> {

@@ -4,8 +4,8 @@ use cellwright_kernel::gateway::without_secrets;
 use serde_json::Value;
 
 use crate::agents;
-use crate::config::{Config, KEYS};
-use crate::print::{self, Format};
+use crate::config::{KEYS, LoadedConfig};
+use crate::print::{self, OutputFormat};
 
 /// Show the settings in force and where each came from
 ///
@@ -13,12 +13,12 @@ use crate::print::{self, Format};
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigCommand {
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 impl ConfigCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let config = Config::load(&std::env::current_dir()?, Vec::new())?;
+        let config = LoadedConfig::load(&std::env::current_dir()?, Vec::new())?;
         let values = serde_json::to_value(&config.settings)?;
         let value = |name: &str| {
             let value = &values[name.split('.').next().unwrap_or_default()]

@@ -9,15 +9,15 @@ use cellwright_session::bridge::OfCallers;
 use cellwright_session::daemon::{self, Serve};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::config::LoadedConfig;
 use crate::{host, print};
 
 /// Keep named sessions for this user; started when needed, gone when idle
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
-pub(crate) struct Daemon {}
+pub(crate) struct DaemonCommand {}
 
-impl Daemon {
+impl DaemonCommand {
     #[expect(clippy::unused_self, reason = "commands are run alike")]
     pub(crate) fn run(self) -> anyhow::Result<()> {
         daemon::leave_terminal();
@@ -29,7 +29,7 @@ impl Daemon {
 async fn serve() -> anyhow::Result<()> {
     // No project's settings: it serves all of them.
     let folder = Path::new("/");
-    let config = Config::load(folder, Vec::new())?;
+    let config = LoadedConfig::load(folder, Vec::new())?;
     let mut settings = host::session_settings(&config, folder);
     settings.tools = Some(Arc::new(OfCallers));
     let sessions = Sessions::new(settings);

@@ -8,24 +8,24 @@ mod report;
 
 use anyhow::Context as _;
 
-use crate::config::Config;
-use crate::exit::Exit;
+use crate::config::LoadedConfig;
+use crate::exit::CommandExit;
 use crate::host;
-use crate::print::{self, Format};
-use report::{Check, Report, Section};
+use crate::print::{self, OutputFormat};
+use report::{DoctorCheck, DoctorReport, DoctorTopic};
 
 /// Tell what works here, what does not, and what helps
 ///
 /// Looks for Python, starts a kernel and runs a cell by the same steps as `run` and `mcp`; looks at installed Jupyter kernels,
 /// the programs that use our tools, folders and settings. Changes nothing. Exits with 1 when cells can not run.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorCommand {
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-impl Doctor {
-    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+impl DoctorCommand {
+    pub(crate) fn run(self) -> anyhow::Result<CommandExit> {
         let runtime = host::runtime()?;
         let report = host::block_on(&runtime, examine())?;
         // A kernel's last threads must not keep us: whatever they hold is gone with the process.
@@ -35,22 +35,22 @@ impl Doctor {
         } else {
             print::plain(&report.text())?;
         }
-        Ok(if report.healthy() { Exit::Done } else { Exit::Failed })
+        Ok(if report.healthy() { CommandExit::Done } else { CommandExit::Failed })
     }
 }
 
-async fn examine() -> anyhow::Result<Report> {
+async fn examine() -> anyhow::Result<DoctorReport> {
     let folder = std::env::current_dir().context("the current folder is gone")?;
-    let mut report = Report::default();
-    let config = match Config::load(&folder, Vec::new()) {
+    let mut report = DoctorReport::default();
+    let config = match LoadedConfig::load(&folder, Vec::new()) {
         Ok(config) => config,
         Err(error) => {
             // Every other command stops here too.
             let told = crate::exit::one_line(error.as_ref());
             let fix = "correct it; `cellwright config` tells whether that helped";
-            report.add(Check::broken(Section::Settings, told).fix(fix));
+            report.add(DoctorCheck::broken(DoctorTopic::Settings, told).fix(fix));
             let told = "not looked at: nothing starts before the settings are right";
-            report.add(Check::note(Section::Python, told));
+            report.add(DoctorCheck::note(DoctorTopic::Python, told));
             return Ok(report);
         }
     };
@@ -63,13 +63,13 @@ async fn examine() -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn settings(config: &Config, report: &mut Report) {
+fn settings(config: &LoadedConfig, report: &mut DoctorReport) {
     for path in [Some(config.places.user_settings()), config.places.project_settings()].into_iter().flatten()
     {
         report.add(if path.exists() {
-            Check::good(Section::Settings, path.display().to_string())
+            DoctorCheck::good(DoctorTopic::Settings, path.display().to_string())
         } else {
-            Check::note(Section::Settings, format!("{}: none, so defaults", path.display()))
+            DoctorCheck::note(DoctorTopic::Settings, format!("{}: none, so defaults", path.display()))
         });
     }
 }

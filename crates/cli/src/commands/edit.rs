@@ -20,7 +20,7 @@ Examples:
   cellwright edit nb.ipynb --old 'n = 10' --new 'n = 1000'
   cellwright edit nb.ipynb --old df1 --new frame --all
   echo '[{\"old\": \"a\", \"new\": \"b\", \"all\": true}]' | cellwright edit nb.ipynb --edits -")]
-pub(crate) struct Edit {
+pub(crate) struct EditCommand {
     /// The notebook, or a text file
     path: PathBuf,
     /// The text to be replaced; may be given several times, each with its --new
@@ -50,7 +50,7 @@ struct EditJson {
     all: bool,
 }
 
-impl Edit {
+impl EditCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let replacements = self.replacements()?;
         let options = self.change.options(self.old_outputs.into());

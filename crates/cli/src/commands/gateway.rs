@@ -4,9 +4,9 @@ use anyhow::Context as _;
 use cellwright_kernel::gateway::{Shared, Status, without_secrets};
 use serde_json::{Value, json};
 
-use crate::config::Config;
+use crate::config::LoadedConfig;
 use crate::host;
-use crate::print::{self, Format};
+use crate::print::{self, OutputFormat};
 
 /// Start, look at or stop the Jupyter gateway that your processes on this machine share
 ///
@@ -20,17 +20,17 @@ Examples:
   cellwright gateway stop")]
 pub(crate) struct GatewayCommand {
     #[command(subcommand)]
-    action: Action,
+    action: GatewayAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum GatewayAction {
     /// Start it, if it does not run
-    Start(Format),
+    Start(OutputFormat),
     /// Say whether it runs, and where
-    Status(Format),
+    Status(OutputFormat),
     /// Stop it, and with it the kernels that run there
-    Stop(Format),
+    Stop(OutputFormat),
 }
 
 impl GatewayCommand {
@@ -40,15 +40,15 @@ impl GatewayCommand {
 
     async fn act(self) -> anyhow::Result<()> {
         let folder = std::env::current_dir().context("the current folder is gone")?;
-        let config = Config::load(&folder, Vec::new())?;
+        let config = LoadedConfig::load(&folder, Vec::new())?;
         let shared = host::shared_gateway(&config, &folder);
         match self.action {
-            Action::Start(format) => {
+            GatewayAction::Start(format) => {
                 shared.address().await?;
                 tell(&config, &shared, format).await
             }
-            Action::Status(format) => tell(&config, &shared, format).await,
-            Action::Stop(format) => {
+            GatewayAction::Status(format) => tell(&config, &shared, format).await,
+            GatewayAction::Stop(format) => {
                 let stopped = shared.stop().await?;
                 let text = if stopped { "stopped" } else { "it did not run" };
                 answer(format, &json!({"stopped": stopped}), text)
@@ -57,7 +57,7 @@ impl GatewayCommand {
     }
 }
 
-async fn tell(config: &Config, shared: &Shared, format: Format) -> anyhow::Result<()> {
+async fn tell(config: &LoadedConfig, shared: &Shared, format: OutputFormat) -> anyhow::Result<()> {
     let (mut value, mut text) = match shared.status().await {
         Status::Stopped => (json!({"state": "stopped"}), "it does not run".to_owned()),
         Status::Running { pid, url, python } => {
@@ -80,6 +80,6 @@ async fn tell(config: &Config, shared: &Shared, format: Format) -> anyhow::Resul
     answer(format, &value, &text)
 }
 
-fn answer(format: Format, value: &Value, text: &str) -> anyhow::Result<()> {
+fn answer(format: OutputFormat, value: &Value, text: &str) -> anyhow::Result<()> {
     if format.json { print::json(value) } else { print::plain(&format!("{text}\n")) }
 }

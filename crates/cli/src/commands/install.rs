@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use cellwright_notebook::line_runs;
 use serde_json::Value;
 
-pub(crate) use client::{Client, NAME, Scope, Surroundings};
+pub(crate) use client::{ClientEnvironment, InstallScope, McpClient, NAME};
 
 use crate::print;
 
@@ -31,10 +31,10 @@ Examples:
   cellwright mcp install codex --print
   cellwright mcp install vscode --project
   cellwright mcp install zed --remove")]
-pub(crate) struct Install {
+pub(crate) struct InstallCommand {
     /// Which program
     #[arg(value_enum)]
-    client: Client,
+    client: McpClient,
     /// For everyone in this project, not for you everywhere: the file is in the repository's root, or here
     #[arg(long)]
     project: bool,
@@ -46,12 +46,12 @@ pub(crate) struct Install {
     remove: bool,
 }
 
-impl Install {
+impl InstallCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let variables: HashMap<OsString, OsString> = std::env::vars_os().collect();
         let folder = std::env::current_dir().context("the current folder is gone")?;
-        let around = Surroundings { variables: &variables, folder: &folder };
-        let scope = if self.project { Scope::Project } else { Scope::User };
+        let around = ClientEnvironment { variables: &variables, folder: &folder };
+        let scope = if self.project { InstallScope::Project } else { InstallScope::User };
         let path = self.client.file(scope, around);
         let place = self.client.place();
         let entry = self.client.entry(&command(&variables)?);
@@ -177,7 +177,7 @@ pub(crate) fn on_path(variables: &HashMap<OsString, OsString>, name: &str) -> Op
 
 /// What a client's file says of us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum InstallState {
     /// Nothing.
     Absent,
     /// It starts this program.
@@ -189,15 +189,15 @@ pub(crate) enum Standing {
 }
 
 /// All that a client's file says; nothing when there is no file. Errors when it can not be read.
-pub(crate) fn settings_of(client: Client, path: &Path) -> anyhow::Result<Option<Value>> {
+pub(crate) fn settings_of(client: McpClient, path: &Path) -> anyhow::Result<Option<Value>> {
     let Some(text) = settings_file::read(path)? else { return Ok(None) };
     let read = client.place().read(&text);
     read.map(Some).map_err(|why| anyhow::anyhow!(why).context(path.display().to_string()))
 }
 
-impl Standing {
+impl InstallState {
     /// What the file of `client` says. Errors when it can not be read.
-    pub(crate) fn of(client: Client, path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn of(client: McpClient, path: &Path) -> anyhow::Result<Self> {
         let Some(file) = settings_of(client, path)? else { return Ok(Self::Absent) };
         let place = client.place();
         let Some(entry) = file.get(place.section).and_then(|servers| servers.get(NAME)) else {

@@ -5,23 +5,23 @@ mod run;
 
 use clap::Subcommand;
 
-use crate::config::Config;
-use crate::print::Format;
+use crate::config::LoadedConfig;
+use crate::print::OutputFormat;
 
 /// The agent kernel: cells as prompts to any ACP agent, in any Jupyter client
 #[derive(Debug, clap::Args)]
 pub(crate) struct KernelCommand {
     #[command(subcommand)]
-    action: Action,
+    action: KernelSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    Install(install::Install),
+enum KernelSubcommand {
+    Install(install::KernelInstall),
     /// List the agent kernels that are installed, and the agents there are
     List {
         #[command(flatten)]
-        format: Format,
+        format: OutputFormat,
     },
     /// Remove agent kernels
     Remove {
@@ -29,17 +29,17 @@ enum Action {
         #[arg(required = true)]
         names: Vec<String>,
     },
-    Run(run::Run),
+    Run(run::KernelRun),
 }
 
 impl KernelCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let config = || Config::load(&std::env::current_dir()?, Vec::new());
+        let config = || LoadedConfig::load(&std::env::current_dir()?, Vec::new());
         match self.action {
-            Action::Install(install) => install.run(&config()?),
-            Action::List { format } => install::list(&config()?, format),
-            Action::Remove { names } => install::remove(&config()?, &names),
-            Action::Run(run) => run.run(),
+            KernelSubcommand::Install(install) => install.run(&config()?),
+            KernelSubcommand::List { format } => install::list(&config()?, format),
+            KernelSubcommand::Remove { names } => install::remove(&config()?, &names),
+            KernelSubcommand::Run(run) => run.run(),
         }
     }
 }

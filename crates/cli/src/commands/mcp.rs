@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use cellwright_mcp::{HttpOptions, HttpServer, McpHost, TokenFile, WorkspaceRoots, serve_stdio};
 use cellwright_tools::Toolbox;
 
-use super::install::Install;
-use crate::config::Config;
+use super::install::InstallCommand;
+use crate::config::LoadedConfig;
 use crate::host;
-use crate::offer::{Offer, stopped_by_signal};
+use crate::offer::{ToolOptions, stopped_by_signal};
 
 /// Serve the tools to an agent by the Model Context Protocol
 ///
@@ -25,7 +25,7 @@ Examples:
   cellwright mcp --root ~/work --session work
   cellwright mcp --http 127.0.0.1:8931 --token-file ~/.config/cellwright/mcp-token"
 )]
-pub(crate) struct Mcp {
+pub(crate) struct ServeMcp {
     #[command(subcommand)]
     command: Option<McpCommand>,
     /// Listen on this address instead; the token clients need is printed once and stored
@@ -42,7 +42,7 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "NAME", requires = "http")]
     host: Vec<String>,
     #[command(flatten)]
-    offer: Offer,
+    offer: ToolOptions,
     /// Start no kernel before it is needed, and do not try Python
     #[arg(long)]
     no_warm_up: bool,
@@ -50,10 +50,10 @@ pub(crate) struct Mcp {
 
 #[derive(Debug, clap::Subcommand)]
 enum McpCommand {
-    Install(Install),
+    Install(InstallCommand),
 }
 
-impl Mcp {
+impl ServeMcp {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if let Some(McpCommand::Install(install)) = self.command {
             return install.run();
@@ -67,7 +67,7 @@ impl Mcp {
 
     async fn serve(self) -> anyhow::Result<()> {
         let start = std::env::current_dir().context("the current folder is gone")?;
-        let config = Config::load(&start, Vec::new())?;
+        let config = LoadedConfig::load(&start, Vec::new())?;
         let mut sessions = host::session_settings(&config, &start);
         if self.http.is_some() {
             // Each client has a session of its own, at least, and none takes the place of all others.
@@ -99,7 +99,7 @@ impl Mcp {
         clippy::print_stderr,
         reason = "the address and the token are told where a person looks, and not on stdout"
     )]
-    async fn listen(self, config: &Config, address: SocketAddr) -> anyhow::Result<HttpServer> {
+    async fn listen(self, config: &LoadedConfig, address: SocketAddr) -> anyhow::Result<HttpServer> {
         let options = HttpOptions {
             address,
             token: match self.token_file {

@@ -9,7 +9,7 @@ use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Outputs, text};
 use clap::Subcommand;
 
 use super::{CallerArguments, ChangeArguments, OldOutputs, input, is_text, named};
-use crate::print::{self, Format};
+use crate::print::{self, OutputFormat};
 
 /// Edit a notebook cell by cell
 ///
@@ -25,7 +25,7 @@ enum ActionCommand {
     /// Replace a cell's source
     Edit {
         #[command(flatten)]
-        place: Place,
+        place: OneCell,
         /// The new source
         #[arg(
             long,
@@ -74,7 +74,7 @@ enum ActionCommand {
     /// Move cells
     Move {
         #[command(flatten)]
-        place: Places,
+        place: SomeCells,
         /// The index that the first of them gets
         to: usize,
         #[command(flatten)]
@@ -83,7 +83,7 @@ enum ActionCommand {
     /// Change the type of cells
     Retype {
         #[command(flatten)]
-        place: Places,
+        place: SomeCells,
         /// code, markdown or raw
         #[arg(value_name = "TYPE")]
         kind: CellKind,
@@ -113,12 +113,12 @@ enum ActionCommand {
         /// The notebook
         path: PathBuf,
         #[command(flatten)]
-        format: Format,
+        format: OutputFormat,
     },
 }
 
 #[derive(Debug, clap::Args)]
-struct Place {
+struct OneCell {
     /// The notebook
     path: PathBuf,
     /// Which cell
@@ -126,7 +126,7 @@ struct Place {
 }
 
 #[derive(Debug, clap::Args)]
-struct Places {
+struct SomeCells {
     /// The notebook
     path: PathBuf,
     /// Which cells: `4`, `4,5`, `2-7`, `5-`, `id:abcd1234`, `"A heading"`
@@ -194,7 +194,7 @@ impl NotebookCommand {
     }
 }
 
-fn history(path: &Path, format: Format) -> anyhow::Result<()> {
+fn history(path: &Path, format: OutputFormat) -> anyhow::Result<()> {
     let changes =
         CallerArguments::default().with_editor(|editor| anyhow::Ok(editor.history(&FileName::of(path))))?;
     if format.json {

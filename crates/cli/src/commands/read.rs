@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::{CallerArguments, is_text, split_target};
 use crate::exit::WrongArguments;
-use crate::print::{self, Format};
+use crate::print::{self, OutputFormat};
 
 /// Show a notebook as cell-marked text, or a text file
 ///
@@ -41,13 +41,13 @@ Examples:
   cellwright read 'analysis.ipynb#3-7' --outputs text
   cellwright read analysis.ipynb --image 3.0 --to plot.png
   cellwright read artifact://k3v9q2xa:1000-1200   of an output that was too long for its place")]
-pub(crate) struct Read {
+pub(crate) struct ReadCommand {
     /// The notebook, with or without a selector; or `artifact://ID`
     #[arg(value_name = "PATH[SELECTOR]")]
     target: OsString,
     /// How much of the cells' outputs to show; a text with outputs cannot be written back
-    #[arg(long, value_enum, default_value_t = Shown::None)]
-    outputs: Shown,
+    #[arg(long, value_enum, default_value_t = OutputsShown::None)]
+    outputs: OutputsShown,
     /// With `--outputs text`: how many bytes of outputs to show
     #[arg(long, value_name = "BYTES", default_value_t = 50 * 1024)]
     budget: usize,
@@ -66,11 +66,11 @@ pub(crate) struct Read {
     #[command(flatten)]
     caller: CallerArguments,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Shown {
+enum OutputsShown {
     /// Sources only
     None,
     /// One line for each output
@@ -106,7 +106,7 @@ struct FileFacts {
     fingerprint: Fingerprint,
 }
 
-impl Read {
+impl ReadCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if let Some(address) = self.target.to_str().and_then(artifact::address) {
             let is_plain = !self.format.json && !self.numbers && self.image.is_none();
@@ -123,7 +123,8 @@ impl Read {
         let search = self.search.as_deref().map(page::pattern).transpose()?;
         // A file that is missing, or is no file, is reported as a notebook that cannot be read.
         let holds_text = path.is_file() && is_text(&path);
-        if holds_text && (selector.part != NotebookPart::Whole || !matches!(self.outputs, Shown::None)) {
+        if holds_text && (selector.part != NotebookPart::Whole || !matches!(self.outputs, OutputsShown::None))
+        {
             anyhow::bail!("{} is not a notebook: it has lines, but no cells and no outputs", file.named);
         }
         let request = ReadRequest {
@@ -185,9 +186,9 @@ impl Read {
 
     fn output_view(&self) -> OutputView {
         match self.outputs {
-            Shown::None => OutputView::None,
-            Shown::Summary => OutputView::Summary,
-            Shown::Text => OutputView::Text { budget: self.budget },
+            OutputsShown::None => OutputView::None,
+            OutputsShown::Summary => OutputView::Summary,
+            OutputsShown::Text => OutputView::Text { budget: self.budget },
         }
     }
 

@@ -20,12 +20,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::asking::Question;
-use self::notebooks::{Notebooks, Options};
+use self::asking::TerminalQuestion;
+use self::notebooks::{NotebookRunFlags, NotebookRuns};
 use super::{input_bytes, named};
-use crate::config::Config;
-use crate::exit::{self, Exit};
-use crate::render::{Json, Kernel, Plain, Render};
+use crate::config::LoadedConfig;
+use crate::exit::{self, CommandExit};
+use crate::render::{CallRender, JsonRender, KernelFate, PlainRender};
 use crate::{host, script};
 
 /// Run notebooks, or Python, in a live kernel
@@ -44,7 +44,7 @@ Examples:
   cellwright run --session work -c 'x = 1' && cellwright run --session work -c x
 
 Exit codes: 0 every cell completed; 1 a cell raised, its kernel died, or outputs could not be saved; 3 others changed a notebook meanwhile, its outputs are in a file beside it; 124 a cell took too long; 130 interrupted.")]
-pub(crate) struct Run {
+pub(crate) struct RunCommand {
     /// Notebooks, or a Python file (`-`: stdin)
     #[arg(required_unless_present = "code", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -76,11 +76,11 @@ pub(crate) struct Run {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    options: Options,
+    options: NotebookRunFlags,
 }
 
-impl Run {
-    pub(crate) fn run(mut self) -> anyhow::Result<Exit> {
+impl RunCommand {
+    pub(crate) fn run(mut self) -> anyhow::Result<CommandExit> {
         let is_notebook = |path: &PathBuf| FileKind::of(path) == FileKind::Notebook;
         let notebooks = self.files.iter().filter(|path| is_notebook(path)).count();
         anyhow::ensure!(
@@ -94,7 +94,7 @@ impl Run {
         } else {
             host::block_on(&runtime, self.call()).or_else(|error| {
                 // Whoever read our output has seen enough, but the cells were cut off.
-                if exit::is_broken_pipe(&error) { Ok(Exit::Failed) } else { Err(error) }
+                if exit::is_broken_pipe(&error) { Ok(CommandExit::Failed) } else { Err(error) }
             })
         };
         // A kernel's last threads must not keep us: whatever they hold is gone with the process.
@@ -102,9 +102,9 @@ impl Run {
         exit
     }
 
-    fn notebooks(&mut self) -> anyhow::Result<Notebooks> {
+    fn notebooks(&mut self) -> anyhow::Result<NotebookRuns> {
         anyhow::ensure!(self.cwd.is_none(), "a notebook runs in its own folder; --cwd is for code");
-        Ok(Notebooks {
+        Ok(NotebookRuns {
             timeout: self.timeout()?,
             kernel: match (self.kernel.take(), self.python.take()) {
                 (None, Some(python)) => Some(KernelChoice::Python { named: Some(python) }),
@@ -134,18 +134,18 @@ impl Run {
         }
     }
 
-    async fn call(self) -> anyhow::Result<Exit> {
+    async fn call(self) -> anyhow::Result<CommandExit> {
         let cwd = self.folder()?;
-        let config = Config::load(&cwd, Vec::new())?;
+        let config = LoadedConfig::load(&cwd, Vec::new())?;
         let mut call = self.cells(cwd, &config)?;
         if call.cells.is_empty() {
-            return Ok(Exit::Done);
+            return Ok(CommandExit::Done);
         }
         let titles = call.cells.iter().map(|cell| cell.title.clone()).collect();
         let _interrupts = on_interrupt(call.stop.clone())?;
         let mut here = None;
         let is_shared = self.session.is_some() || config.settings.session.shared;
-        let kernel = if is_shared { Kernel::Stays } else { Kernel::Ends };
+        let kernel = if is_shared { KernelFate::Stays } else { KernelFate::Ends };
         let client = if is_shared {
             // The daemon has an environment of its own; Python is to be found by this one.
             call.variables = Some(config.environment.clone());
@@ -163,9 +163,9 @@ impl Run {
         };
         let running = client.call(call).await?;
         let report = if self.json {
-            follow(running, &mut Json { artifacts: host::artifacts(&config) }).await
+            follow(running, &mut JsonRender { artifacts: host::artifacts(&config) }).await
         } else {
-            follow(running, &mut Plain::new(titles, kernel)).await
+            follow(running, &mut PlainRender::new(titles, kernel)).await
         };
         if let Some(sessions) = here {
             sessions.shutdown().await; // there is a kernel left when the call could not be followed to its end
@@ -188,7 +188,7 @@ impl Run {
         }
     }
 
-    fn choice(&self, config: &Config) -> anyhow::Result<KernelChoice> {
+    fn choice(&self, config: &LoadedConfig) -> anyhow::Result<KernelChoice> {
         match (&self.kernel, &self.python) {
             (Some(kernel), _) => Ok(kernel.clone()),
             (None, Some(python)) => Ok(KernelChoice::Python { named: Some(python.clone()) }),
@@ -196,7 +196,7 @@ impl Run {
         }
     }
 
-    fn cells(&self, cwd: PathBuf, config: &Config) -> anyhow::Result<Call> {
+    fn cells(&self, cwd: PathBuf, config: &LoadedConfig) -> anyhow::Result<Call> {
         let text = match (&self.code, self.files.first()) {
             (Some(code), _) => code.clone(),
             (None, Some(file)) => script::decode(input_bytes(file)?).with_context(|| named(file))?,
@@ -226,21 +226,21 @@ impl Run {
 /// Reads a call to its end, showing it.
 async fn follow(
     mut running: Running,
-    render: &mut impl Render,
+    render: &mut impl CallRender,
 ) -> anyhow::Result<std::sync::Arc<CallReport>> {
-    let mut question: Option<Question> = None;
+    let mut question: Option<TerminalQuestion> = None;
     loop {
         // A cell that waits for a line can be stopped, and may print, meanwhile.
         let next = tokio::select! {
             typed = typed(question.as_ref()) => {
                 typed?;
-                question.take().map_or(Ok(()), Question::answer)?;
+                question.take().map_or(Ok(()), TerminalQuestion::answer)?;
                 continue;
             }
             next = running.next() => next,
         };
         match next {
-            Next::Event(CallEvent::Input { request, .. }) => question = Some(Question::put(request)?),
+            Next::Event(CallEvent::Input { request, .. }) => question = Some(TerminalQuestion::put(request)?),
             Next::Event(event) => {
                 if let CallEvent::Stopping { .. } = event {
                     question = None;
@@ -256,7 +256,7 @@ async fn follow(
     }
 }
 
-async fn typed(question: Option<&Question>) -> io::Result<()> {
+async fn typed(question: Option<&TerminalQuestion>) -> io::Result<()> {
     match question {
         Some(question) => question.typed().await,
         None => pending().await,
@@ -275,7 +275,7 @@ fn on_interrupt(stop: CancellationToken) -> anyhow::Result<AbortOnDropHandle<()>
             } {
                 if stop.is_cancelled() {
                     asking::show_typing();
-                    std::process::exit(Exit::Interrupted.code().into());
+                    std::process::exit(CommandExit::Interrupted.code().into());
                 }
                 stop.cancel();
             }
@@ -284,11 +284,11 @@ fn on_interrupt(stop: CancellationToken) -> anyhow::Result<AbortOnDropHandle<()>
     )))
 }
 
-fn exit_code(report: &CallReport) -> Exit {
+fn exit_code(report: &CallReport) -> CommandExit {
     match report.failed().map(|cell| &cell.status) {
-        None if report.succeeded() => Exit::Done,
-        Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => Exit::TimedOut,
-        Some(CellStatus::Stopped { .. }) => Exit::Interrupted,
-        _ => Exit::Failed,
+        None if report.succeeded() => CommandExit::Done,
+        Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => CommandExit::TimedOut,
+        Some(CellStatus::Stopped { .. }) => CommandExit::Interrupted,
+        _ => CommandExit::Failed,
     }
 }

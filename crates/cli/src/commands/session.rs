@@ -4,23 +4,23 @@ use cellwright_session::{Activity, Client, Force, SessionId, SessionInfo};
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::config::Config;
+use crate::config::LoadedConfig;
 use crate::host;
-use crate::print::{self, Format};
+use crate::print::{self, OutputFormat};
 
 /// See and end the named sessions that outlive their calls
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionCommand {
     #[command(subcommand)]
-    action: Action,
+    action: SessionAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum SessionAction {
     /// List them
     List {
         #[command(flatten)]
-        format: Format,
+        format: OutputFormat,
     },
     /// Interrupt what they run; their variables stay
     Interrupt {
@@ -45,11 +45,11 @@ impl SessionCommand {
     }
 
     async fn act(self) -> anyhow::Result<()> {
-        let config = Config::load(&std::env::current_dir()?, Vec::new())?;
+        let config = LoadedConfig::load(&std::env::current_dir()?, Vec::new())?;
         let client = host::daemon_client(&config).await?;
         match self.action {
-            Action::List { format } => list(&client.sessions().await?, format),
-            Action::Interrupt { names } => {
+            SessionAction::List { format } => list(&client.sessions().await?, format),
+            SessionAction::Interrupt { names } => {
                 for session in named(&client, &names).await? {
                     let was_busy = client.interrupt(&session.key).await?;
                     let did = if was_busy { "interrupted" } else { "not busy:" };
@@ -57,7 +57,7 @@ impl SessionCommand {
                 }
                 Ok(())
             }
-            Action::End { names, force } => {
+            SessionAction::End { names, force } => {
                 for session in named(&client, &names).await? {
                     client.end(&session.key, if force { Force::Yes } else { Force::No }).await?;
                     print::plain(&format!("ended {}\n", session.key.session))?;
@@ -83,7 +83,7 @@ async fn named(client: &Client, names: &[SessionId]) -> anyhow::Result<Vec<Sessi
     Ok(found)
 }
 
-fn list(sessions: &[SessionInfo], format: Format) -> anyhow::Result<()> {
+fn list(sessions: &[SessionInfo], format: OutputFormat) -> anyhow::Result<()> {
     let state = |session: &SessionInfo| match session.activity {
         Activity::Idle => "idle".to_owned(),
         Activity::Busy { waiting: 0 } => "busy".to_owned(),

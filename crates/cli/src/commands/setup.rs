@@ -9,7 +9,7 @@ use cellwright_kernel::{Launch, LaunchError};
 use cellwright_process::{ChildCommand, StderrTarget};
 
 use super::install::on_path;
-use crate::config::Config;
+use crate::config::LoadedConfig;
 use crate::{host, print};
 
 /// How much of what `pip` complains about is told.
@@ -17,13 +17,13 @@ const COMPLAINT: usize = 4000;
 
 /// Prepare this machine
 #[derive(Debug, clap::Args)]
-pub(crate) struct Setup {
+pub(crate) struct SetupCommand {
     #[command(subcommand)]
-    what: What,
+    what: SetupTarget,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum SetupTarget {
     Python(SetupPython),
 }
 
@@ -49,9 +49,9 @@ struct SetupPython {
     force: bool,
 }
 
-impl Setup {
+impl SetupCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let What::Python(python) = self.what;
+        let SetupTarget::Python(python) = self.what;
         host::block_on(&host::small_runtime()?, python.make())
     }
 }
@@ -59,7 +59,7 @@ impl Setup {
 impl SetupPython {
     async fn make(self) -> anyhow::Result<()> {
         let folder = std::env::current_dir().context("the current folder is gone")?;
-        let config = Config::load(&folder, Vec::new())?;
+        let config = LoadedConfig::load(&folder, Vec::new())?;
         let launch = host::launch(&config, &folder);
         let venv = config.places.managed_python();
         let there = venv.exists();

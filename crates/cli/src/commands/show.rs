@@ -10,7 +10,9 @@ use clap::ValueEnum;
 
 use super::split_target;
 use crate::print;
-use crate::show::{Look, Page, Pen, Protocol, Terminal, protocol_named, shows_sixel};
+use crate::show::{
+    ImageProtocol, NotebookPage, ShowStyle, TerminalSize, TextPen, protocol_named, shows_sixel,
+};
 
 /// How wide text is set where nobody tells.
 const USUAL_WIDTH: usize = 80;
@@ -27,7 +29,7 @@ Examples:
   cellwright show --color always analysis.ipynb | less -R
 
 NO_COLOR and --color never leave colours out; a pipe gets none unless --color always.")]
-pub(crate) struct Show {
+pub(crate) struct ShowCommand {
     /// The notebook; `#3`, `#2,5-7`, `#id:ID` or `#"HEADING"` after it for some of its cells
     #[arg(value_name = "PATH[#CELLS]")]
     target: OsString,
@@ -35,25 +37,25 @@ pub(crate) struct Show {
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
     width: Option<u16>,
     /// Whether to use colours
-    #[arg(long, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
-    color: When,
+    #[arg(long, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    color: ColorChoice,
     /// How to draw images: as the terminal says it can, by one protocol, or not at all
-    #[arg(long, value_enum, default_value_t = Images::Auto, value_name = "HOW")]
-    images: Images,
+    #[arg(long, value_enum, default_value_t = ImagesArgument::Auto, value_name = "HOW")]
+    images: ImagesArgument,
     /// Show long outputs whole
     #[arg(long)]
     full: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum When {
+enum ColorChoice {
     Auto,
     Always,
     Never,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Images {
+enum ImagesArgument {
     Auto,
     Kitty,
     Iterm,
@@ -61,7 +63,7 @@ enum Images {
     None,
 }
 
-impl Show {
+impl ShowCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let (path, selector) = split_target(&self.target)?;
         let is_cells = matches!(selector.part, NotebookPart::Whole | NotebookPart::Cells(_));
@@ -78,8 +80,8 @@ impl Show {
         if notebook.is_empty() {
             print::note("the notebook has no cells");
         }
-        let has_images = chosen.iter().any(|index| Page::has_image(&notebook, *index));
-        let page = Page::of(&notebook, self.look(has_images));
+        let has_images = chosen.iter().any(|index| NotebookPage::has_image(&notebook, *index));
+        let page = NotebookPage::of(&notebook, self.look(has_images));
         for (at, index) in chosen.into_iter().enumerate() {
             let gap = if at > 0 { "\n" } else { "" };
             // Cell by cell: a reader at the other end of a pipe may have seen enough.
@@ -88,28 +90,32 @@ impl Show {
         Ok(())
     }
 
-    fn look(&self, has_images: bool) -> Look {
+    fn look(&self, has_images: bool) -> ShowStyle {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let terminal = Terminal::on_stdout();
+        let terminal = TerminalSize::on_stdout();
         let is_dumb = variable("TERM").as_deref() == Some("dumb");
         let pen = match self.color {
-            When::Always => Pen::Colours,
-            When::Auto if terminal.is_some() && !is_dumb && variable("NO_COLOR").is_none() => Pen::Colours,
-            When::Auto | When::Never => Pen::Plain,
+            ColorChoice::Always => TextPen::Colours,
+            ColorChoice::Auto if terminal.is_some() && !is_dumb && variable("NO_COLOR").is_none() => {
+                TextPen::Colours
+            }
+            ColorChoice::Auto | ColorChoice::Never => TextPen::Plain,
         };
         let protocol = match self.images {
-            Images::Kitty => Some(Protocol::Kitty),
-            Images::Iterm => Some(Protocol::Iterm),
-            Images::Sixel => Some(Protocol::Sixel),
-            Images::None => None,
+            ImagesArgument::Kitty => Some(ImageProtocol::Kitty),
+            ImagesArgument::Iterm => Some(ImageProtocol::Iterm),
+            ImagesArgument::Sixel => Some(ImageProtocol::Sixel),
+            ImagesArgument::None => None,
             // The terminal is asked only when there is something to draw.
-            Images::Auto if !has_images || is_dumb || terminal.is_none() => None,
-            Images::Auto => protocol_named(variable).or_else(|| shows_sixel().then_some(Protocol::Sixel)),
+            ImagesArgument::Auto if !has_images || is_dumb || terminal.is_none() => None,
+            ImagesArgument::Auto => {
+                protocol_named(variable).or_else(|| shows_sixel().then_some(ImageProtocol::Sixel))
+            }
         };
         let columns = || variable("COLUMNS")?.parse().ok();
         let width =
             self.width.map(usize::from).or(terminal.map(|terminal| terminal.columns)).or_else(columns);
-        Look {
+        ShowStyle {
             pen,
             width: width.unwrap_or(USUAL_WIDTH),
             images: protocol.map(|protocol| (protocol, terminal.unwrap_or_default())),

@@ -10,11 +10,11 @@ use cellwright_tools::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::config::Config;
-use crate::exit::Exit;
+use crate::config::LoadedConfig;
+use crate::exit::CommandExit;
 use crate::host;
-use crate::offer::{Offer, stopped_by_signal};
-use crate::print::{self, Format};
+use crate::offer::{ToolOptions, stopped_by_signal};
+use crate::print::{self, OutputFormat};
 
 /// Call one of the tools that `cellwright mcp` offers
 ///
@@ -34,13 +34,13 @@ pub(crate) struct ToolCommand {
     #[arg(default_value = "{}")]
     arguments: String,
     #[command(flatten)]
-    offer: Offer,
+    offer: ToolOptions,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 impl ToolCommand {
-    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+    pub(crate) fn run(self) -> anyhow::Result<CommandExit> {
         let runtime = host::runtime()?;
         let exit = host::block_on(&runtime, self.call());
         // A kernel's last threads must not keep us: whatever they hold is gone with the process.
@@ -48,9 +48,9 @@ impl ToolCommand {
         exit
     }
 
-    async fn call(self) -> anyhow::Result<Exit> {
+    async fn call(self) -> anyhow::Result<CommandExit> {
         let start = std::env::current_dir().context("the current folder is gone")?;
-        let config = Config::load(&start, Vec::new())?;
+        let config = LoadedConfig::load(&start, Vec::new())?;
         let sessions = host::session_settings(&config, &start);
         let mut settings = self.offer.settings(&config, &start, &sessions)?;
         settings.background = BackgroundPolicy::Nothing;
@@ -73,7 +73,7 @@ impl ToolCommand {
         drop(context);
         toolbox.shutdown().await;
         tell(&reply, self.format)?;
-        Ok(if reply.is_error { Exit::Failed } else { Exit::Done })
+        Ok(if reply.is_error { CommandExit::Failed } else { CommandExit::Done })
     }
 
     fn arguments(&self) -> anyhow::Result<Map<String, Value>> {
@@ -86,7 +86,7 @@ impl ToolCommand {
     }
 }
 
-fn list(specs: &[ToolSpec], format: Format) -> anyhow::Result<Exit> {
+fn list(specs: &[ToolSpec], format: OutputFormat) -> anyhow::Result<CommandExit> {
     if format.json {
         let specs = specs.iter().map(|spec| {
             json!({
@@ -99,12 +99,12 @@ fn list(specs: &[ToolSpec], format: Format) -> anyhow::Result<Exit> {
         let lines = specs.iter().map(|spec| format!("{:<10}{}\n", spec.name, spec.description));
         print::plain(&lines.collect::<String>())?;
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// What the tool said on stdout, our remarks on stderr.
 #[expect(clippy::print_stderr, reason = "a script takes stdout for the tool's own words")]
-fn tell(reply: &ToolReply, format: Format) -> anyhow::Result<()> {
+fn tell(reply: &ToolReply, format: OutputFormat) -> anyhow::Result<()> {
     if format.json {
         let content = reply.content.iter().map(|content| match content {
             ReplyPart::Text(text) => json!({ "type": "text", "text": text }),

@@ -21,7 +21,7 @@ use crate::exit::WrongArguments;
 Examples:
   cellwright read nb.ipynb | sed 's/foo/bar/' | cellwright write nb.ipynb -
   printf '# %%%% [code]\\nprint(1)\\n' | cellwright write new.ipynb -")]
-pub(crate) struct Write {
+pub(crate) struct WriteCommand {
     /// The notebook, or a text file
     path: PathBuf,
     /// The text (`-`: stdin)
@@ -33,7 +33,7 @@ pub(crate) struct Write {
     change: ChangeArguments,
 }
 
-impl Write {
+impl WriteCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         anyhow::ensure!(
             !self.path.as_os_str().is_empty(),

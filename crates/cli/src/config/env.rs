@@ -5,10 +5,10 @@ use std::ffi::OsString;
 
 use toml::Value;
 
-use super::layers::Given;
+use super::layers::SettingOverride;
 
 /// A variable that sets a key. Of several that are set, the first in the table wins.
-struct Variable {
+struct SettingVariable {
     name: &'static str,
     key: &'static str,
     read: fn(&str) -> Result<Value, String>,
@@ -18,12 +18,12 @@ const fn variable(
     name: &'static str,
     key: &'static str,
     read: fn(&str) -> Result<Value, String>,
-) -> Variable {
-    Variable { name, key, read }
+) -> SettingVariable {
+    SettingVariable { name, key, read }
 }
 
 /// Ours before the older names they stand for.
-const VARIABLES: &[Variable] = &[
+const VARIABLES: &[SettingVariable] = &[
     variable("CELLWRIGHT_TOOLS", "tools.mode", tool_mode),
     variable("PI_PY", "tools.mode", tool_mode),
     variable("CELLWRIGHT_PYTHON", "python.path", text),
@@ -54,8 +54,8 @@ const VARIABLES: &[Variable] = &[
 /// The keys the environment sets, each with the variable that set it. Empty variables count as not set.
 pub(super) fn settings(
     environment: &HashMap<OsString, OsString>,
-) -> Result<Vec<Given>, (&'static str, String)> {
-    let mut found: Vec<Given> = Vec::new();
+) -> Result<Vec<SettingOverride>, (&'static str, String)> {
+    let mut found: Vec<SettingOverride> = Vec::new();
     for variable in VARIABLES {
         let Some(value) = environment.get(&OsString::from(variable.name)).and_then(|value| value.to_str())
         else {

@@ -1,32 +1,32 @@
 //! The table of settings: one row each, for checking files, for the environment, and for `cellwright config`.
 
 /// A setting.
-pub(crate) struct Key {
+pub(crate) struct SettingKey {
     /// Its dotted name in a settings file.
     pub(crate) name: &'static str,
     /// What it is for, in a line.
     pub(crate) about: &'static str,
     /// Who may set it.
-    pub(crate) scope: Scope,
+    pub(crate) scope: SettingScope,
 }
 
 /// Who may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum SettingScope {
     /// Anyone.
     Project,
     /// Only the user: a cloned repository must not be able to widen what agents may reach.
     User,
 }
 
-const fn key(name: &'static str, scope: Scope, about: &'static str) -> Key {
-    Key { name, about, scope }
+const fn key(name: &'static str, scope: SettingScope, about: &'static str) -> SettingKey {
+    SettingKey { name, about, scope }
 }
 
-use Scope::{Project, User};
+use SettingScope::{Project, User};
 
 /// Every setting there is.
-pub(crate) const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[SettingKey] = &[
     key("tools.mode", Project, "what agents are offered: both, py-only or bash-only"),
     key("python.path", Project, "the interpreter to run cells with, instead of the one found"),
     key("python.skip_check", Project, "do not try Python before offering it"),
@@ -65,7 +65,7 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 /// The key of that name.
-pub(crate) fn find(name: &str) -> Option<&'static Key> {
+pub(crate) fn find(name: &str) -> Option<&'static SettingKey> {
     KEYS.iter().find(|key| key.name == name)
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     if name == "kernel" {
         return Some("kernel.default");
     }
-    let distance = |key: &&Key| strsim::damerau_levenshtein(key.name, name);
+    let distance = |key: &&SettingKey| strsim::damerau_levenshtein(key.name, name);
     let best = KEYS.iter().min_by_key(distance)?;
     let same_last_word = best.name.rsplit('.').next() == name.rsplit('.').next();
     (distance(&best) <= 3 || same_last_word).then_some(best.name)
@@ -84,11 +84,11 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Settings;
+    use crate::config::UserSettings;
 
     #[test]
     fn every_setting_has_a_row_and_every_row_a_setting() {
-        let json = serde_json::to_value(Settings::default()).unwrap();
+        let json = serde_json::to_value(UserSettings::default()).unwrap();
         let mut fields = Vec::new();
         // `agents` has a table for each agent instead of keys we know.
         for (section, values) in json.as_object().unwrap().iter().filter(|(name, _)| *name != "agents") {

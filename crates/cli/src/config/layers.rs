@@ -8,29 +8,29 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use toml::{Table, Value};
 
-use super::keys::{self, Scope};
-use super::{DeclaredAgent, Places, Settings, env};
+use super::keys::{self, SettingScope};
+use super::{DeclaredAgent, UserFolders, UserSettings, env};
 
 /// The settings in force, and where each came from.
 #[derive(Debug, Clone)]
-pub(crate) struct Config {
-    pub(crate) settings: Settings,
-    pub(crate) places: Places,
+pub(crate) struct LoadedConfig {
+    pub(crate) settings: UserSettings,
+    pub(crate) places: UserFolders,
     /// The process's environment, read once.
     pub(crate) environment: HashMap<OsString, OsString>,
-    origins: BTreeMap<&'static str, Origin>,
+    origins: BTreeMap<&'static str, SettingOrigin>,
 }
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SettingOrigin {
     Default,
     File(PathBuf),
     Variable(&'static str),
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -41,30 +41,31 @@ impl fmt::Display for Origin {
 }
 
 /// A key, its value, and the name of the flag or variable that gave it.
-pub(crate) type Given = (&'static str, Value, &'static str);
+pub(crate) type SettingOverride = (&'static str, Value, &'static str);
 
-impl Config {
+impl LoadedConfig {
     /// Reads files and environment as seen from `folder`, and lays `flags` over them.
-    pub(crate) fn load(folder: &Path, flags: Vec<Given>) -> anyhow::Result<Self> {
+    pub(crate) fn load(folder: &Path, flags: Vec<SettingOverride>) -> anyhow::Result<Self> {
         Self::from_environment(std::env::vars_os().collect(), folder, flags)
     }
 
     fn from_environment(
         environment: HashMap<OsString, OsString>,
         folder: &Path,
-        flags: Vec<Given>,
+        flags: Vec<SettingOverride>,
     ) -> anyhow::Result<Self> {
-        let places = Places::from(&environment, folder);
-        let mut merged: BTreeMap<&'static str, (Value, Origin)> = BTreeMap::new();
-        let (user, agents) = file(&places.user_settings(), Scope::User)?;
+        let places = UserFolders::from(&environment, folder);
+        let mut merged: BTreeMap<&'static str, (Value, SettingOrigin)> = BTreeMap::new();
+        let (user, agents) = file(&places.user_settings(), SettingScope::User)?;
         merged.extend(user);
         if let Some(project) = places.project_settings() {
-            merged.extend(file(&project, Scope::Project)?.0);
+            merged.extend(file(&project, SettingScope::Project)?.0);
         }
         let variables =
             env::settings(&environment).map_err(|(name, reason)| anyhow::anyhow!("{name}: {reason}"))?;
-        let variables = variables.into_iter().map(|(key, value, name)| (key, value, Origin::Variable(name)));
-        let flags = flags.into_iter().map(|(key, value, name)| (key, value, Origin::Flag(name)));
+        let variables =
+            variables.into_iter().map(|(key, value, name)| (key, value, SettingOrigin::Variable(name)));
+        let flags = flags.into_iter().map(|(key, value, name)| (key, value, SettingOrigin::Flag(name)));
         for (key, value, origin) in variables.chain(flags) {
             typed([(key, &value)]).with_context(|| origin.to_string())?;
             merged.insert(key, (value, origin));
@@ -76,23 +77,23 @@ impl Config {
     }
 
     /// Where the value of `key` came from.
-    pub(crate) fn origin(&self, key: &str) -> &Origin {
-        self.origins.get(key).unwrap_or(&Origin::Default)
+    pub(crate) fn origin(&self, key: &str) -> &SettingOrigin {
+        self.origins.get(key).unwrap_or(&SettingOrigin::Default)
     }
 }
 
 /// The keys of a file and the agents it declares; none when there is no such file.
-type Layer = (BTreeMap<&'static str, (Value, Origin)>, BTreeMap<String, DeclaredAgent>);
+type SettingsLayer = (BTreeMap<&'static str, (Value, SettingOrigin)>, BTreeMap<String, DeclaredAgent>);
 
-fn file(path: &Path, scope: Scope) -> anyhow::Result<Layer> {
+fn file(path: &Path, scope: SettingScope) -> anyhow::Result<SettingsLayer> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Layer::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(SettingsLayer::default()),
         Err(error) => return Err(error).with_context(|| format!("could not read {}", path.display())),
     };
     let read = || {
         let table: Table = toml::from_str(&text).map_err(|error| located(&text, &error))?;
-        let (mut found, mut agents) = Layer::default();
+        let (mut found, mut agents) = SettingsLayer::default();
         for (section, values) in table {
             let Value::Table(values) = values else {
                 return Err(unknown(&section));
@@ -109,11 +110,11 @@ fn file(path: &Path, scope: Scope) -> anyhow::Result<Layer> {
                     continue;
                 }
                 let key = keys::find(&name).ok_or_else(|| unknown(&name))?;
-                if key.scope == Scope::User {
+                if key.scope == SettingScope::User {
                     users_own(scope, &name)?;
                 }
                 typed([(key.name, &value)])?;
-                found.insert(key.name, (value, Origin::File(path.to_owned())));
+                found.insert(key.name, (value, SettingOrigin::File(path.to_owned())));
             }
         }
         Ok((found, agents))
@@ -122,7 +123,7 @@ fn file(path: &Path, scope: Scope) -> anyhow::Result<Layer> {
 }
 
 /// Settings with these values and defaults for the rest.
-fn typed<'a>(values: impl IntoIterator<Item = (&'static str, &'a Value)>) -> anyhow::Result<Settings> {
+fn typed<'a>(values: impl IntoIterator<Item = (&'static str, &'a Value)>) -> anyhow::Result<UserSettings> {
     let mut table = Table::new();
     let mut names = Vec::new();
     for (key, value) in values {
@@ -143,9 +144,9 @@ fn typed<'a>(values: impl IntoIterator<Item = (&'static str, &'a Value)>) -> any
     })
 }
 
-fn users_own(scope: Scope, name: &str) -> anyhow::Result<()> {
+fn users_own(scope: SettingScope, name: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
-        scope == Scope::User,
+        scope == SettingScope::User,
         "`{name}` is the user's to set, not a project's; put it into your own settings file"
     );
     Ok(())
@@ -183,11 +184,15 @@ mod tests {
             Self(home)
         }
 
-        fn load(&self, variables: &[(&str, &str)], flags: Vec<Given>) -> Result<Config, String> {
+        fn load(
+            &self,
+            variables: &[(&str, &str)],
+            flags: Vec<SettingOverride>,
+        ) -> Result<LoadedConfig, String> {
             let home = ("HOME", self.0.path().to_str().unwrap());
             let environment =
                 variables.iter().chain([&home]).map(|(name, value)| (name.into(), value.into())).collect();
-            Config::from_environment(environment, &self.0.path().join("work"), flags).map_err(|error| {
+            LoadedConfig::from_environment(environment, &self.0.path().join("work"), flags).map_err(|error| {
                 crate::exit::one_line(error.as_ref()).replace(self.0.path().to_str().unwrap(), "~")
             })
         }
@@ -205,10 +210,10 @@ mod tests {
                 vec![("session.limit", 2.into(), "--limit")],
             )
             .unwrap();
-        let Settings { kernel, session, tools, python, .. } = &config.settings;
+        let UserSettings { kernel, session, tools, python, .. } = &config.settings;
         assert_eq!(
             (kernel.timeout, kernel.retry, session.limit, session.idle),
-            (90, super::super::Retry::Once, 2, 300)
+            (90, super::super::RetryMode::Once, 2, 300)
         );
         assert_eq!(
             (tools.mode, python.path.as_deref()),

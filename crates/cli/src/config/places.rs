@@ -8,7 +8,7 @@ use cellwright_notebook::file::SaveSettings;
 
 /// The folders and files of one user, seen from one folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct UserFolders {
     /// Settings and extension modules of the user.
     pub(crate) config: PathBuf,
     /// What lasts: the managed Python.
@@ -23,7 +23,7 @@ pub(crate) struct Places {
     pub(crate) project: Option<PathBuf>,
 }
 
-impl Places {
+impl UserFolders {
     /// As the environment says, by the XDG rules.
     pub(crate) fn from(environment: &HashMap<OsString, OsString>, folder: &Path) -> Self {
         let path = |name: &str| {

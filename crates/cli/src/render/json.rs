@@ -10,7 +10,7 @@ use cellwright_session::{
 };
 use serde_json::{Value, json};
 
-use super::Render;
+use super::CallRender;
 use crate::exit::one_line;
 use crate::print;
 
@@ -18,12 +18,12 @@ use crate::print;
 const CHUNK: usize = 64 << 10;
 
 /// Writes events to stdout as they come, nothing shortened.
-pub(crate) struct Json {
+pub(crate) struct JsonRender {
     /// Where what was too long for a report is stored.
     pub(crate) artifacts: Artifacts,
 }
 
-impl Render for Json {
+impl CallRender for JsonRender {
     fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
         match event {
             CallEvent::LateBefore(late) => self.late(late),
@@ -42,7 +42,7 @@ impl Render for Json {
     }
 }
 
-impl Json {
+impl JsonRender {
     /// What threads showed before the call: as they showed it, or, of much, the text and what is more than text.
     fn late(&self, late: &LateOutput) -> anyhow::Result<()> {
         if let Some(changes) = &late.changes {

@@ -6,34 +6,34 @@ use cellwright_kernel::{Fate, MimeBundle, Output, StopReason, Stream};
 use cellwright_output::{Display, json_text};
 use cellwright_session::{CallEvent, CallReport, CellStatus, NotRun, OutputChange};
 
-use super::Render;
+use super::CallRender;
 use crate::exit::with_causes;
 
 /// Streams to stdout and stderr as they come.
-pub(crate) struct Plain {
+pub(crate) struct PlainRender {
     /// Names of the cells; headings are shown when there are several and a person looks.
     titles: Vec<Option<String>>,
     headings: bool,
-    kernel: Kernel,
+    kernel: KernelFate,
 }
 
 /// What becomes of a kernel when we have told of its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kernel {
+pub(crate) enum KernelFate {
     /// It keeps its variables.
     Stays,
     /// It ends with us, and so do they.
     Ends,
 }
 
-impl Plain {
-    pub(crate) fn new(titles: Vec<Option<String>>, kernel: Kernel) -> Self {
+impl PlainRender {
+    pub(crate) fn new(titles: Vec<Option<String>>, kernel: KernelFate) -> Self {
         let headings = titles.len() > 1 && io::stderr().is_terminal();
         Self { titles, headings, kernel }
     }
 }
 
-impl Render for Plain {
+impl CallRender for PlainRender {
     fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
         match event {
             CallEvent::CellStarted { cell } if self.headings => {
@@ -86,7 +86,7 @@ impl Render for Plain {
 }
 
 /// How a cell went, after its name.
-pub(crate) fn how_it_ended(status: &CellStatus, then: Kernel) -> String {
+pub(crate) fn how_it_ended(status: &CellStatus, then: KernelFate) -> String {
     match status {
         CellStatus::Ok => "ok".to_owned(),
         CellStatus::Error(exception) => format!("raised {}", exception.name),
@@ -98,14 +98,14 @@ pub(crate) fn how_it_ended(status: &CellStatus, then: Kernel) -> String {
 }
 
 /// Why a cell was stopped, and what that left.
-fn stopped(reason: StopReason, kernel: Fate, then: Kernel) -> String {
+fn stopped(reason: StopReason, kernel: Fate, then: KernelFate) -> String {
     let why = match reason {
         StopReason::Cancelled | StopReason::Interrupted => "was interrupted".to_owned(),
         StopReason::TimedOut(limit) => format!("was stopped after its {} s", limit.as_secs_f64()),
         StopReason::Shutdown => "was stopped: the kernel was shut down".to_owned(),
     };
     match kernel {
-        Fate::Survived if then == Kernel::Stays => format!("{why}; the variables are still there"),
+        Fate::Survived if then == KernelFate::Stays => format!("{why}; the variables are still there"),
         Fate::Survived => why,
         Fate::Killed => format!("{why}; the kernel had to be killed, all variables are gone"),
         Fate::Left => format!("{why}, but the kernel is not ours to end: it goes on, and so may the cell"),

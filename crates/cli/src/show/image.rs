@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use cellwright_output::{Image, ImageFormat, Pixels, Unbounded};
 use color_quant::NeuQuant;
 
-use super::terminal::{Protocol, Terminal};
+use super::terminal::{ImageProtocol, TerminalSize};
 
 /// kitty takes its data in pieces of at most this many bytes of base64.
 const KITTY_PIECE: usize = 4096;
@@ -21,30 +21,30 @@ const OPAQUE: u8 = 128;
 /// The image as text for this terminal, at most `columns` wide.
 pub(super) fn drawn(
     image: &Image,
-    by: Protocol,
-    terminal: Terminal,
+    by: ImageProtocol,
+    terminal: TerminalSize,
     columns: usize,
 ) -> Result<String, Unbounded> {
     let columns = u32::try_from(columns).unwrap_or(u32::MAX);
     let room = columns.saturating_mul(terminal.character.0);
     match by {
-        Protocol::Kitty if image.format == ImageFormat::Png => {
+        ImageProtocol::Kitty if image.format == ImageFormat::Png => {
             let is_wide = image.size.is_none_or(|size| size.width > room);
             let fit = if is_wide { format!(",c={columns}") } else { String::new() };
             Ok(kitty(&format!("f=100{fit}"), &image.bytes))
         }
-        Protocol::Kitty => {
+        ImageProtocol::Kitty => {
             let pixels = image.pixels(room)?;
             let format = format!("f=32,s={},v={}", pixels.size.width, pixels.size.height);
             Ok(kitty(&format, &pixels.rgba))
         }
-        Protocol::Iterm => {
+        ImageProtocol::Iterm => {
             let is_wide = image.size.is_some_and(|size| size.width > room);
             let width = if is_wide { columns.to_string() } else { "auto".to_owned() };
             let (size, data) = (image.bytes.len(), BASE64.encode(&image.bytes));
             Ok(format!("\x1b]1337;File=inline=1;size={size};width={width}:{data}\x07"))
         }
-        Protocol::Sixel => Ok(sixel(&image.pixels(room)?)),
+        ImageProtocol::Sixel => Ok(sixel(&image.pixels(room)?)),
     }
 }
 

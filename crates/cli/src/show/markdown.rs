@@ -3,8 +3,8 @@
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::python;
-use super::style::{Pen, Pieces, Style, harmless, painted, wrapped};
-use super::table::{Extent, Table};
+use super::style::{StyledText, TextPen, TextStyle, harmless, painted, wrapped};
+use super::table::{TableExtent, TextTable};
 use super::wrap::wrapped_line;
 
 /// Prose in longer lines is hard to read.
@@ -14,21 +14,21 @@ const WIDEST_PROSE: usize = 100;
 const LEAST_ROOM: usize = 10;
 
 /// The text as lines of at most `room` columns.
-pub(super) fn lines(source: &str, room: usize, pen: Pen, tables: Extent) -> Vec<String> {
+pub(super) fn lines(source: &str, room: usize, pen: TextPen, tables: TableExtent) -> Vec<String> {
     let source = harmless(source);
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_MATH;
-    let mut writer = Writer {
+    let mut writer = MarkdownWriter {
         pen,
         room,
         tables,
         lines: Vec::new(),
         margins: Vec::new(),
         lists: Vec::new(),
-        styles: vec![Style::PLAIN],
-        text: Pieces::new(),
+        styles: vec![TextStyle::PLAIN],
+        text: StyledText::new(),
         code: None,
         table: None,
         targets: Vec::new(),
@@ -42,33 +42,33 @@ pub(super) fn lines(source: &str, room: usize, pen: Pen, tables: Extent) -> Vec<
 }
 
 /// What stands before the lines of a quote or a list's item.
-struct Margin {
+struct LineMargin {
     first: String,
     rest: String,
     is_used: bool,
 }
 
-struct Writer {
-    pen: Pen,
+struct MarkdownWriter {
+    pen: TextPen,
     room: usize,
-    tables: Extent,
+    tables: TableExtent,
     lines: Vec<String>,
-    margins: Vec<Margin>,
+    margins: Vec<LineMargin>,
     /// The next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    styles: Vec<Style>,
+    styles: Vec<TextStyle>,
     /// The paragraph so far.
-    text: Pieces,
+    text: StyledText,
     /// The block of code so far, with its language.
     code: Option<(String, String)>,
-    table: Option<Table>,
+    table: Option<TextTable>,
     /// Where the open links and images lead.
     targets: Vec<String>,
     /// Whether a block was written that the next one stands apart from.
     wants_gap: bool,
 }
 
-impl Writer {
+impl MarkdownWriter {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -78,26 +78,26 @@ impl Writer {
                 None => self.push(self.style(), &text),
             },
             Event::Code(text) => match self.pen {
-                Pen::Colours => self.push(self.style().coloured(Style::CYAN), &text),
-                Pen::Plain => self.push(self.style(), &format!("`{text}`")),
+                TextPen::Colours => self.push(self.style().coloured(TextStyle::CYAN), &text),
+                TextPen::Plain => self.push(self.style(), &format!("`{text}`")),
             },
             Event::InlineMath(text) => self.push(self.style().italic(), &format!("${text}$")),
             Event::DisplayMath(text) => self.push(self.style().italic(), &format!("$${text}$$")),
             Event::Html(text) | Event::InlineHtml(text) => match text.trim().to_ascii_lowercase().as_str() {
-                "<br>" | "<br/>" | "<br />" => self.push(Style::PLAIN, "\n"),
+                "<br>" | "<br/>" | "<br />" => self.push(TextStyle::PLAIN, "\n"),
                 html if html.starts_with("<!--") => {}
-                _ => self.push(Style::DIM, &text),
+                _ => self.push(TextStyle::DIM, &text),
             },
             Event::SoftBreak => self.push(self.style(), " "),
             Event::HardBreak => self.push(self.style(), "\n"),
             Event::Rule => {
                 self.gap();
                 let rule = "─".repeat(self.free_room().min(WIDEST_PROSE));
-                self.line(&[(Style::DIM, rule)].into());
+                self.line(&[(TextStyle::DIM, rule)].into());
                 self.wants_gap = true;
             }
             Event::TaskListMarker(is_done) => self.push(self.style(), if is_done { "[x] " } else { "[ ] " }),
-            Event::FootnoteReference(name) => self.push(Style::DIM, &format!("[{name}]")),
+            Event::FootnoteReference(name) => self.push(TextStyle::DIM, &format!("[{name}]")),
         }
     }
 
@@ -107,16 +107,16 @@ impl Writer {
             Tag::Heading { level, .. } => {
                 self.gap();
                 let style = match level {
-                    HeadingLevel::H1 => Style::MAGENTA.bold(),
-                    HeadingLevel::H2 => Style::BLUE.bold(),
-                    _ => Style::PLAIN.bold(),
+                    HeadingLevel::H1 => TextStyle::MAGENTA.bold(),
+                    HeadingLevel::H2 => TextStyle::BLUE.bold(),
+                    _ => TextStyle::PLAIN.bold(),
                 };
                 self.styles.push(style);
                 self.push(style, &format!("{} ", "#".repeat(level as usize)));
             }
             Tag::BlockQuote(_) => {
                 self.gap();
-                let bar = self.pen.paint(Style::DIM, "▎ ").into_owned();
+                let bar = self.pen.paint(TextStyle::DIM, "▎ ").into_owned();
                 self.push_margin(bar.clone(), bar);
             }
             Tag::CodeBlock(kind) => {
@@ -147,12 +147,12 @@ impl Writer {
                     Some(None) | None => "• ".to_owned(),
                 };
                 let rest = " ".repeat(mark.chars().count());
-                let first = self.pen.paint(Style::CYAN, &mark).into_owned();
+                let first = self.pen.paint(TextStyle::CYAN, &mark).into_owned();
                 self.push_margin(first, rest);
             }
             Tag::Table(alignments) => {
                 self.gap();
-                self.table = Some(Table { alignments, rows: Vec::new() });
+                self.table = Some(TextTable { alignments, rows: Vec::new() });
             }
             Tag::TableHead | Tag::TableRow => {
                 if let Some(table) = &mut self.table {
@@ -167,7 +167,7 @@ impl Writer {
                 self.targets.push(dest_url.into_string());
             }
             Tag::Image { dest_url, .. } => {
-                self.push(Style::DIM, "[image: ");
+                self.push(TextStyle::DIM, "[image: ");
                 self.targets.push(dest_url.into_string());
             }
             _ => {}
@@ -197,7 +197,7 @@ impl Writer {
             TagEnd::Item => {
                 self.end_paragraph();
                 if self.margins.last().is_some_and(|margin| !margin.is_used) {
-                    self.line(&Pieces::new()); // an empty item has its mark
+                    self.line(&StyledText::new()); // an empty item has its mark
                 }
                 self.margins.pop();
             }
@@ -217,24 +217,24 @@ impl Writer {
                 if let Some(target) = self.targets.pop()
                     && !shown.ends_with(target.trim_start_matches("mailto:"))
                 {
-                    self.push(Style::DIM, &format!(" ({target})"));
+                    self.push(TextStyle::DIM, &format!(" ({target})"));
                 }
             }
             TagEnd::Image => {
                 // The data of an image that stands in the text itself is nothing to read.
                 let target = self.targets.pop().filter(|target| !target.starts_with("data:"));
                 let target = target.map(|target| format!(" ({target})")).unwrap_or_default();
-                self.push(Style::DIM, &format!("{target}]"));
+                self.push(TextStyle::DIM, &format!("{target}]"));
             }
             _ => {}
         }
     }
 
-    fn style(&self) -> Style {
+    fn style(&self) -> TextStyle {
         *self.styles.last().expect("the plain style stays")
     }
 
-    fn push(&mut self, style: Style, text: &str) {
+    fn push(&mut self, style: TextStyle, text: &str) {
         self.text.push((style, text.to_owned()));
     }
 
@@ -247,7 +247,7 @@ impl Writer {
     fn push_margin(&mut self, first: String, rest: String) {
         let is_narrow = self.free_room() < LEAST_ROOM + plain_width(&rest);
         let (first, rest) = if is_narrow { (String::new(), String::new()) } else { (first, rest) };
-        self.margins.push(Margin { first, rest, is_used: false });
+        self.margins.push(LineMargin { first, rest, is_used: false });
     }
 
     /// Sets a blank line between blocks.
@@ -258,7 +258,7 @@ impl Writer {
         }
     }
 
-    fn line(&mut self, pieces: &Pieces) {
+    fn line(&mut self, pieces: &StyledText) {
         let mut line = String::new();
         for margin in &mut self.margins {
             line.push_str(if margin.is_used { &margin.rest } else { &margin.first });
@@ -284,11 +284,11 @@ impl Writer {
         };
         let code = code.trim_end_matches('\n');
         let is_python = ["python", "python3", "py", "ipython", "ipython3"].contains(&language.as_str());
-        let pieces = if is_python { python::pieces(code) } else { vec![(Style::CYAN, code)] };
+        let pieces = if is_python { python::pieces(code) } else { vec![(TextStyle::CYAN, code)] };
         let text: String = pieces.iter().map(|(style, text)| self.pen.paint(*style, text)).collect();
         let room = self.free_room().saturating_sub(4).max(1);
         for line in text.split('\n').flat_map(|line| wrapped_line(line, room)) {
-            self.line(&[(Style::PLAIN, format!("    {line}"))].into());
+            self.line(&[(TextStyle::PLAIN, format!("    {line}"))].into());
         }
         self.wants_gap = true;
     }
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     fn shown(source: &str) -> String {
-        lines(source, 40, Pen::Plain, Extent::Shortened).join("\n")
+        lines(source, 40, TextPen::Plain, TableExtent::Shortened).join("\n")
     }
 
     #[test]

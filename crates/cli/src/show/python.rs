@@ -1,6 +1,6 @@
 //! Python with colours. It tells strings, comments, numbers and names apart, no more: a cell may be half a program.
 
-use super::style::Style;
+use super::style::TextStyle;
 
 const KEYWORDS: &[&str] = &[
     "and", "as", "assert", "async", "await", "break", "case", "class", "continue", "def", "del", "elif",
@@ -13,15 +13,15 @@ const CONSTANTS: &[&str] = &["True", "False", "None", "self", "cls"];
 /// Cell magics whose body is Python still.
 const PYTHON_MAGICS: &[&str] = &["capture", "prun", "python", "python3", "time", "timeit"];
 
-const KEYWORD: Style = Style::MAGENTA;
-const STRING: Style = Style::GREEN;
-const COMMENT: Style = Style::DIM;
-const NUMBER: Style = Style::CYAN;
-const DEFINED: Style = Style::BLUE.bold();
-const MAGIC: Style = Style::YELLOW;
+const KEYWORD: TextStyle = TextStyle::MAGENTA;
+const STRING: TextStyle = TextStyle::GREEN;
+const COMMENT: TextStyle = TextStyle::DIM;
+const NUMBER: TextStyle = TextStyle::CYAN;
+const DEFINED: TextStyle = TextStyle::BLUE.bold();
+const MAGIC: TextStyle = TextStyle::YELLOW;
 
 /// The source in pieces; together they are the source.
-pub(super) fn pieces(source: &str) -> Vec<(Style, &str)> {
+pub(super) fn pieces(source: &str) -> Vec<(TextStyle, &str)> {
     let mut pieces = Vec::new();
     let mut rest = source;
     if let Some(body) = source.strip_prefix("%%") {
@@ -30,11 +30,11 @@ pub(super) fn pieces(source: &str) -> Vec<(Style, &str)> {
         pieces.push((MAGIC, &source[..line]));
         rest = &source[line..];
         if !PYTHON_MAGICS.contains(&name) {
-            pieces.push((Style::PLAIN, rest));
+            pieces.push((TextStyle::PLAIN, rest));
             return pieces;
         }
     }
-    let mut before = Before { starts_line: true, defines: false };
+    let mut before = TokenContext { starts_line: true, defines: false };
     while !rest.is_empty() {
         let (style, length) = next(rest, &before);
         let (piece, after) = rest.split_at(length);
@@ -46,14 +46,14 @@ pub(super) fn pieces(source: &str) -> Vec<(Style, &str)> {
 }
 
 /// What matters of the text before a token.
-struct Before {
+struct TokenContext {
     /// Only white space since the last line's end.
     starts_line: bool,
     /// `def` or `class`, and white space.
     defines: bool,
 }
 
-impl Before {
+impl TokenContext {
     fn see(&mut self, piece: &str) {
         let is_space = piece.trim().is_empty();
         self.starts_line = piece.ends_with('\n') || (self.starts_line && is_space);
@@ -62,7 +62,7 @@ impl Before {
 }
 
 /// The style and length of the first token.
-fn next(rest: &str, before: &Before) -> (Style, usize) {
+fn next(rest: &str, before: &TokenContext) -> (TextStyle, usize) {
     let first = rest.chars().next().expect("there is text left");
     let line = rest.find('\n').unwrap_or(rest.len());
     let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -87,12 +87,12 @@ fn next(rest: &str, before: &Before) -> (Style, usize) {
             }
             (name_style(name, &rest[word..], before), word)
         }
-        _ if first.is_whitespace() => (Style::PLAIN, blank(rest)),
-        _ => (Style::PLAIN, first.len_utf8()),
+        _ if first.is_whitespace() => (TextStyle::PLAIN, blank(rest)),
+        _ => (TextStyle::PLAIN, first.len_utf8()),
     }
 }
 
-fn name_style(name: &str, after: &str, before: &Before) -> Style {
+fn name_style(name: &str, after: &str, before: &TokenContext) -> TextStyle {
     let is_statement =
         before.starts_line && after.starts_with(' ') && !after.trim_start().starts_with(['=', '.', ',', ':']);
     match name {
@@ -101,12 +101,12 @@ fn name_style(name: &str, after: &str, before: &Before) -> Style {
             if is_statement {
                 KEYWORD
             } else {
-                Style::PLAIN
+                TextStyle::PLAIN
             }
         }
         _ if KEYWORDS.contains(&name) => KEYWORD,
         _ if CONSTANTS.contains(&name) => NUMBER,
-        _ => Style::PLAIN,
+        _ => TextStyle::PLAIN,
     }
 }
 
@@ -157,10 +157,10 @@ mod tests {
     use super::*;
 
     /// The pieces that are not plain.
-    fn styled(source: &str) -> Vec<(Style, &str)> {
+    fn styled(source: &str) -> Vec<(TextStyle, &str)> {
         let all = pieces(source);
         assert_eq!(all.iter().map(|(_, text)| *text).collect::<String>(), source);
-        all.into_iter().filter(|(style, _)| *style != Style::PLAIN).collect()
+        all.into_iter().filter(|(style, _)| *style != TextStyle::PLAIN).collect()
     }
 
     #[test]

@@ -9,14 +9,14 @@ use super::wrap::broken;
 
 /// How a piece of text looks: SGR attributes and a colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Style {
+pub(super) struct TextStyle {
     /// Bit `n` is the attribute that SGR `n` switches on.
     attributes: u16,
     /// SGR's number for the colour; 0 for the terminal's own.
     colour: u8,
 }
 
-impl Style {
+impl TextStyle {
     pub(super) const PLAIN: Self = Self { attributes: 0, colour: 0 };
     pub(super) const DIM: Self = Self::PLAIN.with(2);
     pub(super) const RED: Self = Self::of(31);
@@ -57,15 +57,15 @@ impl Style {
 
 /// Writes styles, or leaves them out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pen {
+pub(crate) enum TextPen {
     Colours,
     Plain,
 }
 
-impl Pen {
+impl TextPen {
     /// The text in this style. No style spans a line's end: pagers show lines by themselves.
-    pub(super) fn paint(self, style: Style, text: &str) -> Cow<'_, str> {
-        if self == Self::Plain || style == Style::PLAIN || text.is_empty() {
+    pub(super) fn paint(self, style: TextStyle, text: &str) -> Cow<'_, str> {
+        if self == Self::Plain || style == TextStyle::PLAIN || text.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut codes: Vec<u8> = (1..=9).filter(|bit| style.attributes & (1 << bit) != 0).collect();
@@ -84,24 +84,24 @@ impl Pen {
 }
 
 /// Pieces of one paragraph, each in its style.
-pub(super) type Pieces = Vec<(Style, String)>;
+pub(super) type StyledText = Vec<(TextStyle, String)>;
 
 /// How many columns the pieces take on one line.
-pub(super) fn width(pieces: &Pieces) -> usize {
+pub(super) fn width(pieces: &StyledText) -> usize {
     pieces.iter().map(|(_, text)| text.width()).sum()
 }
 
 /// The pieces on one line.
-pub(super) fn painted(pieces: &Pieces, pen: Pen) -> String {
+pub(super) fn painted(pieces: &StyledText, pen: TextPen) -> String {
     pieces.iter().map(|(style, text)| pen.paint(*style, text)).collect()
 }
 
 /// Breaks the pieces between words so that lines fit into `room` columns. A word longer than that is broken.
-pub(super) fn wrapped(pieces: &Pieces, room: usize) -> Vec<Pieces> {
-    let mut lines = vec![Pieces::new()];
+pub(super) fn wrapped(pieces: &StyledText, room: usize) -> Vec<StyledText> {
+    let mut lines = vec![StyledText::new()];
     let mut used = 0;
     // A word may be made of several styles: it is kept until its end is known.
-    let (mut word, mut space) = (Pieces::new(), None);
+    let (mut word, mut space) = (StyledText::new(), None);
     for (style, text) in pieces {
         for part in text.split_inclusive([' ', '\n']) {
             let (letters, end) = match part.strip_suffix([' ', '\n']) {
@@ -114,7 +114,7 @@ pub(super) fn wrapped(pieces: &Pieces, room: usize) -> Vec<Pieces> {
             if let Some(end) = end {
                 place(&mut lines, &mut used, &mut word, space.take(), room);
                 if end == '\n' {
-                    lines.push(Pieces::new());
+                    lines.push(StyledText::new());
                     used = 0;
                 } else {
                     space = Some(*style);
@@ -127,7 +127,13 @@ pub(super) fn wrapped(pieces: &Pieces, room: usize) -> Vec<Pieces> {
 }
 
 /// Sets a word at the end of the last line, or on a new one.
-fn place(lines: &mut Vec<Pieces>, used: &mut usize, word: &mut Pieces, space: Option<Style>, room: usize) {
+fn place(
+    lines: &mut Vec<StyledText>,
+    used: &mut usize,
+    word: &mut StyledText,
+    space: Option<TextStyle>,
+    room: usize,
+) {
     let length = width(word);
     if length == 0 {
         return;
@@ -136,7 +142,7 @@ fn place(lines: &mut Vec<Pieces>, used: &mut usize, word: &mut Pieces, space: Op
         && *used > 0
     {
         if *used + 1 + length.min(room) > room {
-            lines.push(Pieces::new());
+            lines.push(StyledText::new());
             *used = 0;
         } else {
             append(lines, (style, " ".to_owned()));
@@ -151,7 +157,7 @@ fn place(lines: &mut Vec<Pieces>, used: &mut usize, word: &mut Pieces, space: Op
     for (style, text) in word.drain(..) {
         for grapheme in broken(&text, 1) {
             if *used + grapheme.width() > room && *used > 0 {
-                lines.push(Pieces::new());
+                lines.push(StyledText::new());
                 *used = 0;
             }
             *used += grapheme.width();
@@ -161,7 +167,7 @@ fn place(lines: &mut Vec<Pieces>, used: &mut usize, word: &mut Pieces, space: Op
 }
 
 /// Adds to the last line; what looks alike is one piece.
-fn append(lines: &mut [Pieces], (style, text): (Style, String)) {
+fn append(lines: &mut [StyledText], (style, text): (TextStyle, String)) {
     let line = lines.last_mut().expect("there is a line");
     match line.last_mut() {
         Some((last, before)) if *last == style => before.push_str(&text),
@@ -182,27 +188,27 @@ pub(super) fn harmless(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn lines(pieces: &[(Style, &str)], room: usize) -> Vec<String> {
+    fn lines(pieces: &[(TextStyle, &str)], room: usize) -> Vec<String> {
         let pieces = pieces.iter().map(|(style, text)| (*style, (*text).to_owned())).collect();
-        wrapped(&pieces, room).iter().map(|line| painted(line, Pen::Plain)).collect()
+        wrapped(&pieces, room).iter().map(|line| painted(line, TextPen::Plain)).collect()
     }
 
     #[test]
     fn lines_are_broken_between_words_whatever_their_style() {
-        let bold = Style::PLAIN.bold();
-        let pieces = [(Style::PLAIN, "one "), (bold, "two"), (Style::PLAIN, ", three  four")];
+        let bold = TextStyle::PLAIN.bold();
+        let pieces = [(TextStyle::PLAIN, "one "), (bold, "two"), (TextStyle::PLAIN, ", three  four")];
         assert_eq!(lines(&pieces, 9), ["one two,", "three", "four"]);
         assert_eq!(lines(&[(bold, "a\nb longerthanthat c")], 5), ["a", "b", "longe", "rthan", "that", "c"]);
-        assert_eq!(lines(&[(bold, "ab"), (Style::PLAIN, "cdefg h")], 4), ["abcd", "efg", "h"]);
+        assert_eq!(lines(&[(bold, "ab"), (TextStyle::PLAIN, "cdefg h")], 4), ["abcd", "efg", "h"]);
         assert_eq!(lines(&[(bold, "中文 中文")], 8), ["中文", "中文"]);
     }
 
     #[test]
     fn no_style_spans_the_end_of_a_line() {
         assert_eq!(
-            Pen::Colours.paint(Style::RED.bold(), "a\n\nb"),
+            TextPen::Colours.paint(TextStyle::RED.bold(), "a\n\nb"),
             "\x1b[1;31ma\x1b[0m\n\n\x1b[1;31mb\x1b[0m"
         );
-        assert_eq!(Pen::Plain.paint(Style::RED, "a"), "a");
+        assert_eq!(TextPen::Plain.paint(TextStyle::RED, "a"), "a");
     }
 }

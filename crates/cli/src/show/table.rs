@@ -3,7 +3,7 @@
 use pulldown_cmark::Alignment;
 use unicode_width::UnicodeWidthStr;
 
-use super::style::{Pieces, Style, width, wrapped};
+use super::style::{StyledText, TextStyle, width, wrapped};
 
 /// Rows shown of a long table.
 const ROWS: usize = 60;
@@ -15,7 +15,7 @@ const SEPARATOR: &str = " │ ";
 
 /// How much of a table is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum TableExtent {
     /// The first and last rows, the columns that fit, and notes on what is left out.
     Shortened,
     /// Every row and every column; columns that do not fit are set below, after the first column once more.
@@ -23,14 +23,14 @@ pub(super) enum Extent {
 }
 
 /// A table whose first row is its head.
-pub(super) struct Table {
+pub(super) struct TextTable {
     pub(super) alignments: Vec<Alignment>,
-    pub(super) rows: Vec<Vec<Pieces>>,
+    pub(super) rows: Vec<Vec<StyledText>>,
 }
 
 /// A column's widths.
 #[derive(Debug, Clone, Copy)]
-struct Column {
+struct ColumnWidths {
     /// Of its longest cell.
     natural: usize,
     /// Of its longest word.
@@ -41,34 +41,34 @@ struct Column {
     is_centred: bool,
 }
 
-impl Table {
+impl TextTable {
     /// Its lines, none wider than `room`.
-    pub(super) fn lines(&self, room: usize, extent: Extent) -> Vec<Pieces> {
+    pub(super) fn lines(&self, room: usize, extent: TableExtent) -> Vec<StyledText> {
         let columns: Vec<_> = (0..self.alignments.len()).map(|column| self.column(column, room)).collect();
         let groups = groups(&columns, room);
         let mut lines = Vec::new();
         match extent {
-            Extent::Whole => {
+            TableExtent::Whole => {
                 for (at, group) in groups.iter().enumerate() {
                     if at > 0 {
-                        lines.push(Pieces::new());
+                        lines.push(StyledText::new());
                     }
                     self.set(&columns, group, room, extent, &mut lines);
                 }
             }
-            Extent::Shortened => {
+            TableExtent::Shortened => {
                 let Some(shown) = groups.first() else { return lines };
                 self.set(&columns, shown, room, extent, &mut lines);
                 let left: Vec<_> = (0..columns.len()).filter(|column| !shown.contains(column)).collect();
                 if !left.is_empty() {
-                    lines.extend(wrapped(&vec![(Style::DIM, self.left_out(&left))], room));
+                    lines.extend(wrapped(&vec![(TextStyle::DIM, self.left_out(&left))], room));
                 }
             }
         }
         lines
     }
 
-    fn column(&self, column: usize, room: usize) -> Column {
+    fn column(&self, column: usize, room: usize) -> ColumnWidths {
         let cells = || self.rows.iter().filter_map(|row| row.get(column));
         let natural = cells().map(width).max().unwrap_or(0).max(1);
         let word = cells().map(longest_word).max().unwrap_or(0).max(1);
@@ -76,7 +76,7 @@ impl Table {
         let is_number = body().next().is_some() && body().all(|text| is_number(&text));
         let numbers = cells().skip(1).map(longest_word).max().unwrap_or(0);
         let least = word.min(if is_number { numbers.max(NARROWEST) } else { NARROWEST });
-        Column {
+        ColumnWidths {
             natural,
             word,
             least: least.min(room.max(1)),
@@ -92,11 +92,11 @@ impl Table {
     /// Sets some of the columns.
     fn set(
         &self,
-        columns: &[Column],
+        columns: &[ColumnWidths],
         chosen: &[usize],
         room: usize,
-        extent: Extent,
-        lines: &mut Vec<Pieces>,
+        extent: TableExtent,
+        lines: &mut Vec<StyledText>,
     ) {
         let widths = widths(columns, chosen, room);
         let chosen: Vec<_> = chosen
@@ -106,23 +106,23 @@ impl Table {
             .collect();
         let body = self.rows.len().saturating_sub(1);
         let hidden = match extent {
-            Extent::Whole => 0,
-            Extent::Shortened => body.saturating_sub(ROWS),
+            TableExtent::Whole => 0,
+            TableExtent::Shortened => body.saturating_sub(ROWS),
         };
         let gap = 1 + ROWS / 2..1 + ROWS / 2 + hidden;
         for (number, row) in self.rows.iter().enumerate() {
             if hidden > 0 && number == gap.start {
                 let note = format!("… {hidden} more rows; --full shows them");
-                lines.extend(wrapped(&vec![(Style::DIM, note)], room));
+                lines.extend(wrapped(&vec![(TextStyle::DIM, note)], room));
             }
             if gap.contains(&number) {
                 continue;
             }
-            let style = if number == 0 { Style::bold } else { |style| style };
+            let style = if number == 0 { TextStyle::bold } else { |style| style };
             set_row(row, style, &chosen, lines);
             if number == 0 {
                 let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
-                lines.push(vec![(Style::DIM, rule)]);
+                lines.push(vec![(TextStyle::DIM, rule)]);
             }
         }
     }
@@ -146,23 +146,28 @@ impl Table {
 struct SetColumn {
     at: usize,
     width: usize,
-    column: Column,
+    column: ColumnWidths,
 }
 
 /// Sets a row in as many lines as its longest cell needs.
-fn set_row(row: &[Pieces], style: fn(Style) -> Style, columns: &[SetColumn], lines: &mut Vec<Pieces>) {
-    let nothing = Pieces::new();
+fn set_row(
+    row: &[StyledText],
+    style: fn(TextStyle) -> TextStyle,
+    columns: &[SetColumn],
+    lines: &mut Vec<StyledText>,
+) {
+    let nothing = StyledText::new();
     let cell = |column: &SetColumn| wrapped(row.get(column.at).unwrap_or(&nothing), column.width);
     let cells: Vec<_> = columns.iter().map(cell).collect();
     for line in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
-        let mut set = Pieces::new();
+        let mut set = StyledText::new();
         for (at, (cell, SetColumn { width: room, column, .. })) in cells.iter().zip(columns).enumerate() {
             let part = cell.get(line).unwrap_or(&nothing);
             let is_last = at + 1 == cells.len();
             let is_blank = is_last && part.is_empty();
             if at > 0 {
                 let separator = if is_blank { SEPARATOR.trim_end() } else { SEPARATOR };
-                set.push((Style::DIM, separator.to_owned()));
+                set.push((TextStyle::DIM, separator.to_owned()));
             }
             if is_blank {
                 break;
@@ -173,16 +178,16 @@ fn set_row(row: &[Pieces], style: fn(Style) -> Style, columns: &[SetColumn], lin
                 (false, true) => space / 2,
                 (false, false) => 0,
             };
-            set.push((Style::PLAIN, " ".repeat(left)));
+            set.push((TextStyle::PLAIN, " ".repeat(left)));
             set.extend(part.iter().map(|(of, text)| (style(*of), text.clone())));
-            set.push((Style::PLAIN, " ".repeat(if is_last { 0 } else { space - left })));
+            set.push((TextStyle::PLAIN, " ".repeat(if is_last { 0 } else { space - left })));
         }
         lines.push(set);
     }
 }
 
 /// Which columns stand beside each other: all, or as many as fit in each group, the first column in every one.
-fn groups(columns: &[Column], room: usize) -> Vec<Vec<usize>> {
+fn groups(columns: &[ColumnWidths], room: usize) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for column in 0..columns.len() {
         let fits = |group: &Vec<usize>| {
@@ -200,14 +205,14 @@ fn groups(columns: &[Column], room: usize) -> Vec<Vec<usize>> {
 
 /// The widths of the chosen columns: natural if that fits, else the widest are made narrower first, down to their
 /// longest words, and below that only if need be.
-fn widths(columns: &[Column], chosen: &[usize], room: usize) -> Vec<usize> {
+fn widths(columns: &[ColumnWidths], chosen: &[usize], room: usize) -> Vec<usize> {
     let room = room.saturating_sub(SEPARATOR.width() * chosen.len().saturating_sub(1));
-    let at = |cap: usize, least: fn(&Column) -> usize| -> Vec<usize> {
+    let at = |cap: usize, least: fn(&ColumnWidths) -> usize| -> Vec<usize> {
         let columns = chosen.iter().map(|column| &columns[*column]);
         columns.map(|column| column.natural.min(cap).max(least(column))).collect()
     };
-    let words = |column: &Column| column.word.min(column.natural);
-    for least in [words, |column: &Column| column.least] {
+    let words = |column: &ColumnWidths| column.word.min(column.natural);
+    for least in [words, |column: &ColumnWidths| column.least] {
         let fits = |cap: usize| at(cap, least).iter().sum::<usize>() <= room;
         if fits(0) {
             // The largest cap that fits.
@@ -223,11 +228,11 @@ fn widths(columns: &[Column], chosen: &[usize], room: usize) -> Vec<usize> {
     chosen.iter().map(|column| columns[*column].least.min(room.max(1))).collect()
 }
 
-fn plain(cell: &Pieces) -> String {
+fn plain(cell: &StyledText) -> String {
     cell.iter().map(|(_, text)| text.as_str()).collect()
 }
 
-fn longest_word(cell: &Pieces) -> usize {
+fn longest_word(cell: &StyledText) -> usize {
     plain(cell).split([' ', '\n']).map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 

@@ -15,7 +15,7 @@ const USUAL_CHARACTER: (u32, u32) = (10, 20);
 
 /// A way to put images among text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum ImageProtocol {
     /// kitty, Ghostty, Konsole
     Kitty,
     /// iTerm2, mintty, `WezTerm`
@@ -26,20 +26,20 @@ pub(crate) enum Protocol {
 
 /// Stdout or stderr, when it is a terminal.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Terminal {
+pub(crate) struct TerminalSize {
     pub(crate) columns: usize,
     /// Width and height of a character in pixels.
     pub(crate) character: (u32, u32),
 }
 
-impl Default for Terminal {
+impl Default for TerminalSize {
     /// One that told nothing of itself.
     fn default() -> Self {
         Self { columns: 80, character: USUAL_CHARACTER }
     }
 }
 
-impl Terminal {
+impl TerminalSize {
     /// The terminal on stdout, if it is one.
     pub(crate) fn on_stdout() -> Option<Self> {
         Self::on(&io::stdout())
@@ -63,7 +63,7 @@ impl Terminal {
 }
 
 /// The protocol the terminal's variables speak for. Inside a multiplexer they speak of the terminal around it.
-pub(crate) fn protocol_named(variable: impl Fn(&str) -> Option<String>) -> Option<Protocol> {
+pub(crate) fn protocol_named(variable: impl Fn(&str) -> Option<String>) -> Option<ImageProtocol> {
     let holds = |name: &str, part: &str| variable(name).is_some_and(|value| value.contains(part));
     if variable("TMUX").is_some() || holds("TERM", "tmux") || holds("TERM", "screen") {
         return None;
@@ -78,9 +78,9 @@ pub(crate) fn protocol_named(variable: impl Fn(&str) -> Option<String>) -> Optio
         || holds("TERM_PROGRAM", "mintty");
     let is_sixel = holds("TERM", "foot") || holds("TERM", "mlterm") || holds("TERM", "sixel");
     match () {
-        () if is_kitty => Some(Protocol::Kitty),
-        () if is_iterm => Some(Protocol::Iterm),
-        () if is_sixel => Some(Protocol::Sixel),
+        () if is_kitty => Some(ImageProtocol::Kitty),
+        () if is_iterm => Some(ImageProtocol::Iterm),
+        () if is_sixel => Some(ImageProtocol::Sixel),
         () => None,
     }
 }
@@ -139,9 +139,9 @@ mod tests {
                 variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
             })
         };
-        assert_eq!(named(&[("TERM", "xterm-kitty")]), Some(Protocol::Kitty));
-        assert_eq!(named(&[("TERM_PROGRAM", "iTerm.app")]), Some(Protocol::Iterm));
-        assert_eq!(named(&[("TERM", "foot")]), Some(Protocol::Sixel));
+        assert_eq!(named(&[("TERM", "xterm-kitty")]), Some(ImageProtocol::Kitty));
+        assert_eq!(named(&[("TERM_PROGRAM", "iTerm.app")]), Some(ImageProtocol::Iterm));
+        assert_eq!(named(&[("TERM", "foot")]), Some(ImageProtocol::Sixel));
         assert_eq!(named(&[("TERM", "xterm-256color")]), None);
         assert_eq!(named(&[("TERM", "tmux-256color"), ("KITTY_WINDOW_ID", "1")]), None);
     }

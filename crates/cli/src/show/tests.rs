@@ -11,12 +11,12 @@ fn notebook(cells: &[serde_json::Value]) -> Notebook {
     Notebook::parse(notebook.to_string().into_bytes()).unwrap()
 }
 
-fn look(width: usize, pen: Pen) -> Look {
-    Look { pen, width, images: None, limits: Limits::default() }
+fn look(width: usize, pen: TextPen) -> ShowStyle {
+    ShowStyle { pen, width, images: None, limits: Limits::default() }
 }
 
-fn shown(notebook: &Notebook, look: Look) -> String {
-    let page = Page::of(notebook, look);
+fn shown(notebook: &Notebook, look: ShowStyle) -> String {
+    let page = NotebookPage::of(notebook, look);
     (0..notebook.len()).map(|index| page.cell(index)).collect()
 }
 
@@ -67,14 +67,14 @@ fn penguins() -> serde_json::Value {
 #[test]
 fn a_data_frame_fits_the_width() {
     let notebook = notebook(&[code("df", &[penguins()])]);
-    insta::assert_snapshot!(shown(&notebook, look(120, Pen::Plain)), @"
+    insta::assert_snapshot!(shown(&notebook, look(120, TextPen::Plain)), @"
     [7] │ df
             │ species        │ island    │ comment                                       │ bill_length_mm │ body_mass_g
           ──┼────────────────┼───────────┼───────────────────────────────────────────────┼────────────────┼────────────
           0 │ Adelie         │ Torgersen │ the first bird that was weighed on the island │           39.1 │      3750.0
           1 │ Chinstrap 企鹅 │ Dream     │                                               │            NaN │     10200.5
     ");
-    insta::assert_snapshot!(shown(&notebook, look(80, Pen::Plain)), @"
+    insta::assert_snapshot!(shown(&notebook, look(80, TextPen::Plain)), @"
     [7] │ df
             │ species      │ island    │ comment      │ bill_length_mm │ body_mass_g
           ──┼──────────────┼───────────┼──────────────┼────────────────┼────────────
@@ -86,7 +86,7 @@ fn a_data_frame_fits_the_width() {
           1 │ Chinstrap    │ Dream     │              │            NaN │     10200.5
             │ 企鹅         │           │              │                │
     ");
-    insta::assert_snapshot!(shown(&notebook, look(40, Pen::Plain)), @"
+    insta::assert_snapshot!(shown(&notebook, look(40, TextPen::Plain)), @"
     [7] │ df
             │ species        │ island
           ──┼────────────────┼──────────
@@ -96,7 +96,7 @@ fn a_data_frame_fits_the_width() {
           bill_length_mm, body_mass_g);
           --full shows them
     ");
-    let full = Look { limits: Limits::NONE, ..look(40, Pen::Plain) };
+    let full = ShowStyle { limits: Limits::NONE, ..look(40, TextPen::Plain) };
     insta::assert_snapshot!(shown(&notebook, full), @"
     [7] │ df
             │ species        │ island
@@ -123,12 +123,12 @@ fn a_data_frame_fits_the_width() {
 fn a_huge_html_table_is_shortened_and_full_shows_it() {
     let rows: Vec<_> = (0..2000).map(|row| vec![format!("name {row}"), "x".repeat(40)]).collect();
     let notebook = notebook(&[code("df", &[frame(&["name", "text"], &rows)])]);
-    let short = shown(&notebook, look(80, Pen::Plain));
+    let short = shown(&notebook, look(80, TextPen::Plain));
     assert!(short.len() < 12_000, "{}", short.len());
     for part in ["name 29 ", "… 1940 more rows; --full shows them", "name 1970 "] {
         assert!(short.contains(part), "{part}");
     }
-    let full = shown(&notebook, Look { limits: Limits::NONE, ..look(80, Pen::Plain) });
+    let full = shown(&notebook, ShowStyle { limits: Limits::NONE, ..look(80, TextPen::Plain) });
     assert!((0..2000).all(|row| full.contains(&format!("name {row} "))));
 }
 
@@ -137,14 +137,14 @@ fn long_code_and_output_lines_wrap_inside_their_gutter_with_their_colours() {
     let printed = "\u{1b}[31mred, and longer than the line it is on\u{1b}[0m plain\n";
     let output = json!({"output_type": "stream", "name": "stdout", "text": printed});
     let notebook = notebook(&[code("message = 'a string that is longer than the line'", &[output])]);
-    insta::assert_snapshot!(shown(&notebook, look(30, Pen::Plain)), @"
+    insta::assert_snapshot!(shown(&notebook, look(30, TextPen::Plain)), @"
     [7] │ message = 'a string that
         ┊  is longer than the line
         ┊ '
           red, and longer than the
            line it is on plain
     ");
-    insta::assert_snapshot!(shown(&notebook, look(30, Pen::Colours)).replace('\x1b', "␛"), @"
+    insta::assert_snapshot!(shown(&notebook, look(30, TextPen::Colours)).replace('\x1b', "␛"), @"
     ␛[32m[7] ␛[0m␛[2m│␛[0m message = ␛[32m'a string that␛[0m
     ␛[32m    ␛[0m␛[2m┊␛[0m ␛[32m is longer than the line␛[0m
     ␛[32m    ␛[0m␛[2m┊␛[0m ␛[32m'␛[0m
@@ -162,7 +162,7 @@ fn an_output_with_a_lone_surrogate_or_nan_is_shown() {
         {"output_type":"from the future"}]}],
         "metadata":{},"nbformat":4,"nbformat_minor":4}"#;
     let notebook = Notebook::parse(text.into()).unwrap();
-    insta::assert_snapshot!(shown(&notebook, look(60, Pen::Plain)), @r#"
+    insta::assert_snapshot!(shown(&notebook, look(60, TextPen::Plain)), @r#"
     [1] │ x
           lone � surrogate
           {
@@ -215,9 +215,9 @@ proptest! {
         let markdown = json!({"cell_type": "markdown", "metadata": {}, "source": prose.join("\n\n")});
         let raw = json!({"cell_type": "raw", "metadata": {}, "source": sources.join("\n")});
         let notebook = notebook(&[code, markdown, raw]);
-        let pen = if colours { Pen::Colours } else { Pen::Plain };
+        let pen = if colours { TextPen::Colours } else { TextPen::Plain };
         let limits = if full { Limits::NONE } else { Limits::default() };
-        let text = shown(&notebook, Look { limits, ..look(width, pen) });
+        let text = shown(&notebook, ShowStyle { limits, ..look(width, pen) });
         for line in plain(&text).lines() {
             prop_assert!(line.width() <= width, "{} columns: {line:?}", line.width());
         }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::report::{Check, Report, Section};
-use crate::commands::install::{Client, NAME, Scope, Standing, Surroundings, on_path};
-use crate::config::Config;
+use super::report::{DoctorCheck, DoctorReport, DoctorTopic};
+use crate::commands::install::{ClientEnvironment, InstallScope, InstallState, McpClient, NAME, on_path};
+use crate::config::LoadedConfig;
 
 /// Programs that speak the Agent Client Protocol, by themselves or with an argument.
 const AGENTS: &[(&str, &[&str])] = &[
@@ -20,22 +20,22 @@ const AGENTS: &[(&str, &[&str])] = &[
 ];
 
 /// Looks for clients and whether they know us, and for agents.
-pub(super) fn examine(config: &Config, folder: &Path, report: &mut Report) {
-    let around = Surroundings { variables: &config.environment, folder };
+pub(super) fn examine(config: &LoadedConfig, folder: &Path, report: &mut DoctorReport) {
+    let around = ClientEnvironment { variables: &config.environment, folder };
     let mut any = false;
-    for client in Client::ALL {
+    for client in McpClient::ALL {
         let program = client.programs().iter().find_map(|name| on_path(&config.environment, name));
         let mut standings = Vec::new();
         let mut unreadable = false;
-        for (scope, name) in [(Scope::User, "user"), (Scope::Project, "project")] {
+        for (scope, name) in [(InstallScope::User, "user"), (InstallScope::Project, "project")] {
             let file = client.file(scope, around);
-            match Standing::of(client, &file) {
-                Ok(Standing::Absent) => {}
+            match InstallState::of(client, &file) {
+                Ok(InstallState::Absent) => {}
                 Ok(standing) => standings.push((name, file, standing)),
                 Err(error) => {
                     unreadable = true;
                     let told = format!("{}: {}", client.title(), crate::exit::one_line(error.as_ref()));
-                    report.add(Check::warning(Section::Clients, told).fix("correct the file"));
+                    report.add(DoctorCheck::warning(DoctorTopic::Clients, told).fix("correct the file"));
                 }
             }
         }
@@ -44,7 +44,7 @@ pub(super) fn examine(config: &Config, folder: &Path, report: &mut Report) {
             let fix = format!("cellwright mcp install {}", client.argument());
             let told = format!("{} is here and does not use the tools yet", client.title());
             let details = json!({ "client": client.argument(), "program": program, "configured": [] });
-            report.add(Check::note(Section::Clients, told).fix(fix).details(details));
+            report.add(DoctorCheck::note(DoctorTopic::Clients, told).fix(fix).details(details));
         }
         for (scope, file, standing) in standings {
             let details = json!({
@@ -55,44 +55,46 @@ pub(super) fn examine(config: &Config, folder: &Path, report: &mut Report) {
     }
     if !any {
         let fix = "install one, then run: cellwright mcp install claude (or codex, gemini, opencode, vscode, zed, cursor)";
-        report.add(Check::note(Section::Clients, "none found").fix(fix));
+        report.add(DoctorCheck::note(DoctorTopic::Clients, "none found").fix(fix));
     }
     agents(config, report);
 }
 
-fn configured(client: Client, scope: &str, file: &Path, standing: &Standing) -> Check {
+fn configured(client: McpClient, scope: &str, file: &Path, standing: &InstallState) -> DoctorCheck {
     let (title, file) = (client.title(), file.display());
     let project = if scope == "project" { " --project" } else { "" };
     let fix = format!("cellwright mcp install {}{project}", client.argument());
     match standing {
-        Standing::Ours => Check::good(Section::Clients, format!("{title} uses this program ({file})")),
-        Standing::Off => {
+        InstallState::Ours => {
+            DoctorCheck::good(DoctorTopic::Clients, format!("{title} uses this program ({file})"))
+        }
+        InstallState::Off => {
             let told = format!("{title} has `{NAME}` switched off ({file})");
-            Check::note(Section::Clients, told).fix(format!("switch it on in {file}"))
+            DoctorCheck::note(DoctorTopic::Clients, told).fix(format!("switch it on in {file}"))
         }
-        Standing::Another(command) if Path::new(command).is_file() => {
+        InstallState::Another(command) if Path::new(command).is_file() => {
             let told = format!("{title} uses another program, `{command}` ({file})");
-            Check::note(Section::Clients, told).fix(fix)
+            DoctorCheck::note(DoctorTopic::Clients, told).fix(fix)
         }
-        Standing::Another(command) => {
+        InstallState::Another(command) => {
             let told = format!("{title} starts `{command}`, which is not there ({file})");
-            Check::warning(Section::Clients, told).fix(fix)
+            DoctorCheck::warning(DoctorTopic::Clients, told).fix(fix)
         }
-        Standing::Absent => unreachable!("absent ones are told elsewhere"),
+        InstallState::Absent => unreachable!("absent ones are told elsewhere"),
     }
 }
 
-fn agents(config: &Config, report: &mut Report) {
+fn agents(config: &LoadedConfig, report: &mut DoctorReport) {
     let found = AGENTS.iter().filter_map(|(name, arguments)| {
         let program = on_path(&config.environment, name)?;
         Some((program, [&[*name], *arguments].concat().join(" ")))
     });
     let found: Vec<_> = found.collect();
     for (program, command) in &found {
-        let check = Check::good(Section::Agents, format!("`{command}` ({})", program.display()));
+        let check = DoctorCheck::good(DoctorTopic::Agents, format!("`{command}` ({})", program.display()));
         report.add(check.details(json!({ "program": program, "command": command })));
     }
     if found.is_empty() {
-        report.add(Check::note(Section::Agents, "none found; needed only for agent notebooks"));
+        report.add(DoctorCheck::note(DoctorTopic::Agents, "none found; needed only for agent notebooks"));
     }
 }

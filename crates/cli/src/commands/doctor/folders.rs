@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access, geteuid};
 use serde_json::json;
 
-use super::report::{Check, Report, Section, Status, shell};
-use crate::config::Config;
+use super::report::{CheckStatus, DoctorCheck, DoctorReport, DoctorTopic, shell};
+use crate::config::LoadedConfig;
 
 /// Artifacts beyond this are told.
 const MANY_ARTIFACTS: u64 = 1 << 30;
 
 /// Looks at the folders we keep things in.
-pub(super) fn examine(config: &Config, report: &mut Report) {
+pub(super) fn examine(config: &LoadedConfig, report: &mut DoctorReport) {
     let places = &config.places;
     let artifacts = config.settings.output.artifacts.as_ref();
     for (name, path, trouble) in [
-        ("config", Some(&places.config), Status::Note),
-        ("data", Some(&places.data), Status::Warning),
-        ("cache", Some(&places.cache), Status::Broken), // the runner is unpacked there
-        ("state", Some(&places.state), Status::Warning),
-        ("runtime", Some(&places.runtime), Status::Warning),
-        ("artifacts", artifacts, Status::Warning),
+        ("config", Some(&places.config), CheckStatus::Note),
+        ("data", Some(&places.data), CheckStatus::Warning),
+        ("cache", Some(&places.cache), CheckStatus::Broken), // the runner is unpacked there
+        ("state", Some(&places.state), CheckStatus::Warning),
+        ("runtime", Some(&places.runtime), CheckStatus::Warning),
+        ("artifacts", artifacts, CheckStatus::Warning),
     ] {
         if let Some(path) = path {
             report.add(folder(name, path, trouble));
@@ -33,7 +33,7 @@ pub(super) fn examine(config: &Config, report: &mut Report) {
     }
 }
 
-fn folder(name: &str, path: &Path, trouble: Status) -> Check {
+fn folder(name: &str, path: &Path, trouble: CheckStatus) -> DoctorCheck {
     let shown = path.display();
     let (there, metadata) = nearest(path);
     let exists = there == path;
@@ -43,7 +43,7 @@ fn folder(name: &str, path: &Path, trouble: Status) -> Check {
         "mode": mode.filter(|_| exists).map(|mode| format!("{mode:04o}")),
     });
     let bad = |status, told: String, fix: String| {
-        Check::new(Section::Folders, status, told).fix(fix).details(details.clone())
+        DoctorCheck::new(DoctorTopic::Folders, status, told).fix(fix).details(details.clone())
     };
     let at = shell(there);
     if metadata.as_ref().is_some_and(|metadata| !metadata.is_dir()) {
@@ -62,13 +62,13 @@ fn folder(name: &str, path: &Path, trouble: Status) -> Check {
     let open = mode.is_some_and(|mode| mode & 0o022 != 0);
     if exists && (foreign || open) {
         let told = format!("{name}: others may write to {shown}");
-        return bad(Status::Warning, told, format!("chmod go-w {at}"));
+        return bad(CheckStatus::Warning, told, format!("chmod go-w {at}"));
     }
     let text = match mode.filter(|_| exists) {
         Some(mode) => format!("{name}: {shown} (mode {mode:04o})"),
         None => format!("{name}: {shown} (made when needed)"),
     };
-    Check::good(Section::Folders, text).details(details)
+    DoctorCheck::good(DoctorTopic::Folders, text).details(details)
 }
 
 /// The folder, or the nearest above it that is there.
@@ -79,27 +79,28 @@ fn nearest(path: &Path) -> (&Path, Option<fs::Metadata>) {
 }
 
 /// Looks for what earlier runs left behind.
-pub(super) fn leftovers(config: &Config, report: &mut Report) {
+pub(super) fn leftovers(config: &LoadedConfig, report: &mut DoctorReport) {
     for socket in entries(&config.places.runtime) {
         let refused =
             UnixStream::connect(&socket).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
         if refused && socket.metadata().is_ok_and(|metadata| metadata.mode() & 0o170_000 == 0o140_000) {
             let told = format!("{} is the socket of a program that is gone", socket.display());
-            report.add(Check::note(Section::Leftovers, told).fix(format!("rm {}", shell(&socket))));
+            report.add(DoctorCheck::note(DoctorTopic::Leftovers, told).fix(format!("rm {}", shell(&socket))));
         }
     }
     let runners = config.places.cache.join("runner");
     let versions = entries(&runners).len();
     if versions > 1 {
         let told = format!("{} holds the runner of {versions} versions", runners.display());
-        report.add(Check::note(Section::Leftovers, told).fix(format!("rm -r {}", shell(&runners))));
+        report.add(DoctorCheck::note(DoctorTopic::Leftovers, told).fix(format!("rm -r {}", shell(&runners))));
     }
     let artifacts =
         config.settings.output.artifacts.clone().unwrap_or_else(|| config.places.state.join("artifacts"));
     let size: u64 = files_below(&artifacts).filter_map(|file| Some(file.metadata().ok()?.len())).sum();
     if size > MANY_ARTIFACTS {
         let told = format!("{} holds {} MB of outputs", artifacts.display(), size >> 20);
-        report.add(Check::note(Section::Leftovers, told).fix(format!("rm -r {}", shell(&artifacts))));
+        report
+            .add(DoctorCheck::note(DoctorTopic::Leftovers, told).fix(format!("rm -r {}", shell(&artifacts))));
     }
 }
 

@@ -8,15 +8,15 @@ use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
 use cellwright_kernel::gateway::Address;
 use serde_json::json;
 
-use super::report::{Check, Report, Section, Status};
+use super::report::{CheckStatus, DoctorCheck, DoctorReport, DoctorTopic};
 use crate::commands::install::on_path;
-use crate::config::Config;
+use crate::config::LoadedConfig;
 
 /// How long a gateway may take to tell which kernels it has.
 const GATEWAY_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Looks at kernelspecs, from the Pythons that were found, and at the gateway that is set.
-pub(super) async fn examine(config: &Config, prefixes: &[PythonPrefix], report: &mut Report) {
+pub(super) async fn examine(config: &LoadedConfig, prefixes: &[PythonPrefix], report: &mut DoctorReport) {
     let variable = |name: &str| config.environment.get(OsStr::new(name)).cloned();
     let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     let around = JupyterEnvironment { variable: &variable, home, prefixes: prefixes.to_vec() };
@@ -26,18 +26,18 @@ pub(super) async fn examine(config: &Config, prefixes: &[PythonPrefix], report: 
         let told = format!("`kernel.default` asks for `{wanted}`, which is not installed");
         let origin = config.origin("kernel.default");
         report.add(
-            Check::broken(Section::Jupyter, told)
+            DoctorCheck::broken(DoctorTopic::Jupyter, told)
                 .fix(format!("set it to another one; it comes from {origin}")),
         );
     }
     if specs.is_empty() {
-        report.add(Check::note(Section::Jupyter, "none installed; Python cells need none"));
+        report.add(DoctorCheck::note(DoctorTopic::Jupyter, "none installed; Python cells need none"));
     }
     for (name, spec) in specs {
-        let trouble = if wanted.as_ref() == Some(&name) { Status::Broken } else { Status::Warning };
+        let trouble = if wanted.as_ref() == Some(&name) { CheckStatus::Broken } else { CheckStatus::Warning };
         report.add(match spec {
             Ok(spec) => described(config, &around, &spec, trouble),
-            Err(error) => Check::new(Section::Jupyter, trouble, crate::exit::one_line(&error))
+            Err(error) => DoctorCheck::new(DoctorTopic::Jupyter, trouble, crate::exit::one_line(&error))
                 .fix(format!("jupyter kernelspec remove {name}")),
         });
     }
@@ -46,7 +46,12 @@ pub(super) async fn examine(config: &Config, prefixes: &[PythonPrefix], report: 
     }
 }
 
-fn described(config: &Config, around: &JupyterEnvironment<'_>, spec: &KernelSpec, trouble: Status) -> Check {
+fn described(
+    config: &LoadedConfig,
+    around: &JupyterEnvironment<'_>,
+    spec: &KernelSpec,
+    trouble: CheckStatus,
+) -> DoctorCheck {
     let KernelSpec { name, resource_dir, description } = spec;
     let text = format!("{name}: {} ({})", description.display_name, resource_dir.display());
     let details = json!({ "name": name, "language": description.language, "folder": resource_dir });
@@ -58,37 +63,38 @@ fn described(config: &Config, around: &JupyterEnvironment<'_>, spec: &KernelSpec
         on_path(&config.environment, program).is_some()
     };
     if there {
-        return Check::good(Section::Jupyter, text).details(details);
+        return DoctorCheck::good(DoctorTopic::Jupyter, text).details(details);
     }
     let why =
         if program.is_empty() { "it has no command".to_owned() } else { format!("there is no `{program}`") };
-    Check::new(Section::Jupyter, trouble, format!("{text} can not start: {why}"))
+    DoctorCheck::new(DoctorTopic::Jupyter, trouble, format!("{text} can not start: {why}"))
         .fix(format!("jupyter kernelspec remove {name}"))
         .details(details)
 }
 
 /// Whether the gateway lets us in, and what it could start.
-async fn gateway(config: &Config, url: &str) -> Check {
+async fn gateway(config: &LoadedConfig, url: &str) -> DoctorCheck {
     let needed = config.settings.kernel.default.split(':').next() == Some("gateway");
-    let trouble = if needed { Status::Broken } else { Status::Warning };
+    let trouble = if needed { CheckStatus::Broken } else { CheckStatus::Warning };
     let origin = config.origin("gateway.url");
     let address = match Address::new(url, config.settings.gateway.token.clone()) {
         Ok(address) => address,
         Err(invalid) => {
-            return Check::new(Section::Gateway, trouble, invalid.to_string())
+            return DoctorCheck::new(DoctorTopic::Gateway, trouble, invalid.to_string())
                 .fix(format!("change `gateway.url`; it comes from {origin}"));
         }
     };
     match address.kernels(GATEWAY_ANSWERS).await {
         Ok(kernels) if kernels.is_empty() => {
-            Check::new(Section::Gateway, trouble, format!("{address} answers, and has no kernels"))
+            DoctorCheck::new(DoctorTopic::Gateway, trouble, format!("{address} answers, and has no kernels"))
                 .fix("install one where it runs: python -m pip install ipykernel")
         }
-        Ok(kernels) => {
-            Check::good(Section::Gateway, format!("{address} lets us in, and has {}", kernels.join(", ")))
-                .details(json!({ "url": address.to_string(), "kernels": kernels }))
-        }
-        Err(error) => Check::new(Section::Gateway, trouble, crate::exit::one_line(&error))
+        Ok(kernels) => DoctorCheck::good(
+            DoctorTopic::Gateway,
+            format!("{address} lets us in, and has {}", kernels.join(", ")),
+        )
+        .details(json!({ "url": address.to_string(), "kernels": kernels })),
+        Err(error) => DoctorCheck::new(DoctorTopic::Gateway, trouble, crate::exit::one_line(&error))
             .fix(format!("start it, or change `gateway.url`; it comes from {origin}")),
     }
 }

@@ -10,8 +10,8 @@ use cellwright_session::{Call, CallReport, CellRequest, Client, Notice, Sessions
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::report::{Check, Report, Section, shell};
-use crate::config::Config;
+use super::report::{DoctorCheck, DoctorReport, DoctorTopic, shell};
+use crate::config::LoadedConfig;
 use crate::host;
 
 /// How often `1` is run for the time it takes.
@@ -29,12 +29,16 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
 
 /// Looks at every Python in the order a kernel's start would, starts the first that works, and runs cells in it. Returns where the
 /// Pythons are, best first.
-pub(super) async fn examine(config: &Config, folder: &Path, report: &mut Report) -> Vec<PythonPrefix> {
+pub(super) async fn examine(
+    config: &LoadedConfig,
+    folder: &Path,
+    report: &mut DoctorReport,
+) -> Vec<PythonPrefix> {
     let launch = host::launch(config, folder);
     let examined = match launch.examine().await {
         Ok(examined) => examined,
         Err(error) => {
-            report.add(Check::broken(Section::Python, crate::exit::one_line(&error)));
+            report.add(DoctorCheck::broken(DoctorTopic::Python, crate::exit::one_line(&error)));
             return Vec::new();
         }
     };
@@ -61,7 +65,7 @@ pub(super) async fn examine(config: &Config, folder: &Path, report: &mut Report)
     prefixes
 }
 
-fn working(candidate: &Candidate, ready: &Ready, chosen: bool) -> Check {
+fn working(candidate: &Candidate, ready: &Ready, chosen: bool) -> DoctorCheck {
     let Candidate { python, origin } = candidate;
     let text = format!("{} {} at {} ({origin})", ready.implementation, ready.version, python.display());
     let details = json!({
@@ -69,15 +73,15 @@ fn working(candidate: &Candidate, ready: &Ready, chosen: bool) -> Check {
         "version": ready.version, "implementation": ready.implementation, "prefix": ready.prefix,
     });
     let check = if chosen {
-        Check::good(Section::Python, format!("{text} runs cells"))
+        DoctorCheck::good(DoctorTopic::Python, format!("{text} runs cells"))
     } else {
-        Check::note(Section::Python, format!("{text} would, too"))
+        DoctorCheck::note(DoctorTopic::Python, format!("{text} would, too"))
     };
     check.details(details)
 }
 
 /// A Python that somebody meant to be used and that can not be is worth a warning; one that merely lies around is not.
-fn unusable(config: &Config, rejected: &Rejected, after_chosen: bool) -> Check {
+fn unusable(config: &LoadedConfig, rejected: &Rejected, after_chosen: bool) -> DoctorCheck {
     let Rejected { python, origin, why } = rejected;
     let text = format!("{} ({origin}) is not used: {why}", python.display());
     let details =
@@ -94,7 +98,7 @@ fn unusable(config: &Config, rejected: &Rejected, after_chosen: bool) -> Check {
         Origin::Explicit => {
             let origin = config.origin("python.path");
             let fix = format!("set `python.path` to one that works; it comes from {origin}");
-            return Check::broken(Section::Python, text).fix(fix).details(details);
+            return DoctorCheck::broken(DoctorTopic::Python, text).fix(fix).details(details);
         }
         Origin::Active => Some("deactivate it, or make it again where its Python is".to_owned()),
         Origin::Project => Some(format!("python3 -m venv --clear {venv}, then install its packages again")),
@@ -104,19 +108,19 @@ fn unusable(config: &Config, rejected: &Rejected, after_chosen: bool) -> Check {
         Origin::Managed => Some("cellwright setup python --force".to_owned()),
     };
     match fix {
-        Some(fix) => Check::warning(Section::Python, text).fix(fix),
-        None => Check::note(Section::Python, text),
+        Some(fix) => DoctorCheck::warning(DoctorTopic::Python, text).fix(fix),
+        None => DoctorCheck::note(DoctorTopic::Python, text),
     }
     .details(details)
 }
 
-fn none() -> Check {
-    Check::broken(Section::Python, "no Python can run cells")
+fn none() -> DoctorCheck {
+    DoctorCheck::broken(DoctorTopic::Python, "no Python can run cells")
         .fix("install Python 3.8 or newer, or uv and then run: cellwright setup python")
 }
 
 /// Runs cells by the steps of `cellwright run`, and takes the time.
-async fn run(config: &Config, folder: &Path, candidate: &Candidate, report: &mut Report) {
+async fn run(config: &LoadedConfig, folder: &Path, candidate: &Candidate, report: &mut DoctorReport) {
     let sessions = Sessions::new(host::session_settings(config, folder));
     let client = sessions.client();
     let one = || CellRequest::new("1");
@@ -124,7 +128,7 @@ async fn run(config: &Config, folder: &Path, candidate: &Candidate, report: &mut
     let first = match call(&client, folder, one()).await {
         Ok(first) => first,
         Err(why) => {
-            report.add(Check::broken(Section::Kernel, format!("a cell could not be run: {why}")));
+            report.add(DoctorCheck::broken(DoctorTopic::Kernel, format!("a cell could not be run: {why}")));
             return;
         }
     };
@@ -133,7 +137,10 @@ async fn run(config: &Config, folder: &Path, candidate: &Candidate, report: &mut
     for _ in 0..ROUND_TRIPS {
         let began = Instant::now();
         if let Err(why) = call(&client, folder, one()).await {
-            report.add(Check::broken(Section::Kernel, format!("the second cell could not be run: {why}")));
+            report.add(DoctorCheck::broken(
+                DoctorTopic::Kernel,
+                format!("the second cell could not be run: {why}"),
+            ));
             return;
         }
         trips.push(began.elapsed());
@@ -147,14 +154,14 @@ async fn run(config: &Config, folder: &Path, candidate: &Candidate, report: &mut
     );
     let details =
         json!({ "first_result_seconds": started.as_secs_f64(), "round_trip_seconds": trip.as_secs_f64() });
-    report.add(Check::good(Section::Kernel, text).details(details));
+    report.add(DoctorCheck::good(DoctorTopic::Kernel, text).details(details));
     for notice in &first.notices {
         // Pythons that were passed over are told above.
         if let Notice::Warning(warning) = notice
             && !warning.starts_with("not used: ")
         {
             let fix = "correct the file it names, or take it out of the `modules` folder";
-            report.add(Check::warning(Section::Kernel, warning.clone()).fix(fix));
+            report.add(DoctorCheck::warning(DoctorTopic::Kernel, warning.clone()).fix(fix));
         }
     }
     packages(&client, folder, candidate, report).await;
@@ -179,20 +186,23 @@ async fn call(
 /// What importing a package came to.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Import {
+enum ImportResult {
     Version(String),
     Error(String),
     Missing,
 }
 
-async fn packages(client: &Client, folder: &Path, candidate: &Candidate, report: &mut Report) {
+async fn packages(client: &Client, folder: &Path, candidate: &Candidate, report: &mut DoctorReport) {
     let names: Vec<_> = OPTIONAL.iter().map(|(module, ..)| module).collect();
     let code = format!("{PROBE}\nprint(_probe({}))", json!(names));
     let cell = CellRequest { timeout: Timeout::After(IMPORTS), ..CellRequest::new(code) };
-    let found: Vec<Import> = match call(client, folder, cell).await {
+    let found: Vec<ImportResult> = match call(client, folder, cell).await {
         Ok(report) => serde_json::from_str(last_line(&report)).unwrap_or_default(),
         Err(why) => {
-            report.add(Check::warning(Section::Kernel, format!("packages could not be looked at: {why}")));
+            report.add(DoctorCheck::warning(
+                DoctorTopic::Kernel,
+                format!("packages could not be looked at: {why}"),
+            ));
             return;
         }
     };
@@ -202,17 +212,19 @@ async fn packages(client: &Client, folder: &Path, candidate: &Candidate, report:
             _ => format!("{} -m pip install {package}", shell(&candidate.python)),
         };
         let (check, version) = match import {
-            Import::Version(version) => {
-                (Check::good(Section::Kernel, format!("{module} {version}: {purpose}")), Value::from(version))
-            }
-            Import::Missing => {
+            ImportResult::Version(version) => (
+                DoctorCheck::good(DoctorTopic::Kernel, format!("{module} {version}: {purpose}")),
+                Value::from(version),
+            ),
+            ImportResult::Missing => {
                 let text = format!("no {module} (optional: {purpose})");
-                (Check::note(Section::Kernel, text).fix(install), Value::Null)
+                (DoctorCheck::note(DoctorTopic::Kernel, text).fix(install), Value::Null)
             }
-            Import::Error(why) => {
+            ImportResult::Error(why) => {
                 let text = format!("{module} is installed but can not be imported: {why}");
                 (
-                    Check::warning(Section::Kernel, text).fix(format!("{install} --force-reinstall")),
+                    DoctorCheck::warning(DoctorTopic::Kernel, text)
+                        .fix(format!("{install} --force-reinstall")),
                     Value::Null,
                 )
             }

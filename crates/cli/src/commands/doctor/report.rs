@@ -10,7 +10,7 @@ use serde_json::Value;
 /// What was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Section {
+pub(super) enum DoctorTopic {
     Settings,
     Folders,
     Python,
@@ -25,7 +25,7 @@ pub(super) enum Section {
 /// How it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Status {
+pub(super) enum CheckStatus {
     /// As it should be.
     Good,
     /// Neither good nor bad, but worth knowing.
@@ -38,9 +38,9 @@ pub(super) enum Status {
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-pub(super) struct Check {
-    section: Section,
-    status: Status,
+pub(super) struct DoctorCheck {
+    section: DoctorTopic,
+    status: CheckStatus,
     text: String,
     /// The command, or failing that the words, that help.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,24 +50,24 @@ pub(super) struct Check {
     details: Value,
 }
 
-impl Check {
-    pub(super) fn good(section: Section, text: impl Into<String>) -> Self {
-        Self::new(section, Status::Good, text)
+impl DoctorCheck {
+    pub(super) fn good(section: DoctorTopic, text: impl Into<String>) -> Self {
+        Self::new(section, CheckStatus::Good, text)
     }
 
-    pub(super) fn note(section: Section, text: impl Into<String>) -> Self {
-        Self::new(section, Status::Note, text)
+    pub(super) fn note(section: DoctorTopic, text: impl Into<String>) -> Self {
+        Self::new(section, CheckStatus::Note, text)
     }
 
-    pub(super) fn warning(section: Section, text: impl Into<String>) -> Self {
-        Self::new(section, Status::Warning, text)
+    pub(super) fn warning(section: DoctorTopic, text: impl Into<String>) -> Self {
+        Self::new(section, CheckStatus::Warning, text)
     }
 
-    pub(super) fn broken(section: Section, text: impl Into<String>) -> Self {
-        Self::new(section, Status::Broken, text)
+    pub(super) fn broken(section: DoctorTopic, text: impl Into<String>) -> Self {
+        Self::new(section, CheckStatus::Broken, text)
     }
 
-    pub(super) fn new(section: Section, status: Status, text: impl Into<String>) -> Self {
+    pub(super) fn new(section: DoctorTopic, status: CheckStatus, text: impl Into<String>) -> Self {
         Self { section, status, text: text.into(), fix: None, details: Value::Null }
     }
 
@@ -82,33 +82,33 @@ impl Check {
 
 /// Everything that was looked at, in order.
 #[derive(Debug, Default)]
-pub(super) struct Report {
-    checks: Vec<Check>,
+pub(super) struct DoctorReport {
+    checks: Vec<DoctorCheck>,
 }
 
-impl Serialize for Report {
+impl Serialize for DoctorReport {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Shape<'a> {
+        struct ReportJson<'a> {
             healthy: bool,
-            checks: &'a [Check],
+            checks: &'a [DoctorCheck],
         }
-        Shape { healthy: self.healthy(), checks: &self.checks }.serialize(serializer)
+        ReportJson { healthy: self.healthy(), checks: &self.checks }.serialize(serializer)
     }
 }
 
-impl Report {
-    pub(super) fn add(&mut self, check: Check) {
+impl DoctorReport {
+    pub(super) fn add(&mut self, check: DoctorCheck) {
         self.checks.push(check);
     }
 
     /// Cells can run.
     pub(super) fn healthy(&self) -> bool {
-        self.checks.iter().all(|check| check.status != Status::Broken)
+        self.checks.iter().all(|check| check.status != CheckStatus::Broken)
     }
 
     pub(super) fn text(&self) -> String {
-        let signs = Signs::for_stdout();
+        let signs = StatusSigns::for_stdout();
         let mut out = String::new();
         let mut section = None;
         for check in &self.checks {
@@ -124,7 +124,7 @@ impl Report {
             }
         }
         let count = |status| self.checks.iter().filter(|check| check.status == status).count();
-        let verdict = match (count(Status::Broken), count(Status::Warning)) {
+        let verdict = match (count(CheckStatus::Broken), count(CheckStatus::Warning)) {
             (0, 0) => "Everything works.".to_owned(),
             (0, 1) => "Cells run; one thing is worth a look.".to_owned(),
             (0, warnings) => format!("Cells run; {warnings} things are worth a look."),
@@ -141,29 +141,29 @@ pub(super) fn shell(path: &Path) -> String {
     if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-fn title(section: Section) -> &'static str {
+fn title(section: DoctorTopic) -> &'static str {
     match section {
-        Section::Settings => "Settings",
-        Section::Folders => "Folders",
-        Section::Python => "Python",
-        Section::Kernel => "Kernel",
-        Section::Jupyter => "Jupyter kernels",
-        Section::Gateway => "Gateway",
-        Section::Clients => "Programs that use the tools (MCP)",
-        Section::Agents => "Agents for notebooks (ACP)",
-        Section::Leftovers => "Leftovers",
+        DoctorTopic::Settings => "Settings",
+        DoctorTopic::Folders => "Folders",
+        DoctorTopic::Python => "Python",
+        DoctorTopic::Kernel => "Kernel",
+        DoctorTopic::Jupyter => "Jupyter kernels",
+        DoctorTopic::Gateway => "Gateway",
+        DoctorTopic::Clients => "Programs that use the tools (MCP)",
+        DoctorTopic::Agents => "Agents for notebooks (ACP)",
+        DoctorTopic::Leftovers => "Leftovers",
     }
 }
 
 /// How a status is marked.
 #[derive(Clone, Copy)]
-enum Signs {
+enum StatusSigns {
     Colours,
     Symbols,
     Words,
 }
 
-impl Signs {
+impl StatusSigns {
     fn for_stdout() -> Self {
         match (
             io::stdout().is_terminal(),
@@ -175,12 +175,12 @@ impl Signs {
         }
     }
 
-    fn sign(self, status: Status) -> String {
+    fn sign(self, status: CheckStatus) -> String {
         let (word, symbol, colour) = match status {
-            Status::Good => ("ok  ", "✓", "32"),
-            Status::Note => ("    ", "·", "2"),
-            Status::Warning => ("warn", "!", "33"),
-            Status::Broken => ("FAIL", "✗", "31"),
+            CheckStatus::Good => ("ok  ", "✓", "32"),
+            CheckStatus::Note => ("    ", "·", "2"),
+            CheckStatus::Warning => ("warn", "!", "33"),
+            CheckStatus::Broken => ("FAIL", "✗", "31"),
         };
         match self {
             Self::Colours => format!("\x1b[{colour}m{symbol}\x1b[0m"),

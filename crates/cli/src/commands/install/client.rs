@@ -15,11 +15,11 @@ pub(crate) const NAME: &str = "cellwright";
 const CODEX_WAITS: u32 = 660;
 
 /// What a client needs to know of a server, in the order people write it.
-pub(super) type Entry = Vec<(&'static str, Value)>;
+pub(super) type ServerEntry = Vec<(&'static str, Value)>;
 
 /// A program that can use our tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Client {
+pub(crate) enum McpClient {
     /// Claude Code
     Claude,
     /// Codex CLI, its app and its editor extension
@@ -38,7 +38,7 @@ pub(crate) enum Client {
 
 /// Whom an entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum InstallScope {
     /// The user, everywhere.
     User,
     /// Everyone, in one project.
@@ -47,7 +47,7 @@ pub(crate) enum Scope {
 
 /// What decides where a client's file is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ClientEnvironment<'a> {
     /// The process's environment.
     pub(crate) variables: &'a HashMap<OsString, OsString>,
     /// The current folder.
@@ -56,7 +56,7 @@ pub(crate) struct Surroundings<'a> {
 
 /// How a client writes its list down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum SettingsSyntax {
     /// JSON, perhaps with comments and trailing commas.
     Json,
     Toml,
@@ -64,13 +64,13 @@ pub(super) enum Format {
 
 /// Where in a file our entry belongs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    pub(super) format: Format,
+pub(crate) struct EntryLocation {
+    pub(super) format: SettingsSyntax,
     /// The member of the file that holds the servers by name.
     pub(super) section: &'static str,
 }
 
-impl Client {
+impl McpClient {
     pub(crate) const ALL: [Self; 7] =
         [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Vscode, Self::Zed, Self::Cursor];
 
@@ -128,15 +128,15 @@ impl Client {
         }
     }
 
-    pub(crate) fn place(self) -> Place {
+    pub(crate) fn place(self) -> EntryLocation {
         let (format, section) = match self {
-            Self::Claude | Self::Gemini | Self::Cursor => (Format::Json, "mcpServers"),
-            Self::Codex => (Format::Toml, "mcp_servers"),
-            Self::Opencode => (Format::Json, "mcp"),
-            Self::Vscode => (Format::Json, "servers"),
-            Self::Zed => (Format::Json, "context_servers"),
+            Self::Claude | Self::Gemini | Self::Cursor => (SettingsSyntax::Json, "mcpServers"),
+            Self::Codex => (SettingsSyntax::Toml, "mcp_servers"),
+            Self::Opencode => (SettingsSyntax::Json, "mcp"),
+            Self::Vscode => (SettingsSyntax::Json, "servers"),
+            Self::Zed => (SettingsSyntax::Json, "context_servers"),
         };
-        Place { format, section }
+        EntryLocation { format, section }
     }
 
     /// The member of its file that holds the servers by name.
@@ -145,7 +145,7 @@ impl Client {
     }
 
     /// The entry that starts `command` with the argument `mcp`.
-    pub(super) fn entry(self, command: &str) -> Entry {
+    pub(super) fn entry(self, command: &str) -> ServerEntry {
         let arguments = ("args", json!(["mcp"]));
         match self {
             Self::Claude | Self::Vscode | Self::Cursor => {
@@ -162,10 +162,10 @@ impl Client {
     }
 
     /// The file it reads: of several that it would, the one that is there.
-    pub(crate) fn file(self, scope: Scope, around: Surroundings<'_>) -> PathBuf {
+    pub(crate) fn file(self, scope: InstallScope, around: ClientEnvironment<'_>) -> PathBuf {
         let files = match scope {
-            Scope::User => self.user_files(around),
-            Scope::Project => {
+            InstallScope::User => self.user_files(around),
+            InstallScope::Project => {
                 let project = around.project();
                 self.project_files().iter().map(|file| project.join(file)).collect()
             }
@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// The user's file, under the names it may have; new ones get the last.
-    fn user_files(self, around: Surroundings<'_>) -> Vec<PathBuf> {
+    fn user_files(self, around: ClientEnvironment<'_>) -> Vec<PathBuf> {
         let home = around.home();
         let config = around.path("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
         match self {
@@ -217,32 +217,32 @@ impl Client {
     }
 }
 
-impl Place {
+impl EntryLocation {
     /// The file's text with our entry; what the user added to the entry stays.
-    pub(super) fn put(self, text: &str, entry: &Entry) -> Result<String, String> {
+    pub(super) fn put(self, text: &str, entry: &ServerEntry) -> Result<String, String> {
         let file = self.read(text)?;
         let existing = file.get(self.section).and_then(|servers| servers.get(NAME)).unwrap_or(&Value::Null);
         let entry = entry.iter().map(|(key, wanted)| (*key, merged(&existing[*key], wanted)));
         let entry = entry.filter(|(key, wanted)| existing[*key] != *wanted).collect();
         match self.format {
-            Format::Json => jsonc::put(text, self.section, NAME, &entry),
-            Format::Toml => toml_text::put(text, self.section, NAME, &entry),
+            SettingsSyntax::Json => jsonc::put(text, self.section, NAME, &entry),
+            SettingsSyntax::Toml => toml_text::put(text, self.section, NAME, &entry),
         }
     }
 
     /// The file's text without our entry.
     pub(super) fn remove(self, text: &str) -> Result<String, String> {
         match self.format {
-            Format::Json => jsonc::remove(text, self.section, NAME),
-            Format::Toml => toml_text::remove(text, self.section, NAME),
+            SettingsSyntax::Json => jsonc::remove(text, self.section, NAME),
+            SettingsSyntax::Toml => toml_text::remove(text, self.section, NAME),
         }
     }
 
     /// What the file says.
     pub(super) fn read(self, text: &str) -> Result<Value, String> {
         match self.format {
-            Format::Json => jsonc::read(text),
-            Format::Toml => toml_text::read(text),
+            SettingsSyntax::Json => jsonc::read(text),
+            SettingsSyntax::Toml => toml_text::read(text),
         }
     }
 }
@@ -260,7 +260,7 @@ fn merged(existing: &Value, wanted: &Value) -> Value {
     }
 }
 
-impl<'a> Surroundings<'a> {
+impl<'a> ClientEnvironment<'a> {
     pub(crate) fn home(self) -> PathBuf {
         self.path("HOME").unwrap_or_else(|| PathBuf::from("/"))
     }

@@ -11,7 +11,7 @@ use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, ParseResult, parse_to_ast};
 use serde_json::{Map, Value};
 
-use super::client::Entry;
+use super::client::ServerEntry;
 
 /// What the clients' own parsers take.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
 }
 
 /// `text` with `section.name` holding at least `entry`.
-pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Result<String, String> {
+pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) -> Result<String, String> {
     let mut text = text.to_owned();
     // Each step is one small edit of what the step before left.
     while let Some(next) = step(&text, section, name, entry)? {
@@ -46,11 +46,11 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Resul
 }
 
 /// One edit towards `section.name` holding `entry`; none when it does.
-fn step(text: &str, section: &str, name: &str, entry: &Entry) -> Result<Option<String>, String> {
+fn step(text: &str, section: &str, name: &str, entry: &ServerEntry) -> Result<Option<String>, String> {
     if text.trim_start_matches(BYTE_ORDER_MARK).trim().is_empty() {
         return Ok(Some(format!("{text}{{}}\n")));
     }
-    let document = Document::of(text)?;
+    let document = JsoncFile::of(text)?;
     let mut object = document.root()?;
     for key in [section, name] {
         object = match object.member(key)? {
@@ -76,7 +76,7 @@ pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, St
     if text.trim_start_matches(BYTE_ORDER_MARK).trim().is_empty() {
         return Ok(text.to_owned());
     }
-    let document = Document::of(text)?;
+    let document = JsoncFile::of(text)?;
     let Some(servers) = document.root()?.member(section)? else { return Ok(text.to_owned()) };
     let servers = document.object_of(servers)?;
     if servers.member(name)?.is_none() {
@@ -95,7 +95,7 @@ fn parse(text: &str) -> Result<ParseResult<'_>, String> {
 }
 
 /// A file's text and where its parts are.
-struct Document<'a> {
+struct JsoncFile<'a> {
     text: &'a str,
     /// Before the text: a byte order mark or nothing.
     mark: &'a str,
@@ -105,7 +105,7 @@ struct Document<'a> {
 }
 
 /// An object of a document.
-struct Object<'d, 'a> {
+struct JsoncObject<'d, 'a> {
     members: &'d [ObjectProp<'a>],
     /// What is between its braces.
     inside: Range<usize>,
@@ -113,7 +113,7 @@ struct Object<'d, 'a> {
     lines: bool,
 }
 
-impl<'d, 'a> Object<'d, 'a> {
+impl<'d, 'a> JsoncObject<'d, 'a> {
     /// The member of that name. Of several, a reader takes one and a writer perhaps another: none is taken.
     fn member(&self, name: &str) -> Result<Option<&'d ObjectProp<'a>>, String> {
         let mut found = self.members.iter().filter(|member| member.name.as_str() == name);
@@ -124,7 +124,7 @@ impl<'d, 'a> Object<'d, 'a> {
     }
 }
 
-impl<'a> Document<'a> {
+impl<'a> JsoncFile<'a> {
     fn of(text: &'a str) -> Result<Self, String> {
         let body = text.trim_start_matches(BYTE_ORDER_MARK);
         let parsed = parse(body)?;
@@ -133,23 +133,23 @@ impl<'a> Document<'a> {
         Ok(Self { text: body, mark, value, tokens: parsed.tokens.unwrap_or_default() })
     }
 
-    fn root(&self) -> Result<Object<'_, 'a>, String> {
+    fn root(&self) -> Result<JsoncObject<'_, 'a>, String> {
         self.object(&self.value, true).ok_or_else(|| "it is not a JSON object".to_owned())
     }
 
-    fn object_of<'d>(&self, holder: &'d ObjectProp<'a>) -> Result<Object<'d, 'a>, String> {
+    fn object_of<'d>(&self, holder: &'d ObjectProp<'a>) -> Result<JsoncObject<'d, 'a>, String> {
         let object = self.object(&holder.value, self.starts_line(holder.range.start));
         object.ok_or_else(|| format!("its `{}` is not an object", holder.name.as_str()))
     }
 
-    fn object<'d>(&self, value: &'d ast::Value<'a>, holder_on_own_line: bool) -> Option<Object<'d, 'a>> {
+    fn object<'d>(&self, value: &'d ast::Value<'a>, holder_on_own_line: bool) -> Option<JsoncObject<'d, 'a>> {
         let object = value.as_object()?;
         let lines = match object.properties.first() {
             Some(first) => self.starts_line(first.range.start),
             None => holder_on_own_line,
         };
         let inside = object.range.start + 1..object.range.end - 1;
-        Some(Object { members: &object.properties, inside, lines })
+        Some(JsoncObject { members: &object.properties, inside, lines })
     }
 
     /// The text with other ones in the place of these spans.
@@ -165,7 +165,7 @@ impl<'a> Document<'a> {
     }
 
     /// A new member at the end of an object, set the way its neighbours are.
-    fn insert(&self, object: &Object<'_, 'a>, key: &str, value: &str) -> String {
+    fn insert(&self, object: &JsoncObject<'_, 'a>, key: &str, value: &str) -> String {
         let last = object.members.last().map(|member| member.range.end);
         let after: Vec<_> = self.tokens_in(last.unwrap_or(object.inside.start)..object.inside.end).collect();
         // Behind the comments that follow the last member: they are about that one.
@@ -196,7 +196,7 @@ impl<'a> Document<'a> {
     }
 
     /// The text without one member of an object.
-    fn cut(&self, object: &Object<'_, 'a>, at: usize) -> String {
+    fn cut(&self, object: &JsoncObject<'_, 'a>, at: usize) -> String {
         let span = object.members[at].range;
         let is_comma = |token: &TokenAndRange<'_>| matches!(token.token, Token::Comma);
         let mut others = self.tokens_in(object.inside.clone()).filter(|token| {

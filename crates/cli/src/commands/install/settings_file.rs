@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use cellwright_notebook::file::{ReplaceError, Replacement};
 
-use super::Scope;
+use super::InstallScope;
 
 /// The text of a file; none when there is no file.
 pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
@@ -19,7 +19,12 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
 }
 
 /// Puts `after` in the place of a file that still says `before`. A link stays one; permissions stay.
-pub(super) fn replace(path: &Path, before: Option<&str>, after: &str, scope: Scope) -> anyhow::Result<()> {
+pub(super) fn replace(
+    path: &Path,
+    before: Option<&str>,
+    after: &str,
+    scope: InstallScope,
+) -> anyhow::Result<()> {
     let attempt = || format!("could not write {}", path.display());
     let cause = |error: ReplaceError| error.source;
     // Dotfiles are often links into a repository: the file behind the link is the one to replace.
@@ -35,8 +40,8 @@ pub(super) fn replace(path: &Path, before: Option<&str>, after: &str, scope: Sco
         return Ok(());
     }
     let mode = match scope {
-        Scope::Project => 0o666,
-        Scope::User => 0o600, // clients keep secrets in there
+        InstallScope::Project => 0o666,
+        InstallScope::User => 0o600, // clients keep secrets in there
     };
     fs::create_dir_all(target.parent().expect("a file is in a folder")).with_context(attempt)?;
     let new = Replacement::new_file(&target, mode, after.as_bytes()).map_err(cause).with_context(attempt)?;

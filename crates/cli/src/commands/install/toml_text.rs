@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike};
 
-use super::client::Entry;
+use super::client::ServerEntry;
 
 /// The value of a file.
 pub(super) fn read(text: &str) -> Result<Value, String> {
@@ -15,7 +15,7 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
 }
 
 /// `text` with `section.name` holding at least `entry`.
-pub(super) fn put(text: &str, section: &str, name: &str, entry: &Entry) -> Result<String, String> {
+pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) -> Result<String, String> {
     edited(text, |document| {
         let servers = document.entry(section).or_insert_with(|| {
             let mut table = Table::new();

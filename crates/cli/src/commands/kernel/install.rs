@@ -9,12 +9,12 @@ use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
 use serde_json::json;
 
 use crate::agents;
-use crate::config::Config;
-use crate::print::{self, Format};
+use crate::config::LoadedConfig;
+use crate::print::{self, OutputFormat};
 
 /// Make Jupyter offer the agent kernel
 #[derive(Debug, clap::Args)]
-pub(super) struct Install {
+pub(super) struct KernelInstall {
     /// For you, in every environment (the default)
     #[arg(long, group = "place")]
     user: bool,
@@ -35,8 +35,8 @@ pub(super) struct Install {
     display_name: Option<String>,
 }
 
-impl Install {
-    pub(super) fn run(&self, config: &Config) -> anyhow::Result<()> {
+impl KernelInstall {
+    pub(super) fn run(&self, config: &LoadedConfig) -> anyhow::Result<()> {
         if let Some(agent) = &self.agent {
             agents::find(config, agent)?;
         }
@@ -63,7 +63,7 @@ impl Install {
     }
 }
 
-pub(super) fn list(config: &Config, format: Format) -> anyhow::Result<()> {
+pub(super) fn list(config: &LoadedConfig, format: OutputFormat) -> anyhow::Result<()> {
     let specs: Vec<_> = KernelSpec::all(&kernel_path(config))
         .into_values()
         .filter_map(Result::ok)
@@ -106,7 +106,7 @@ pub(super) fn list(config: &Config, format: Format) -> anyhow::Result<()> {
     print::plain(&out)
 }
 
-pub(super) fn remove(config: &Config, names: &[String]) -> anyhow::Result<()> {
+pub(super) fn remove(config: &LoadedConfig, names: &[String]) -> anyhow::Result<()> {
     for name in names {
         let spec = KernelSpec::find(&kernel_path(config), name)?;
         spec::remove(&spec)?;
@@ -115,12 +115,12 @@ pub(super) fn remove(config: &Config, names: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn kernel_path(config: &Config) -> Vec<PathBuf> {
+fn kernel_path(config: &LoadedConfig) -> Vec<PathBuf> {
     surroundings(config, &|name| variable(config, name)).kernel_path()
 }
 
 fn surroundings<'a>(
-    config: &Config,
+    config: &LoadedConfig,
     variable: &'a dyn Fn(&str) -> Option<OsString>,
 ) -> JupyterEnvironment<'a> {
     let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
@@ -128,7 +128,7 @@ fn surroundings<'a>(
 }
 
 /// The environment whose Jupyter would be started here.
-fn python_prefix(config: &Config) -> Option<PythonPrefix> {
+fn python_prefix(config: &LoadedConfig) -> Option<PythonPrefix> {
     let environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().find_map(|name| variable(config, name));
     if let Some(path) = environment {
         return Some(PythonPrefix { path: path.into(), is_environment: true });
@@ -138,6 +138,6 @@ fn python_prefix(config: &Config) -> Option<PythonPrefix> {
     Some(PythonPrefix { path, is_environment: false })
 }
 
-fn variable(config: &Config, name: &str) -> Option<OsString> {
+fn variable(config: &LoadedConfig, name: &str) -> Option<OsString> {
     config.environment.get(&OsString::from(name)).filter(|value| !value.is_empty()).cloned()
 }

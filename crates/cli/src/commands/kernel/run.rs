@@ -21,12 +21,12 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::{AgentKernel, Config, LogLevel, PermissionMode};
+use crate::config::{AgentKernel, LoadedConfig, LogLevel, PermissionMode};
 use crate::{agents, host};
 
 /// Be a kernel. Jupyter calls this; what it needs is in the connection file
 #[derive(Debug, clap::Args)]
-pub(super) struct Run {
+pub(super) struct KernelRun {
     /// The connection file
     #[arg(short = 'f', long, value_name = "FILE")]
     connection_file: PathBuf,
@@ -45,11 +45,11 @@ fn mode(name: &str) -> Result<ApprovalMode, String> {
     name.parse().map_err(|()| "one of ask, auto, deny".to_owned())
 }
 
-impl Run {
+impl KernelRun {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let connection = ConnectionInfo::read(&self.connection_file)?;
         let workspace = std::env::current_dir().context("the current folder is gone")?;
-        let config = Config::load(&workspace, Vec::new())?;
+        let config = LoadedConfig::load(&workspace, Vec::new())?;
         let agent = &config.settings.agent;
         let launch = |program: OsString, args: Vec<OsString>, env: &BTreeMap<String, String>| {
             let mut environment = config.environment.clone();

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use cellwright_notebook::select::{LineRange, NotebookPart, Selector};
 use cellwright_output::ArtifactId;
 
-use crate::config::Config;
+use crate::config::LoadedConfig;
 use crate::{host, print};
 
 /// What an artifact's address begins with.
@@ -29,7 +29,8 @@ pub(super) fn show(address: &str) -> anyhow::Result<()> {
         part == NotebookPart::Whole && !raw,
         "an artifact has lines, as in `{SCHEME}{id}:10-40`, and no cells"
     );
-    let config = Config::load(&std::env::current_dir().context("the current folder is gone")?, Vec::new())?;
+    let config =
+        LoadedConfig::load(&std::env::current_dir().context("the current folder is gone")?, Vec::new())?;
     let artifact = host::artifacts(&config).open(&id.parse::<ArtifactId>()?)?;
     if lines.is_empty() {
         let failed = || format!("could not read {}", artifact.path.display());

@@ -14,16 +14,16 @@ use tokio::io::unix::AsyncFd;
 static SHOWING: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// A question that was put to the person. Dropping it leaves the terminal as it was.
-pub(super) struct Question {
+pub(super) struct TerminalQuestion {
     request: InputRequest,
     stdin: AsyncFd<io::Stdin>,
-    hidden: Option<Hidden>,
+    hidden: Option<HiddenInput>,
 }
 
-impl Question {
+impl TerminalQuestion {
     /// Shows the prompt. What is typed after it is hidden when it is a secret.
     pub(super) fn put(request: InputRequest) -> anyhow::Result<Self> {
-        let hidden = request.password.then(Hidden::begin).transpose();
+        let hidden = request.password.then(HiddenInput::begin).transpose();
         let hidden = hidden.context("could not hide what is typed")?;
         let mut stdout = io::stdout().lock();
         stdout.write_all(request.prompt.as_bytes())?;
@@ -64,9 +64,9 @@ impl Question {
 }
 
 /// While it lives, what is typed is not shown.
-struct Hidden;
+struct HiddenInput;
 
-impl Hidden {
+impl HiddenInput {
     fn begin() -> io::Result<Self> {
         let shown = tcgetattr(io::stdin())?;
         let mut hidden = shown.clone();
@@ -77,7 +77,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for HiddenInput {
     fn drop(&mut self) {
         show_typing();
     }

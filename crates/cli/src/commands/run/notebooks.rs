@@ -28,19 +28,19 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::options::Options;
-use self::show::{Show, Style, Told};
+pub(crate) use self::options::NotebookRunFlags;
+use self::show::{RunDisplay, RunStyle, RunVerbosity};
 use super::on_interrupt;
 use crate::commands::CallerArguments;
-use crate::config::Config;
-use crate::exit::{Exit, of_error, one_line};
+use crate::config::LoadedConfig;
+use crate::exit::{CommandExit, of_error, one_line};
 use crate::host;
-use crate::render::Kernel;
+use crate::render::KernelFate;
 
 /// Notebooks to run, and how.
-pub(super) struct Notebooks {
+pub(super) struct NotebookRuns {
     pub(super) paths: Vec<PathBuf>,
-    pub(super) options: Options,
+    pub(super) options: NotebookRunFlags,
     pub(super) timeout: Timeout,
     pub(super) kernel: Option<KernelChoice>,
     pub(super) session: Option<SessionId>,
@@ -51,24 +51,24 @@ pub(super) struct Notebooks {
 }
 
 /// What the runs have in common.
-struct Common {
+struct RunContext {
     client: Client,
     /// The kernel for notebooks that name none, or for all of them.
     usual: KernelChoice,
     chosen: Option<KernelChoice>,
     session: Option<SessionId>,
     variables: Option<cellwright_kernel::environment::Variables>,
-    style: Style,
+    style: RunStyle,
     record: bool,
     /// What the caller vouches for itself.
     vouched: ChangeOptions,
     stop: CancellationToken,
 }
 
-impl Notebooks {
-    pub(super) async fn run(self) -> anyhow::Result<Exit> {
+impl NotebookRuns {
+    pub(super) async fn run(self) -> anyhow::Result<CommandExit> {
         let config =
-            Config::load(&std::env::current_dir().context("the current folder is gone")?, Vec::new())?;
+            LoadedConfig::load(&std::env::current_dir().context("the current folder is gone")?, Vec::new())?;
         let stop = CancellationToken::new();
         let _interrupts = on_interrupt(stop.clone())?;
         let requests = self.requests(&config)?;
@@ -81,13 +81,13 @@ impl Notebooks {
         let several = requests.len() > 1;
         let jobs = self.options.jobs.unwrap_or(1).max(1);
         let told = match (self.json, self.options.quiet) {
-            (true, _) => Told::Json,
-            (false, true) => Told::Failures,
-            (false, false) => Told::Lines,
+            (true, _) => RunVerbosity::Json,
+            (false, true) => RunVerbosity::Failures,
+            (false, false) => RunVerbosity::Lines,
         };
         let is_shared = self.session.is_some() || config.settings.session.shared;
-        let kernel = if is_shared { Kernel::Stays } else { Kernel::Ends };
-        let style = Style { told, several, live: jobs == 1 || !several, kernel };
+        let kernel = if is_shared { KernelFate::Stays } else { KernelFate::Ends };
+        let style = RunStyle { told, several, live: jobs == 1 || !several, kernel };
         let mut here = None;
         let (client, variables) = if is_shared {
             (host::daemon_client(&config).await?, Some(config.environment.clone()))
@@ -104,7 +104,7 @@ impl Notebooks {
         let vouched =
             ChangeOptions { expect: self.options.expect, force: self.force, ..ChangeOptions::default() };
         let common =
-            Arc::new(Common { client, usual, chosen, session, variables, style, record, vouched, stop });
+            Arc::new(RunContext { client, usual, chosen, session, variables, style, record, vouched, stop });
         let turns = Arc::new(Semaphore::new(jobs));
         let mut runs = JoinSet::new();
         for (place, request) in requests.into_iter().enumerate() {
@@ -123,7 +123,7 @@ impl Notebooks {
             );
         }
         let mut suites = Vec::new();
-        let mut exit = Exit::Done;
+        let mut exit = CommandExit::Done;
         while let Some(ended) = runs.join_next().await {
             let (place, (this, suite)) = ended?;
             exit = worse(exit, this);
@@ -142,7 +142,7 @@ impl Notebooks {
         Ok(exit)
     }
 
-    fn requests(&self, config: &Config) -> anyhow::Result<Vec<Request>> {
+    fn requests(&self, config: &LoadedConfig) -> anyhow::Result<Vec<Request>> {
         let parameters = self.options.parameters()?;
         let cells = match (&self.options.cells, &self.options.from) {
             (Some(cells), _) => Selection::Cells(cells.clone()),
@@ -184,7 +184,7 @@ impl Notebooks {
     }
 }
 
-impl Common {
+impl RunContext {
     fn kernel(&self, home: &Home) -> KernelChoice {
         self.chosen.clone().unwrap_or_else(|| home.kernel_or(&self.usual))
     }
@@ -197,7 +197,7 @@ impl Common {
         kernel: &KernelChoice,
         home: &Home,
         reset: Reset,
-        show: &mut Show,
+        show: &mut RunDisplay,
     ) -> anyhow::Result<Option<Vec<CallEvent>>> {
         let nothing = CellRequest {
             silent: true,
@@ -235,8 +235,8 @@ impl Common {
 }
 
 /// Runs one notebook and tells of it.
-async fn run_one(common: &Common, request: &Request, is_last: bool) -> (Exit, show::Suite) {
-    let mut show = Show::new(&request.path, common.style);
+async fn run_one(common: &RunContext, request: &Request, is_last: bool) -> (CommandExit, show::TestSuite) {
+    let mut show = RunDisplay::new(&request.path, common.style);
     let exit = match follow(common, request, is_last, &mut show).await {
         Ok(exit) => exit,
         Err(error) => {
@@ -247,12 +247,17 @@ async fn run_one(common: &Common, request: &Request, is_last: bool) -> (Exit, sh
     (exit, show.into_suite())
 }
 
-fn not_run(show: &mut Show) -> Exit {
+fn not_run(show: &mut RunDisplay) -> CommandExit {
     show.failed("not run: interrupted before its turn");
-    Exit::Interrupted
+    CommandExit::Interrupted
 }
 
-async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Show) -> anyhow::Result<Exit> {
+async fn follow(
+    common: &RunContext,
+    request: &Request,
+    is_last: bool,
+    show: &mut RunDisplay,
+) -> anyhow::Result<CommandExit> {
     if common.stop.is_cancelled() {
         return Ok(not_run(show));
     }
@@ -281,7 +286,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     begun.iter().flatten().try_for_each(|told| show.event(told))?;
     if plan.cells().is_empty() {
         show.end(None, None)?;
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
     let mut call = plan.call(session, &common.usual);
     if begun.is_some() {
@@ -290,7 +295,7 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     call.kernel = kernel;
     call.variables.clone_from(&common.variables);
     call.stop = common.stop.child_token();
-    if common.style.told == Told::Json {
+    if common.style.told == RunVerbosity::Json {
         call.comms = Comms::Forwarded;
     }
     let mut run = match plan.start(&common.client, call).await {
@@ -328,11 +333,11 @@ async fn follow(common: &Common, request: &Request, is_last: bool, show: &mut Sh
     };
     show.end(Some(&finished), unrecorded.as_deref())?;
     // A session of the daemon may have been there before us.
-    if !is_last && common.style.kernel == Kernel::Ends {
+    if !is_last && common.style.kernel == KernelFate::Ends {
         // Gone is what it should be.
         drop(common.client.end(&finished.report.key, Force::Yes).await);
     }
-    let recorded = if unrecorded.is_some() { Exit::Failed } else { Exit::Done };
+    let recorded = if unrecorded.is_some() { CommandExit::Failed } else { CommandExit::Done };
     Ok(worse(exit(&finished), recorded))
 }
 
@@ -374,25 +379,25 @@ fn explained(error: PlanError) -> anyhow::Error {
     error
 }
 
-fn exit(Finished { report, kept, .. }: &Finished) -> Exit {
+fn exit(Finished { report, kept, .. }: &Finished) -> CommandExit {
     match report.failed().map(|cell| &cell.status) {
-        Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => Exit::TimedOut,
-        Some(CellStatus::Stopped { .. }) => Exit::Interrupted,
-        Some(_) => Exit::Failed,
-        None if !report.succeeded() || kept.failed.is_some() => Exit::Failed,
-        None if kept.side.is_some() => Exit::Changed,
-        None => Exit::Done,
+        Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => CommandExit::TimedOut,
+        Some(CellStatus::Stopped { .. }) => CommandExit::Interrupted,
+        Some(_) => CommandExit::Failed,
+        None if !report.succeeded() || kept.failed.is_some() => CommandExit::Failed,
+        None if kept.side.is_some() => CommandExit::Changed,
+        None => CommandExit::Done,
     }
 }
 
 /// Of two ends the one to tell: being interrupted explains everything else, a failure more than a timeout.
-fn worse(one: Exit, other: Exit) -> Exit {
-    let weight = |exit: Exit| match exit {
-        Exit::Done => 0,
-        Exit::Changed => 1,
-        Exit::TimedOut => 2,
-        Exit::Failed | Exit::Misused => 3,
-        Exit::Interrupted => 4,
+fn worse(one: CommandExit, other: CommandExit) -> CommandExit {
+    let weight = |exit: CommandExit| match exit {
+        CommandExit::Done => 0,
+        CommandExit::Changed => 1,
+        CommandExit::TimedOut => 2,
+        CommandExit::Failed | CommandExit::Misused => 3,
+        CommandExit::Interrupted => 4,
     };
     if weight(other) > weight(one) { other } else { one }
 }

@@ -14,7 +14,7 @@ use super::yaml;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Notebooks")]
 #[expect(clippy::struct_excessive_bools, reason = "a table of flags")]
-pub(crate) struct Options {
+pub(crate) struct NotebookRunFlags {
     /// Write the notebook with its outputs to another file
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -29,10 +29,10 @@ pub(crate) struct Options {
     pub(super) expect: Option<Fingerprint>,
     /// Set a parameter: a number, true, false, null, JSON, or text
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
-    param: Vec<Given>,
+    param: Vec<ParameterArgument>,
     /// Set a parameter to a text as it is
     #[arg(short, long = "raw", value_name = "NAME=TEXT")]
-    raw: Vec<Given>,
+    raw: Vec<ParameterArgument>,
     /// Take parameters from a YAML or JSON file
     #[arg(short = 'f', long = "param-file", value_name = "FILE")]
     param_file: Vec<PathBuf>,
@@ -58,12 +58,12 @@ pub(crate) struct Options {
 
 /// `NAME=VALUE`
 #[derive(Debug, Clone)]
-struct Given {
+struct ParameterArgument {
     name: String,
     value: String,
 }
 
-impl FromStr for Given {
+impl FromStr for ParameterArgument {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -72,7 +72,7 @@ impl FromStr for Given {
     }
 }
 
-impl Options {
+impl NotebookRunFlags {
     /// The parameters; of one that is given twice the later one counts, and the command line over files.
     pub(super) fn parameters(&self) -> anyhow::Result<Vec<Parameter>> {
         let mut all = Map::new();

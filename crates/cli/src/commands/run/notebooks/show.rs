@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 
 pub(super) use junit::junit;
 
-use self::lines::Lines;
+use self::lines::ProgressLines;
 use crate::exit::one_line;
 use crate::print;
-use crate::render::{self, Kernel};
+use crate::render::{self, KernelFate};
 
 /// How runs are told.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Style {
-    pub(super) told: Told,
+pub(super) struct RunStyle {
+    pub(super) told: RunVerbosity,
     /// There are several notebooks: say which.
     pub(super) several: bool,
     /// One runs at a time, so a person can watch it.
     pub(super) live: bool,
     /// What becomes of the kernels afterwards.
-    pub(super) kernel: Kernel,
+    pub(super) kernel: KernelFate,
 }
 
 /// What is told of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum RunVerbosity {
     /// Every event, for programs.
     Json,
     /// A line for each cell.
@@ -41,51 +41,51 @@ pub(super) enum Told {
 }
 
 /// Tells of one notebook.
-pub(super) struct Show {
+pub(super) struct RunDisplay {
     name: String,
-    style: Style,
+    style: RunStyle,
     cells: Vec<PlannedCell>,
-    lines: Lines,
-    suite: Suite,
+    lines: ProgressLines,
+    suite: TestSuite,
 }
 
 /// What a run came to, as a test suite.
 #[derive(Debug, Default)]
-pub(super) struct Suite {
+pub(super) struct TestSuite {
     name: String,
     duration: Duration,
-    cases: Vec<Case>,
+    cases: Vec<TestCase>,
 }
 
 #[derive(Debug)]
-struct Case {
+struct TestCase {
     name: String,
     duration: Duration,
-    end: End,
+    end: CaseResult,
 }
 
 #[derive(Debug)]
-enum End {
+enum CaseResult {
     Passed,
     Skipped(String),
     Failed { message: String, details: String },
 }
 
-impl Show {
-    pub(super) fn new(path: &Path, style: Style) -> Self {
+impl RunDisplay {
+    pub(super) fn new(path: &Path, style: RunStyle) -> Self {
         let name = path.display().to_string();
-        let suite = Suite { name: name.clone(), ..Suite::default() };
-        Self { lines: Lines::new(&name, style), name, style, cells: Vec::new(), suite }
+        let suite = TestSuite { name: name.clone(), ..TestSuite::default() };
+        Self { lines: ProgressLines::new(&name, style), name, style, cells: Vec::new(), suite }
     }
 
-    pub(super) fn into_suite(self) -> Suite {
+    pub(super) fn into_suite(self) -> TestSuite {
         self.suite
     }
 
     /// The run can begin.
     pub(super) fn plan(&mut self, plan: &Plan) -> anyhow::Result<()> {
         self.cells = plan.cells().to_vec();
-        if self.style.told == Told::Json {
+        if self.style.told == RunVerbosity::Json {
             let cells = self.cells.iter().map(|cell| json!({ "cell": cell.index, "id": cell.id }));
             let cells: Vec<_> = cells.collect();
             self.json(json!({ "event": "started", "cells": cells, "total_cells": plan.total() }))?;
@@ -94,7 +94,7 @@ impl Show {
     }
 
     pub(super) fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
-        if self.style.told == Told::Json {
+        if self.style.told == RunVerbosity::Json {
             let mut line = render::event_json(event);
             if let Some(cell) =
                 line.get("cell").and_then(Value::as_u64).and_then(|cell| usize::try_from(cell).ok())
@@ -123,7 +123,7 @@ impl Show {
             Change::Removed => ("removed", "it is not run"),
         };
         let index = cell.index;
-        if self.style.told == Told::Json {
+        if self.style.told == RunVerbosity::Json {
             let id = cell.id.clone();
             return self.json(json!({ "event": "cell_changed", "cell": index, "id": id, "how": how }));
         }
@@ -132,7 +132,7 @@ impl Show {
 
     /// What these cells left is in the file.
     pub(super) fn saved(&mut self, cells: &[usize]) -> anyhow::Result<()> {
-        if self.style.told == Told::Json {
+        if self.style.told == RunVerbosity::Json {
             let cells: Vec<_> = cells.iter().map(|cell| self.cells[*cell].index).collect();
             self.json(json!({ "event": "saved", "cells": cells }))?;
         }
@@ -146,7 +146,7 @@ impl Show {
         unrecorded: Option<&str>,
     ) -> anyhow::Result<()> {
         let Some(Finished { report, kept, saved, .. }) = finished else {
-            if self.style.told == Told::Json {
+            if self.style.told == RunVerbosity::Json {
                 return self.json(json!({ "event": "finished", "ok": true, "failed_cell": null }));
             }
             return self.lines.told("no cell to run");
@@ -167,7 +167,7 @@ impl Show {
             kept.failed.iter().map(|error| format!("the outputs were not saved: {}", one_line(error))),
         );
         trouble.extend(unrecorded.map(str::to_owned));
-        if self.style.told == Told::Json {
+        if self.style.told == RunVerbosity::Json {
             let failed = report.failed().map(|cell| self.cells[cell.index].index);
             return self.json(json!({
                 "event": "finished",
@@ -189,9 +189,9 @@ impl Show {
 
     /// It could not be run.
     pub(super) fn failed(&mut self, why: &str) {
-        let end = End::Failed { message: why.to_owned(), details: String::new() };
-        self.suite.cases.push(Case { name: "the notebook".to_owned(), duration: Duration::ZERO, end });
-        let told = if self.style.told == Told::Json {
+        let end = CaseResult::Failed { message: why.to_owned(), details: String::new() };
+        self.suite.cases.push(TestCase { name: "the notebook".to_owned(), duration: Duration::ZERO, end });
+        let told = if self.style.told == RunVerbosity::Json {
             self.json(json!({ "event": "finished", "ok": false, "error": why }))
         } else {
             self.lines.error(&format!("error: {why}"))
@@ -211,22 +211,24 @@ impl Show {
         for (cell, planned) in report.cells.iter().zip(&self.cells) {
             let name = format!("cell {}: {}", planned.index, planned.label());
             let end = match &cell.status {
-                _ if cell.succeeded() => End::Passed,
-                CellStatus::NotRun(NotRun::AfterFailure) => End::Skipped("an earlier cell failed".to_owned()),
-                CellStatus::NotRun(NotRun::Withdrawn) => {
-                    End::Skipped("others removed it before its turn".to_owned())
+                _ if cell.succeeded() => CaseResult::Passed,
+                CellStatus::NotRun(NotRun::AfterFailure) => {
+                    CaseResult::Skipped("an earlier cell failed".to_owned())
                 }
-                CellStatus::NotRun(NotRun::Stopped) => End::Skipped("the run was stopped".to_owned()),
-                CellStatus::NotRun(NotRun::Error) => End::Failed {
+                CellStatus::NotRun(NotRun::Withdrawn) => {
+                    CaseResult::Skipped("others removed it before its turn".to_owned())
+                }
+                CellStatus::NotRun(NotRun::Stopped) => CaseResult::Skipped("the run was stopped".to_owned()),
+                CellStatus::NotRun(NotRun::Error) => CaseResult::Failed {
                     message: report.error.as_ref().map(|error| one_line(error)).unwrap_or_default(),
                     details: String::new(),
                 },
-                _ => End::Failed {
+                _ => CaseResult::Failed {
                     message: render::how_it_ended(&cell.status, self.style.kernel),
                     details: details(cell),
                 },
             };
-            self.suite.cases.push(Case { name, duration: cell.duration, end });
+            self.suite.cases.push(TestCase { name, duration: cell.duration, end });
         }
     }
 }

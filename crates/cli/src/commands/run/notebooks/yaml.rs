@@ -17,7 +17,7 @@ const MOST_VALUES: usize = 250_000;
 
 /// The mapping that the text is. An empty text maps nothing.
 pub(super) fn mapping(text: &str) -> anyhow::Result<Map<String, Value>> {
-    let mut reader = Reader { parser: Parser::new_from_str(text), anchors: HashMap::new(), values: 0 };
+    let mut reader = YamlReader { parser: Parser::new_from_str(text), anchors: HashMap::new(), values: 0 };
     let mut root = Value::Null;
     let mut is_first = true;
     loop {
@@ -41,14 +41,14 @@ pub(super) fn mapping(text: &str) -> anyhow::Result<Map<String, Value>> {
     })
 }
 
-struct Reader<'a> {
+struct YamlReader<'a> {
     parser: Parser<'a, StrInput<'a>>,
     /// What has been named so far, by the number of the name.
     anchors: HashMap<usize, Value>,
     values: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> YamlReader<'a> {
     fn next(&mut self) -> anyhow::Result<(Event<'a>, Marker)> {
         let event = self.parser.next_event().ok_or_else(|| anyhow!("it ends too early"))?;
         let (event, span) = event.map_err(|error| fault(error.info(), *error.marker()))?;

@@ -2,30 +2,30 @@
 
 use std::fmt::Write as _;
 
-use super::{Case, End, Suite};
+use super::{CaseResult, TestCase, TestSuite};
 
 /// A report of these suites.
-pub(in super::super) fn junit(suites: &[Suite]) -> String {
+pub(in super::super) fn junit(suites: &[TestSuite]) -> String {
     let mut xml = String::new();
     write(&mut xml, suites).expect("a String takes everything");
     xml
 }
 
-fn write(xml: &mut String, suites: &[Suite]) -> std::fmt::Result {
+fn write(xml: &mut String, suites: &[TestSuite]) -> std::fmt::Result {
     writeln!(xml, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>")?;
-    for Suite { name, duration, cases } in suites {
+    for TestSuite { name, duration, cases } in suites {
         let (suite, seconds) = (escaped(name), duration.as_secs_f64());
-        let failures = cases.iter().filter(|case| matches!(case.end, End::Failed { .. })).count();
-        let skipped = cases.iter().filter(|case| matches!(case.end, End::Skipped(_))).count();
+        let failures = cases.iter().filter(|case| matches!(case.end, CaseResult::Failed { .. })).count();
+        let skipped = cases.iter().filter(|case| matches!(case.end, CaseResult::Skipped(_))).count();
         write!(xml, "  <testsuite name=\"{suite}\" tests=\"{}\" failures=\"{failures}\"", cases.len())?;
         writeln!(xml, " errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\">")?;
-        for Case { name, duration, end } in cases {
+        for TestCase { name, duration, end } in cases {
             let (name, seconds) = (escaped(name), duration.as_secs_f64());
             writeln!(xml, "    <testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\">")?;
             match end {
-                End::Passed => {}
-                End::Skipped(why) => writeln!(xml, "      <skipped message=\"{}\"/>", escaped(why))?,
-                End::Failed { message, details } => {
+                CaseResult::Passed => {}
+                CaseResult::Skipped(why) => writeln!(xml, "      <skipped message=\"{}\"/>", escaped(why))?,
+                CaseResult::Failed { message, details } => {
                     let (message, details) = (escaped(message), escaped(details));
                     writeln!(xml, "      <failure message=\"{message}\">{details}</failure>")?;
                 }

@@ -8,9 +8,9 @@ use cellwright_run::PlannedCell;
 use cellwright_session::{CallEvent, CallReport, CellStatus, OutputChange};
 use unicode_width::UnicodeWidthChar as _;
 
-use super::{Style, Told};
-use crate::render::{self, Kernel};
-use crate::show::Terminal;
+use super::{RunStyle, RunVerbosity};
+use crate::render::{self, KernelFate};
+use crate::show::TerminalSize;
 
 /// How often the last line is drawn while a cell prints.
 const REDRAW: Duration = Duration::from_millis(50);
@@ -21,26 +21,26 @@ const LABEL: usize = 40;
 /// Characters of what a cell printed last; no terminal is wider.
 const LONGEST: usize = 400;
 
-pub(super) struct Lines {
+pub(super) struct ProgressLines {
     name: String,
     prefix: String,
     quiet: bool,
     /// A person looks, so a line may be drawn and erased.
     live: bool,
-    kernel: Kernel,
+    kernel: KernelFate,
     /// The cell that runs, since when.
     running: Option<(usize, Instant)>,
     drawn: Option<Instant>,
     tail: String,
 }
 
-impl Lines {
-    pub(super) fn new(name: &str, style: Style) -> Self {
+impl ProgressLines {
+    pub(super) fn new(name: &str, style: RunStyle) -> Self {
         Self {
             name: name.to_owned(),
             prefix: if style.several { format!("{name}: ") } else { String::new() },
-            quiet: style.told == Told::Failures,
-            live: style.live && style.told == Told::Lines && io::stderr().is_terminal(),
+            quiet: style.told == RunVerbosity::Failures,
+            live: style.live && style.told == RunVerbosity::Lines && io::stderr().is_terminal(),
             kernel: style.kernel,
             running: None,
             drawn: None,
@@ -90,7 +90,7 @@ impl Lines {
             self.drawn = Some(Instant::now());
             let seconds = since.elapsed().as_secs();
             let time = if seconds > 0 { format!("{seconds} s ") } else { String::new() };
-            let columns = Terminal::on_stderr().unwrap_or_default().columns;
+            let columns = TerminalSize::on_stderr().unwrap_or_default().columns;
             // What it says last is the news: of a narrow terminal it gets a half.
             let label = LABEL.min(columns / 4);
             let line = format!("{} … {time}{}", heading(at, cells, label), self.tail);
