@@ -34,7 +34,7 @@ async fn a_background_cell_is_followed_to_its_end() {
 #[tokio::test]
 async fn a_call_that_takes_long_goes_on_in_the_background() {
     let fixture = Fixture::changed(|settings| {
-        settings.background = BackgroundPolicy::After(Duration::from_millis(300))
+        settings.background = BackgroundPolicy::After(Duration::from_millis(300));
     });
     let code = format!("{UNTIL_TOLD}'done'");
     let reply = fixture.call("eval", json!({ "code": code, "timeout": 60 })).await;
@@ -53,7 +53,7 @@ async fn a_call_that_takes_long_goes_on_in_the_background() {
 #[tokio::test]
 async fn a_program_waits_for_the_whole_output_however_long_it_takes() {
     let fixture = Fixture::changed(|settings| {
-        settings.background = BackgroundPolicy::After(Duration::from_millis(300))
+        settings.background = BackgroundPolicy::After(Duration::from_millis(300));
     });
     let mut program = fixture.context();
     program.reader = ReplyReader::Program;
@@ -71,7 +71,7 @@ async fn a_program_waits_for_the_whole_output_however_long_it_takes() {
 #[tokio::test]
 async fn a_command_that_goes_on_by_itself_keeps_its_time_limit() {
     let fixture = Fixture::changed(|settings| {
-        settings.background = BackgroundPolicy::After(Duration::from_millis(300))
+        settings.background = BackgroundPolicy::After(Duration::from_millis(300));
     });
     let told = fixture.ok("bash", json!({ "command": "sleep 300", "timeout": 1 })).await;
     assert!(told.contains("sh-1 goes on in the background"), "{told}");

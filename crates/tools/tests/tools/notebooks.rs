@@ -384,7 +384,7 @@ async fn a_cell_that_is_no_place_is_refused_with_what_would_be_one() {
 #[tokio::test]
 async fn a_run_that_takes_long_goes_on_in_the_background_and_is_still_recorded() {
     let fixture = Fixture::changed(|settings| {
-        settings.background = BackgroundPolicy::After(Duration::from_millis(200))
+        settings.background = BackgroundPolicy::After(Duration::from_millis(200));
     });
     fixture.put(
         "a.ipynb",
