@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use cellwright_jupyter::content::Stream;
+use cellwright_jupyter::content::StreamOutput;
 use cellwright_jupyter::websocket::{self, WebsocketFrame};
 use cellwright_jupyter::{JsonText, MessageDecoder, SigningKey, StreamText};
 use libfuzzer_sys::fuzz_target;
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 
     let content = JsonText::from(bytes);
-    if let (Ok(stream), Ok(whole)) = (StreamText::parse(&content), content.parse::<Stream>()) {
+    if let (Ok(stream), Ok(whole)) = (StreamText::parse(&content), content.parse::<StreamOutput>()) {
         let mut text = String::new();
         stream.for_each(|piece| text.push_str(piece));
         assert_eq!(text, whole.text);

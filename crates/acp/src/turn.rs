@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent_client_protocol_schema::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate};
-use cellwright_jupyter::content::{DisplayData, OutputStream, Stream, Transient, UpdateDisplayData};
+use cellwright_jupyter::content::{DisplayData, StreamOutput, Transient, UpdateDisplayData};
 use cellwright_jupyter::{JupyterMessage, MessageHeader, ServerSender};
 use cellwright_process::ChildExit;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -139,11 +139,7 @@ impl CellChannel {
         let transient = |id| Transient { display_id: Some(id), ..Transient::default() };
         match show {
             OutputMessage::Stream { name, text } => {
-                let name = match name {
-                    cellwright_output::Stream::Stdout => OutputStream::Stdout,
-                    cellwright_output::Stream::Stderr => OutputStream::Stderr,
-                };
-                self.publish(&Stream { name, text, ..Stream::default() }, stop).await;
+                self.publish(&StreamOutput { name, text, ..StreamOutput::default() }, stop).await;
             }
             OutputMessage::Display { id, data } => {
                 self.publish(&DisplayData { data, transient: transient(id), ..DisplayData::default() }, stop)

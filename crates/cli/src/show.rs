@@ -13,9 +13,10 @@ mod wrap;
 
 use std::borrow::Cow;
 
+use cellwright_cell::Stream;
 use cellwright_editing::view::{ChosenText, FoundImage, ImageAddress, OutputContent};
 use cellwright_notebook::{Cell, CellKind, CellRef, Notebook, Output, OutputKind};
-use cellwright_output::{Captured, Colours, Limits, Sink, Stream};
+use cellwright_output::{Captured, Colours, Limits, Sink};
 
 pub(crate) use self::style::TextPen;
 pub(crate) use self::terminal::{ImageProtocol, TerminalSize, protocol_named, shows_sixel};

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use cellwright_jupyter::content::{ExecuteRequest, ExecutionState, MessageContent, Status, Stream};
+use cellwright_jupyter::content::{ExecuteRequest, ExecutionState, MessageContent, Status, StreamOutput};
 use cellwright_jupyter::{Channel, ConnectionInfo, KernelClient, MessageSession, StreamText};
 
 #[tokio::main(flavor = "current_thread")]
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         replied |= channel == Channel::Shell;
         match message.header.msg_type() {
-            Stream::TYPE => StreamText::parse(&message.content)?.write_to(&mut out)?,
+            StreamOutput::TYPE => StreamText::parse(&message.content)?.write_to(&mut out)?,
             Status::TYPE => idle |= message.parse::<Status>()?.execution_state == ExecutionState::Idle,
             _ => {}
         }

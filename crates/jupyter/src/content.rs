@@ -25,8 +25,8 @@ pub use kernel::{
     KernelInfoRequest, LanguageInfo, ListSubshellReply, ListSubshellRequest, ShutdownReply, ShutdownRequest,
 };
 pub use output::{
-    ClearOutput, DisplayData, ErrorOutput, ExecuteResult, ExecutionState, OutputStream, Status, Stream,
-    Transient, UpdateDisplayData,
+    ClearOutput, DisplayData, ErrorOutput, ExecuteResult, ExecutionState, Status, StreamOutput, Transient,
+    UpdateDisplayData,
 };
 
 /// The content of a message of type [`MessageContent::TYPE`].

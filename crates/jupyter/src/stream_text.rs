@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::io;
 
 use bytes::{Buf as _, Bytes};
+use cellwright_cell::Stream;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::content::OutputStream;
 use crate::json::{JsonText, escaped_unit, repaired};
 
 /// Text is handed on in pieces of about this size.
@@ -20,13 +20,13 @@ const LONGEST_ESCAPE: usize = 12;
 /// its frame and nothing more.
 #[derive(Debug)]
 pub struct StreamText<'a> {
-    name: OutputStream,
+    name: Stream,
     escaped: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
 struct StreamFields<'a> {
-    name: OutputStream,
+    name: Stream,
     #[serde(borrow)]
     text: &'a RawValue,
 }
@@ -49,8 +49,8 @@ impl<'a> StreamText<'a> {
     }
 
     /// Standard output or standard error.
-    pub fn name(&self) -> &OutputStream {
-        &self.name
+    pub fn name(&self) -> Stream {
+        self.name
     }
 
     /// Hands the text over in pieces, none of them empty.
@@ -97,7 +97,7 @@ impl<'a> StreamText<'a> {
 /// borrows nothing, so a reader may leave it and come back.
 #[derive(Debug, Clone)]
 pub struct StreamPieces {
-    name: OutputStream,
+    name: Stream,
     /// What is left, still escaped.
     escaped: Bytes,
 }
@@ -114,8 +114,8 @@ impl StreamPieces {
     }
 
     /// Standard output or standard error.
-    pub fn name(&self) -> &OutputStream {
-        &self.name
+    pub fn name(&self) -> Stream {
+        self.name
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    fn read(content: &str) -> (OutputStream, String) {
+    fn read(content: &str) -> (Stream, String) {
         let content = JsonText::from(Bytes::copy_from_slice(content.as_bytes()));
         let stream = StreamText::parse(&content).expect("a stream");
         let (mut pieces, mut written) = (String::new(), Vec::new());
@@ -226,7 +226,7 @@ mod tests {
             if ascii {
                 content = escape(&content);
             }
-            prop_assert_eq!(read(&content), (OutputStream::Stderr, text));
+            prop_assert_eq!(read(&content), (Stream::Stderr, text));
         }
     }
 

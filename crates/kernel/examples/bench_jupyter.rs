@@ -5,9 +5,10 @@ use std::env;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::zmq::{Launch, Launched};
-use cellwright_kernel::{Cell, Event, Next, Outcome, Output};
+use cellwright_kernel::{Cell, Event, Next, Outcome};
 
 const WARM: usize = 300;
 
@@ -66,7 +67,7 @@ async fn run(launched: &Launched, code: &str, pause: Duration) -> (usize, usize)
     let (mut bytes, mut lines) = (0, 0);
     loop {
         match execution.next().await {
-            Next::Event(Event::Output(Output::Text { text, .. })) => {
+            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
                 bytes += text.len();
                 lines += text.bytes().filter(|byte| *byte == b'\n').count();
             }

@@ -12,8 +12,9 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{Cell, Event, Fate, Kernel, Launch, Launched, Next, Outcome, Output};
+use cellwright_kernel::{Cell, Event, Fate, Kernel, Launch, Launched, Next, Outcome};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -122,7 +123,7 @@ async fn run(kernel: &Kernel, code: &str) -> usize {
     let mut bytes = 0;
     loop {
         match execution.next().await {
-            Next::Event(Event::Output(Output::Text { text, .. })) => bytes += text.len(),
+            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => bytes += text.len(),
             Next::Event(_) => {}
             Next::Finished(finished) => {
                 assert!(matches!(finished.outcome, Outcome::Completed), "{code}: {:?}", finished.outcome);

@@ -7,8 +7,9 @@ use std::env;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{Cell, Event, Launch, Next, Output};
+use cellwright_kernel::{Cell, Event, Launch, Next};
 
 const CELL: &str = "import os, subprocess\n\
     child = subprocess.Popen(['sleep', '600'])\n\
@@ -26,7 +27,7 @@ async fn main() -> io::Result<()> {
     let mut execution = launched.kernel.execute(Cell::new(CELL)).await;
     loop {
         match execution.next().await {
-            Next::Event(Event::Output(Output::Text { text, .. })) => {
+            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
                 io::stdout().write_all(text.as_bytes())?;
                 io::stdout().flush()?;
             }

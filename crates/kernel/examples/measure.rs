@@ -8,8 +8,9 @@ use std::env;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{Cell, Event, Kernel, Launch, Next, Output};
+use cellwright_kernel::{Cell, Event, Kernel, Launch, Next};
 
 #[tokio::main]
 async fn main() {
@@ -82,7 +83,7 @@ async fn run(kernel: &Kernel, code: &str) -> usize {
     let mut bytes = 0;
     loop {
         match execution.next().await {
-            Next::Event(Event::Output(Output::Text { text, .. })) => bytes += text.len(),
+            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => bytes += text.len(),
             Next::Event(_) => {}
             Next::Finished(_) => return bytes,
         }

@@ -4,8 +4,9 @@
 use std::env;
 use std::time::Instant;
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::gateway::{Address, Launch, Launched};
-use cellwright_kernel::{Cell, Event, Outcome, Output};
+use cellwright_kernel::{Cell, Event, Outcome};
 use futures_util::{StreamExt as _, stream};
 
 /// Kernels that start at the same time: more would only wait for each other.
@@ -42,7 +43,7 @@ async fn run(launched: &Launched, index: usize) {
         let (events, finished) = launched.kernel.execute(Cell::new(code)).await.collect().await;
         assert_eq!(finished.outcome, Outcome::Completed);
         let printed = events.iter().filter_map(|event| match event {
-            Event::Output(Output::Text { text, .. }) => Some(text.as_str()),
+            Event::Output(OutputChange::Added(Output::Text { text, .. })) => Some(text.as_str()),
             _ => None,
         });
         let expected: Vec<_> = (0..100).map(|i| format!("{index} {round} {i}")).collect();

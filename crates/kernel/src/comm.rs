@@ -19,7 +19,7 @@ pub struct CommMessage {
 }
 
 /// What a message on a comm does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum CommKind {
     /// It opens the comm.
     Open {
@@ -33,7 +33,7 @@ pub enum CommKind {
 }
 
 /// What becomes of the comm messages of a kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Comms {
     /// They are dropped, unread.
     #[default]

@@ -8,13 +8,14 @@ mod comm;
 mod setup;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
+use cellwright_cell::{MimeBundle, Output, OutputChange};
 use cellwright_jupyter::content::{
     ClearOutput, CommClose, CommMsg, CommOpen, CompleteReply, CompleteRequest, DisplayData, ErrorOutput,
     ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply, InputRequest,
     InspectReply, InspectRequest, InterruptReply, InterruptRequest, KernelInfoReply, KernelInfoRequest,
-    MessageContent, OutputStream, ReplyStatus, ShutdownRequest, Status, Stream as StreamContent,
-    UpdateDisplayData,
+    MessageContent, ReplyStatus, ShutdownRequest, Status, StreamOutput, UpdateDisplayData,
 };
 use cellwright_jupyter::{Channel, JsonText, JupyterMessage, MessageSession, StreamPieces};
 use serde_json::{Map, Value};
@@ -22,7 +23,7 @@ use serde_json::{Map, Value};
 pub(crate) use setup::prepare;
 
 use crate::comm::Comms;
-use crate::event::{Answer, Event, MimeBundle, Output, Stream};
+use crate::event::{Answer, Event};
 use crate::exact::exact;
 use crate::request::{Completions, Question, Reply, Variables};
 use crate::transport::{CellId, Incoming, QuestionId, Request, Step, StopFailed};
@@ -39,7 +40,7 @@ pub(crate) struct Conversation {
     asked: HashMap<String, Asked>,
     ready: VecDeque<Incoming>,
     /// A text that is unescaped as it is taken: a print of 100 MB is never there twice.
-    text: Option<(Option<CellId>, Stream, StreamPieces)>,
+    text: Option<(Option<CellId>, StreamPieces)>,
     comms: Comms,
     gone: Option<String>,
 }
@@ -175,9 +176,10 @@ impl Conversation {
         if let Some(incoming) = self.ready.pop_front() {
             return Some(incoming);
         }
-        let (cell, stream, pieces) = self.text.as_mut()?;
+        let (cell, pieces) = self.text.as_mut()?;
         let text = pieces.next();
-        let incoming = text.map(|text| Incoming::Event { cell: *cell, event: Event::text(*stream, text) });
+        let incoming =
+            text.map(|text| Incoming::Event { cell: *cell, event: Event::text(pieces.name(), text) });
         self.text.take_if(|_| incoming.is_none());
         incoming
     }
@@ -255,38 +257,34 @@ impl Conversation {
     }
 
     fn take_output(&mut self, message: &JupyterMessage, of_cell: bool) -> Result<(), Unreadable> {
-        let event = match message.header.msg_type() {
+        let change = match message.header.msg_type() {
             ExecuteInput::TYPE => {
                 if of_cell {
                     self.start();
                 }
                 return Ok(());
             }
-            StreamContent::TYPE => {
+            StreamOutput::TYPE => {
                 let pieces = StreamPieces::parse(&message.content)?;
-                let stream = match pieces.name() {
-                    OutputStream::Stderr => Stream::Stderr,
-                    OutputStream::Stdout | OutputStream::Other(_) => Stream::Stdout,
-                };
                 let cell = self.owner(of_cell);
-                self.text = Some((cell, stream, pieces));
+                self.text = Some((cell, pieces));
                 return Ok(());
             }
             DisplayData::TYPE => {
                 let DisplayData { data, metadata, transient, .. } = message.parse()?;
-                let content = bundle(message, data, metadata);
-                Event::Output(Output::Display { content, display_id: transient.display_id })
+                let content = Arc::new(bundle(message, data, metadata));
+                OutputChange::Added(Output::Display { content, display_id: transient.display_id })
             }
             UpdateDisplayData::TYPE => {
                 let UpdateDisplayData { data, metadata, transient, .. } = message.parse()?;
                 // Without a name there is nothing to update.
                 let Some(display_id) = transient.display_id else { return Ok(()) };
-                Event::UpdateDisplay { display_id, content: bundle(message, data, metadata) }
+                OutputChange::Updated { display_id, content: Arc::new(bundle(message, data, metadata)) }
             }
             ExecuteResult::TYPE => {
                 let ExecuteResult { execution_count, data, metadata, .. } = message.parse()?;
-                Event::Output(Output::Result {
-                    content: bundle(message, data, metadata),
+                OutputChange::Added(Output::Result {
+                    content: Arc::new(bundle(message, data, metadata)),
                     count: execution_count,
                 })
             }
@@ -295,9 +293,9 @@ impl Conversation {
                 if let Some(cell) = self.cell.as_mut().filter(|_| of_cell) {
                     cell.raised = Raised::Shown;
                 }
-                Event::Output(Output::Error(cell::exception(ename, evalue, &traceback)))
+                OutputChange::Added(Output::Error(cell::exception(ename, evalue, &traceback)))
             }
-            ClearOutput::TYPE => Event::ClearOutput { wait: message.parse::<ClearOutput>()?.wait },
+            ClearOutput::TYPE => OutputChange::Cleared { wait: message.parse::<ClearOutput>()?.wait },
             CommOpen::TYPE | CommMsg::TYPE | CommClose::TYPE => return self.take_comm(message, of_cell),
             kind => {
                 tracing::debug!(kind, "dropped");
@@ -305,7 +303,7 @@ impl Conversation {
             }
         };
         let cell = self.owner(of_cell);
-        self.ready.push_back(Incoming::Event { cell, event });
+        self.ready.push_back(Incoming::Event { cell, event: Event::Output(change) });
         Ok(())
     }
 
@@ -327,7 +325,7 @@ impl Conversation {
             }
             Asked::Inspect(id) => {
                 let InspectReply { status, found, data, metadata, .. } = message.parse()?;
-                let content = found.then_some(bundle(message, data, metadata));
+                let content = found.then(|| bundle(message, data, metadata));
                 (id, done(&status).map(|()| Reply::Inspection(content)))
             }
             Asked::Variables(id) => {

@@ -21,6 +21,7 @@ use std::future::{pending, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
 
+use cellwright_cell::{Output, OutputChange};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 pub use stopping::Graces;
 
 use crate::comm::{CommRequest, Comms};
-use crate::event::{Answer, Event, InputRequest, Output, Status};
+use crate::event::{Answer, Event, InputRequest, Status};
 use crate::execution::{Cell, Stdin};
 use crate::mailbox::Mailbox;
 use crate::outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
@@ -248,7 +249,7 @@ impl Driver {
             Incoming::Busy { at } => self.take_busy(at.as_deref()),
             Incoming::Event { cell, event } => match &mut self.running {
                 Some(running) if Some(running.id) == cell => {
-                    if let Event::Output(Output::Error(exception)) = &event {
+                    if let Event::Output(OutputChange::Added(Output::Error(exception))) = &event {
                         running.exception = Some(exception.clone());
                     }
                     self.deliver(event);

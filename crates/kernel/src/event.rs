@@ -1,8 +1,6 @@
 //! What a running cell says.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value};
+use cellwright_cell::{Output, OutputChange, Stream, json_weight};
 use tokio::sync::oneshot;
 
 use crate::comm::CommMessage;
@@ -11,20 +9,8 @@ use crate::outcome::StopReason;
 /// Something a cell did, in the order it did it.
 #[derive(Debug)]
 pub enum Event {
-    /// Something to show.
-    Output(Output),
-    /// New content for every display shown under `display_id`, also of earlier cells.
-    UpdateDisplay {
-        /// Which display.
-        display_id: String,
-        /// What it shows now.
-        content: MimeBundle,
-    },
-    /// Outputs so far are to be removed: now, or when the next one comes.
-    ClearOutput {
-        /// Wait for the next output.
-        wait: bool,
-    },
+    /// It changed what it shows.
+    Output(OutputChange),
     /// The cell entered another stage.
     Status(Status),
     /// The cell waits for a line from the user.
@@ -42,68 +28,6 @@ pub enum Status {
     Started,
     /// The cell is being stopped.
     Stopping(StopReason),
-}
-
-/// Something to show.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// Printed text, in pieces of any size.
-    Text {
-        /// Where it was printed.
-        stream: Stream,
-        /// What was printed; bytes that are not UTF-8 appear as U+FFFD.
-        text: String,
-    },
-    /// A value shown by `display()` or its like.
-    Display {
-        /// The value.
-        content: MimeBundle,
-        /// Under which name it can be updated.
-        display_id: Option<String>,
-    },
-    /// The value of the last expression.
-    Result {
-        /// The value.
-        content: MimeBundle,
-        /// The number the kernel gave it.
-        count: Option<u64>,
-    },
-    /// The exception that ended the cell.
-    Error(Exception),
-}
-
-/// A standard stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-/// One value in several representations: MIME type to content. Text is a string, images are base64
-/// strings, JSON types are JSON.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MimeBundle {
-    /// MIME type to content.
-    pub data: Map<String, Value>,
-    /// As JSON text, those of `data` that hold whole numbers beyond 64 bits: a [`Value`] rounds them.
-    pub exact: BTreeMap<String, String>,
-    /// MIME type to hints on showing it.
-    pub metadata: Map<String, Value>,
-}
-
-/// An exception as the kernel reported it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exception {
-    /// Its class.
-    pub name: String,
-    /// What it says.
-    pub message: String,
-    /// The traceback as printed, line by line.
-    pub traceback: Vec<String>,
-    /// The line of the cell it came from, counted from 1.
-    pub line: Option<u64>,
 }
 
 /// A cell that waits for a line from the user. Dropping it refuses.
@@ -134,7 +58,7 @@ impl InputRequest {
 impl Event {
     /// Printed text.
     pub fn text(stream: Stream, text: impl Into<String>) -> Self {
-        Self::Output(Output::Text { stream, text: text.into() })
+        Self::Output(OutputChange::Added(Output::text(stream, text)))
     }
 
     /// How much memory it takes, roughly: what back-pressure counts.
@@ -142,34 +66,13 @@ impl Event {
         const SMALL: usize = 64;
         SMALL
             + match self {
-                Self::Output(Output::Text { text, .. }) | Self::Warning(text) => text.len(),
-                Self::Output(Output::Display { content, .. } | Output::Result { content, .. })
-                | Self::UpdateDisplay { content, .. } => content.weight(),
-                Self::Output(Output::Error(exception)) => exception.traceback.iter().map(String::len).sum(),
+                Self::Output(change) => change.weight(),
+                Self::Warning(text) => text.len(),
                 Self::Comm(message) => {
-                    let values = message.data.values().chain(message.metadata.values()).map(value_weight);
+                    let values = message.data.values().chain(message.metadata.values()).map(json_weight);
                     values.chain(message.buffers.iter().map(bytes::Bytes::len)).sum()
                 }
-                Self::ClearOutput { .. } | Self::Status(_) | Self::InputRequest(_) => 0,
+                Self::Status(_) | Self::InputRequest(_) => 0,
             }
-    }
-}
-
-impl MimeBundle {
-    /// How much memory it takes, roughly.
-    pub fn weight(&self) -> usize {
-        let values = self.data.values().chain(self.metadata.values()).map(value_weight);
-        values.chain(self.exact.values().map(String::len)).sum()
-    }
-}
-
-fn value_weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 16,
-        Value::String(text) => 16 + text.len(),
-        Value::Array(items) => 16 + items.iter().map(value_weight).sum::<usize>(),
-        Value::Object(map) => {
-            16 + map.iter().map(|(key, value)| key.len() + value_weight(value)).sum::<usize>()
-        }
     }
 }

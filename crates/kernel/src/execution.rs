@@ -44,7 +44,7 @@ impl Cell {
 }
 
 /// What happens when a cell asks for input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Stdin {
     /// It gets an exception that says so.
     Refused,

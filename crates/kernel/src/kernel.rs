@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use cellwright_cell::MimeBundle;
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::comm::{CommMessage, CommRequest, Comms, OpenComm};
 use crate::driver::{Command, Driver, Graces};
-use crate::event::MimeBundle;
 use crate::execution::{Background, Cell, Execution};
 use crate::mailbox::Mailbox;
 use crate::outcome::{Death, Exit, Finished, Outcome};

@@ -28,7 +28,7 @@ pub mod zmq;
 pub use cellwright_process::ChildExit as ProcessExit;
 pub use comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
 pub use driver::Graces;
-pub use event::{Event, Exception, InputRequest, MimeBundle, Output, Status, Stream};
+pub use event::{Event, InputRequest, Status};
 pub use exact::rounded_number;
 pub use execution::{Background, Cell, Execution, Next, Stdin};
 pub use kernel::Kernel;

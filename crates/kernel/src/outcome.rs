@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::event::Exception;
+use cellwright_cell::Exception;
 
 /// The end of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Outcome {
 }
 
 /// Why a cell was stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum StopReason {
     /// Its caller no longer wanted it.
     Cancelled,
@@ -46,7 +46,7 @@ pub enum StopReason {
 }
 
 /// What became of the kernel when a cell was stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Fate {
     /// It lives and its variables are there.
     Survived,
@@ -59,7 +59,7 @@ pub enum Fate {
 }
 
 /// A kernel that died while a cell was running or about to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Death {
     /// How it died.
     pub exit: Exit,
@@ -68,7 +68,7 @@ pub struct Death {
 }
 
 /// How a kernel ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Exit {
     /// Its process ended by itself or by a signal.
     Process(cellwright_process::ChildExit),

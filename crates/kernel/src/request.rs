@@ -1,7 +1,8 @@
 //! Questions to a kernel that are not cells.
 
+use cellwright_cell::MimeBundle;
+
 use crate::comm::OpenComm;
-use crate::event::MimeBundle;
 use crate::outcome::Exit;
 
 /// What can be asked.
@@ -61,7 +62,7 @@ pub struct Completions {
 }
 
 /// Variables of the user's namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Variables {
     /// As many as were asked for.
     pub listed: Vec<Variable>,
@@ -70,7 +71,7 @@ pub struct Variables {
 }
 
 /// One variable.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Variable {
     /// Its name.
     pub name: String,

@@ -16,6 +16,7 @@ use std::pin::Pin;
 use std::thread;
 use std::time::{self, Duration};
 
+use cellwright_cell::Stream;
 use cellwright_process::{ChildProcess, ProcessState, Signal};
 use tokio::task;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -23,7 +24,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub use launch::{Examined, Launch, LaunchError, Launched, Rejected, Rejection};
 pub use wire::{Limits, Module, Prelude, Ready, Setup};
 
-use crate::event::{Event, Stream};
+use crate::event::Event;
 use crate::outcome::Exit;
 use crate::transport::{BoxFuture, CellId, Incoming, Pulse, Request, Step, StopFailed, Transport};
 use lines::{Line, Lines};

@@ -4,9 +4,10 @@ mod starting;
 
 use std::time::Duration;
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::{
     AskError, Background, Cell, Death, Event, Execution, Exit, Fate, Finished, Graces, Kernel, Next, Outcome,
-    Output, ProcessExit, Status, Stdin, StopReason,
+    ProcessExit, Status, Stdin, StopReason,
 };
 use cellwright_testkit::{Log, ScriptedKernel};
 use tokio::time::Instant;
@@ -30,14 +31,16 @@ fn lines(events: &[Event]) -> Vec<String> {
     let text: String = events
         .iter()
         .map(|event| match event {
-            Event::Output(Output::Text { text, .. }) => text.clone(),
-            Event::Output(Output::Error(exception)) => format!("<{}>\n", exception.name),
+            Event::Output(OutputChange::Added(Output::Text { text, .. })) => text.clone(),
+            Event::Output(OutputChange::Added(Output::Error(exception))) => format!("<{}>\n", exception.name),
             Event::Status(Status::Started) => String::new(),
             Event::Status(Status::Stopping(reason)) => format!("<stopping {reason:?}>\n"),
             Event::Warning(warning) => format!("<{warning}>\n"),
-            Event::Output(Output::Display { .. } | Output::Result { .. })
-            | Event::UpdateDisplay { .. }
-            | Event::ClearOutput { .. }
+            Event::Output(
+                OutputChange::Added(Output::Display { .. } | Output::Result { .. })
+                | OutputChange::Updated { .. }
+                | OutputChange::Cleared { .. },
+            )
             | Event::Comm(_)
             | Event::InputRequest(_) => "<other>\n".into(),
         })

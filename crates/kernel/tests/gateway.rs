@@ -11,8 +11,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::gateway::{Address, GatewayError, Launch, Launched};
-use cellwright_kernel::{Cell, Comms, Event, Exit, Next, Outcome, Output};
+use cellwright_kernel::{Cell, Comms, Event, Exit, Next, Outcome};
 use cellwright_testkit::eventually;
 use cellwright_testkit::servers::{Server, TOKEN, free_port};
 use proxy::Proxy;
@@ -39,7 +40,7 @@ async fn run(launched: &Launched, code: &str) -> Seen {
     let mut seen = Seen { text: String::new(), warnings: Vec::new(), outcome: finished.outcome };
     for event in events {
         match event {
-            Event::Output(Output::Text { text, .. }) => seen.text.push_str(&text),
+            Event::Output(OutputChange::Added(Output::Text { text, .. })) => seen.text.push_str(&text),
             Event::Warning(warning) => seen.warnings.push(warning),
             _ => {}
         }
@@ -80,7 +81,9 @@ async fn a_cut_while_the_cell_is_quiet_loses_nothing() {
     let (mut text, mut cut) = (String::new(), false);
     let finished = loop {
         match execution.next().await {
-            Next::Event(Event::Output(Output::Text { text: more, .. })) => text.push_str(&more),
+            Next::Event(Event::Output(OutputChange::Added(Output::Text { text: more, .. }))) => {
+                text.push_str(&more);
+            }
             Next::Event(_) => {}
             Next::Finished(finished) => break finished,
         }

@@ -7,9 +7,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cellwright_cell::{Output, OutputChange, Stream};
 use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::zmq::{Attach, Launch, Launched, Link};
-use cellwright_kernel::{Cell, Event, Exit, Fate, Graces, Next, Outcome, Output, StopReason, Stream};
+use cellwright_kernel::{Cell, Event, Exit, Fate, Graces, Next, Outcome, StopReason};
 use cellwright_testkit::{Door, patient_graces, python};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -78,8 +79,10 @@ async fn run(launched: &Launched, code: &str) -> (String, Outcome) {
 
 fn text(events: &[Event]) -> String {
     let printed = events.iter().filter_map(|event| match event {
-        Event::Output(Output::Text { text, .. }) => Some(text.as_str()),
-        Event::Output(Output::Result { content, .. }) => content.data["text/plain"].as_str(),
+        Event::Output(OutputChange::Added(Output::Text { text, .. })) => Some(text.as_str()),
+        Event::Output(OutputChange::Added(Output::Result { content, .. })) => {
+            content.data["text/plain"].as_str()
+        }
         _ => None,
     });
     printed.collect()
@@ -307,7 +310,10 @@ async fn count(launched: &Launched, code: &str) -> (usize, Vec<String>, Outcome)
     loop {
         match execution.next().await {
             // On standard error ipykernel says of itself when it is slow to flush.
-            Next::Event(Event::Output(Output::Text { stream: Stream::Stdout, text })) => {
+            Next::Event(Event::Output(OutputChange::Added(Output::Text {
+                stream: Stream::Stdout,
+                text,
+            }))) => {
                 printed += text.len();
             }
             Next::Event(Event::Warning(warning)) => warnings.push(warning),

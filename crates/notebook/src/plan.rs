@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use cellwright_cell::MimeBundle;
 use serde_json::{Value, json};
 
 use crate::cell::{Cell, CellKind, CellSpans, NewCell};
@@ -11,7 +12,7 @@ use crate::json::{Kind, Sequence, Span, string::Escapes};
 use crate::notebook::{Notebook, Placed};
 use crate::pieces::Splice;
 use crate::print::Node;
-use crate::recording::{Bundle, Results};
+use crate::recording::{self, Results};
 use crate::source::SourceForm;
 use crate::splice::{Item, Layout, Part, Spacing, parts, rebuild, with_members, with_value, without_member};
 
@@ -128,14 +129,14 @@ impl Notebook {
 
     /// The notebook with other content in one of a cell's outputs; none when that is no display.
     #[must_use]
-    pub fn with_display(&self, cell: usize, output: usize, content: &Bundle) -> Option<Self> {
+    pub fn with_display(&self, cell: usize, output: usize, content: &MimeBundle) -> Option<Self> {
         let flat = self.flat();
         let cell = flat.cell(cell);
         let outputs = cell.json().get("outputs")?.elements();
         let output = outputs.get(output)?;
         output.get("output_type")?.string().filter(|kind| kind == "display_data")?;
         let layout = Layout::of(output);
-        let data = flat.escaped(&layout, &cell, &content.stored());
+        let data = flat.escaped(&layout, &cell, &recording::data(content));
         let metadata = flat.escaped(&layout, &cell, &Node::Value(content.metadata.clone().into()));
         let changed = with_members(output, &layout, vec![("data", data), ("metadata", metadata)]);
         let mut text = flat.text().to_owned();

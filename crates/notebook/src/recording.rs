@@ -16,55 +16,16 @@ mod row;
 mod stored;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use cellwright_cell::{MimeBundle, Output, Stream};
+use serde_json::Map;
 
 use self::cell::{Beyond, CellRecord};
 pub(crate) use self::printed::Printed;
-pub use self::reducer::{Joint, Outputs, Reducer, Shown, Stability};
-
-/// One value in several representations: MIME type to content, and hints on showing it.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Bundle {
-    /// Text is a string, images are base64 strings, JSON types are JSON.
-    pub data: Map<String, Value>,
-    /// As JSON text, those of `data` whose numbers a [`Value`] rounds: they are kept as they are written here.
-    pub exact: BTreeMap<String, String>,
-    /// MIME type to hints.
-    pub metadata: Map<String, Value>,
-}
-
-/// An exception, as a notebook keeps it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Raised {
-    /// Its class.
-    pub name: String,
-    /// What it says.
-    pub message: String,
-    /// The traceback as printed.
-    pub traceback: Vec<String>,
-}
-
-/// A standard stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamName {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-impl StreamName {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
-}
+pub use self::reducer::{Joint, Outputs, Reducer, Stability};
+pub(crate) use self::stored::data;
 
 /// When a cell ran, for the metadata Jupyter keeps of it. Times are ISO 8601.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,30 +49,16 @@ pub struct Results {
 
 #[derive(Debug, Clone)]
 enum RunOutput {
-    Stream { name: StreamName, printed: Printed },
-    Shown(Shown),
-}
-
-/// An output as it is kept, to be shown elsewhere too.
-#[derive(Debug, Clone)]
-pub enum KeptOutput<'a> {
-    /// Text printed in a row to one stream, as a terminal would show it, colours included.
-    Stream {
-        /// Which.
-        name: StreamName,
-        /// The text.
-        text: Cow<'a, str>,
-    },
-    /// Everything else.
-    Shown(&'a Shown),
+    Stream { name: Stream, printed: Printed },
+    Shown(Output),
 }
 
 impl Results {
     /// The outputs in their order; none if there is not room for all of them in a notebook.
-    pub fn whole(&self) -> Option<impl Iterator<Item = KeptOutput<'_>>> {
+    pub fn whole(&self) -> Option<impl Iterator<Item = Cow<'_, Output>>> {
         let outputs = self.outputs.iter().map(|output| match output {
-            RunOutput::Stream { name, printed } => KeptOutput::Stream { name: *name, text: printed.text() },
-            RunOutput::Shown(shown) => KeptOutput::Shown(shown),
+            RunOutput::Stream { name, printed } => Cow::Owned(Output::text(*name, printed.text())),
+            RunOutput::Shown(shown) => Cow::Borrowed(shown),
         });
         self.beyond.is_none().then_some(outputs)
     }
@@ -131,7 +78,7 @@ struct Limit {
 }
 
 /// Keeps what there is no room for, and says where.
-pub type Store = Box<dyn Fn(&Bundle) -> Option<String> + Send>;
+pub type Store = Box<dyn Fn(&MimeBundle) -> Option<String> + Send>;
 
 impl fmt::Debug for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,9 +130,9 @@ impl Recording {
     }
 
     /// The content itself if a cell may hold it, else a note on what it was.
-    pub fn fitting(&self, content: Bundle) -> Bundle {
+    pub fn fitting(&self, content: &Arc<MimeBundle>) -> Arc<MimeBundle> {
         let limit = self.reducer.settings();
-        if content.weight() <= limit.bytes { content } else { limit.note(&content) }
+        if content.weight() <= limit.bytes { Arc::clone(content) } else { limit.note(content) }
     }
 
     /// Where all that the cell printed can be read, if some of it was left out here.
@@ -198,7 +145,7 @@ impl Recording {
 
 impl Limit {
     /// What stands for content that does not fit.
-    fn note(&self, content: &Bundle) -> Bundle {
+    fn note(&self, content: &MimeBundle) -> Arc<MimeBundle> {
         let (bytes, limit) = (content.weight(), self.bytes);
         let types: Vec<_> = content.data.keys().map(String::as_str).collect();
         let place = self.store.as_ref().and_then(|store| store(content));
@@ -207,23 +154,7 @@ impl Limit {
             "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes{place}]",
             types.join(", ")
         );
-        Bundle { data: Map::from_iter([("text/plain".to_owned(), note.into())]), ..Bundle::default() }
-    }
-}
-
-impl Bundle {
-    /// About how many bytes it takes.
-    pub fn weight(&self) -> usize {
-        let of = |(mime, value)| self.exact.get(mime).map_or_else(|| weight(value), String::len);
-        self.data.iter().map(of).chain(self.metadata.values().map(weight)).sum()
-    }
-}
-
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(members) => members.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        let data = Map::from_iter([("text/plain".to_owned(), note.into())]);
+        Arc::new(MimeBundle { data, ..MimeBundle::default() })
     }
 }

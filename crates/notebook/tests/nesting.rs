@@ -1,9 +1,7 @@
 //! Nesting near the limit: what can be read can be changed in every way, and what cannot is refused by every reader.
 
-use std::collections::BTreeMap;
-
 use cellwright_notebook::file::skim;
-use cellwright_notebook::recording::{Bundle, Recording};
+use cellwright_notebook::recording::Recording;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs, ParseError, Snapshot};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -67,8 +65,8 @@ fn do_everything(notebook: &Notebook) {
     recording.begin(0, None);
     recording.end(0, Some(2), String::new);
     readable(&notebook.with_results([(0, &recording.results(0))]));
-    let data = [("text/plain".to_owned(), "shown".into())].into_iter().collect();
-    let bundle = Bundle { data, metadata: serde_json::Map::new(), exact: BTreeMap::new() };
+    let data = [("text/plain".to_owned(), "shown".into())];
+    let bundle = serde_json::Map::from_iter(data).into();
     if let Some(changed) = notebook.with_display(0, 0, &bundle) {
         readable(&changed);
     }

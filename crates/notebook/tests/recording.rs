@@ -1,10 +1,12 @@
 //! What cells do while they run, as outputs in a file.
 
-use cellwright_notebook::Notebook;
-use cellwright_notebook::recording::{Bundle, Raised, Recording, StreamName, Timing};
-use serde_json::{Value, json};
+use std::sync::Arc;
 
-use StreamName::{Stderr, Stdout};
+use cellwright_cell::Stream::{Stderr, Stdout};
+use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
+use cellwright_notebook::Notebook;
+use cellwright_notebook::recording::{Recording, Timing};
+use serde_json::{Value, json};
 
 /// Most bytes of a cell here.
 const LIMIT: usize = 10_000;
@@ -22,9 +24,9 @@ fn recorded(does: impl FnOnce(&mut Recording)) -> [Value; 2] {
     [0, 1].map(|cell| saved["cells"][cell]["outputs"].clone())
 }
 
-fn text(text: &str) -> Bundle {
+fn text(text: &str) -> Arc<MimeBundle> {
     let Value::Object(data) = json!({ "text/plain": text }) else { unreachable!() };
-    Bundle { data, ..Bundle::default() }
+    Arc::new(data.into())
 }
 
 fn shown(text: &str) -> Value {
@@ -80,9 +82,9 @@ fn k27_clearing_waits_for_the_next_output_when_asked() {
 fn k27_a_display_is_updated_wherever_it_was_shown() {
     let mut changed = Vec::new();
     let [first, second] = recorded(|recording| {
-        recording.reducer().display(0, text("one"), Some("d"));
-        recording.reducer().display(0, text("other"), None);
-        changed.push(recording.reducer().display(1, text("two"), Some("d")));
+        recording.reducer().display(0, &text("one"), Some("d"));
+        recording.reducer().display(0, &text("other"), None);
+        changed.push(recording.reducer().display(1, &text("two"), Some("d")));
         changed.push(recording.reducer().update("d", &text("three")));
         changed.push(recording.reducer().update("unknown", &text("never")));
     });
@@ -93,9 +95,9 @@ fn k27_a_display_is_updated_wherever_it_was_shown() {
 #[test]
 fn a_display_that_was_cleared_is_not_updated() {
     let [first, _] = recorded(|recording| {
-        recording.reducer().display(0, text("one"), Some("d"));
+        recording.reducer().display(0, &text("one"), Some("d"));
         recording.reducer().clear(0, false);
-        recording.reducer().display(0, text("two"), None);
+        recording.reducer().display(0, &text("two"), None);
         assert!(recording.reducer().update("d", &text("three")).is_empty());
     });
     assert_eq!(first, json!([shown("two")]));
@@ -111,8 +113,15 @@ fn values_are_stored_as_nbformat_stores_them() {
             unreachable!()
         };
         let Value::Object(metadata) = json!({"image/png": {"width": 3}}) else { unreachable!() };
-        recording.reducer().result(0, Bundle { data, metadata, ..Bundle::default() }, Some(4));
-        let raised = Raised { name: "E".into(), message: "m".into(), traceback: vec!["t\nu".into()] };
+        let content = Arc::new(MimeBundle { metadata, ..data.into() });
+        let result = Output::Result { content, count: Some(4) };
+        recording.reducer().apply(0, &OutputChange::Added(result));
+        let raised = Exception {
+            name: "E".into(),
+            message: "m".into(),
+            traceback: vec!["t\nu".into()],
+            line: Some(1),
+        };
         recording.reducer().error(0, raised);
     });
     let expected = json!([
@@ -137,7 +146,7 @@ fn json_under_a_type_that_is_not_json_is_kept_as_text() {
         }) else {
             unreachable!()
         };
-        recording.reducer().display(0, Bundle { data, ..Bundle::default() }, None);
+        recording.reducer().display(0, &Arc::new(data.into()), None);
     });
     let expected = json!({
         "application/json": [1], "application/vnd.example+json": {"a": 1},
@@ -156,7 +165,7 @@ fn a_number_that_is_too_big_for_us_keeps_its_digits() {
     let texts = [("application/json", exact), ("application/x.json", format!("[{big}]"))];
     let exact = texts.map(|(mime, text)| (mime.to_owned(), text)).into();
     let mut recording = Recording::new(1000);
-    recording.reducer().display(0, Bundle { data, exact, ..Bundle::default() }, None);
+    recording.reducer().display(0, &Arc::new(MimeBundle { exact, ..data.into() }), None);
     let text = "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"metadata\": {},\n   \"outputs\": [],\n   \"source\": []\n  }\n ],\n \"metadata\": {},\n \"nbformat\": 4,\n \"nbformat_minor\": 4\n}\n";
     let notebook = Notebook::parse(text.into()).unwrap();
     let saved = notebook.with_results([(0, &recording.results(0))]);
@@ -172,8 +181,8 @@ fn too_much_is_bounded_and_says_so() {
         for line in 0..50_000 {
             recording.reducer().print(0, Stdout, &format!("line {line}\n"));
         }
-        recording.reducer().display(0, text(&"x".repeat(20_000)), None);
-        recording.reducer().error(0, Raised { name: "E".into(), ..Raised::default() });
+        recording.reducer().display(0, &text(&"x".repeat(20_000)), None);
+        recording.reducer().error(0, Exception { name: "E".into(), ..Exception::default() });
         recording.kept_whole(0, "artifact://abc");
     });
     let lines: Vec<_> =
@@ -193,10 +202,10 @@ fn what_is_shown_and_does_not_fit_is_stored_and_what_was_cleared_makes_room() {
     let large = || text(&"x".repeat(8000));
     let [outputs, _] = recorded(|recording| {
         *recording = Recording::new(LIMIT).with_store(Box::new(|_| Some("artifact://abc".into())));
-        recording.reducer().display(0, large(), None);
+        recording.reducer().display(0, &large(), None);
         recording.reducer().clear(0, true);
-        recording.reducer().display(0, large(), None);
-        recording.reducer().display(0, large(), None);
+        recording.reducer().display(0, &large(), None);
+        recording.reducer().display(0, &large(), None);
     });
     let note = "[text/plain, 8000 bytes: not kept, for a cell's outputs may take 10000 bytes; all of it: artifact://abc]";
     assert_eq!(outputs, json!([shown(&"x".repeat(8000)), shown(note)]));
@@ -208,7 +217,7 @@ fn what_was_overwritten_takes_no_room() {
         for frame in 0..9000 {
             recording.reducer().print(0, Stdout, &format!("\r{frame:4000}"));
         }
-        recording.reducer().display(0, text("still shown"), None);
+        recording.reducer().display(0, &text("still shown"), None);
         recording.reducer().print(0, Stdout, "after");
     });
     let bar = format!("{:4000}", 8999);
@@ -225,7 +234,7 @@ fn a_cell_that_prints_to_both_streams_for_ever_keeps_one_beginning_and_one_end()
             recording.reducer().print(0, Stdout, &format!("out {line}\n"));
             recording.reducer().print(0, Stderr, &format!("err {line}\n"));
         }
-        recording.reducer().error(0, Raised { name: "E".into(), ..Raised::default() });
+        recording.reducer().error(0, Exception { name: "E".into(), ..Exception::default() });
     });
     let outputs = outputs.as_array().unwrap();
     assert!(outputs.len() < 300, "{}", outputs.len());
@@ -239,15 +248,15 @@ fn a_cell_that_prints_to_both_streams_for_ever_keeps_one_beginning_and_one_end()
 #[test]
 fn a_display_that_is_updated_to_too_much_is_bounded_too() {
     let [outputs, _] = recorded(|recording| {
-        recording.reducer().display(0, text("small"), Some("d"));
+        recording.reducer().display(0, &text("small"), Some("d"));
         assert_eq!(recording.reducer().update("d", &text(&"z".repeat(40_000))), [0]);
     });
     let note = "[text/plain, 40000 bytes: not kept, for a cell's outputs may take 10000 bytes]";
     assert_eq!(outputs, json!([shown(note)]));
     let [outputs, _] = recorded(|recording| {
-        recording.reducer().display(0, text(&"z".repeat(9000)), Some("d"));
+        recording.reducer().display(0, &text(&"z".repeat(9000)), Some("d"));
         recording.reducer().update("d", &text("small"));
-        recording.reducer().display(0, text(&"y".repeat(8000)), None);
+        recording.reducer().display(0, &text(&"y".repeat(8000)), None);
     });
     assert_eq!(outputs, json!([shown("small"), shown(&"y".repeat(8000))]));
 }
@@ -257,7 +266,7 @@ fn an_exception_with_too_much_to_say_is_shortened() {
     let [outputs, _] = recorded(|recording| {
         let traceback = (0..100_000).map(|line| format!("line {line}")).collect();
         let message = "m".repeat(1_000_000);
-        recording.reducer().error(0, Raised { name: "E".into(), message, traceback });
+        recording.reducer().error(0, Exception { name: "E".into(), message, traceback, line: None });
     });
     let error = &outputs[0];
     assert!(error.to_string().len() < 64 * 1024);
@@ -302,7 +311,7 @@ fn what_was_just_recorded_can_be_recorded_over() {
         for cell in cells {
             recording.begin(*cell, None);
             recording.reducer().print(*cell, Stdout, &format!("{cell} of {cells:?}\n"));
-            recording.reducer().display(*cell, text("shown"), None);
+            recording.reducer().display(*cell, &text("shown"), None);
             recording.end(*cell, Some(3), String::new);
         }
         let results: Vec<_> = cells.iter().map(|cell| (*cell, recording.results(*cell))).collect();

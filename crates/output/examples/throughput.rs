@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use cellwright_output::{Artifacts, Colours, Limits, Sink, Stream};
+use cellwright_cell::Stream;
+use cellwright_output::{Artifacts, Colours, Limits, Sink};
 
 fn main() -> std::io::Result<()> {
     let store = std::env::temp_dir().join(format!("cellwright-throughput-{}", std::process::id()));

@@ -39,7 +39,8 @@ pub struct Artifacts {
 }
 
 /// Names an artifact within its directory. Shown as `artifact://ID`; parses with or without the scheme.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ArtifactId(String);
 
 /// What an artifact holds.
@@ -302,6 +303,20 @@ impl ArtifactId {
         let mut random = [0; ID_LENGTH];
         getrandom::fill(&mut random).expect("the system has random numbers");
         Self(random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+    }
+}
+
+impl TryFrom<String> for ArtifactId {
+    type Error = InvalidId;
+
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        text.parse()
+    }
+}
+
+impl From<ArtifactId> for String {
+    fn from(id: ArtifactId) -> Self {
+        id.0
     }
 }
 

@@ -6,6 +6,7 @@ mod image;
 
 use std::borrow::Cow;
 
+use cellwright_cell::Stream;
 use serde_json::{Map, Value};
 
 pub use self::image::{
@@ -15,7 +16,7 @@ use crate::{
     artifacts::{Artifacts, Kind},
     lines::Counted,
     screen::Colours,
-    sink::{Captured, Limits, Sink, Stream},
+    sink::{Captured, Limits, Sink},
 };
 
 /// Most bytes of a JSON value that are shown in a text.

@@ -28,5 +28,5 @@ pub use display::{
 pub use lines::{Counted, Extent, Thousands};
 pub use screen::Colours;
 pub use share::fair_share;
-pub use sink::{Captured, Limits, Sink, Stream};
+pub use sink::{Captured, Limits, Sink};
 pub use truncation::{FullText, Truncation};

@@ -11,7 +11,7 @@ use unicode_segmentation::GraphemeCursor;
 pub(crate) const LOOKAHEAD: usize = 128;
 
 /// A number of lines and of bytes of text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Extent {
     /// Lines, the last one counted even without its line feed.
     pub lines: u64,

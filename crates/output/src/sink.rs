@@ -1,5 +1,7 @@
 //! The sink: takes what a run prints, in any chunks, and gives back what is worth showing.
 
+use cellwright_cell::Stream;
+
 use crate::{
     artifacts::{Artifacts, Kind},
     decode::Decoder,
@@ -35,17 +37,8 @@ impl Default for Limits {
     }
 }
 
-/// Which stream of a process bytes came from. Each is decoded on its own; both are shown on one screen, as in a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
 /// What a run printed, as far as it is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Captured {
     /// The text, with the notice of `truncation` on a line of its own where something was left out.
     pub text: String,
@@ -95,7 +88,8 @@ impl Sink {
         }
     }
 
-    /// Takes bytes as they come from a stream.
+    /// Takes bytes as they come from a stream. Each stream is decoded on its own; both are shown on one screen, as in a
+    /// terminal.
     pub fn write(&mut self, stream: Stream, bytes: &[u8]) {
         if bytes.is_empty() {
             return;

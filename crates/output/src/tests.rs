@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 
+use cellwright_cell::Stream;
 use proptest::prelude::*;
 
 use crate::{
-    Artifacts, Colours, Extent, FullText, Limits, Sink, Stream, artifacts::Draft, screen::Screen,
-    spill::Spill,
+    Artifacts, Colours, Extent, FullText, Limits, Sink, artifacts::Draft, screen::Screen, spill::Spill,
 };
 
 /// Texts made of what tells terminals apart, and of bytes that are no text.

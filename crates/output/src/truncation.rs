@@ -11,7 +11,7 @@ use crate::{
 ///
 /// The numbers add up: `head`, `omitted` and `tail` together are `total`, in lines and, with the
 /// bytes of `cut`, in bytes. Line numbers are those of the artifact as [`Artifact::lines`](crate::Artifact::lines) reads it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Truncation {
     /// All that was printed, as a terminal shows it.
     pub total: Extent,
@@ -30,7 +30,7 @@ pub struct Truncation {
 }
 
 /// Where the whole of a truncated output is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum FullText {
     /// All of it is in this artifact.
     Artifact(ArtifactId),

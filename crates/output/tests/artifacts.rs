@@ -2,8 +2,9 @@
 
 use std::{collections::HashSet, fs, thread};
 
+use cellwright_cell::Stream;
 use cellwright_output::{
-    ArtifactError, ArtifactId, Artifacts, Colours, Hit, Kind, Limits, Pruned, Retention, Sink, Stream,
+    ArtifactError, ArtifactId, Artifacts, Colours, Hit, Kind, Limits, Pruned, Retention, Sink,
 };
 
 fn store() -> (tempfile::TempDir, Artifacts) {

@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink, Stream};
+use cellwright_cell::Stream;
+use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink};
 use proptest::prelude::*;
 
 /// Texts made of what tells terminals apart, and of bytes that are no text.

@@ -1,6 +1,7 @@
 //! The sink through its public door: bytes in, text and numbers out.
 
-use cellwright_output::{Artifacts, Captured, Colours, Extent, FullText, Limits, Sink, Stream, Truncation};
+use cellwright_cell::Stream;
+use cellwright_output::{Artifacts, Captured, Colours, Extent, FullText, Limits, Sink, Truncation};
 
 fn shown(text: &str) -> String {
     let mut sink = Sink::new(Limits::default(), Colours::Dropped);

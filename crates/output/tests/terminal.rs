@@ -1,6 +1,7 @@
 //! The screen against a terminal written the obvious way: a grid of characters.
 
-use cellwright_output::{Colours, Limits, Sink, Stream};
+use cellwright_cell::Stream;
+use cellwright_output::{Colours, Limits, Sink};
 use proptest::prelude::*;
 
 /// Lines that the cursor can reach, its own included.

@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use nix::sys::signal::Signal;
 
 /// How a child ended, as far as it can be known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ChildExit {
     /// It left by itself.
     Code(i32),

@@ -1,11 +1,12 @@
 //! Displays outside the cells of a run: those of earlier runs, which later cells may update.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use cellwright_kernel::MimeBundle;
+use cellwright_cell::{MimeBundle, Output};
 use cellwright_notebook::Notebook;
-use cellwright_notebook::recording::{Bundle, KeptOutput, Shown};
-use cellwright_session::{Collected, OutputSettings, bundle};
+use cellwright_session::{Collected, OutputSettings};
 
 use crate::meanwhile::Found;
 use crate::plan::PlannedCell;
@@ -26,7 +27,7 @@ pub struct EarlierDisplay {
 
 impl EarlierDisplay {
     /// The notebook with other content in it; none when what that run left is not there any more.
-    pub(crate) fn updated(&self, notebook: &Notebook, content: &Bundle) -> Option<Notebook> {
+    pub(crate) fn updated(&self, notebook: &Notebook, content: &MimeBundle) -> Option<Notebook> {
         let Found::Same(index) = Found::of(&self.cell, notebook) else { return None };
         let ran = notebook.cell(index).execution_count().and_then(|count| u64::try_from(count).ok());
         (ran == Some(self.count)).then(|| notebook.with_display(index, self.output, content)).flatten()
@@ -37,13 +38,13 @@ impl EarlierDisplay {
 #[derive(Debug, Default)]
 pub struct Elsewhere {
     /// By their names: in which cells, and what they show now.
-    displays: BTreeMap<String, (BTreeSet<usize>, Shown)>,
+    displays: BTreeMap<String, (BTreeSet<usize>, Output)>,
 }
 
 impl Elsewhere {
-    pub(crate) fn update(&mut self, display_id: &str, cell: Option<usize>, content: &MimeBundle) {
+    pub(crate) fn update(&mut self, display_id: &str, cell: Option<usize>, content: &Arc<MimeBundle>) {
         if self.displays.len() < MOST || self.displays.contains_key(display_id) {
-            let shown = Shown::Display(bundle(content));
+            let shown = Output::Display { content: Arc::clone(content), display_id: None };
             let mut cells = self.displays.remove(display_id).map(|(cells, _)| cells).unwrap_or_default();
             cells.extend(cell);
             self.displays.insert(display_id.to_owned(), (cells, shown));
@@ -57,7 +58,7 @@ impl Elsewhere {
 
     /// What all of them show now; none when nothing was updated.
     pub fn collected(&self, settings: &OutputSettings) -> Option<Collected> {
-        let shown = self.displays.values().map(|(_, shown)| KeptOutput::Shown(shown));
+        let shown = self.displays.values().map(|(_, shown)| Cow::Borrowed(shown));
         (!self.displays.is_empty()).then(|| Collected::of(shown, settings))
     }
 }

@@ -11,10 +11,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use cellwright_cell::MimeBundle;
 use cellwright_notebook::file::{self, FileError, SaveMethod, Since, TrackedFile};
-use cellwright_notebook::recording::{Bundle, Results};
+use cellwright_notebook::recording::Results;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -34,7 +36,7 @@ pub(crate) enum News {
         /// The cells whose results these are for good, unless a display in them is updated.
         finished: Vec<usize>,
         /// What displays of earlier runs, by their place among those, show now.
-        updates: BTreeMap<usize, Bundle>,
+        updates: BTreeMap<usize, Arc<MimeBundle>>,
     },
     /// To be told once what came before was saved, or could not be.
     Settle(oneshot::Sender<()>),
@@ -132,7 +134,7 @@ struct Thread {
     results: BTreeMap<usize, Results>,
     earlier: Vec<EarlierDisplay>,
     /// What some of those show now.
-    updates: BTreeMap<usize, Bundle>,
+    updates: BTreeMap<usize, Arc<MimeBundle>>,
     merged: usize,
     side: Option<SideFile>,
     failed: Option<FileError>,
@@ -246,7 +248,7 @@ impl Thread {
             *merged += usize::from(since == Since::Changed);
             let put = put(notebook, places, batch);
             // One that is not there any more is none of ours.
-            let update = |notebook: Notebook, (display, content): (&usize, &Bundle)| {
+            let update = |notebook: Notebook, (display, content): (&usize, &Arc<MimeBundle>)| {
                 earlier[*display].updated(&notebook, content).unwrap_or(notebook)
             };
             Ok(updates.iter().fold(put, update))

@@ -5,14 +5,15 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
 use cellwright_jupyter::timestamp;
-use cellwright_kernel::{Fate, MimeBundle, Output, StopReason};
-use cellwright_notebook::recording::{Bundle, Raised, Recording, Results, Timing};
+use cellwright_kernel::{Fate, StopReason};
+use cellwright_notebook::recording::{Recording, Results, Timing};
 use cellwright_output::{Artifacts, Kind};
 use cellwright_session as session;
 use cellwright_session::{
-    CallEvent, CallReport, CellReport, CellStatus, Collected, JobId, OutputChange, OutputSettings, Running,
-    Turn, TurnRequest, bundle,
+    CallEvent, CallReport, CellReport, CellStatus, Collected, JobId, OutputSettings, Running, Turn,
+    TurnRequest,
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -289,7 +290,7 @@ impl NotebookRun {
     }
 
     fn apply(&mut self, cell: usize, change: &OutputChange) {
-        let mut updated = change.apply_to(self.recording.reducer(), cell);
+        let mut updated = self.recording.reducer().apply(cell, change);
         match change {
             OutputChange::Updated { display_id, content } => {
                 // Its own report can only tell of an update where it came from.
@@ -312,11 +313,11 @@ impl NotebookRun {
     }
 
     /// Updates the display where earlier runs have shown it; says whether one has.
-    fn update_earlier(&mut self, display_id: &str, content: &MimeBundle) -> bool {
+    fn update_earlier(&mut self, display_id: &str, content: &Arc<MimeBundle>) -> bool {
         let mut is_shown = false;
         for (display, earlier) in self.earlier.iter().enumerate() {
             if earlier.display_id == display_id {
-                let fitting = self.recording.fitting(bundle(content));
+                let fitting = self.recording.fitting(content);
                 self.unsaved.update_later(display, fitting);
                 is_shown = true;
                 let index = earlier.cell.index;
@@ -386,7 +387,7 @@ async fn until(due: Option<Instant>) {
 }
 
 /// What ended a cell without leaving an exception in its outputs.
-fn untold(status: &CellStatus) -> Option<Raised> {
+fn untold(status: &CellStatus) -> Option<Exception> {
     let (name, message) = match status {
         CellStatus::Died(death) => ("DeadKernelError", format!("{death}")),
         CellStatus::Stopped { reason, kernel: kernel @ (Fate::Killed | Fate::Left | Fate::OutOfReach) } => {
@@ -409,11 +410,11 @@ fn untold(status: &CellStatus) -> Option<Raised> {
         | CellStatus::Error(_)
         | CellStatus::NotRun(_) => return None,
     };
-    Some(Raised { name: name.to_owned(), message, traceback: Vec::new() })
+    Some(Exception { name: name.to_owned(), message, ..Exception::default() })
 }
 
 /// Keeps what the notebook has no room for.
-fn stored(artifacts: &Artifacts, content: &Bundle) -> Option<String> {
+fn stored(artifacts: &Artifacts, content: &MimeBundle) -> Option<String> {
     #[derive(Serialize)]
     struct Whole<'a> {
         data: BTreeMap<&'a str, Box<RawValue>>,

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_notebook::recording::Bundle;
+use cellwright_cell::MimeBundle;
 use tokio::time::Instant;
 
 /// The least time between two saves, and the longest that results wait for one.
@@ -28,7 +29,7 @@ pub(crate) struct Batch {
     /// Those of them that are over.
     pub(crate) finished: Vec<usize>,
     /// What displays of earlier runs show now.
-    pub(crate) updates: BTreeMap<usize, Bundle>,
+    pub(crate) updates: BTreeMap<usize, Arc<MimeBundle>>,
 }
 
 impl Unsaved {
@@ -39,7 +40,7 @@ impl Unsaved {
     }
 
     /// So has a display of an earlier run.
-    pub(crate) fn update_later(&mut self, display: usize, content: Bundle) {
+    pub(crate) fn update_later(&mut self, display: usize, content: Arc<MimeBundle>) {
         self.batch.updates.insert(display, content);
         self.save_within(BETWEEN);
     }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_cell::OutputChange;
 use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{Comms, MimeBundle, Output, Stdin, StopReason};
+use cellwright_kernel::{Comms, Stdin, StopReason};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -39,10 +40,8 @@ pub struct Call {
     /// The cells.
     pub cells: Vec<CellRequest>,
     /// Whether cells may ask for input. Then read [`Running::next`]: nothing goes on until they are answered.
-    #[serde(with = "wire::StdinDef")]
     pub stdin: Stdin,
     /// Whether comm messages of the kernel come as [`CallEvent::Comm`] while it runs. The report does not have them.
-    #[serde(with = "wire::CommsDef")]
     pub comms: Comms,
     /// The environment that a kernel started for it inherits, as far as the rules let it; none for this process's.
     #[serde(with = "wire::variables")]
@@ -223,7 +222,6 @@ pub enum CallEvent {
         /// Which cell.
         cell: usize,
         /// Why.
-        #[serde(with = "wire::StopReasonDef")]
         reason: StopReason,
     },
     /// The cell is over.
@@ -239,26 +237,6 @@ pub struct LateOutput {
     pub collected: Collected,
     /// All of it, in order, unless that is more than a megabyte.
     pub changes: Option<Vec<OutputChange>>,
-}
-
-/// A change to what a cell shows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum OutputChange {
-    /// One more thing.
-    Added(#[serde(with = "wire::OutputDef")] Output),
-    /// Every display under this name shows something else now, also those of earlier cells.
-    Updated {
-        /// Which display.
-        display_id: String,
-        /// What it shows.
-        #[serde(with = "wire::MimeBundleDef")]
-        content: MimeBundle,
-    },
-    /// Everything so far goes: now, or when the next thing comes.
-    Cleared {
-        /// Wait for the next thing.
-        wait: bool,
-    },
 }
 
 /// A cell whose turn has come, and which waits to hear what it is. Dropping it lets it run as it was called.

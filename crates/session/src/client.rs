@@ -13,7 +13,6 @@ use crate::identity::SessionKey;
 use crate::jobs::{JobId, JobInfo, JobState};
 use crate::local::Local;
 use crate::sessions::{Force, SessionInfo};
-use crate::wire::WireVariables;
 
 /// Someone who uses sessions: an agent, a connection, a person. The sessions it calls are held for it, so they
 /// are not evicted for being idle, until this is dropped.
@@ -64,10 +63,7 @@ impl Client {
         Box::pin(async move {
             match &self.place {
                 Place::Here(local) => local.variables(key, limit).await,
-                Place::Daemon(daemon) => {
-                    let asked = daemon.ask::<WireVariables>(Request::Variables { key: key.clone(), limit });
-                    asked.await.map(Into::into)
-                }
+                Place::Daemon(daemon) => daemon.ask(Request::Variables { key: key.clone(), limit }).await,
             }
         })
     }

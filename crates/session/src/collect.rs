@@ -6,17 +6,17 @@
 mod held;
 mod page;
 
-use cellwright_kernel::{Exception, MimeBundle, Output, Stream};
-use cellwright_notebook::recording::{Bundle, KeptOutput, Outputs, Raised, Reducer, StreamName};
+use std::borrow::Cow;
+
+use cellwright_cell::{Output, OutputChange};
+use cellwright_notebook::recording::Reducer;
 use cellwright_output::{ArtifactId, Captured, Image};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::held::Held;
 use self::page::Page;
-use crate::call::OutputChange;
 use crate::settings::OutputSettings;
-use crate::wire;
 
 /// A collector has one.
 const CELL: usize = 0;
@@ -25,7 +25,6 @@ const CELL: usize = 0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Collected {
     /// Its text: printed, displayed and the traceback, in order. `[image 1: …]` stands where an image was shown.
-    #[serde(with = "wire::CapturedDef")]
     pub text: Captured,
     /// What is more than text, in order.
     pub shown: Vec<Shown>,
@@ -35,7 +34,7 @@ pub struct Collected {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Shown {
     /// An image.
-    Image(#[serde(with = "wire::image")] Image),
+    Image(Image),
     /// A JSON value, whole.
     Json(Value),
     /// A status event; its shape is the sender's.
@@ -45,7 +44,6 @@ pub enum Shown {
         /// What it is, in words.
         what: String,
         /// Where it is, or why it could not be stored.
-        #[serde(with = "wire::stored")]
         artifact: Result<ArtifactId, String>,
     },
 }
@@ -57,16 +55,10 @@ impl Collected {
     }
 
     /// What a report shows of outputs that are recorded already.
-    pub fn of<'a>(outputs: impl IntoIterator<Item = KeptOutput<'a>>, settings: &OutputSettings) -> Self {
+    pub fn of<'a>(outputs: impl IntoIterator<Item = Cow<'a, Output>>, settings: &OutputSettings) -> Self {
         let mut page = Page::new(settings);
         for output in outputs {
-            match output {
-                KeptOutput::Stream { name, text } => {
-                    page.start_output();
-                    page.print(name, &text);
-                }
-                KeptOutput::Shown(shown) => page.show(settings, shown),
-            }
+            page.show(settings, &output);
         }
         page.finish()
     }
@@ -104,12 +96,12 @@ impl Collector {
 
     /// Takes a change. Writes to the artifacts when much is shown, and waits for the disk then.
     pub fn apply(&mut self, change: &OutputChange) {
-        let updated = change.apply_to(&mut self.reducer, CELL);
+        let updated = self.reducer.apply(CELL, change);
         if let OutputChange::Updated { display_id, content } = change
             && updated.is_empty()
         {
             // A display of an earlier cell, or one that is out of reach here: this is what it shows now.
-            self.reducer.display(CELL, bundle(content), Some(display_id));
+            self.reducer.display(CELL, content, Some(display_id));
         }
     }
 
@@ -124,36 +116,4 @@ impl Collector {
         let held = self.reducer.take(CELL);
         held.finish(self.reducer.settings())
     }
-}
-
-impl OutputChange {
-    /// Makes the change to the outputs of a cell. Returns the cells whose displays it updated, whichever they are.
-    pub fn apply_to<O: Outputs>(&self, reducer: &mut Reducer<O>, cell: usize) -> Vec<usize> {
-        match self {
-            Self::Added(Output::Text { stream, text }) => {
-                let stream = match stream {
-                    Stream::Stdout => StreamName::Stdout,
-                    Stream::Stderr => StreamName::Stderr,
-                };
-                reducer.print(cell, stream, text);
-            }
-            Self::Added(Output::Display { content, display_id }) => {
-                return reducer.display(cell, bundle(content), display_id.as_deref());
-            }
-            Self::Added(Output::Result { content, count }) => reducer.result(cell, bundle(content), *count),
-            Self::Added(Output::Error(exception)) => {
-                let Exception { name, message, traceback, line: _ } = exception.clone();
-                reducer.error(cell, Raised { name, message, traceback });
-            }
-            Self::Updated { display_id, content } => return reducer.update(display_id, &bundle(content)),
-            Self::Cleared { wait } => reducer.clear(cell, *wait),
-        }
-        Vec::new()
-    }
-}
-
-/// What a kernel shows, as notebooks keep it.
-pub fn bundle(content: &MimeBundle) -> Bundle {
-    let MimeBundle { data, exact, metadata } = content.clone();
-    Bundle { data, exact, metadata }
 }

@@ -6,8 +6,6 @@ use cellwright_kernel::{CommKind, CommMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::wire;
-
 /// How many bytes of the buffers of one message are passed on.
 const BUFFERS: usize = 1 << 20;
 
@@ -17,7 +15,6 @@ pub struct Comm {
     /// Which comm.
     pub comm: String,
     /// What the message does.
-    #[serde(with = "wire::CommKindDef")]
     pub kind: CommKind,
     /// What it says.
     pub data: Map<String, Value>,

@@ -29,11 +29,11 @@ mod wire;
 mod worker;
 
 pub use call::{
-    Abandoned, Call, CallEvent, CellRequest, InputRequest, LateOutput, Mode, Next, OutputChange, Reset,
-    Running, Timeout, Turn, TurnRequest, Turns,
+    Abandoned, Call, CallEvent, CellRequest, InputRequest, LateOutput, Mode, Next, Reset, Running, Timeout,
+    Turn, TurnRequest, Turns,
 };
 pub use client::Client;
-pub use collect::{Collected, Collector, Shown, bundle};
+pub use collect::{Collected, Collector, Shown};
 pub use comm::{Comm, CommBuffer};
 pub use error::SessionError;
 pub use identity::{InvalidKernelChoice, InvalidSessionId, KernelChoice, SessionId, SessionKey};

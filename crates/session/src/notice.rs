@@ -7,7 +7,6 @@ use cellwright_kernel::Exit;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::SessionKey;
-use crate::wire;
 
 /// Something to know. Its `Display` is a sentence for people and models.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,13 +14,12 @@ pub enum Notice {
     /// The session existed before and was ended.
     Departed(Departure),
     /// The kernel died while no cell ran.
-    DiedIdle(#[serde(with = "wire::ExitDef")] Exit),
+    DiedIdle(Exit),
     /// The kernel died before the cell began; the cell ran on a fresh one.
     RanElsewhere {
         /// Which cell.
         cell: usize,
         /// How the kernel died.
-        #[serde(with = "wire::ExitDef")]
         exit: Exit,
     },
     /// The kernel died while the cell ran; the cell was run again on a fresh one, as the settings say.
@@ -29,7 +27,6 @@ pub enum Notice {
         /// Which cell.
         cell: usize,
         /// How the kernel died.
-        #[serde(with = "wire::ExitDef")]
         exit: Exit,
     },
     /// Another call that waited asked for a reset too; the kernel was reset once for both.

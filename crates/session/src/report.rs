@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::{Death, Exception, Exit, Fate, StopReason};
+use cellwright_cell::Exception;
+use cellwright_kernel::{Death, Exit, Fate, StopReason};
 use serde::{Deserialize, Serialize};
 
 use crate::collect::Collected;
@@ -11,7 +12,6 @@ use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::launcher::About;
 use crate::notice::Notice;
-use crate::wire;
 
 /// What a call came to. Of one that is still running: so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -98,18 +98,16 @@ pub enum CellStatus {
     /// It ran to its end.
     Ok,
     /// An exception ended it. The traceback is part of its output.
-    Error(#[serde(with = "wire::ExceptionDef")] Exception),
+    Error(Exception),
     /// It was stopped.
     Stopped {
         /// Why.
-        #[serde(with = "wire::StopReasonDef")]
         reason: StopReason,
         /// What became of the kernel, and with it of all variables.
-        #[serde(with = "wire::FateDef")]
         kernel: Fate,
     },
     /// The kernel died under it.
-    Died(#[serde(with = "wire::DeathDef")] Death),
+    Died(Death),
     /// It was not run.
     NotRun(NotRun),
 }
@@ -159,11 +157,11 @@ pub enum Replacement {
     /// It was asked for.
     Reset,
     /// It had died while no cell ran.
-    DiedIdle(#[serde(with = "wire::ExitDef")] Exit),
+    DiedIdle(Exit),
     /// It had died in an earlier call, which told so.
-    DiedEarlier(#[serde(with = "wire::ExitDef")] Exit),
+    DiedEarlier(Exit),
     /// It died in this call.
-    Died(#[serde(with = "wire::ExitDef")] Exit),
+    Died(Exit),
 }
 
 /// What is left of a kernel after a call.

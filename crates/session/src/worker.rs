@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::{Access, Caller, ToolHost};
-use crate::call::{CallEvent, CellRequest, OutputChange, Turns};
+use crate::call::{CallEvent, CellRequest, Turns};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
@@ -273,9 +273,7 @@ impl Worker {
     /// Takes what the kernel says outside its cells.
     fn take_late(&mut self, heard: Result<Event, Exit>, permit: Option<mpsc::Permit<'_, CallEvent>>) {
         let change = match heard {
-            Ok(Event::Output(output)) => OutputChange::Added(output),
-            Ok(Event::UpdateDisplay { display_id, content }) => OutputChange::Updated { display_id, content },
-            Ok(Event::ClearOutput { wait }) => OutputChange::Cleared { wait },
+            Ok(Event::Output(change)) => change,
             Ok(Event::Warning(text)) => return self.untold.push(Notice::Warning(text)),
             Ok(Event::Comm(message)) => {
                 // Between two calls, or of a call that did not want them: nobody could answer any more.

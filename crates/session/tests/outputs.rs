@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use cellwright_kernel::{Exception, MimeBundle, Output, Stream};
+use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
 use cellwright_notebook::Notebook;
 use cellwright_notebook::recording::Recording;
 use cellwright_output::{Artifacts, Colours, Limits, Sink};
-use cellwright_session::{Collected, Collector, OutputChange, OutputSettings, Shown};
+use cellwright_session::{Collected, Collector, OutputSettings, Shown};
 use serde_json::{Value, json};
 
 const PNG: &str =
@@ -30,19 +30,19 @@ fn text(text: &str) -> MimeBundle {
 }
 
 fn show(content: MimeBundle) -> OutputChange {
-    OutputChange::Added(Output::Display { content, display_id: None })
+    OutputChange::Added(Output::Display { content: content.into(), display_id: None })
 }
 
 fn show_as(display_id: &str, content: MimeBundle) -> OutputChange {
-    OutputChange::Added(Output::Display { content, display_id: Some(display_id.into()) })
+    OutputChange::Added(Output::Display { content: content.into(), display_id: Some(display_id.into()) })
 }
 
 fn update(display_id: &str, content: MimeBundle) -> OutputChange {
-    OutputChange::Updated { display_id: display_id.into(), content }
+    OutputChange::Updated { display_id: display_id.into(), content: content.into() }
 }
 
 fn result(content: MimeBundle) -> OutputChange {
-    OutputChange::Added(Output::Result { content, count: Some(1) })
+    OutputChange::Added(Output::Result { content: content.into(), count: Some(1) })
 }
 
 fn raise() -> OutputChange {
@@ -65,7 +65,7 @@ fn both(changes: &[OutputChange], settings: &OutputSettings) -> (Collected, Reco
     let mut recording = Recording::new(32 << 20);
     for change in changes {
         collector.apply(change);
-        change.apply_to(recording.reducer(), 0);
+        recording.reducer().apply(0, change);
     }
     (collector.finish(), recording)
 }
@@ -91,7 +91,7 @@ fn in_file(recording: &Recording) -> String {
         let printed = output.stream_text().map(Cow::into_owned);
         let kept = printed.or_else(|| output.traceback()).or_else(shown).unwrap_or_default();
         let mut screen = Sink::new(Limits::NONE, Colours::Dropped);
-        screen.write(cellwright_output::Stream::Stdout, kept.as_bytes());
+        screen.write(Stream::Stdout, kept.as_bytes());
         text.push_str(&screen.finish().text);
     }
     text

@@ -28,10 +28,11 @@ use std::future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
 use cellwright_kernel::transport::{
     BoxFuture, CellId, Incoming, Pulse, Request, Step, StopFailed, Transport, Verdict,
 };
-use cellwright_kernel::{Event, Exception, Exit, MimeBundle, Output, Question, Reply, Stream};
+use cellwright_kernel::{Event, Exit, Question, Reply};
 use cellwright_process::ChildExit as ProcessExit;
 use tokio::time::{Instant, sleep_until};
 
@@ -132,7 +133,8 @@ impl ScriptedKernel {
             ("show", text) => {
                 let mut content = MimeBundle::default();
                 content.data.insert("text/plain".into(), text.into());
-                self.say(Some(id), Event::Output(Output::Display { content, display_id: None }));
+                let shown = Output::Display { content: Arc::new(content), display_id: None };
+                self.say(Some(id), Event::Output(OutputChange::Added(shown)));
             }
             ("flood", pieces) => {
                 for _ in 0..pieces.parse().expect("a number of pieces") {
@@ -180,7 +182,7 @@ impl ScriptedKernel {
     fn raise(&mut self, name: &str, verdict: Verdict) {
         let id = self.cell.as_ref().map(|running| running.id);
         let exception = Exception { name: name.into(), ..Exception::default() };
-        self.say(id, Event::Output(Output::Error(exception)));
+        self.say(id, Event::Output(OutputChange::Added(Output::Error(exception))));
         self.end(verdict);
     }
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cellwright_kernel::{Output, Stdin, Stream};
+use cellwright_cell::{Output, OutputChange};
+use cellwright_kernel::Stdin;
 use cellwright_output::Display;
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellRequest, JobId, JobState, KernelChoice, Next, OutputChange, Reset,
-    Running, SessionKey, Timeout,
+    Call, CallEvent, CallReport, CellRequest, JobId, JobState, KernelChoice, Next, Reset, Running,
+    SessionKey, Timeout,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -184,7 +185,7 @@ fn started(job: JobId, how: &str) -> ToolReply {
 pub(crate) fn tell(progress: &dyn ProgressSink, event: &CallEvent) {
     let CallEvent::Output { change: OutputChange::Added(output), .. } = event else { return };
     match output {
-        Output::Text { stream: Stream::Stdout | Stream::Stderr, text } => progress.text(text),
+        Output::Text { stream: _, text } => progress.text(text),
         Output::Display { content, .. } | Output::Result { content, .. } => {
             if let Some(text) = Display::from_bundle(&content.data).text {
                 progress.text(&text);

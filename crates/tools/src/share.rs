@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use cellwright_output::{Captured, Colours, Limits, Sink, Stream, fair_share};
+use cellwright_cell::Stream;
+use cellwright_output::{Captured, Colours, Limits, Sink, fair_share};
 
 use crate::toolbox::ToolSettings;
 

@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cellwright_cell::Stream;
 use cellwright_kernel::environment::Variables;
-use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink, Stream};
+use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink};
 use cellwright_process::{ChildCommand, ChildProcess, StdoutTarget, StopGraces};
 use futures_util::FutureExt as _;
 use tokio::io::AsyncReadExt as _;

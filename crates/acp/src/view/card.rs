@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use agent_client_protocol_schema::v1::{
     Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolKind,
 };
-use cellwright_output::{Sink, Stream};
+use cellwright_cell::Stream;
+use cellwright_output::Sink;
 use serde_json::Value;
 
 use super::content::{RenderedContent, bounded, rendered, screen};

@@ -1,7 +1,7 @@
 //! A turn for a console: text that is only appended. The answer goes to stdout, everything else to
 //! stderr.
 
-use cellwright_output::Stream;
+use cellwright_cell::Stream;
 
 use super::OutputMessage;
 

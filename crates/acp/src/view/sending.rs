@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cellwright_output::Stream;
+use cellwright_cell::Stream;
 use serde_json::Value;
 
 use super::content::RenderedContent;

@@ -1,7 +1,7 @@
 //! What goes into a view, and what comes out of it.
 
 use agent_client_protocol_schema::v1::StopReason;
-use cellwright_output::Stream;
+use cellwright_cell::Stream;
 use serde_json::{Map, Value};
 
 /// One message for the notebook.

@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
     ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
     UsageUpdate,
 };
-use cellwright_output::Stream;
+use cellwright_cell::Stream;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

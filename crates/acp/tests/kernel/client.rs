@@ -9,7 +9,7 @@ use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::content::{
     DisplayData, ExceptionContent, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply,
     InputRequest, InterruptReply, InterruptRequest, MessageContent, ShutdownReply, ShutdownRequest, Status,
-    Stream, UpdateDisplayData,
+    StreamOutput, UpdateDisplayData,
 };
 use cellwright_jupyter::{
     Channel, ConnectionInfo, JupyterMessage, KernelClient, MessageHeader, MessageSession, SocketTransport,
@@ -180,7 +180,7 @@ impl ShownCell {
             Status::TYPE => {
                 self.idle = parsed::<Status>(message).execution_state == ExecutionState::Idle;
             }
-            Stream::TYPE => self.outputs.push(parsed::<Stream>(message).text),
+            StreamOutput::TYPE => self.outputs.push(parsed::<StreamOutput>(message).text),
             ExecuteResult::TYPE => self.outputs.push(plain(&parsed::<ExecuteResult>(message).data)),
             DisplayData::TYPE => {
                 let display = parsed::<DisplayData>(message);

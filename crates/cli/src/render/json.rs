@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_kernel::{CommKind, Death, Exception, Fate, MimeBundle, Output, StopReason, Stream};
+use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
+use cellwright_kernel::{CommKind, Death, Fate, StopReason};
 use cellwright_output::{ArtifactId, Artifacts, Captured, FullText};
 use cellwright_session::{
-    CallEvent, CallReport, CellReport, CellStatus, Collected, Comm, CommBuffer, LateOutput, OutputChange,
-    Shown,
+    CallEvent, CallReport, CellReport, CellStatus, Collected, Comm, CommBuffer, LateOutput, Shown,
 };
 use serde_json::{Value, json};
 
@@ -131,11 +131,7 @@ fn with(event: &str, cell: Option<usize>, mut line: Value) -> Value {
 fn output(change: &OutputChange) -> Value {
     match change {
         OutputChange::Added(Output::Text { stream, text }) => {
-            let name = match stream {
-                Stream::Stdout => "stdout",
-                Stream::Stderr => "stderr",
-            };
-            json!({"type": "stream", "name": name, "text": text})
+            json!({"type": "stream", "name": stream.name(), "text": text})
         }
         OutputChange::Added(Output::Display { content, display_id }) => {
             bundle("display", content, json!({"display_id": display_id}))

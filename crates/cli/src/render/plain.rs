@@ -2,9 +2,10 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use cellwright_kernel::{Fate, MimeBundle, Output, StopReason, Stream};
+use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
+use cellwright_kernel::{Fate, StopReason};
 use cellwright_output::{Display, json_text};
-use cellwright_session::{CallEvent, CallReport, CellStatus, NotRun, OutputChange};
+use cellwright_session::{CallEvent, CallReport, CellStatus, NotRun};
 
 use super::CallRender;
 use crate::exit::with_causes;

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use cellwright_cell::Stream;
 use cellwright_notebook::text::shortened;
 use cellwright_notebook::{Image, Notebook, Output, OutputKind};
 use cellwright_output::{
-    Colours, Counted, Display, ImageFormat, ImageInfo, Limits, Sink, Stream, UnusableImage, html_table,
-    indented_json,
+    Colours, Counted, Display, ImageFormat, ImageInfo, Limits, Sink, UnusableImage, html_table, indented_json,
 };
 
 use super::image::{ImageAddress, LabelledImage};

@@ -1,23 +1,10 @@
 //! What running code shows.
 
+use cellwright_cell::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{MessageContent, MimeMap, contents, count, null_as_default};
-
-/// Which stream a text was written to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OutputStream {
-    /// Standard output.
-    #[default]
-    Stdout,
-    /// Standard error.
-    Stderr,
-    /// A stream of the kernel's own.
-    #[serde(untagged)]
-    Other(String),
-}
 
 /// What a kernel is doing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,9 +24,9 @@ pub enum ExecutionState {
 
 contents! {
     /// Text written to a stream. Large texts are better read with [`StreamText`](crate::StreamText).
-    "stream" => Stream {
+    "stream" => StreamOutput {
         /// Which stream.
-        name: OutputStream,
+        name: Stream,
         /// The text.
         text: String,
     }

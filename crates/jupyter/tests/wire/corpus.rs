@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use cellwright_jupyter::content::Stream;
+use cellwright_jupyter::content::StreamOutput;
 use cellwright_jupyter::websocket::{self, WebsocketFrame};
 use cellwright_jupyter::{JsonText, MessageDecoder, SigningKey, StreamText};
 
@@ -36,7 +36,7 @@ fn any_bytes_are_read_without_a_panic_and_written_back_as_they_were() {
             messages += u32::from(websocket::decode_json(&frame).is_ok());
         }
         let content = JsonText::from(bytes);
-        if let (Ok(stream), Ok(whole)) = (StreamText::parse(&content), content.parse::<Stream>()) {
+        if let (Ok(stream), Ok(whole)) = (StreamText::parse(&content), content.parse::<StreamOutput>()) {
             texts += 1;
             let mut text = String::new();
             stream.for_each(|piece| text.push_str(piece));

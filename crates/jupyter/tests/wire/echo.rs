@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use cellwright_jupyter::content::{
     CompleteReply, CompleteRequest, ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult,
     ExecutionState, InputReply, InputRequest, InterruptReply, IsCompleteReply, KernelInfoReply, LanguageInfo,
-    ReplyStatus, ShutdownReply, ShutdownRequest, Status, Stream,
+    ReplyStatus, ShutdownReply, ShutdownRequest, Status, StreamOutput,
 };
 use cellwright_jupyter::{
     ClientMessage, ClientRequest, CloseReport, JupyterMessage, KernelServer, PROTOCOL_VERSION,
@@ -89,7 +89,7 @@ async fn begin(server: &KernelServer, mut request: ClientRequest, count: u64) ->
         "flood" => {
             for number in 0..2_000 {
                 let text = format!("{number}\n");
-                let stream = Stream { text, ..Stream::default() };
+                let stream = StreamOutput { text, ..StreamOutput::default() };
                 sender.publish_when_read(running.request.output(&stream)).await;
             }
             running.finish("flooded");

@@ -4,7 +4,7 @@ use std::process::Stdio;
 use cellwright_jupyter::content::{
     ErrorOutput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply, InputRequest,
     InterruptRequest, KernelInfoReply, MessageContent, ReplyStatus, ShutdownReply, ShutdownRequest, Status,
-    Stream,
+    StreamOutput,
 };
 use cellwright_jupyter::{
     Channel, ConnectionFile, ConnectionInfo, HeartbeatState, InterruptMode, JupyterEnvironment,
@@ -105,7 +105,7 @@ fn all<C: MessageContent>(came: &[(Channel, JupyterMessage)]) -> Vec<C> {
 }
 
 fn text(came: &[(Channel, JupyterMessage)]) -> String {
-    all::<Stream>(came).into_iter().map(|stream| stream.text).collect()
+    all::<StreamOutput>(came).into_iter().map(|stream| stream.text).collect()
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 use bytes::Bytes;
-use cellwright_jupyter::content::{ExecuteRequest, MessageContent, OutputStream, Stream};
+use cellwright_cell::Stream;
+use cellwright_jupyter::content::{ExecuteRequest, MessageContent, StreamOutput};
 use cellwright_jupyter::{
     DecodeError, JsonText, JupyterMessage, MessageDecoder, MessageHeader, MessageSession, SigningKey,
     websocket,
@@ -157,8 +158,8 @@ fn broken_websocket_messages_are_errors() {
 #[test]
 fn contents_keep_what_they_do_not_know_and_forgive_null() {
     let text = json!({"name": "stdout", "text": null, "newer": {"than": "us"}});
-    let message = MessageSession::new("ours").message_of_type(Stream::TYPE, JsonText::of(&text));
-    let stream: Stream = message.parse().expect("a stream");
-    assert_eq!((&stream.name, stream.text.as_str()), (&OutputStream::Stdout, ""));
+    let message = MessageSession::new("ours").message_of_type(StreamOutput::TYPE, JsonText::of(&text));
+    let stream: StreamOutput = message.parse().expect("a stream");
+    assert_eq!((&stream.name, stream.text.as_str()), (&Stream::Stdout, ""));
     assert_eq!(serde_json::to_value(&stream).expect("JSON")["newer"], text["newer"]);
 }

@@ -1,4 +1,4 @@
-use cellwright_jupyter::content::{KernelInfoReply, KernelInfoRequest, Stream};
+use cellwright_jupyter::content::{KernelInfoReply, KernelInfoRequest, StreamOutput};
 use cellwright_jupyter::{
     Channel, ClientMessage, CloseReport, ConnectionFile, ConnectionInfo, KernelClient, KernelServer,
     MessageSession, ReservedAddresses, SocketTransport,
@@ -116,7 +116,7 @@ async fn who_does_not_read_its_iopub_still_gets_its_replies() {
         connected.sender().request(Channel::Shell, &KernelInfoRequest::default()).await.expect("open");
     let ClientMessage::Request(asked) = server.recv().await else { panic!("not on stdin") };
     // More than any queue holds: nothing reads it.
-    let output = asked.output(&Stream { text: "x".repeat(1 << 20), ..Stream::default() });
+    let output = asked.output(&StreamOutput { text: "x".repeat(1 << 20), ..StreamOutput::default() });
     for _ in 0..100 {
         asked.sender().publish(output.clone());
     }

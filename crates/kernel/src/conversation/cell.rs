@@ -1,11 +1,14 @@
 //! The cell that was sent, from its start to its end.
 
+use std::sync::Arc;
+
+use cellwright_cell::{Exception, Output, OutputChange, Stream};
 use cellwright_jupyter::MessageHeader;
 use cellwright_jupyter::content::{ExecuteReply, ReplyStatus};
 use serde_json::Value;
 
 use super::Conversation;
-use crate::event::{Event, Exception, MimeBundle, Output, Stream};
+use crate::event::Event;
 use crate::transport::{CellId, Incoming, Verdict};
 
 /// The cell that was sent last and is not over.
@@ -116,7 +119,7 @@ impl Conversation {
             && let Raised::Told(_) = cell.raised
             && let Raised::Told(raised) = std::mem::replace(&mut cell.raised, Raised::Shown)
         {
-            let event = Event::Output(Output::Error(raised));
+            let event = Event::Output(OutputChange::Added(Output::Error(raised)));
             self.ready.push_back(Incoming::Event { cell: Some(cell.id), event });
         }
     }
@@ -134,8 +137,8 @@ fn shown_payload(payload: &Value) -> Option<Event> {
     match payload.get("source")?.as_str()? {
         "page" => {
             let data = payload.get("data")?.as_object()?.clone();
-            let content = MimeBundle { data, ..MimeBundle::default() };
-            Some(Event::Output(Output::Display { content, display_id: None }))
+            let content = Arc::new(data.into());
+            Some(Event::Output(OutputChange::Added(Output::Display { content, display_id: None })))
         }
         "ask_exit" if payload.get("keepkernel") != Some(&Value::Bool(true)) => Some(Event::Warning(
             "the cell asked the kernel to end: one that heeds it is gone for everyone who used it".to_owned(),
@@ -171,7 +174,7 @@ mod tests {
                 conversation.take_idle();
             }
             let shown = conversation.ready.iter().filter(|incoming| {
-                matches!(incoming, Incoming::Event { event: Event::Output(Output::Error(raised)), .. } if raised.name == "ExceptionGroup")
+                matches!(incoming, Incoming::Event { event: Event::Output(OutputChange::Added(Output::Error(raised))), .. } if raised.name == "ExceptionGroup")
             });
             assert_eq!(shown.count(), 1, "idle first: {idle_first}");
         }

@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_jupyter::content::ExecuteRequest;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{json_text, literal};
-use crate::event::{Event, Output};
+use crate::event::Event;
 use crate::outcome::Exit;
 use crate::request::Variable;
 use crate::runner::{Prelude, Setup};
@@ -44,13 +45,14 @@ pub(crate) async fn prepare(
     let (mut printed, mut idle, mut replied) = (Vec::new(), false, false);
     while !(idle && replied) {
         match transport.recv().await {
-            Incoming::Event { event: Event::Output(Output::Display { content, .. }), .. }
-                if content.data.contains_key(PREPARED) =>
-            {
+            Incoming::Event {
+                event: Event::Output(OutputChange::Added(Output::Display { content, .. })),
+                ..
+            } if content.data.contains_key(PREPARED) => {
                 let told = content.data[PREPARED]["warnings"].as_array().into_iter().flatten();
                 warnings.extend(told.filter_map(Value::as_str).map(str::to_owned));
             }
-            Incoming::Event { event: Event::Output(Output::Error(error)), .. } => {
+            Incoming::Event { event: Event::Output(OutputChange::Added(Output::Error(error))), .. } => {
                 warnings.push(format!("the kernel was not prepared: {}: {}", error.name, error.message));
             }
             Incoming::Event { event, .. } => printed.push(event),

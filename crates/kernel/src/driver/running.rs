@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_cell::Exception;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Answer, Exception};
+use crate::event::Answer;
 use crate::mailbox::Mailbox;
 use crate::outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
 use crate::transport::{CellId, Verdict};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use cellwright_jupyter::content::{MessageContent, Stream};
+use cellwright_jupyter::content::{MessageContent, StreamOutput};
 use cellwright_jupyter::{Channel, JupyterMessage, StreamPieces};
 
 /// How many messages back a repetition is recognised: as many as servers keep for a connection that broke.
@@ -75,7 +75,7 @@ impl Seen {
 
 /// What to say when a message is a server's word that it throws output away.
 pub(super) fn rate_limit(channel: Channel, message: &JupyterMessage) -> Option<String> {
-    if channel != Channel::Iopub || message.header.msg_type() != Stream::TYPE {
+    if channel != Channel::Iopub || message.header.msg_type() != StreamOutput::TYPE {
         return None;
     }
     let beginning = StreamPieces::parse(&message.content).ok()?.next()?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -17,7 +18,7 @@ use super::wire::{Configure, Message, PROTOCOL, Ready, Setup, ToRunner};
 use super::{CHUNK, LONGEST_MESSAGE, Life, Runner, files};
 use crate::driver::Graces;
 use crate::environment::Rules;
-use crate::event::{Event, Output};
+use crate::event::Event;
 use crate::execution::Background;
 use crate::interpreter::{Candidate, Search};
 use crate::kernel::Kernel;
@@ -363,9 +364,10 @@ impl Runner {
             .ready
             .iter()
             .filter_map(|incoming| match incoming {
-                Incoming::Event { event: Event::Output(Output::Text { text, .. }), .. } => {
-                    Some(text.as_str())
-                }
+                Incoming::Event {
+                    event: Event::Output(OutputChange::Added(Output::Text { text, .. })),
+                    ..
+                } => Some(text.as_str()),
                 _ => None,
             })
             .collect();

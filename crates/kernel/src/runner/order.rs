@@ -6,9 +6,10 @@
 
 use std::collections::VecDeque;
 
+use cellwright_cell::Stream;
+
 use super::text::{Decoder, Mark, Piece, Scanner};
 use super::wire::{Frame, Message};
-use crate::event::Stream;
 
 /// What comes next.
 #[derive(Debug)]

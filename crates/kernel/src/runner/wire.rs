@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::event::{Event, Exception, MimeBundle, Output};
+use crate::event::Event;
 use crate::exact::exact;
 use crate::request::{Completions, Question, Reply, Variable, Variables};
 use crate::transport::{CellId, QuestionId, Request, Verdict};
@@ -325,6 +327,7 @@ impl Fields {
     fn message(self) -> Option<Message> {
         let cell = self.id.map(CellId);
         let content = MimeBundle { data: self.data, exact: self.exact, metadata: self.metadata };
+        let shows = |change| Message::Event { id: cell, event: Event::Output(change) };
         Some(match self.kind.as_str() {
             "ready" => match self.error {
                 Some(error) => Message::Unfit(error),
@@ -341,17 +344,17 @@ impl Fields {
             "busy" => Message::Busy { at: self.at },
             "configured" => Message::Configured { warnings: self.warnings },
             "display" => {
-                let event = match (self.update, self.display_id) {
-                    (true, display_id) => Event::UpdateDisplay { display_id: display_id?, content },
-                    (false, display_id) => Event::Output(Output::Display { content, display_id }),
-                };
-                Message::Event { id: cell, event }
+                let content = Arc::new(content);
+                shows(match (self.update, self.display_id) {
+                    (true, display_id) => OutputChange::Updated { display_id: display_id?, content },
+                    (false, display_id) => OutputChange::Added(Output::Display { content, display_id }),
+                })
             }
             "result" => {
-                let event = Event::Output(Output::Result { content, count: self.count });
-                Message::Event { id: cell, event }
+                let content = Arc::new(content);
+                shows(OutputChange::Added(Output::Result { content, count: self.count }))
             }
-            "clear" => Message::Event { id: cell, event: Event::ClearOutput { wait: self.wait } },
+            "clear" => shows(OutputChange::Cleared { wait: self.wait }),
             "error" => {
                 let exception = Exception {
                     name: self.ename?,
@@ -359,7 +362,7 @@ impl Fields {
                     traceback: self.traceback,
                     line: self.line,
                 };
-                Message::Event { id: cell, event: Event::Output(Output::Error(exception)) }
+                shows(OutputChange::Added(Output::Error(exception)))
             }
             "input" => Message::Input { id: cell?, prompt: self.prompt?, password: self.password },
             "done" => {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
 use cellwright_kernel::{
-    AskError, Cell, CommKind, CommMessage, Comms, Event, Execution, Exit, Fate, Finished, MimeBundle, Next,
-    Outcome, Output, Stdin, StopReason, Stream,
+    AskError, Cell, CommKind, CommMessage, Comms, Event, Execution, Exit, Fate, Finished, Next, Outcome,
+    Stdin, StopReason,
 };
 
 use super::kernels::{Fixture, Kind};
@@ -129,7 +130,7 @@ impl Run {
                     }
                 }
                 Next::Event(event) => {
-                    if let Event::Output(Output::Text { text, .. }) = &event {
+                    if let Event::Output(OutputChange::Added(Output::Text { text, .. })) = &event {
                         printed.push_str(text);
                     }
                     transcript.event(&event);
@@ -177,7 +178,7 @@ struct Transcript(Vec<(&'static str, String)>);
 impl Transcript {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Output(Output::Text { stream, text }) => {
+            Event::Output(OutputChange::Added(Output::Text { stream, text })) => {
                 let kind = match stream {
                     Stream::Stdout => "out",
                     Stream::Stderr => "err",
@@ -187,15 +188,21 @@ impl Transcript {
                     Some(_) | None => self.add(kind, text),
                 }
             }
-            Event::Output(Output::Display { content, .. }) => self.add("display", &plain(content)),
-            Event::Output(Output::Result { content, .. }) => self.add("result", &plain(content)),
-            Event::Output(Output::Error(error)) => {
+            Event::Output(OutputChange::Added(Output::Display { content, .. })) => {
+                self.add("display", &plain(content));
+            }
+            Event::Output(OutputChange::Added(Output::Result { content, .. })) => {
+                self.add("result", &plain(content));
+            }
+            Event::Output(OutputChange::Added(Output::Error(error))) => {
                 self.add("error", &format!("{}: {}", error.name, error.message));
             }
-            Event::UpdateDisplay { display_id, content } => {
+            Event::Output(OutputChange::Updated { display_id, content }) => {
                 self.add("update", &format!("{display_id} {}", plain(content)));
             }
-            Event::ClearOutput { wait } => self.add("clear", if *wait { "later" } else { "now" }),
+            Event::Output(OutputChange::Cleared { wait }) => {
+                self.add("clear", if *wait { "later" } else { "now" });
+            }
             // What a kernel logged is its own affair; a message that could not be read must not pass unseen.
             Event::Warning(warning) if warning.starts_with("the kernel's last words: ") => {}
             Event::Warning(warning) => self.add("warning", warning),

@@ -5,10 +5,11 @@ use std::env;
 use std::path::Path;
 use std::time::Duration;
 
+use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::runner::{Module, Prelude, Setup};
 use cellwright_kernel::zmq::Link;
-use cellwright_kernel::{Background, Cell, Event, Kernel, Launch, Outcome, Output, gateway, zmq};
+use cellwright_kernel::{Background, Cell, Event, Kernel, Launch, Outcome, gateway, zmq};
 use cellwright_testkit::servers::Server;
 use cellwright_testkit::{patient_graces, python};
 use tempfile::TempDir;
@@ -65,7 +66,7 @@ impl Fixture {
         let mut late = String::new();
         while !enough(&late) {
             match timeout(PATIENCE, self.background.next()).await {
-                Ok(Ok(Event::Output(Output::Text { text, .. }))) => late.push_str(&text),
+                Ok(Ok(Event::Output(OutputChange::Added(Output::Text { text, .. })))) => late.push_str(&text),
                 Ok(Ok(_)) => {}
                 other => panic!("{other:?} after {late:?}"),
             }

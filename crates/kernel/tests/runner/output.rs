@@ -1,6 +1,7 @@
 //! Everything that is printed arrives, once, in order, with the cell it belongs to.
 
-use cellwright_kernel::{Cell, Event, Next, Outcome, Output};
+use cellwright_cell::{Output, OutputChange};
+use cellwright_kernel::{Cell, Event, Next, Outcome};
 use cellwright_testkit::{Door, alone};
 
 use super::support::{Fixture, knock_when_held_up, until_printed};
@@ -80,7 +81,9 @@ async fn k2_output_after_the_end_of_a_cell_is_not_the_next_cells() {
     assert_eq!(fixture.stdout(&code).await, "");
     std::fs::write(&pipe, "go\n").unwrap();
     let event = fixture.background.next().await.unwrap();
-    assert!(matches!(event, Event::Output(Output::Text { text, .. }) if text == "late\n"));
+    assert!(
+        matches!(event, Event::Output(OutputChange::Added(Output::Text { text, .. })) if text == "late\n")
+    );
     assert_eq!(fixture.stdout("child.wait(); print('mine')").await, "mine\n");
 }
 
@@ -157,7 +160,9 @@ async fn a_megabyte_frame_and_a_hundred_thousand_lines_arrive() {
     let fixture = Fixture::start().await;
     let ran = fixture.run("display({'text/plain': 'x' * 20_000_000}, raw=True)").await;
     let shown = ran.events.iter().find_map(|event| match event {
-        Event::Output(Output::Display { content, .. }) => content.data["text/plain"].as_str(),
+        Event::Output(OutputChange::Added(Output::Display { content, .. })) => {
+            content.data["text/plain"].as_str()
+        }
         _ => None,
     });
     assert_eq!(shown.map(str::len), Some(20_000_000), "{:?}", ran.finished);
@@ -216,7 +221,7 @@ async fn two_hundred_megabytes_stream_through_a_host_that_stays_small() {
     let (mut bytes, mut most) = (0, 0);
     let finished = loop {
         match execution.next().await {
-            Next::Event(Event::Output(Output::Text { text, .. })) => {
+            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
                 bytes += text.len();
                 most = most.max(resident());
             }
@@ -254,7 +259,7 @@ async fn a_reader_that_pauses_holds_the_cell_and_loses_nothing() {
 
 fn printed(event: &Event) -> usize {
     match event {
-        Event::Output(Output::Text { text, .. }) => text.len(),
+        Event::Output(OutputChange::Added(Output::Text { text, .. })) => text.len(),
         _ => 0,
     }
 }

@@ -5,9 +5,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cellwright_cell::{Output, OutputChange, Stream};
 use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::{
-    Background, Cell, Event, Execution, Finished, Kernel, Launch, Next, Outcome, Output, Status, Stream,
+    Background, Cell, Event, Execution, Finished, Kernel, Launch, Next, Outcome, Status,
 };
 use cellwright_testkit::{Door, patient_graces, python};
 use tempfile::TempDir;
@@ -68,7 +69,7 @@ impl Fixture {
     pub(crate) fn late(&mut self) -> String {
         let mut text = String::new();
         while let Some(event) = self.background.try_next() {
-            if let Event::Output(Output::Text { text: more, .. }) = event {
+            if let Event::Output(OutputChange::Added(Output::Text { text: more, .. })) = event {
                 text.push_str(&more);
             }
         }
@@ -101,7 +102,9 @@ impl Ran {
         self.events
             .iter()
             .filter_map(|event| match event {
-                Event::Output(Output::Text { stream, text }) if *stream == wanted => Some(text.as_str()),
+                Event::Output(OutputChange::Added(Output::Text { stream, text })) if *stream == wanted => {
+                    Some(text.as_str())
+                }
                 _ => None,
             })
             .collect()
@@ -110,7 +113,9 @@ impl Ran {
     /// The result's plain text.
     pub(crate) fn result(&self) -> Option<&str> {
         self.events.iter().find_map(|event| match event {
-            Event::Output(Output::Result { content, .. }) => content.data.get("text/plain")?.as_str(),
+            Event::Output(OutputChange::Added(Output::Result { content, .. })) => {
+                content.data.get("text/plain")?.as_str()
+            }
             _ => None,
         })
     }
@@ -128,15 +133,23 @@ impl Ran {
         let mut sequence: Vec<String> = Vec::new();
         for event in &self.events {
             let (kind, text) = match event {
-                Event::Output(Output::Text { stream: Stream::Stdout, text }) => ("out ", text.as_str()),
-                Event::Output(Output::Text { stream: Stream::Stderr, text }) => ("err ", text.as_str()),
-                Event::Output(Output::Display { content, .. } | Output::Result { content, .. }) => (
+                Event::Output(OutputChange::Added(Output::Text { stream: Stream::Stdout, text })) => {
+                    ("out ", text.as_str())
+                }
+                Event::Output(OutputChange::Added(Output::Text { stream: Stream::Stderr, text })) => {
+                    ("err ", text.as_str())
+                }
+                Event::Output(OutputChange::Added(
+                    Output::Display { content, .. } | Output::Result { content, .. },
+                )) => (
                     "show ",
                     content.data.get("text/plain").and_then(|text| text.as_str()).unwrap_or_default(),
                 ),
-                Event::Output(Output::Error(exception)) => ("error ", exception.name.as_str()),
-                Event::UpdateDisplay { .. } => ("update ", ""),
-                Event::ClearOutput { .. } => ("clear ", ""),
+                Event::Output(OutputChange::Added(Output::Error(exception))) => {
+                    ("error ", exception.name.as_str())
+                }
+                Event::Output(OutputChange::Updated { .. }) => ("update ", ""),
+                Event::Output(OutputChange::Cleared { .. }) => ("clear ", ""),
                 Event::Status(_) | Event::InputRequest(_) | Event::Warning(_) | Event::Comm(_) => continue,
             };
             match sequence.last_mut() {
@@ -154,7 +167,9 @@ pub(crate) async fn until_printed(execution: &mut Execution, text: &str) {
     let mut printed = String::new();
     while !printed.contains(text) {
         match execution.next().await {
-            Next::Event(Event::Output(Output::Text { text, .. })) => printed.push_str(&text),
+            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
+                printed.push_str(&text);
+            }
             Next::Event(_) => {}
             Next::Finished(finished) => panic!("ended before it printed {text:?}: {printed:?} {finished:?}"),
         }

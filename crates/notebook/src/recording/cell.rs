@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{
-    Bundle, Joint, Limit, Outputs, Printed, Raised, Results, RunOutput, Shown, Stability, StreamName,
-};
+use cellwright_cell::{Exception, MimeBundle, Output, Stream};
+
+use super::{Joint, Limit, Outputs, Printed, Results, RunOutput, Stability};
 
 /// Bytes kept from the end of a cell that shows too much.
 const TAIL: usize = 64 * 1024;
@@ -28,7 +28,7 @@ impl Outputs for CellRecord {
         Self::default()
     }
 
-    fn print(&mut self, limit: &Limit, stream: StreamName, text: &str, joint: Joint) {
+    fn print(&mut self, limit: &Limit, stream: Stream, text: &str, joint: Joint) {
         let is_full = self.results.beyond.is_some();
         let rest = if is_full { text } else { self.print_within(limit.bytes, stream, text, joint) };
         if !rest.is_empty() {
@@ -37,16 +37,17 @@ impl Outputs for CellRecord {
     }
 
     /// Keeps it while there is room, else a note on what it was.
-    fn add(&mut self, limit: &Limit, shown: Shown, _: Stability) -> Option<usize> {
-        let fits = self.has_room(limit, shown.weight());
-        let output = RunOutput::Shown(match shown {
-            Shown::Display(content) if !fits => Shown::Display(limit.note(&content)),
-            Shown::Result { content, count } if !fits => {
-                Shown::Result { content: limit.note(&content), count }
+    fn add(&mut self, limit: &Limit, mut output: Output, _: Stability) -> Option<usize> {
+        if !self.has_room(limit, output.weight()) {
+            match &mut output {
+                Output::Display { content, .. } | Output::Result { content, .. } => {
+                    *content = limit.note(content);
+                }
+                Output::Error(raised) => shorten(raised),
+                Output::Text { .. } => {}
             }
-            Shown::Error(raised) if !fits => Shown::Error(raised.shortened()),
-            Shown::Display(_) | Shown::Result { .. } | Shown::Error(_) => shown,
-        });
+        }
+        let output = RunOutput::Shown(output);
         let weight = output.weight();
         if !self.has_room(limit, weight - OUTPUT) {
             self.beyond().push(output);
@@ -59,12 +60,14 @@ impl Outputs for CellRecord {
     }
 
     /// Shows something else in a display, or the note when there is no room for it.
-    fn update(&mut self, limit: &Limit, place: usize, content: &Bundle) -> bool {
+    fn update(&mut self, limit: &Limit, place: usize, content: &Arc<MimeBundle>) -> bool {
         let outputs = Arc::make_mut(&mut self.results.outputs);
-        let Some(RunOutput::Shown(Shown::Display(shown))) = outputs.get_mut(place) else { return false };
+        let Some(RunOutput::Shown(Output::Display { content: shown, .. })) = outputs.get_mut(place) else {
+            return false;
+        };
         let others = self.weight - shown.weight();
         let fits = others.saturating_add(content.weight()) <= limit.bytes;
-        *shown = if fits { content.clone() } else { limit.note(content) };
+        *shown = if fits { Arc::clone(content) } else { limit.note(content) };
         self.weight = others + shown.weight();
         true
     }
@@ -82,7 +85,7 @@ impl Outputs for CellRecord {
 
 impl CellRecord {
     /// Prints what there is room for, and returns the rest. What is overwritten makes room.
-    fn print_within<'a>(&mut self, limit: usize, stream: StreamName, text: &'a str, joint: Joint) -> &'a str {
+    fn print_within<'a>(&mut self, limit: usize, stream: Stream, text: &'a str, joint: Joint) -> &'a str {
         let outputs = Arc::make_mut(&mut self.results.outputs);
         if joint == Joint::Begins {
             if self.weight + OUTPUT + char::MAX.len_utf8() > limit {
@@ -154,7 +157,7 @@ impl Beyond {
         self.whole = Some(place.to_owned());
     }
 
-    fn print(&mut self, stream: StreamName, text: &str) {
+    fn print(&mut self, stream: Stream, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(rest.floor_char_boundary(TAIL));
@@ -213,7 +216,7 @@ impl Beyond {
 
 impl RunOutput {
     fn is_error(&self) -> bool {
-        matches!(self, Self::Shown(Shown::Error(_)))
+        matches!(self, Self::Shown(Output::Error(_)))
     }
 
     fn weight(&self) -> usize {
@@ -225,44 +228,26 @@ impl RunOutput {
     }
 }
 
-impl Shown {
-    /// About how many bytes it takes.
-    pub fn weight(&self) -> usize {
-        match self {
-            Self::Display(content) | Self::Result { content, .. } => content.weight(),
-            Self::Error(raised) => raised.weight(),
-        }
-    }
-}
-
-impl Raised {
-    fn weight(&self) -> usize {
-        let traceback: usize = self.traceback.iter().map(String::len).sum();
-        self.name.len() + self.message.len() + traceback
-    }
-
-    /// With as much of what it says, and of the end of its traceback, as fits into a tail.
-    fn shortened(mut self) -> Self {
-        const KEPT: usize = TAIL / 4;
-        for text in [&mut self.name, &mut self.message] {
-            let missing = text.len().saturating_sub(KEPT);
-            if missing > 0 {
-                text.truncate(text.floor_char_boundary(KEPT));
-                text.push_str(&gone(missing));
-            }
-        }
-        let mut missing = self.traceback.iter().map(String::len).sum::<usize>().saturating_sub(KEPT);
+/// Keeps as much of what it says, and of the end of its traceback, as fits into a tail.
+fn shorten(raised: &mut Exception) {
+    const KEPT: usize = TAIL / 4;
+    for text in [&mut raised.name, &mut raised.message] {
+        let missing = text.len().saturating_sub(KEPT);
         if missing > 0 {
-            let notice = gone(missing);
-            self.traceback.retain_mut(|line| {
-                let cut = line.ceil_char_boundary(missing.min(line.len()));
-                missing -= cut.min(missing);
-                line.drain(..cut);
-                cut == 0 || !line.is_empty()
-            });
-            self.traceback.insert(0, notice);
+            text.truncate(text.floor_char_boundary(KEPT));
+            text.push_str(&gone(missing));
         }
-        self
+    }
+    let mut missing = raised.traceback.iter().map(String::len).sum::<usize>().saturating_sub(KEPT);
+    if missing > 0 {
+        let notice = gone(missing);
+        raised.traceback.retain_mut(|line| {
+            let cut = line.ceil_char_boundary(missing.min(line.len()));
+            missing -= cut.min(missing);
+            line.drain(..cut);
+            cut == 0 || !line.is_empty()
+        });
+        raised.traceback.insert(0, notice);
     }
 }
 

@@ -5,8 +5,9 @@
 //! limit; a reply shows the beginning and the end.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use super::{Bundle, Raised, StreamName};
+use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
 
 /// Fewer displays than this are not worth looking through for those that are out of reach.
 const FEW: usize = 1024;
@@ -20,13 +21,13 @@ pub trait Outputs {
     fn new(settings: &Self::Settings) -> Self;
 
     /// Takes text of a stream.
-    fn print(&mut self, settings: &Self::Settings, stream: StreamName, text: &str, joint: Joint);
+    fn print(&mut self, settings: &Self::Settings, stream: Stream, text: &str, joint: Joint);
 
-    /// Takes one more output, and says where it is if it can be updated there.
-    fn add(&mut self, settings: &Self::Settings, shown: Shown, stability: Stability) -> Option<usize>;
+    /// Takes one more output that is not text of a stream. Returns where it is if it can be updated there.
+    fn add(&mut self, settings: &Self::Settings, output: Output, stability: Stability) -> Option<usize>;
 
     /// Shows something else in a display; says whether it could.
-    fn update(&mut self, settings: &Self::Settings, place: usize, content: &Bundle) -> bool;
+    fn update(&mut self, settings: &Self::Settings, place: usize, content: &Arc<MimeBundle>) -> bool;
 
     /// Whether the display at this place can still be updated.
     fn can_update(&self, place: usize) -> bool;
@@ -53,22 +54,6 @@ pub enum Stability {
     MayChange,
 }
 
-/// An output that is not text of a stream.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Shown {
-    /// Something displayed.
-    Display(Bundle),
-    /// The value of the last expression.
-    Result {
-        /// The value.
-        content: Bundle,
-        /// The number the kernel gave it.
-        count: Option<u64>,
-    },
-    /// An exception.
-    Error(Raised),
-}
-
 /// What the cells of a run have shown so far. Cells are numbered as they are run.
 #[derive(Debug)]
 pub struct Reducer<O: Outputs> {
@@ -81,7 +66,7 @@ pub struct Reducer<O: Outputs> {
 struct Cell<O> {
     outputs: O,
     /// The stream whose text came last.
-    printing: Option<StreamName>,
+    printing: Option<Stream>,
     /// Whether everything goes when the next output comes.
     clear_next: bool,
 }
@@ -133,8 +118,24 @@ impl<O: Outputs> Reducer<O> {
         self.cell(cell);
     }
 
+    /// Makes a change to the outputs of a cell. Returns the cells whose displays it updated, whichever they are.
+    pub fn apply(&mut self, cell: usize, change: &OutputChange) -> Vec<usize> {
+        match change {
+            OutputChange::Added(Output::Text { stream, text }) => self.print(cell, *stream, text),
+            OutputChange::Added(Output::Display { content, display_id }) => {
+                return self.display(cell, content, display_id.as_deref());
+            }
+            OutputChange::Added(output @ (Output::Result { .. } | Output::Error(_))) => {
+                self.show(cell, output.clone(), Stability::Final);
+            }
+            OutputChange::Updated { display_id, content } => return self.update(display_id, content),
+            OutputChange::Cleared { wait } => self.clear(cell, *wait),
+        }
+        Vec::new()
+    }
+
     /// The cell printed something.
-    pub fn print(&mut self, cell: usize, stream: StreamName, text: &str) {
+    pub fn print(&mut self, cell: usize, stream: Stream, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -146,13 +147,19 @@ impl<O: Outputs> Reducer<O> {
 
     /// The cell showed something, which can be updated under `display_id`.
     /// Jupyter: showing it anew updates it where it was shown before; returns the cells of those places.
-    pub fn display(&mut self, cell: usize, content: Bundle, display_id: Option<&str>) -> Vec<usize> {
+    pub fn display(
+        &mut self,
+        cell: usize,
+        content: &Arc<MimeBundle>,
+        display_id: Option<&str>,
+    ) -> Vec<usize> {
+        let shown = Output::Display { content: Arc::clone(content), display_id: None };
         let Some(display_id) = display_id else {
-            self.show(cell, Shown::Display(content), Stability::Final);
+            self.show(cell, shown, Stability::Final);
             return Vec::new();
         };
-        let updated = self.update(display_id, &content);
-        if let Some(place) = self.show(cell, Shown::Display(content), Stability::MayChange) {
+        let updated = self.update(display_id, content);
+        if let Some(place) = self.show(cell, shown, Stability::MayChange) {
             self.displays.add(display_id, cell, place);
             let cells = &self.cells;
             self.displays.forget_unreachable(|(cell, place)| {
@@ -162,18 +169,13 @@ impl<O: Outputs> Reducer<O> {
         updated
     }
 
-    /// The cell's last expression had a value.
-    pub fn result(&mut self, cell: usize, content: Bundle, count: Option<u64>) {
-        self.show(cell, Shown::Result { content, count }, Stability::Final);
-    }
-
     /// The cell raised an exception.
-    pub fn error(&mut self, cell: usize, raised: Raised) {
-        self.show(cell, Shown::Error(raised), Stability::Final);
+    pub fn error(&mut self, cell: usize, raised: Exception) {
+        self.show(cell, Output::Error(raised), Stability::Final);
     }
 
     /// A display shows something else now. Returns the cells it is in.
-    pub fn update(&mut self, display_id: &str, content: &Bundle) -> Vec<usize> {
+    pub fn update(&mut self, display_id: &str, content: &Arc<MimeBundle>) -> Vec<usize> {
         let mut changed = Vec::new();
         for (cell, place) in self.displays.places.get(display_id).into_iter().flatten() {
             if let Some(record) = self.cells.get_mut(cell)
@@ -223,10 +225,10 @@ impl<O: Outputs> Reducer<O> {
         }
     }
 
-    fn show(&mut self, cell: usize, shown: Shown, stability: Stability) -> Option<usize> {
+    fn show(&mut self, cell: usize, output: Output, stability: Stability) -> Option<usize> {
         let (settings, cell) = self.next_output(cell);
         cell.printing = None;
-        cell.outputs.add(settings, shown, stability)
+        cell.outputs.add(settings, output, stability)
     }
 }
 

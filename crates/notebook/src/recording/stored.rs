@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use cellwright_cell::{Exception, MimeBundle, Output, Stream};
 use serde_json::{Value, json};
 
-use super::{Bundle, Raised, Results, RunOutput, Shown, StreamName, Timing};
+use super::{Results, RunOutput, Timing};
 use crate::json::Json;
 use crate::print::Node;
 
@@ -19,7 +20,7 @@ impl Results {
                     outputs.pop();
                     (*name, printed.text().into_owned())
                 }
-                _ => (StreamName::Stdout, String::new()),
+                _ => (Stream::Stdout, String::new()),
             };
             // Text of one stream on both sides of the notice is one output.
             if let Some(notice) = beyond.notice() {
@@ -56,32 +57,26 @@ impl RunOutput {
     fn node(&self) -> Node {
         match self {
             Self::Stream { name, printed } => stream(*name, &printed.text()),
-            Self::Shown(Shown::Display(content)) => object([
+            Self::Shown(Output::Text { stream: name, text }) => stream(*name, text),
+            Self::Shown(Output::Display { content, .. }) => object([
                 ("data", data(content)),
                 ("metadata", Node::Value(content.metadata.clone().into())),
                 ("output_type", Node::Value("display_data".into())),
             ]),
-            Self::Shown(Shown::Result { content, count }) => object([
+            Self::Shown(Output::Result { content, count }) => object([
                 ("data", data(content)),
                 ("execution_count", Node::Value((*count).into())),
                 ("metadata", Node::Value(content.metadata.clone().into())),
                 ("output_type", Node::Value("execute_result".into())),
             ]),
-            Self::Shown(Shown::Error(Raised { name, message, traceback })) => Node::Value(
+            Self::Shown(Output::Error(Exception { name, message, traceback, line: _ })) => Node::Value(
                 json!({ "ename": name, "evalue": message, "output_type": "error", "traceback": traceback }),
             ),
         }
     }
 }
 
-impl Bundle {
-    /// The value of an output's `data`.
-    pub(crate) fn stored(&self) -> Node {
-        data(self)
-    }
-}
-
-fn stream(name: StreamName, text: &str) -> Node {
+fn stream(name: Stream, text: &str) -> Node {
     Node::Value(json!({ "name": name.name(), "output_type": "stream", "text": lines(text) }))
 }
 
@@ -93,7 +88,7 @@ fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
 const DEPTH: usize = 6;
 
 /// A MIME bundle as nbformat stores it: sorted, what is text cut into lines, JSON only under types that are JSON.
-fn data(content: &Bundle) -> Node {
+pub(crate) fn data(content: &MimeBundle) -> Node {
     let sorted: BTreeMap<_, _> = content.data.iter().collect();
     let stored = sorted.into_iter().map(|(mime, value)| {
         let is_text =

@@ -6,9 +6,11 @@ use std::{
     ops::{ControlFlow, RangeInclusive},
 };
 
+use cellwright_cell::Stream;
+
 use super::{Artifact, ArtifactError};
 use crate::{
-    Captured, Colours, Limits, Sink, Stream,
+    Captured, Colours, Limits, Sink,
     decode::Decoder,
     lines::Lines,
     screen::{Screen, Scroll},

@@ -9,7 +9,9 @@ use base64::{
     Engine as _,
     alphabet::STANDARD,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+    prelude::BASE64_STANDARD,
 };
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
 
 pub use self::info::{ImageInfo, UnusableImage};
@@ -87,6 +89,20 @@ impl Default for ImageLimits {
     /// What models take without scaling it down themselves.
     fn default() -> Self {
         Self { bytes: 1024 * 1024, side: 1568 }
+    }
+}
+
+/// An image travels as its file.
+impl Serialize for Image {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(&self.bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for Image {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = BASE64_STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+        Self::new(bytes).ok_or_else(|| D::Error::custom("not an image"))
     }
 }
 

@@ -4,8 +4,10 @@
 //! so it waits, and what comes after it waits behind it. When too much waits, the first of it is final after all.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use cellwright_notebook::recording::{Bundle, Joint, Outputs, Shown as Output, Stability, StreamName};
+use cellwright_cell::{MimeBundle, Output, Stream};
+use cellwright_notebook::recording::{Joint, Outputs, Stability};
 
 use super::Collected;
 use super::page::Page;
@@ -34,9 +36,9 @@ pub(super) struct Held {
 }
 
 #[derive(Debug)]
-enum Waiting {
-    Text { stream: StreamName, text: String },
-    Shown { output: Output, stability: Stability },
+struct Waiting {
+    output: Output,
+    stability: Stability,
 }
 
 impl Outputs for Held {
@@ -47,7 +49,7 @@ impl Outputs for Held {
         Self { page, waiting: VecDeque::new(), gone: 0, weight: 0, displays: 0 }
     }
 
-    fn print(&mut self, settings: &OutputSettings, stream: StreamName, text: &str, joint: Joint) {
+    fn print(&mut self, settings: &OutputSettings, stream: Stream, text: &str, joint: Joint) {
         if self.waiting.is_empty() {
             if joint == Joint::Begins {
                 self.page.start_output();
@@ -55,11 +57,11 @@ impl Outputs for Held {
             return self.page.print(stream, text);
         }
         match (joint, self.waiting.back_mut()) {
-            (Joint::GoesOn, Some(Waiting::Text { text: before, .. })) => {
+            (Joint::GoesOn, Some(Waiting { output: Output::Text { text: before, .. }, .. })) => {
                 before.push_str(text);
                 self.weight += text.len();
             }
-            _ => self.wait(Waiting::Text { stream, text: text.to_owned() }),
+            _ => self.wait(Waiting { output: Output::text(stream, text), stability: Stability::Final }),
         }
         self.settle(settings);
     }
@@ -70,16 +72,18 @@ impl Outputs for Held {
             return None;
         }
         let place = self.gone + self.waiting.len();
-        self.wait(Waiting::Shown { output, stability });
+        self.wait(Waiting { output, stability });
         self.settle(settings);
         Some(place)
     }
 
-    fn update(&mut self, settings: &OutputSettings, place: usize, content: &Bundle) -> bool {
+    fn update(&mut self, settings: &OutputSettings, place: usize, content: &Arc<MimeBundle>) -> bool {
         let waiting = place.checked_sub(self.gone).and_then(|at| self.waiting.get_mut(at));
-        let Some(Waiting::Shown { output: Output::Display(shown), .. }) = waiting else { return false };
+        let Some(Waiting { output: Output::Display { content: shown, .. }, .. }) = waiting else {
+            return false;
+        };
         self.weight = self.weight - shown.weight() + content.weight();
-        shown.clone_from(content);
+        *shown = Arc::clone(content);
         self.settle(settings);
         true
     }
@@ -103,7 +107,7 @@ impl Held {
             let nowhere = OutputSettings { stored: Stored::Nothing, ..settings.clone() };
             let mut page = self.page.copy();
             for waiting in &self.waiting {
-                waiting.show(&mut page, &nowhere);
+                page.show(&nowhere, &waiting.output);
             }
             let lacks_store = page.lacks_store();
             let collected = page.finish();
@@ -143,31 +147,17 @@ impl Held {
         self.gone += 1;
         self.weight -= first.weight();
         self.displays -= usize::from(first.may_change());
-        first.show(&mut self.page, settings);
+        self.page.show(settings, &first.output);
         true
     }
 }
 
 impl Waiting {
     fn may_change(&self) -> bool {
-        matches!(self, Self::Shown { stability: Stability::MayChange, .. })
+        self.stability == Stability::MayChange
     }
 
     fn weight(&self) -> usize {
-        OUTPUT
-            + match self {
-                Self::Text { text, .. } => text.len(),
-                Self::Shown { output, .. } => output.weight(),
-            }
-    }
-
-    fn show(&self, page: &mut Page, settings: &OutputSettings) {
-        match self {
-            Self::Text { stream, text } => {
-                page.start_output();
-                page.print(*stream, text);
-            }
-            Self::Shown { output, .. } => page.show(settings, output),
-        }
+        OUTPUT + self.output.weight()
     }
 }

@@ -1,7 +1,7 @@
 //! Outputs as a report shows them: one text, and what is more than text.
 
-use cellwright_notebook::recording::{Bundle, Raised, Shown as Output, StreamName};
-use cellwright_output::{Artifacts, Captured, Display, Kind, Sink, Stream, exact_json_text, json_text};
+use cellwright_cell::{Exception, MimeBundle, Output, Stream};
+use cellwright_output::{Artifacts, Captured, Display, Kind, Sink, exact_json_text, json_text};
 
 use super::{Collected, Shown};
 use crate::settings::OutputSettings;
@@ -47,17 +47,19 @@ impl Page {
         self.sink.start_line();
     }
 
-    pub(super) fn print(&mut self, stream: StreamName, text: &str) {
-        let stream = match stream {
-            StreamName::Stdout => Stream::Stdout,
-            StreamName::Stderr => Stream::Stderr,
-        };
+    pub(super) fn print(&mut self, stream: Stream, text: &str) {
         self.sink.write(stream, text.as_bytes());
     }
 
     pub(super) fn show(&mut self, settings: &OutputSettings, output: &Output) {
         match output {
-            Output::Display(content) | Output::Result { content, .. } => self.display(settings, content),
+            Output::Text { stream, text } => {
+                self.start_output();
+                self.print(*stream, text);
+            }
+            Output::Display { content, .. } | Output::Result { content, .. } => {
+                self.display(settings, content);
+            }
             Output::Error(raised) => self.sink.write_block(&traceback(raised)),
         }
     }
@@ -70,7 +72,7 @@ impl Page {
         Collected { text: self.sink.finish(), shown: self.shown }
     }
 
-    fn display(&mut self, settings: &OutputSettings, content: &Bundle) {
+    fn display(&mut self, settings: &OutputSettings, content: &MimeBundle) {
         let display = Display::from_bundle(&content.data);
         let exact = content.exact.get("application/json").map(String::as_str);
         if let Some(text) = self.text_of(&display, exact, settings.store()) {
@@ -129,6 +131,6 @@ impl Page {
     }
 }
 
-fn traceback(Raised { name, message, traceback }: &Raised) -> String {
+fn traceback(Exception { name, message, traceback, line: _ }: &Exception) -> String {
     if traceback.is_empty() { format!("{name}: {message}") } else { traceback.join("\n") }
 }

@@ -26,7 +26,6 @@ use crate::call::{Abandoned, Call, CallEvent, InputRequest, Next, Running, TurnR
 use crate::client::Client;
 use crate::error::SessionError;
 use crate::sessions::Sessions;
-use crate::wire::WireVariables;
 
 /// How a daemon serves.
 #[derive(Clone, Debug)]
@@ -198,9 +197,7 @@ async fn answer(wire: Wire, client: &Client, request: Request) -> io::Result<()>
     match request {
         Request::Call(call) => run(wire, client, *call).await,
         Request::Sessions => reply(wire, client.sessions()).await,
-        Request::Variables { key, limit } => {
-            reply(wire, async { client.variables(&key, limit).await.map(WireVariables::from) }).await
-        }
+        Request::Variables { key, limit } => reply(wire, client.variables(&key, limit)).await,
         Request::Interrupt { key } => reply(wire, client.interrupt(&key)).await,
         Request::Restart { key, force } => reply(wire, client.restart(&key, force)).await,
         Request::End { key, force } => reply(wire, client.end(&key, force)).await,

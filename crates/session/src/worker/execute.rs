@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::kernel::Halt;
 use super::{Asked, Current, Queued, Worker, asked, finish, hear};
-use crate::call::{CallEvent, CellRequest, InputRequest, OutputChange, Timeout, Turn, TurnRequest, Turns};
+use crate::call::{CallEvent, CellRequest, InputRequest, Timeout, Turn, TurnRequest, Turns};
 use crate::collect::Collector;
 use crate::error::SessionError;
 use crate::notice::Notice;
@@ -261,9 +261,7 @@ impl Worker {
         permit: Option<mpsc::Permit<'_, CallEvent>>,
     ) {
         let change = match event {
-            Event::Output(output) => OutputChange::Added(output),
-            Event::UpdateDisplay { display_id, content } => OutputChange::Updated { display_id, content },
-            Event::ClearOutput { wait } => OutputChange::Cleared { wait },
+            Event::Output(change) => change,
             Event::Status(Status::Started) => return send(permit, CallEvent::CellStarted { cell }),
             Event::Status(Status::Stopping(reason)) => {
                 return send(permit, CallEvent::Stopping { cell, reason });

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use cellwright_kernel::Output;
+use cellwright_cell::{Output, OutputChange};
 
-use crate::call::{LateOutput, OutputChange};
+use crate::call::LateOutput;
 use crate::collect::{Collected, Collector};
 use crate::settings::OutputSettings;
 
@@ -39,7 +39,7 @@ impl Late {
 
     pub(super) fn take(&mut self, change: &OutputChange) {
         self.collector.apply(change);
-        let weight = weight(change);
+        let weight = change.weight();
         self.weight += weight;
         let Some(changes) = &mut self.changes else { return };
         self.kept += weight;
@@ -65,16 +65,6 @@ impl Late {
 
     pub(super) fn finish(self) -> Collected {
         self.collector.finish()
-    }
-}
-
-fn weight(change: &OutputChange) -> usize {
-    match change {
-        OutputChange::Added(Output::Text { text, .. }) => text.len(),
-        OutputChange::Added(Output::Display { content, .. } | Output::Result { content, .. })
-        | OutputChange::Updated { content, .. } => content.weight(),
-        OutputChange::Added(Output::Error(exception)) => exception.traceback.iter().map(String::len).sum(),
-        OutputChange::Cleared { .. } => 0,
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::{Exception, Fate, Output, Stdin, StopReason};
+use cellwright_cell::{Exception, Output, OutputChange};
+use cellwright_kernel::{Fate, Stdin, StopReason};
 use cellwright_session::{
-    After, CallEvent, CellRequest, CellStatus, JobState, KernelUse, Mode, Next, NotRun, OutputChange,
-    SessionError, Timeout, Turn, Turns,
+    After, CallEvent, CellRequest, CellStatus, JobState, KernelUse, Mode, Next, NotRun, SessionError,
+    Timeout, Turn, Turns,
 };
 
 use super::support::{Fixture, begin, notices, run, statuses, text};

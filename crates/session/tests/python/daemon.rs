@@ -217,8 +217,7 @@ async fn a_daemon_that_dies_under_a_call_is_told_and_replaced() {
     let pids = loop {
         match running.next().await {
             Next::Event(CallEvent::Output { change, .. }) => {
-                let cellwright_session::OutputChange::Added(cellwright_kernel::Output::Text { text, .. }) =
-                    change
+                let cellwright_cell::OutputChange::Added(cellwright_cell::Output::Text { text, .. }) = change
                 else {
                     continue;
                 };

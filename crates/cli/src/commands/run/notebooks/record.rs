@@ -3,10 +3,10 @@
 use std::time::SystemTime;
 
 use anyhow::Context as _;
-use cellwright_kernel::{Output, Stream};
+use cellwright_cell::{Output, OutputChange, Stream};
 use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
 use cellwright_run::{Finished, Parameter};
-use cellwright_session::{Call, CallEvent, CellRequest, Client, Next, OutputChange};
+use cellwright_session::{Call, CallEvent, CellRequest, Client, Next};
 use serde_json::{Map, Value, json};
 
 use crate::host;

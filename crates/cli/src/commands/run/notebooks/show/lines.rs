@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use cellwright_kernel::Output;
+use cellwright_cell::{Output, OutputChange};
 use cellwright_run::PlannedCell;
-use cellwright_session::{CallEvent, CallReport, CellStatus, OutputChange};
+use cellwright_session::{CallEvent, CallReport, CellStatus};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::{RunStyle, RunVerbosity};
