@@ -22,7 +22,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, FileEditor, FileKind, HistoryStore};
+use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, FileEditor, FileKind};
 use cellwright_notebook::{Fingerprint, Outputs, Selector, Target};
 use cellwright_session::SessionId;
 
@@ -53,10 +53,9 @@ impl CallerArguments {
         // Whether there is a current folder is of no matter to a path that names its own.
         let folder = std::env::current_dir().unwrap_or_default();
         let places = UserFolders::from(&environment, &folder);
-        let (save, state) = (places.save_settings(), places.state);
+        let (save, history, state) = (places.save_settings(), places.history(), places.state);
         let name = caller::name(&environment, self.session.as_ref().map(SessionId::as_str));
         let memory = DiskMemory::of_caller(&state.join("reads"), &name);
-        let history = HistoryStore::new(state.join("history"));
         work(&FileEditor::new(&memory, Some(&history)).saving(save)).map_err(Into::into)
     }
 }

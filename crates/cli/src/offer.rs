@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_editing::{DiskMemory, HistoryStore, ReadMemory};
+use cellwright_editing::{DiskMemory, ReadMemory};
 use cellwright_session::SessionId;
 use cellwright_tools::{BackgroundPolicy, DaemonLink, OutsidePaths, RunMode, SessionNames, ToolSettings};
 use futures_util::FutureExt as _;
@@ -69,7 +69,7 @@ impl ToolOptions {
                 .get(OsStr::new("CELLWRIGHT_SHELL_SNAPSHOT"))
                 .map(PathBuf::from),
             launch,
-            history: Some(HistoryStore::new(config.places.state.join("history"))),
+            history: Some(config.places.history()),
             save: config.places.save_settings(),
         })
     }

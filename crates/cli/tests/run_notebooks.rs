@@ -1,6 +1,7 @@
 //! `cellwright run NOTEBOOK` through the door users use.
 
 mod choice;
+mod kept;
 mod meanwhile;
 mod saving;
 mod values;
@@ -38,8 +39,14 @@ impl Desk {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.subcommand("run");
+        command.args(arguments);
+        command
+    }
+
+    fn subcommand(&self, name: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
-        command.arg("run").args(arguments).current_dir(self.0.path());
+        command.arg(name).current_dir(self.0.path());
         command.env("XDG_STATE_HOME", self.0.path().join("state"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

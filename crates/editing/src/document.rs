@@ -21,18 +21,7 @@ impl<'a> NotebookDocument<'a> {
 
     /// Its real name, by which memories and histories know it.
     pub(crate) fn key(&self) -> PathBuf {
-        if let Ok(real) = self.path.canonicalize() {
-            return real;
-        }
-        // Of a file that is not there yet, the folder is resolved: it may be there the next time.
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        match (folder.canonicalize(), self.path.file_name()) {
-            (Ok(folder), Some(name)) => folder.join(name),
-            _ => self.path.clone(),
-        }
+        key_of(&self.path)
     }
 
     /// Reads it.
@@ -57,6 +46,22 @@ impl<'a> NotebookDocument<'a> {
         change: impl Fn(&[u8]) -> Result<(Option<Vec<u8>>, T), E>,
     ) -> Result<Updated<T>, E> {
         file::update_bytes(self.save, &self.path, change)
+    }
+}
+
+/// The real name of a notebook's file, by which memories and histories know it.
+pub(crate) fn key_of(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    // Of a file that is not there yet, the folder is resolved: it may be there the next time.
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
     }
 }
 

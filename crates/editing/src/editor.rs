@@ -113,11 +113,6 @@ impl<'a> FileEditor<'a> {
         Self { save, ..self }
     }
 
-    /// Where changes are kept.
-    pub(crate) fn history_store(&self) -> Option<&HistoryStore> {
-        self.history
-    }
-
     pub(crate) fn document(&self, file: &FileName) -> NotebookDocument<'_> {
         NotebookDocument::file(&file.path, &self.save)
     }
@@ -311,7 +306,7 @@ impl<'a> FileEditor<'a> {
                 Err(EditingError::NotKept { named, folder, source })
             }
             Err(source) => {
-                let reason = format!("{}: {source}", history.folder().display());
+                let reason = history.unwritable(&source).to_string();
                 Ok(Some(Note::CannotBeUndone { reason }))
             }
         }

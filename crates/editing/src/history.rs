@@ -16,9 +16,9 @@ use base64::prelude::BASE64_STANDARD;
 use cellwright_notebook::{Edited, Fingerprint, Notebook, out_of_order};
 use serde::{Deserialize, Serialize};
 
-use self::key::{CellFinder, CellKey, MemberPrints};
-pub use run::RecordedRun;
+use self::key::{CellFinder, CellKey, MemberPrints, sources_print};
 pub(crate) use run::with_old_results;
+pub use run::{RunEntry, RunHistory, UnkeptOutputs, has_same_results};
 pub(crate) use store::ChangeFile;
 pub use store::{HistoryStore, PastChange};
 pub use undo::UndoError;
@@ -34,6 +34,9 @@ pub(crate) struct StoredChange {
     pub(crate) undoes: Option<u64>,
     /// The file after it.
     pub(crate) after: String,
+    /// The sources of its cells after it, if outputs that come later are a part of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sources_after: Option<String>,
     pub(crate) undo: UndoSteps,
 }
 
@@ -105,7 +108,8 @@ pub(crate) enum UndoStep {
     Restore { cell: CellKey, json: String, left: MemberPrints },
     /// The cell was not there, and the change left it with these members.
     Remove { cell: CellKey, left: MemberPrints },
-    /// A cell with this JSON stood there. The change left `twins` cells that say the same.
+    /// A cell with this JSON stood there. The change left `twins` cells that say the same, and have the same id if it has
+    /// one.
     Insert { place: OldPlace, json: String, twins: usize },
     /// The cell stood there.
     Move { cell: CellKey, place: OldPlace },
@@ -132,8 +136,30 @@ impl StoredChange {
             summary: summary.lines().next().unwrap_or_default().to_owned(),
             undoes: None,
             after: Fingerprint::of_file(after).to_string(),
+            sources_after: None,
             undo,
         }
+    }
+
+    /// What a run does to a file, which is `after` before the first results come.
+    fn of_run(summary: String, after: &Notebook, undo: UndoSteps) -> Self {
+        Self {
+            action: "run".to_owned(),
+            summary,
+            undoes: None,
+            after: Fingerprint::of_file(after).to_string(),
+            sources_after: None,
+            undo,
+        }
+    }
+
+    /// Whether a file is as the change left it.
+    pub(crate) fn left(&self, now: &[u8], notebook: Option<&Notebook>) -> bool {
+        let has_sources = || {
+            let sources = self.sources_after.as_deref();
+            sources.is_some_and(|left| notebook.is_some_and(|now| sources_print(now) == left))
+        };
+        Fingerprint::of(now).to_string() == self.after || has_sources()
     }
 }
 
@@ -171,7 +197,7 @@ fn steps(before: &Notebook, after: &Notebook, origins: &[Option<usize>]) -> Vec<
     }
     for cell in before.cells().filter(|cell| now_at[cell.index()].is_none()) {
         let (place, json) = (place(cell.index()), cell.raw().to_owned());
-        steps.push(UndoStep::Insert { place, json, twins: found.twins(&cell) });
+        steps.push(UndoStep::Insert { place, json, twins: found.copies(&cell).len() });
     }
     steps
 }

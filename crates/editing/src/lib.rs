@@ -40,7 +40,9 @@ pub use coverage::{ReadCoverage, SeenLines};
 pub use editor::{ChangeOptions, FileEditor, FileName};
 pub use error::EditingError;
 pub use file_kind::FileKind;
-pub use history::{HistoryStore, PastChange, RecordedRun, UndoError};
+pub use history::{
+    HistoryStore, PastChange, RunEntry, RunHistory, UndoError, UnkeptOutputs, has_same_results,
+};
 pub use knowledge::{FileKnowledge, NotebookKnowledge, TextKnowledge};
 pub use memory::{DiskMemory, ProcessMemory, ReadMemory};
 pub use reading::{NotebookRead, ReadRequest, ShownLines};

@@ -165,3 +165,55 @@ fn several_deleted_cells_come_back_beside_their_neighbours() {
     folder.undo(&caller).unwrap();
     assert_eq!(folder.sources(), ["f", "a", "b", "c", "d", "e"]);
 }
+
+#[test]
+fn undo_of_a_delete_took_another_text_under_its_id_for_the_deleted_cell() {
+    let (folder, caller) = (TestFolder::new(&["a", "b"]), TestCaller::default());
+    folder.read(&caller, "");
+    folder.act(&caller, &delete(1)).unwrap();
+    // As after a split, or by a program that numbers ids anew.
+    folder.person(|notebook| {
+        let other = json!({
+            "cell_type": "code", "execution_count": null, "id": "b", "metadata": {}, "outputs": [], "source": "other",
+        });
+        cells(notebook).push(other);
+    });
+    let report = folder.undo(&caller).unwrap().to_string();
+    assert!(
+        report.contains("note: cell 1 came back with a new id: another cell has the old one by now"),
+        "{report}"
+    );
+    assert_eq!(folder.sources(), ["a", "b", "other"]);
+    let ids: Vec<_> = folder.notebook().cells().map(|cell| cell.id().unwrap().into_owned()).collect();
+    assert!(ids[1] != "b" && ids[2] == "b", "{ids:?}");
+}
+
+#[test]
+fn undo_of_a_delete_finds_the_cell_that_a_person_brought_back_and_returns_its_outputs() {
+    let (folder, caller) = (TestFolder::new(&["a", "b"]), TestCaller::default());
+    folder.person(|notebook| cells(notebook)[1]["outputs"] = output("old\n"));
+    let before = folder.json();
+    folder.act(&caller, &delete(1)).unwrap();
+    folder.save(&before);
+    let report = folder.undo(&caller).unwrap().to_string();
+    assert!(report.contains("was there already, as cell 1"), "{report}");
+    assert_eq!(folder.json(), before);
+    folder.act(&caller, &delete(1)).unwrap();
+    folder.save(&before);
+    folder.person(|notebook| cells(notebook)[1]["outputs"] = json!([]));
+    let report = folder.undo(&caller).unwrap().to_string();
+    assert!(
+        report.contains("cell 1 was there already, without outputs; it has its old ones again"),
+        "{report}"
+    );
+    assert_eq!(folder.json(), before);
+}
+
+#[test]
+fn undo_of_a_delete_brings_back_one_of_two_cells_with_the_same_id_and_text() {
+    let (folder, caller) = (TestFolder::new(&["a", "a"]), TestCaller::default());
+    folder.person(|notebook| cells(notebook)[1]["id"] = "a".into());
+    folder.act(&caller, &delete(1)).unwrap();
+    folder.undo(&caller).unwrap();
+    assert_eq!(folder.sources(), ["a", "a"]);
+}

@@ -111,8 +111,9 @@ impl Notebook {
         flat.assembled(items)
     }
 
-    /// The notebook with new ids for these cells.
-    pub(crate) fn with_new_ids(&self, cells: &[usize]) -> Self {
+    /// The notebook with new ids for these cells, if its cells have ids.
+    #[must_use]
+    pub fn with_new_ids(&self, cells: &[usize]) -> Self {
         let flat = self.flat();
         let mut ids = NewIds::beside(&flat);
         let mut items: Vec<_> = (0..flat.len()).map(Item::Kept).collect();

@@ -155,6 +155,16 @@ pub enum Note {
         /// The cell.
         cell: usize,
     },
+    /// Cells came back, and got new ids: other cells have theirs by now.
+    IdsTaken {
+        /// The cells.
+        cells: Vec<usize>,
+    },
+    /// A cell that came back was there without outputs, and got those it had.
+    OutputsRestored {
+        /// The cell.
+        cell: usize,
+    },
     /// Cells of the JSON had no id, and got one.
     IdsAdded {
         /// The cells.
@@ -232,6 +242,16 @@ impl fmt::Display for Note {
             }
             Self::AlreadyThere { cell } => {
                 write!(f, "what was to come back was there already, as cell {cell}")
+            }
+            Self::IdsTaken { cells } => {
+                write!(
+                    f,
+                    "{} came back with a new id: another cell has the old one by now",
+                    cells_named(cells)
+                )
+            }
+            Self::OutputsRestored { cell } => {
+                write!(f, "cell {cell} was there already, without outputs; it has its old ones again")
             }
             Self::IdsAdded { cells } => write!(f, "{} had no id and got one", cells_named(cells)),
             Self::IdsReplaced { cells } => {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use cellwright_cell::MimeBundle;
+use cellwright_editing::RunHistory;
 use cellwright_notebook::file::{self, FileError, SaveMethod, Since, TrackedFile};
 use cellwright_notebook::recording::Results;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs};
@@ -24,7 +25,9 @@ use tokio::task::JoinHandle;
 
 use crate::displays::EarlierDisplay;
 use crate::meanwhile::{Found, Watch};
+use crate::note::RunNote;
 use crate::plan::PlannedCell;
+use crate::replaced::ReplacedOutputs;
 
 /// What the thread is told. Cells are numbered by their place in the run.
 pub(crate) enum News {
@@ -40,6 +43,15 @@ pub(crate) enum News {
     },
     /// To be told once what came before was saved, or could not be.
     Settle(oneshot::Sender<()>),
+}
+
+/// What a thread that saves needs to know of a run.
+pub(crate) struct KeeperPlan {
+    pub(crate) file: TrackedFile,
+    pub(crate) cells: Vec<PlannedCell>,
+    pub(crate) earlier: Vec<EarlierDisplay>,
+    pub(crate) history: RunHistory,
+    pub(crate) notes: Vec<RunNote>,
 }
 
 /// The way to the thread that saves. When it is dropped, what is left is saved.
@@ -63,6 +75,8 @@ pub struct Kept {
     pub failed: Option<FileError>,
     /// Whether the file was written in place, because it cannot be replaced by a rename.
     pub in_place: bool,
+    /// What the run replaced that the caller should know of.
+    pub notes: Vec<RunNote>,
 }
 
 /// A copy of the notebook with the results that the notebook itself could not take.
@@ -75,19 +89,12 @@ pub struct SideFile {
 }
 
 impl Keeper {
-    /// Saves into `file`, from now on.
-    pub(crate) fn start(
-        file: TrackedFile,
-        cells: Vec<PlannedCell>,
-        earlier: Vec<EarlierDisplay>,
-        watch: Watch,
-    ) -> Self {
+    /// Saves into the file of a plan, from now on.
+    pub(crate) fn start(plan: KeeperPlan, watch: Watch) -> Self {
         let (news, incoming) = channel();
         // One message for each save that ended a cell: no more than the run has cells.
         let (sender, saved) = unbounded_channel();
-        let thread = tokio::task::spawn_blocking(move || {
-            Thread::new(file, cells, earlier, watch).run(&incoming, &sender)
-        });
+        let thread = tokio::task::spawn_blocking(move || Thread::new(plan, watch).run(&incoming, &sender));
         Self { news: Some(news), saved, thread }
     }
 
@@ -139,6 +146,8 @@ struct Thread {
     side: Option<SideFile>,
     failed: Option<FileError>,
     in_place: bool,
+    replaced: ReplacedOutputs,
+    notes: Vec<RunNote>,
 }
 
 /// Why results can not be put into a notebook.
@@ -155,11 +164,26 @@ impl From<FileError> for Unsaved {
 }
 
 impl Thread {
-    fn new(file: TrackedFile, cells: Vec<PlannedCell>, earlier: Vec<EarlierDisplay>, watch: Watch) -> Self {
+    fn new(KeeperPlan { file, cells, earlier, history, notes }: KeeperPlan, watch: Watch) -> Self {
         let places = cells.iter().map(|cell| cell.index).enumerate().collect();
         let (results, updates) = (BTreeMap::new(), BTreeMap::new());
         let (merged, side, failed, in_place) = (0, None, None, false);
-        Self { file, cells, watch, places, results, earlier, updates, merged, side, failed, in_place }
+        let replaced = ReplacedOutputs::new(history, file.notebook().clone());
+        Self {
+            file,
+            cells,
+            watch,
+            places,
+            results,
+            earlier,
+            updates,
+            merged,
+            side,
+            failed,
+            in_place,
+            replaced,
+            notes,
+        }
     }
 
     fn run(mut self, incoming: &Receiver<News>, saved: &UnboundedSender<Vec<usize>>) -> Kept {
@@ -201,6 +225,7 @@ impl Thread {
             side: self.side,
             failed: self.failed,
             in_place: self.in_place,
+            notes: self.notes,
         }
     }
 
@@ -229,11 +254,14 @@ impl Thread {
     }
 
     fn save(&mut self, batch: &BTreeMap<usize, Results>) -> Result<(), FileError> {
-        let Self { file, cells, watch, places, results, earlier, updates, merged, .. } = self;
+        let Self { file, cells, watch, places, results, earlier, updates, merged, replaced, .. } = self;
+        let left = file.notebook().clone();
         let saved = file.update(|notebook, since| {
+            replaced.withdraw();
             let batch = match since {
                 Since::Unchanged => batch,
                 Since::Changed => {
+                    replaced.compare(cells, &left, notebook);
                     places.clear();
                     watch.merged(notebook, to_run(cells, results));
                     &*results
@@ -246,6 +274,7 @@ impl Thread {
                 }
             }
             *merged += usize::from(since == Since::Changed);
+            replaced.keep(notebook, batch.keys().map(|at| (*at, places[at])));
             let put = put(notebook, places, batch);
             // One that is not there any more is none of ours.
             let update = |notebook: Notebook, (display, content): (&usize, &Arc<MimeBundle>)| {
@@ -255,12 +284,19 @@ impl Thread {
         });
         match saved {
             Ok(method) => {
+                self.notes.extend(replaced.settle(cells));
                 self.in_place |= method == SaveMethod::InPlace;
                 watch.saved(file.mark());
                 Ok(())
             }
-            Err(Unsaved::File(error)) => Err(error),
-            Err(Unsaved::Conflict(why)) => self.step_aside(why),
+            Err(Unsaved::File(error)) => {
+                replaced.withdraw();
+                Err(error)
+            }
+            Err(Unsaved::Conflict(why)) => {
+                replaced.withdraw();
+                self.step_aside(why)
+            }
         }
     }
 

@@ -8,18 +8,23 @@
 //! How a run is shown is left to the caller.
 
 mod displays;
+mod draft;
 mod history;
 mod keeper;
 mod meanwhile;
+mod note;
 mod parameters;
 mod plan;
+mod replaced;
 mod running;
 mod unsaved;
 
 pub use displays::{EarlierDisplay, Elsewhere};
+pub use draft::Draft;
 pub use history::History;
 pub use keeper::{Kept, SideFile};
 pub use meanwhile::Change;
+pub use note::RunNote;
 pub use parameters::{Parameter, Unwritable};
-pub use plan::{Draft, Errors, Home, Plan, PlanError, PlannedCell, Request, Selection, home};
+pub use plan::{Errors, Home, Plan, PlanError, PlannedCell, Request, Selection, home};
 pub use running::{Finished, Next, NotebookRun};

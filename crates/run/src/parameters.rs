@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cellwright_notebook::{Action, CellKind, CellRef, EditError, NewCell, Notebook, Outputs};
+use cellwright_notebook::{Action, CellKind, CellRef, EditError, Edited, NewCell, Notebook, Outputs};
 use serde_json::Value;
 
 use crate::plan::PlanError;
@@ -38,7 +38,8 @@ const TAG: &str = "injected-parameters";
 /// A notebook with the parameters in it.
 #[derive(Debug)]
 pub(crate) struct Injected {
-    pub(crate) notebook: Notebook,
+    /// Without a notebook if they were in it already.
+    pub(crate) edited: Edited,
     /// The cell they are in.
     at: usize,
     /// Cells from there on have moved by one.
@@ -84,9 +85,7 @@ pub(crate) fn inject(notebook: &Notebook, parameters: &[Parameter]) -> Result<Op
         }
     };
     let edited = notebook.act(&action, Outputs::Clear).map_err(|error: EditError| PlanError::from(error))?;
-    // The same parameters as the last time change nothing.
-    let notebook = edited.notebook.unwrap_or_else(|| notebook.clone());
-    Ok(Some(Injected { notebook, at, is_new }))
+    Ok(Some(Injected { edited, at, is_new }))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::file::{self, Expected, FileError, IfMissing, SaveSettings, TrackedFile};
+use cellwright_editing::{HistoryStore, RunEntry, RunHistory};
+use cellwright_notebook::file::{FileError, SaveSettings, TrackedFile};
 use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Cell, CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook};
 use cellwright_output::Artifacts;
@@ -15,7 +16,9 @@ use cellwright_session::{
 use futures_util::future::BoxFuture;
 
 use crate::displays::EarlierDisplay;
-use crate::parameters::{self, Parameter, Unwritable};
+use crate::draft::Draft;
+use crate::note::RunNote;
+use crate::parameters::{Parameter, Unwritable};
 use crate::running::NotebookRun;
 
 /// Bytes of outputs a notebook keeps of one cell, unless someone says otherwise.
@@ -46,6 +49,10 @@ pub struct Request {
     pub artifacts: Option<Artifacts>,
     /// How the notebook is saved.
     pub save: SaveSettings,
+    /// Where what the run replaces is kept for undo.
+    pub history: Option<HistoryStore>,
+    /// Replace text also if it cannot be kept. Outputs are replaced in any case.
+    pub force: bool,
 }
 
 impl Request {
@@ -63,6 +70,8 @@ impl Request {
             limit: LIMIT,
             artifacts: None,
             save: SaveSettings::default(),
+            history: None,
+            force: false,
         }
     }
 }
@@ -156,91 +165,18 @@ pub enum PlanError {
     /// Parameters that could not be put in.
     #[error("the parameters could not be put into the notebook")]
     Injection(#[from] EditError),
-}
-
-/// A run that is planned. Nothing was changed yet.
-#[derive(Debug)]
-pub struct Draft {
-    request: Request,
-    source: Notebook,
-    home: Home,
-}
-
-impl Draft {
-    /// Reads the notebook, and finds out whether what is wanted can be done to it. Blocks on files.
-    pub fn of(request: Request) -> Result<Self, PlanError> {
-        let real = fs::canonicalize(&request.path);
-        file::recover(&request.path, &request.save)?;
-        let source = file::read(&request.path)?;
-        let home = home(real.as_deref().unwrap_or(&request.path), &source);
-        prepared(&source, &request)?;
-        Ok(Self { request, source, home })
-    }
-
-    /// Where the cells will run.
-    pub fn home(&self) -> &Home {
-        &self.home
-    }
-
-    /// The notebook as it was read.
-    pub fn notebook(&self) -> &Notebook {
-        &self.source
-    }
-
-    /// Whether [`Draft::write`] changes a file.
-    pub fn changes_files(&self) -> bool {
-        self.request.output.is_some() || !self.request.parameters.is_empty()
-    }
-
-    /// Puts parameters in, and makes the file for the outputs. Blocks on files.
-    pub fn write(self) -> Result<Plan, PlanError> {
-        let Self { request, source, home } = self;
-        let path = request.output.as_ref().unwrap_or(&request.path);
-        let written = if request.output.is_some() {
-            let (changed, chosen) = prepared(&source, &request)?;
-            let whole = changed.unwrap_or(source);
-            let replace = |_: &Notebook| Ok::<_, PlanError>((Some(whole.clone()), ()));
-            file::update_with(&request.save, path, IfMissing::Create, &Expected::Anything, replace)?;
-            Some(chosen)
-        } else if request.parameters.is_empty() {
-            None
-        } else {
-            let change = |notebook: &Notebook| prepared(notebook, &request);
-            let expected = Expected::Anything;
-            Some(file::update_with(&request.save, path, IfMissing::Fail, &expected, change)?.outcome)
-        };
-        let file = TrackedFile::open(path, &request.save)?;
-        let chosen = match written {
-            Some(chosen) => chosen,
-            None => chosen(file.notebook(), &request.cells)?,
-        };
-        Ok(Plan::new(file, &chosen, &request, home))
-    }
-}
-
-/// The notebook with what is put into it, if something is, and which of its cells are wanted then.
-fn prepared(notebook: &Notebook, request: &Request) -> Result<(Option<Notebook>, Vec<usize>), PlanError> {
-    // Who names a cell names one of the notebook as it is.
-    let chosen = chosen(notebook, &request.cells)?;
-    Ok(match parameters::inject(notebook, &request.parameters)? {
-        Some(injected) => {
-            let chosen = injected.chosen(chosen);
-            (Some(injected.notebook), chosen)
-        }
-        None => (None, chosen),
-    })
-}
-
-fn chosen(notebook: &Notebook, cells: &Selection) -> Result<Vec<usize>, NoSuchCell> {
-    Ok(match cells {
-        Selection::All => (0..notebook.len()).collect(),
-        Selection::From(cell) => (notebook.locate(cell)?..notebook.len()).collect(),
-        Selection::Cells(cells) => {
-            let mut chosen = cells.resolve(notebook)?;
-            chosen.sort_unstable();
-            chosen
-        }
-    })
+    /// Text that would be replaced could not be kept, and the caller did not insist.
+    #[error(
+        "nothing was run: undo could not keep what {} is now; make the folder writable, or use force to replace it \
+         without undo",
+        path.display()
+    )]
+    Unkept {
+        /// The file that would be changed.
+        path: PathBuf,
+        /// Why it could not be kept.
+        source: io::Error,
+    },
 }
 
 /// A run that can begin.
@@ -252,6 +188,10 @@ pub struct Plan {
     pub(crate) limit: usize,
     pub(crate) artifacts: Option<Artifacts>,
     pub(crate) earlier: Vec<EarlierDisplay>,
+    pub(crate) history: RunHistory,
+    /// What is stored of the outputs that the run replaces.
+    pub(crate) entry: RunEntry,
+    pub(crate) notes: Vec<RunNote>,
     requests: Vec<CellRequest>,
     home: Home,
 }
@@ -262,7 +202,13 @@ impl Plan {
         Draft::of(request.clone())?.write()
     }
 
-    fn new(file: TrackedFile, chosen: &[usize], request: &Request, home: Home) -> Self {
+    pub(crate) fn new(
+        file: TrackedFile,
+        chosen: &[usize],
+        request: &Request,
+        home: Home,
+        history: RunHistory,
+    ) -> Self {
         let notebook = file.notebook();
         let (mut cells, mut requests) = (Vec::new(), Vec::new());
         let mut ids = HashMap::new();
@@ -285,7 +231,21 @@ impl Plan {
             cells.push(PlannedCell { index: cell.index(), id, source: source.into_owned() });
         }
         let (timing, limit, artifacts) = (request.timing, request.limit, request.artifacts.clone());
-        Self { file, cells, timing, limit, artifacts, earlier: Vec::new(), requests, home }
+        let (earlier, entry, notes) = (Vec::new(), RunEntry::default(), Vec::new());
+        Self { file, cells, timing, limit, artifacts, earlier, history, entry, notes, requests, home }
+    }
+
+    /// Keeps the outputs that the run will replace.
+    pub(crate) fn keep_outputs(&mut self) {
+        let cells: Vec<_> = self.cells.iter().map(|cell| cell.index).collect();
+        let (entry, unkept) = self.history.keep_outputs(self.file.notebook(), &cells, "ran code");
+        self.entry = entry;
+        self.notes.extend(unkept.into_iter().map(RunNote::UnkeptOutputs));
+    }
+
+    /// What is replaced already, or will be and cannot be kept.
+    pub fn notes(&self) -> &[RunNote] {
+        &self.notes
     }
 
     /// The cells that will run; maybe none.
@@ -325,8 +285,13 @@ impl Plan {
     /// Runs the cells by `call`, which [`Plan::call`] made.
     pub fn start(self, client: &Client, call: Call) -> BoxFuture<'_, Result<NotebookRun, SessionError>> {
         Box::pin(async move {
-            let running = client.call(call).await?;
-            Ok(NotebookRun::new(running, self))
+            match client.call(call).await {
+                Ok(running) => Ok(NotebookRun::new(running, self)),
+                Err(error) => {
+                    self.entry.withdraw();
+                    Err(error)
+                }
+            }
         })
     }
 }

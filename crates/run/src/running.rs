@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
+use cellwright_editing::RunEntry;
 use cellwright_jupyter::timestamp;
 use cellwright_kernel::{Fate, StopReason};
 use cellwright_notebook::recording::{Recording, Results, Timing};
@@ -24,7 +25,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use crate::displays::{EarlierDisplay, Elsewhere};
-use crate::keeper::{Keeper, Kept, News};
+use crate::keeper::{Keeper, KeeperPlan, Kept, News};
 use crate::meanwhile::{Change, Watch};
 use crate::plan::{Plan, PlannedCell};
 use crate::unsaved::{Batch, Unsaved};
@@ -35,6 +36,8 @@ pub struct NotebookRun {
     cells: Vec<PlannedCell>,
     recording: Recording,
     keeper: Keeper,
+    /// What is stored of the outputs that it replaces.
+    entry: RunEntry,
     watch: Watch,
     /// The cell whose turn has come, while it is looked at.
     turn: Option<Coming>,
@@ -124,10 +127,14 @@ impl NotebookRun {
         if let Some(artifacts) = plan.artifacts {
             recording = recording.with_store(Box::new(move |content| stored(&artifacts, content)));
         }
+        let (cells, earlier) = (plan.cells.clone(), plan.earlier.clone());
+        let (file, history, notes) = (plan.file, plan.history, plan.notes);
+        let kept = KeeperPlan { file, cells, earlier, history, notes };
         Self {
             running,
             recording,
-            keeper: Keeper::start(plan.file, plan.cells.clone(), plan.earlier.clone(), watch.clone()),
+            keeper: Keeper::start(kept, watch.clone()),
+            entry: plan.entry,
             earlier: plan.earlier,
             changed: BTreeSet::new(),
             elsewhere: Elsewhere::default(),
@@ -206,7 +213,7 @@ impl NotebookRun {
             let changed = self.changed.iter().map(|cell| (*cell, self.recording.results(*cell))).collect();
             let (kept, rest) = self.keeper.finish().await;
             saved.extend(rest);
-            Finished {
+            let finished = Finished {
                 cells: take(&mut self.cells),
                 changes: take(&mut self.changes),
                 elsewhere: take(&mut self.elsewhere),
@@ -215,7 +222,11 @@ impl NotebookRun {
                 displays,
                 saved,
                 changed,
+            };
+            if finished.has_run_nothing() {
+                take(&mut self.entry).withdraw();
             }
+            finished
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use cellwright_editing::HistoryStore;
 use cellwright_notebook::file::SaveSettings;
 
 /// The folders and files of one user, seen from one folder.
@@ -50,6 +51,11 @@ impl UserFolders {
     /// How notebooks are saved.
     pub(crate) fn save_settings(&self) -> SaveSettings {
         SaveSettings { journal: Some(self.state.join("journal")) }
+    }
+
+    /// Where what changes take away is kept for undo.
+    pub(crate) fn history(&self) -> HistoryStore {
+        HistoryStore::new(self.state.join("history"))
     }
 
     pub(crate) fn user_settings(&self) -> PathBuf {

@@ -73,16 +73,17 @@ impl FileEditor<'_> {
             recorded.withdraw();
             let is = Fingerprint::of(now);
             check_expected(file, options, is)?;
-            if !options.force && is.to_string() != change.after {
+            let replaced = Notebook::parse(now.to_vec()).ok();
+            if !options.force && !change.left(now, replaced.as_ref()) {
                 return Err(failed(UndoError::ReplacedSince { number }));
             }
-            let replaced = Notebook::parse(now.to_vec()).ok();
             let (mut report, origins) = whole_report(replaced.as_ref(), restored.as_ref());
             let undo = StoredChange {
                 action: report.action.to_owned(),
                 summary: report.to_string().lines().next().unwrap_or_default().to_owned(),
                 undoes: Some(number),
                 after: Fingerprint::of(&before).to_string(),
+                sources_after: None,
                 undo: UndoSteps::Whole { content: StoredContent::of(now) },
             };
             let note = self.record(file, &key, &undo, options, &recorded)?;

@@ -77,6 +77,7 @@ impl FileEditor<'_> {
                 summary: format!("replaced a file that was not a notebook ({total} {noun} now)"),
                 undoes: None,
                 after: fingerprint(&after).to_string(),
+                sources_after: None,
                 undo: UndoSteps::Whole { content: StoredContent::of(now) },
             };
             let note = self.record(file, &key, &change, options, &recorded)?;

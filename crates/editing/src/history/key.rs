@@ -86,25 +86,29 @@ impl CellFinder {
         alike.next().copied().filter(|_| alike.next().is_none())
     }
 
-    /// The cell that has the id of this one.
-    pub(super) fn with_id_of(&self, cell: &Cell<'_>) -> Option<usize> {
-        self.ids.get(&*cell.id()?)?.first().copied()
+    /// Whether a cell has the id of this one.
+    pub(super) fn has_id_of(&self, cell: &Cell<'_>) -> bool {
+        cell.id().is_some_and(|id| self.ids.contains_key(&*id))
     }
 
-    /// How many cells say the same as this one.
-    pub(super) fn twins(&self, cell: &Cell<'_>) -> usize {
-        self.saying.get(&said(cell)).map_or(0, Vec::len)
-    }
-
-    /// The last cell that says the same as this one.
-    pub(super) fn last_twin(&self, cell: &Cell<'_>) -> Option<usize> {
-        self.saying.get(&said(cell))?.last().copied()
+    /// The cells that say the same as this one, and have its id if it has one.
+    pub(super) fn copies(&self, cell: &Cell<'_>) -> Vec<usize> {
+        let saying = self.saying.get(&said(cell)).map_or(&[][..], Vec::as_slice);
+        let id = cell.id();
+        let is_copy = |place: &usize| id.is_none() || self.id_of[*place].as_deref() == id.as_deref();
+        saying.iter().copied().filter(is_copy).collect()
     }
 }
 
 /// The fingerprint of a cell's type and source.
 fn said(cell: &Cell<'_>) -> String {
     Fingerprint::of(format!("{} {}", cell.kind(), cell.source()).as_bytes()).to_string()
+}
+
+/// The fingerprint of the ids, types and sources of all cells.
+pub(super) fn sources_print(notebook: &Notebook) -> String {
+    let cells = notebook.cells().map(|cell| format!("{:?} {}\n", cell.id(), said(&cell)));
+    Fingerprint::of(cells.collect::<String>().as_bytes()).to_string()
 }
 
 /// Fingerprints of the members of a cell's JSON, however it is laid out.

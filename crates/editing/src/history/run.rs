@@ -10,13 +10,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use cellwright_notebook::{
-    CellResults, Change, Edited, Note, Notebook, RawCell, Report, TouchedCell, index_ranges,
+    Cell, CellResults, Change, Edited, Note, Notebook, RawCell, Report, TouchedCell, index_ranges,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::key::{CellFinder, CellKey};
-use super::{ChangeFile, HistoryStore, StoredChange, UndoError, UndoSteps};
-use crate::editor::{FileEditor, FileName};
+use super::key::{CellFinder, CellKey, sources_print};
+use super::{ChangeFile, ChangeReach, HistoryStore, StoredChange, StoredContent, UndoError, UndoSteps};
+use crate::document::key_of;
 
 /// Bytes of outputs that are kept of the runs of one notebook.
 const BYTES: u64 = 64 * 1024 * 1024;
@@ -48,12 +49,12 @@ impl OldResults {
     }
 }
 
-/// A run that was stored before its first save.
+/// What was stored before a run replaces something.
 #[derive(Debug, Default)]
-pub struct RecordedRun(Option<ChangeFile>);
+pub struct RunEntry(Option<ChangeFile>);
 
-impl RecordedRun {
-    /// Removes it again: no cell ran.
+impl RunEntry {
+    /// Removes it again: nothing was replaced.
     pub fn withdraw(self) {
         if let Some(recorded) = self.0 {
             drop(fs::remove_file(outputs_beside(recorded.path()))); // the next run sweeps it
@@ -62,13 +63,70 @@ impl RecordedRun {
     }
 }
 
-impl FileEditor<'_> {
-    /// Keeps what a run of these cells of `now` will replace, so that it can be undone. A run that replaces nothing is not
-    /// kept. Blocks on files.
-    pub fn record_run(&self, file: &FileName, now: &Notebook, cells: &[usize]) -> RecordedRun {
-        let Some(history) = self.history_store() else { return RecordedRun::default() };
+/// Outputs that a run replaces and undo cannot bring back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnkeptOutputs {
+    /// Their cells.
+    pub cells: Vec<usize>,
+    /// Why they could not be kept.
+    pub reason: String,
+}
+
+/// Keeps what a run takes away from one notebook, so that it can be undone. Blocks on files.
+#[derive(Debug)]
+pub struct RunHistory {
+    /// `None` where nothing is kept of any change.
+    store: Option<HistoryStore>,
+    file: PathBuf,
+}
+
+impl RunHistory {
+    /// For runs whose results go to this file.
+    pub fn new(store: Option<HistoryStore>, path: &Path) -> Self {
+        Self { store, file: key_of(path) }
+    }
+
+    /// Keeps a notebook that a run with the copy `after` of another one replaces. The run may then add outputs to that.
+    pub fn keep_notebook(&self, before: &Notebook, after: &Notebook) -> io::Result<RunEntry> {
+        let content = StoredContent::Text(before.text().to_owned());
+        self.keep(&StoredChange {
+            sources_after: Some(sources_print(after)),
+            ..StoredChange::of_run(
+                "replaced by a run of another notebook".to_owned(),
+                after,
+                UndoSteps::Whole { content },
+            )
+        })
+    }
+
+    /// Keeps what putting parameters into a notebook changes.
+    pub fn keep_parameters(&self, before: &Notebook, edited: &Edited) -> io::Result<RunEntry> {
+        match &edited.notebook {
+            Some(after) => {
+                let change = StoredChange::of(before, after, edited, ChangeReach::Cells);
+                let summary = format!("parameters of a run: {}", change.summary);
+                self.keep(&StoredChange { action: "run".to_owned(), summary, ..change })
+            }
+            None => Ok(RunEntry::default()),
+        }
+    }
+
+    fn keep(&self, change: &StoredChange) -> io::Result<RunEntry> {
+        let Some(store) = &self.store else { return Ok(RunEntry::default()) };
+        match store.record(&self.file, change) {
+            Ok(recorded) => Ok(RunEntry(Some(recorded))),
+            Err(error) if change.undo.takes_away() => Err(store.unwritable(&error)),
+            // New cells are not lost.
+            Err(_) => Ok(RunEntry::default()),
+        }
+    }
+
+    /// Keeps what these cells of `now` have of earlier runs. `ran` says what replaces it. Nothing is stored if they have
+    /// nothing.
+    pub fn keep_outputs(&self, now: &Notebook, cells: &[usize], ran: &str) -> (RunEntry, Vec<UnkeptOutputs>) {
+        let Some(store) = &self.store else { return Default::default() };
         let finder = CellFinder::of(now);
-        let (mut old, mut size, mut too_large) = (Vec::new(), 0, Vec::new());
+        let (mut old, mut kept, mut size, mut too_large) = (Vec::new(), Vec::new(), 0, Vec::new());
         for cell in cells.iter().map(|index| now.cell(*index)) {
             let Some(CellResults { outputs, execution_count, execution }) = cell.results() else { continue };
             let results = OldResults {
@@ -83,27 +141,63 @@ impl FileEditor<'_> {
             }
             size += results.size();
             old.push(results);
+            kept.push(cell.index());
+        }
+        let mut unkept = Vec::new();
+        let mut left_out = String::new();
+        if !too_large.is_empty() {
+            let list = index_ranges(&too_large);
+            left_out = format!("; the old outputs of {list} were too large to keep");
+            let reason = format!("undo keeps at most {} MB of outputs of one notebook", BYTES >> 20);
+            unkept.push(UnkeptOutputs { cells: too_large, reason });
         }
         if old.is_empty() {
-            return RecordedRun::default();
+            return (RunEntry::default(), unkept);
         }
         let noun = if cells.len() == 1 { "cell" } else { "cells" };
-        let left_out = match &too_large[..] {
-            [] => String::new(),
-            cells => format!("; the old outputs of {} were too large to keep", index_ranges(cells)),
-        };
-        let summary = format!("ran code {noun} {}{left_out}", index_ranges(cells));
-        let change = StoredChange {
-            action: "run".to_owned(),
-            summary,
-            undoes: None,
-            after: String::new(),
-            undo: UndoSteps::Results { cells: Vec::new() },
-        };
-        let key = self.document(file).key();
-        // Without a history the run goes on: its cells are what the caller asked for.
-        RecordedRun(history.record_run(&key, &change, &old).ok())
+        let summary = format!("{ran} {noun} {}{left_out}", index_ranges(cells));
+        let undo = UndoSteps::Results { cells: Vec::new() };
+        match store.record_run(&self.file, &StoredChange::of_run(summary, now, undo), &old) {
+            Ok(recorded) => (RunEntry(Some(recorded)), unkept),
+            // The run goes on: its cells are what the caller asked for.
+            Err(error) => {
+                unkept.push(UnkeptOutputs { cells: kept, reason: store.unwritable(&error).to_string() });
+                (RunEntry::default(), unkept)
+            }
+        }
     }
+}
+
+/// Whether two cells have the same outputs and count, however their JSON is laid out. One without any has what every other
+/// one without any has.
+pub fn has_same_results(one: &Cell<'_>, other: &Cell<'_>) -> bool {
+    let results = |cell: &Cell<'_>| {
+        cell.results().map(|results| (results.outputs.to_owned(), results.execution_count.to_owned()))
+    };
+    match (results(one), results(other)) {
+        (None, None) => true,
+        (Some(one), Some(other)) => {
+            one == other || one.1 == other.1 && joined_lines(&one.0) == joined_lines(&other.0)
+        }
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// The value of a JSON text, with texts that are stored as lists of lines as one.
+fn joined_lines(json: &str) -> Option<Value> {
+    fn join(value: &mut Value) {
+        match value {
+            Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_string) => {
+                *value = items.iter().filter_map(Value::as_str).collect::<String>().into();
+            }
+            Value::Array(items) => items.iter_mut().for_each(join),
+            Value::Object(members) => members.values_mut().for_each(join),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut value = serde_json::from_str(json).ok()?;
+    join(&mut value);
+    Some(value)
 }
 
 impl HistoryStore {

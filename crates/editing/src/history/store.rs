@@ -85,6 +85,11 @@ impl HistoryStore {
         &self.folder
     }
 
+    /// Why nothing can be stored, with the folder.
+    pub(crate) fn unwritable(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{} cannot be written: {error}", self.folder.display()))
+    }
+
     pub(super) fn folder_of(&self, file: &Path) -> PathBuf {
         self.folder.join(Fingerprint::of(file.as_os_str().as_encoded_bytes()).to_string())
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
-use cellwright_notebook::{CellJson, Change, Edited, Note, Notebook, RawCell, Report, TouchedCell};
+use cellwright_notebook::{Cell, CellJson, Change, Edited, Note, Notebook, RawCell, Report, TouchedCell};
 
 use super::key::{CellFinder, CellKey, MemberPrints};
 use super::{HistoryStore, OldPlace, StoredChange, UndoStep, UndoSteps};
@@ -201,22 +201,31 @@ impl<'a> UndoPlan<'a> {
     ) -> Result<(), UndoError> {
         let cell = self.parsed(json)?;
         let cell = cell.cell();
-        let is_there = if cell.id().is_some() {
-            self.finder.with_id_of(&cell)
-        } else {
-            let found = last.found.entry(cell.source().into_owned()).or_default();
-            let is_more = self.finder.twins(&cell) > twins + *found;
-            *found += usize::from(is_more);
-            self.finder.last_twin(&cell).filter(|_| is_more)
-        };
-        if let Some(there) = is_there {
-            self.notes.push(Note::AlreadyThere { cell: there });
-            return Ok(());
+        let copies = self.finder.copies(&cell);
+        let found =
+            last.found.entry((cell.id().map(Cow::into_owned), cell.source().into_owned())).or_default();
+        if let Some(there) = copies.last().filter(|_| copies.len() > twins + *found) {
+            *found += 1;
+            return self.found_again(*there, &cell);
         }
         let behind_last = last.at.filter(|(neighbour, _)| *neighbour == place.behind.as_ref());
         let at = behind_last.map_or_else(|| self.old_position(place), |(_, at)| at + 1);
         self.slots.insert(at, UndoSlot { origin: None, json: Some(Cow::Borrowed(json)) });
         last.at = Some((place.behind.as_ref(), at));
+        Ok(())
+    }
+
+    /// A cell that was to come back is there. Outputs that it lost on the way come back all the same.
+    fn found_again(&mut self, there: usize, before: &Cell<'_>) -> Result<(), UndoError> {
+        let (now, at) = (self.now.cell(there), self.slot_of(there));
+        if let (Some(results), None, Some(at)) = (before.results(), now.results(), at) {
+            let unusable = |_| UndoError::Unusable { number: self.number };
+            let json = self.now.cell_with_results(there, &results).map_err(unusable)?;
+            self.slots[at].json = Some(Cow::Owned(json));
+            self.notes.push(Note::OutputsRestored { cell: there });
+        } else {
+            self.notes.push(Note::AlreadyThere { cell: there });
+        }
         Ok(())
     }
 
@@ -291,7 +300,7 @@ impl<'a> UndoPlan<'a> {
         }
     }
 
-    fn finish(self) -> Result<Edited, UndoError> {
+    fn finish(mut self) -> Result<Edited, UndoError> {
         let cells: Vec<_> = self
             .slots
             .iter()
@@ -302,7 +311,15 @@ impl<'a> UndoPlan<'a> {
             })
             .collect();
         let unusable = |_| UndoError::Unusable { number: self.number };
-        let after = self.now.with_raw_cells(&cells).map_err(unusable)?;
+        let mut after = self.now.with_raw_cells(&cells).map_err(unusable)?;
+        let is_taken = |(at, slot): (usize, &UndoSlot<'_>)| {
+            (slot.origin.is_none() && self.finder.has_id_of(&after.cell(at))).then_some(at)
+        };
+        let taken: Vec<_> = self.slots.iter().enumerate().filter_map(is_taken).collect();
+        if !taken.is_empty() {
+            after = after.with_new_ids(&taken);
+            self.notes.push(Note::IdsTaken { cells: taken });
+        }
         let origins: Vec<_> = self.slots.iter().map(|slot| slot.origin).collect();
         let mut touched = Vec::new();
         for (at, slot) in self.slots.iter().enumerate() {
@@ -331,6 +348,6 @@ impl<'a> UndoPlan<'a> {
 struct LastInserted<'a> {
     /// Behind which cell the last one was put, and where: the next one there comes behind it.
     at: Option<(Option<&'a CellKey>, usize)>,
-    /// Cells without ids that were there already, by what they say.
-    found: HashMap<String, usize>,
+    /// Cells that were there already, by their ids and what they say.
+    found: HashMap<(Option<String>, String), usize>,
 }

@@ -51,7 +51,7 @@ impl BackgroundRuns {
 impl BackgroundRun {
     /// Lets a run go on in the background.
     pub(super) fn start(shared: &Arc<ToolboxState>, place: &ResolvedPath, mut active: ActiveRun) -> Self {
-        let (job, cells) = (active.run.release(), active.run.cells().to_vec());
+        let (job, cells) = (active.0.release(), active.0.cells().to_vec());
         let (sender, finished) = watch::channel(None);
         let to = Arc::clone(shared);
         // Ends with the run, which ends with its session.

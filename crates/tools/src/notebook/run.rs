@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_editing::{ChangeOptions, RecordedRun};
+use cellwright_editing::ChangeOptions;
 use cellwright_notebook::CellRef;
 use cellwright_notebook::file;
 use cellwright_notebook::select::CellSelection;
 use cellwright_run::{
-    Change, Draft, Errors, Finished, Home, Next, NotebookRun, PlanError, Request, Selection,
+    Change, Draft, Errors, Finished, Home, Next, NotebookRun, PlanError, Request, RunNote, Selection,
 };
 use cellwright_session::{OutputSettings, Reset, SessionKey, Timeout};
 use serde_json::json;
@@ -81,6 +81,8 @@ pub(super) async fn run(
     request.errors = if how.allow_errors { Errors::Allow } else { Errors::Stop };
     request.artifacts = Some(shared.settings.artifacts.clone());
     request.save = shared.settings.save.clone();
+    request.history.clone_from(&shared.settings.history);
+    request.force = how.options.force;
     request.reset = if how.reset { Reset::Yes } else { Reset::No };
     // A cell named by its number may be another one by now.
     let named = match &wanted {
@@ -96,7 +98,7 @@ pub(super) async fn run(
         },
     }
     let (shared_here, caller, at) = (Arc::clone(shared), context.clone(), place.clone());
-    let (plan, recorded) = blocking(move || {
+    let plan = blocking(move || {
         let about = |error| match error {
             PlanError::File(error) => error.called(&at.named).into(),
             other => ToolFailure::from(other).about(&at.named),
@@ -104,10 +106,7 @@ pub(super) async fn run(
         let draft = Draft::of(request).map_err(about)?;
         let (editor, file) = (shared_here.settings.editor(&caller), at.file_name());
         editor.check_run(&file, draft.notebook(), &named, &how.options)?;
-        let plan = draft.write().map_err(about)?;
-        let cells: Vec<_> = plan.cells().iter().map(|cell| cell.index).collect();
-        let recorded = editor.record_run(&file, plan.notebook(), &cells);
-        Ok((plan, recorded))
+        draft.write().map_err(about)
     })
     .await?;
     if plan.cells().is_empty() {
@@ -127,11 +126,8 @@ pub(super) async fn run(
     }
     let sessions = context.client.sessions().await?;
     match plan.start(&sessions, call).await {
-        Ok(run) => follow(shared, context, place, ActiveRun { run, recorded }, how.background).await,
-        Err(error) => {
-            recorded.withdraw();
-            Err(context.client.failed(error).await)
-        }
+        Ok(run) => follow(shared, context, place, ActiveRun(run), how.background).await,
+        Err(error) => Err(context.client.failed(error).await),
     }
 }
 
@@ -191,9 +187,9 @@ async fn follow(
     let mut stopping = false;
     loop {
         let next = tokio::select! {
-            next = active.run.next_event() => next,
+            next = active.0.next_event() => next,
             () = context.stop.cancelled(), if !stopping => {
-                active.run.stop();
+                active.0.stop();
                 stopping = true;
                 continue;
             }
@@ -216,19 +212,13 @@ async fn follow(
     }
 }
 
-/// A run, and what is kept of the outputs that it replaces.
-pub(super) struct ActiveRun {
-    pub(super) run: NotebookRun,
-    recorded: RecordedRun,
-}
+/// A run whose end its client's tools learn from.
+pub(super) struct ActiveRun(pub(super) NotebookRun);
 
 impl ActiveRun {
     /// Waits for its end and learns from it.
     pub(super) async fn finish(self, shared: &ToolboxState) -> Finished {
-        let finished = self.run.finish().await;
-        if finished.has_run_nothing() {
-            self.recorded.withdraw();
-        }
+        let finished = self.0.finish().await;
         shared.learn(&finished.report);
         shared.history().note(&finished);
         finished
@@ -292,7 +282,12 @@ fn told(shared: &ToolboxState, context: &CallContext, finished: &Finished) -> To
         reply.note(format!("[the outputs could not be saved: {}]", ToolFailure::from(error)));
     }
     if kept.side.is_none() && kept.failed.is_none() && kept.merged > 0 {
-        reply.note("[others changed the notebook meanwhile; their changes and the outputs are both in it]");
+        let replaces = kept.notes.iter().any(|note| matches!(note, RunNote::ReplacedOutputs { .. }));
+        let what = if replaces { "their other changes" } else { "their changes" };
+        reply.note(format!("[others changed the notebook meanwhile; {what} and the outputs are both in it]"));
+    }
+    for note in &kept.notes {
+        reply.note(format!("[{note}]"));
     }
     reply
 }

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_editing::{ChangeOptions, FileName, RecordedRun};
+use cellwright_editing::{ChangeOptions, FileName};
 use cellwright_kernel::{Comms, StopReason};
 use cellwright_notebook::file::FileError;
 use cellwright_notebook::select::CellSelection;
-use cellwright_run::{Draft, Errors, Finished, Home, Next, Plan, PlanError, Request, Selection};
+use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
 use cellwright_session as session;
 use cellwright_session::{
     Call, CallEvent, CellRequest, CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions,
@@ -165,6 +165,8 @@ impl NotebookRuns {
             timing: !self.options.no_timing,
             artifacts: Some(host::artifacts(config)),
             save: config.places.save_settings(),
+            history: Some(config.places.history()),
+            force: self.force,
             ..Request::new(path)
         });
         Ok(requests.collect())
@@ -262,12 +264,9 @@ async fn follow(
         return Ok(not_run(show));
     }
     let (parameters, reset) = (request.parameters.clone(), request.reset);
-    // A copy that is made for the outputs is new.
-    let file = request.output.is_none().then(|| FileName::of(&request.path));
     let (request, vouched) = (request.clone(), common.vouched);
     let caller = CallerArguments::of_session(common.session.clone());
-    let same_caller = caller.clone();
-    let draft = tokio::task::spawn_blocking(move || checked(request, &vouched, &same_caller)).await??;
+    let draft = tokio::task::spawn_blocking(move || checked(request, &vouched, &caller)).await??;
     let kernel = common.kernel(draft.home());
     let session = match &common.session {
         Some(session) => session.clone(),
@@ -280,12 +279,11 @@ async fn follow(
         };
         begun = Some(told);
     }
-    let (plan, recorded) =
-        tokio::task::spawn_blocking(move || written(draft, file.as_ref(), &caller)).await??;
+    let plan = tokio::task::spawn_blocking(move || draft.write().map_err(explained)).await??;
     show.plan(&plan)?;
     begun.iter().flatten().try_for_each(|told| show.event(told))?;
     if plan.cells().is_empty() {
-        show.end(None, None)?;
+        show.end_without_cells(plan.notes())?;
         return Ok(CommandExit::Done);
     }
     let mut call = plan.call(session, &common.usual);
@@ -298,13 +296,7 @@ async fn follow(
     if common.style.told == RunVerbosity::Json {
         call.comms = Comms::Forwarded;
     }
-    let mut run = match plan.start(&common.client, call).await {
-        Ok(run) => run,
-        Err(error) => {
-            recorded.withdraw();
-            return Err(error.into());
-        }
-    };
+    let mut run = plan.start(&common.client, call).await?;
     // A person who waits sees that time passes.
     let mut clock = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -323,15 +315,12 @@ async fn follow(
         }
     }
     let finished = run.finish().await;
-    if finished.has_run_nothing() {
-        recorded.withdraw();
-    }
     let unrecorded = if common.record {
         record::keep(&common.client, &finished, &parameters).await.err().map(|error| one_line(error.as_ref()))
     } else {
         None
     };
-    show.end(Some(&finished), unrecorded.as_deref())?;
+    show.end(&finished, unrecorded.as_deref())?;
     // A session of the daemon may have been there before us.
     if !is_last && common.style.kernel == KernelFate::Ends {
         // Gone is what it should be.
@@ -352,20 +341,6 @@ fn checked(request: Request, vouched: &ChangeOptions, caller: &CallerArguments) 
     let draft = Draft::of(request).map_err(explained)?;
     caller.with_editor(|editor| editor.check_run(&file, draft.notebook(), &cells, vouched))?;
     Ok(draft)
-}
-
-/// The run, ready to start. What it will replace in `file`, the notebook that runs in place, is kept. Blocks on files.
-fn written(
-    draft: Draft,
-    file: Option<&FileName>,
-    caller: &CallerArguments,
-) -> anyhow::Result<(Plan, RecordedRun)> {
-    let plan = draft.write().map_err(explained)?;
-    let Some(file) = file else { return Ok((plan, RecordedRun::default())) };
-    let cells: Vec<_> = plan.cells().iter().map(|cell| cell.index).collect();
-    let recorded =
-        caller.with_editor(|editor| anyhow::Ok(editor.record_run(file, plan.notebook(), &cells)))?;
-    Ok((plan, recorded))
 }
 
 /// With what helps.

@@ -6,7 +6,7 @@ mod lines;
 use std::path::Path;
 use std::time::Duration;
 
-use cellwright_run::{Change, Finished, Plan, PlannedCell};
+use cellwright_run::{Change, Finished, Plan, PlannedCell, RunNote};
 use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, NotRun};
 use serde_json::{Value, json};
 
@@ -139,18 +139,31 @@ impl RunDisplay {
         Ok(())
     }
 
-    /// It is over; nothing had to be run when there is no report. What it ran with may not have been recorded, for a reason.
-    pub(super) fn end(
-        &mut self,
-        finished: Option<&Finished>,
-        unrecorded: Option<&str>,
-    ) -> anyhow::Result<()> {
-        let Some(Finished { report, kept, saved, .. }) = finished else {
-            if self.style.told == RunVerbosity::Json {
-                return self.json(json!({ "event": "finished", "ok": true, "failed_cell": null }));
+    /// Nothing had to be run.
+    pub(super) fn end_without_cells(&mut self, notes: &[RunNote]) -> anyhow::Result<()> {
+        if self.style.told == RunVerbosity::Json {
+            let notes: Vec<_> = notes.iter().map(ToString::to_string).collect();
+            let line = json!({ "event": "finished", "ok": true, "failed_cell": null, "notes": notes });
+            return self.json(line);
+        }
+        self.notes(notes)?;
+        self.lines.told("no cell to run")
+    }
+
+    fn notes(&mut self, notes: &[RunNote]) -> anyhow::Result<()> {
+        let mut show = |note: &RunNote| {
+            // What is gone for good is shown also when little is asked for.
+            if note.is_loss() {
+                return self.lines.error(&format!("warning: {note}"));
             }
-            return self.lines.told("no cell to run");
+            self.lines.told(&format!("note: {note}"))
         };
+        notes.iter().try_for_each(&mut show)
+    }
+
+    /// It is over. What it ran with may not have been recorded, for a reason.
+    pub(super) fn end(&mut self, finished: &Finished, unrecorded: Option<&str>) -> anyhow::Result<()> {
+        let Finished { report, kept, saved, .. } = finished;
         if !saved.is_empty() {
             self.saved(saved)?;
         }
@@ -177,6 +190,7 @@ impl RunDisplay {
                 "merged": kept.merged,
                 "in_place": kept.in_place,
                 "side_file": kept.side.as_ref().map(|side| &side.path),
+                "notes": kept.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 "seconds": report.duration.as_secs_f64(),
             }));
         }
@@ -184,6 +198,7 @@ impl RunDisplay {
             self.lines
                 .told("note: the notebook was written in place: it cannot be replaced by a renamed file")?;
         }
+        self.notes(&kept.notes)?;
         self.lines.end(report, &self.cells, &trouble)
     }
 
