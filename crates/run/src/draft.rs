@@ -64,7 +64,7 @@ impl Draft {
         let file = TrackedFile::open(path, &request.save)?;
         let (chosen, note, is_kept) = match written {
             // The old outputs in a new copy are in the notebook that it is a copy of.
-            Some(Written { chosen, note, is_new }) => {
+            Some(WrittenDraft { chosen, note, is_new }) => {
                 let is_kept = is_new || matches!(note, Some(RunNote::ReplacedNotebook { .. }));
                 (chosen, note, is_kept)
             }
@@ -91,7 +91,7 @@ struct DraftChange<'a> {
 }
 
 /// What was written.
-struct Written {
+struct WrittenDraft {
     /// Which cells are to run.
     chosen: Vec<usize>,
     note: Option<RunNote>,
@@ -102,7 +102,7 @@ struct Written {
 type Planned = (Option<Notebook>, (Vec<usize>, Option<RunNote>));
 
 impl DraftChange<'_> {
-    fn write(&self) -> Result<Written, PlanError> {
+    fn write(&self) -> Result<WrittenDraft, PlanError> {
         let is_copy = self.request.output.is_some();
         let if_missing = if is_copy { IfMissing::Create } else { IfMissing::Fail };
         let change = |now: &Notebook| {
@@ -113,7 +113,7 @@ impl DraftChange<'_> {
             file::update_with(&self.request.save, self.path, if_missing, &Expected::Anything, change);
         let written = written.inspect_err(|_| self.entry.take().withdraw())?;
         let (chosen, note) = written.outcome;
-        Ok(Written { chosen, note, is_new: written.found == Found::Nothing })
+        Ok(WrittenDraft { chosen, note, is_new: written.found == Found::Nothing })
     }
 
     /// The copy of the source that takes the place of `now`.
