@@ -76,8 +76,8 @@ pub(crate) struct ChangeArguments {
 }
 
 /// Reads a fingerprint, or says where it is found.
-pub(crate) fn parse_fingerprint(text: &str) -> Result<Fingerprint, String> {
-    text.parse().map_err(|error| format!("{error}; `read --json` prints it"))
+pub(crate) fn parse_fingerprint(text: &str) -> anyhow::Result<Fingerprint> {
+    text.parse().map_err(|error| anyhow::anyhow!("{error}; `read --json` prints it"))
 }
 
 /// What commands that change sources take too.

@@ -11,11 +11,12 @@ mod places;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use cellwright_tools::RunMode;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use keys::KEYS;
 pub(crate) use layers::LoadedConfig;
-pub(crate) use places::UserFolders;
+pub(crate) use places::{UserFolders, absolute_path, home_folder};
 
 /// What can be set. A field's path is its key: `kernel.timeout`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -38,18 +39,7 @@ pub(crate) struct UserSettings {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ToolSection {
-    pub(crate) mode: ToolMode,
-}
-
-/// Which ways of running code agents are offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ToolMode {
-    #[default]
-    Both,
-    #[serde(alias = "ipy-only")]
-    PyOnly,
-    BashOnly,
+    pub(crate) mode: RunMode,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -8,14 +8,16 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cellwright_editing::{DiskMemory, ReadMemory};
 use cellwright_session::SessionId;
-use cellwright_tools::{BackgroundPolicy, DaemonLink, OutsidePaths, RunMode, SessionNames, ToolSettings};
+use cellwright_tools::{
+    BackgroundPolicy, DaemonLink, DaemonUnreachable, OutsidePaths, RunMode, SessionNames, ToolSettings,
+};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::caller;
-use crate::config::{KernelMode, LoadedConfig, ToolMode};
+use crate::config::{KernelMode, LoadedConfig};
 use crate::host;
 
 /// What every command takes that offers tools.
@@ -43,15 +45,10 @@ impl ToolOptions {
         start: &Path,
         sessions: &cellwright_session::Settings,
     ) -> anyhow::Result<ToolSettings> {
-        let mode = match config.settings.tools.mode {
-            ToolMode::Both => RunMode::Both,
-            ToolMode::PyOnly => RunMode::PythonOnly,
-            ToolMode::BashOnly => RunMode::BashOnly,
-        };
         let launch = host::launch(config, start);
         let seconds = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
         Ok(ToolSettings {
-            mode: self.tools.unwrap_or(mode),
+            mode: self.tools.unwrap_or(config.settings.tools.mode),
             artifacts: host::artifacts(config),
             limits: sessions.output.limits,
             kernel: config.settings.kernel.default.parse().context("kernel.default")?,
@@ -115,8 +112,10 @@ impl ToolOptions {
 struct UserDaemon(LoadedConfig);
 
 impl DaemonLink for UserDaemon {
-    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, String>> {
-        Box::pin(async { host::daemon_client(&self.0).await.map_err(|error| format!("{error:#}")) })
+    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, DaemonUnreachable>> {
+        Box::pin(async {
+            host::daemon_client(&self.0).await.map_err(|error| DaemonUnreachable(error.into()))
+        })
     }
 }
 

@@ -27,7 +27,7 @@ use cellwright_output::fair_share;
 use self::address::OutputLines;
 pub use self::content::{ChosenText, FoundImage, OutputContent};
 use self::image::attachments_there;
-pub use self::image::{ImageAddress, ImageError, LabelledImage};
+pub use self::image::{ImageAddress, ImageAddressError, ImageError, LabelledImage};
 
 /// What is shown of a notebook.
 #[derive(Debug)]

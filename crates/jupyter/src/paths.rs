@@ -24,7 +24,13 @@ pub struct PythonPrefix {
     pub is_environment: bool,
 }
 
-impl JupyterEnvironment<'_> {
+impl<'a> JupyterEnvironment<'a> {
+    /// The environment of these variables and Pythons.
+    pub fn new(variable: &'a dyn Fn(&str) -> Option<OsString>, prefixes: Vec<PythonPrefix>) -> Self {
+        let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+        Self { variable, home, prefixes }
+    }
+
     /// Folders that may hold a `kernels` folder, best first. `JUPYTER_PATH` comes before all, then user and
     /// environment in the order that `JUPYTER_PREFER_ENV_PATH` or the kind of prefix asks for, then the system.
     pub fn data_path(&self) -> Vec<PathBuf> {

@@ -1,7 +1,6 @@
 //! Installed Jupyter kernels, as seen from a folder.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
 
 use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix, SpecError};
 
@@ -68,8 +67,7 @@ impl Places {
     }
 
     fn surroundings<'a>(&self, variable: &'a dyn Fn(&str) -> Option<OsString>) -> JupyterEnvironment<'a> {
-        let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-        JupyterEnvironment { variable, home, prefixes: self.prefixes.clone() }
+        JupyterEnvironment::new(variable, self.prefixes.clone())
     }
 }
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cellwright_tools::{InputPrompter, ProgressSink};
+use cellwright_tools::{InputPrompter, NoAnswer, ProgressSink};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
@@ -120,26 +120,27 @@ impl Drop for OpenQuestion<'_> {
 }
 
 impl InputPrompter for UserQuestions {
-    fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, String>> {
+    fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, NoAnswer>> {
         Box::pin(async move {
             if password {
                 // MCP: servers must not ask for secrets by a form.
-                return Err("a password can not be asked for through MCP".to_owned());
+                return Err(NoAnswer::Secret);
             }
-            let schema = ElicitationSchema::builder().required_string("answer").build()?;
+            let schema = ElicitationSchema::builder().required_string("answer").build();
+            let schema = schema.map_err(|error| NoAnswer::Failed(error.into()))?;
             let message =
                 if prompt.trim().is_empty() { "The running cell asks for input".to_owned() } else { prompt };
             let question =
                 ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema };
-            let result = self.answer(question).await.map_err(|error| error.to_string())?;
+            let result = self.answer(question).await.map_err(|error| NoAnswer::Failed(error.into()))?;
             match result.action {
                 ElicitationAction::Accept => {
                     let answer = result.content.as_ref().and_then(|content| content["answer"].as_str());
-                    answer.map(str::to_owned).ok_or_else(|| "the answer holds no text".to_owned())
+                    answer.map(str::to_owned).ok_or(NoAnswer::NoText)
                 }
-                ElicitationAction::Decline => Err("the user declined to answer".to_owned()),
+                ElicitationAction::Decline => Err(NoAnswer::Declined),
                 // Cancelled, or a way of not answering that is yet to be invented.
-                _ => Err("the user dismissed the question".to_owned()),
+                _ => Err(NoAnswer::Dismissed),
             }
         })
     }

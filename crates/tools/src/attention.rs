@@ -63,6 +63,6 @@ async fn answer(context: &CallContext, request: InputRequest) {
     };
     match ask.ask(request.prompt.clone(), request.password).await {
         Ok(line) => request.answer(line),
-        Err(why) => request.refuse(why),
+        Err(why) => request.refuse(why.to_string()),
     }
 }

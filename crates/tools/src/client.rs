@@ -37,10 +37,15 @@ pub enum SessionHome {
     Daemon(Arc<dyn DaemonLink>),
 }
 
+/// Why the daemon was not joined.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct DaemonUnreachable(pub Box<dyn std::error::Error + Send + Sync>);
+
 /// A way to the process where sessions outlive their client.
 pub trait DaemonLink: Send + Sync {
     /// Joins it, or says why not.
-    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, String>>;
+    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, DaemonUnreachable>>;
 }
 
 /// A client's way to its sessions.
@@ -118,7 +123,7 @@ impl ToolClient {
         match (&*joined, &self.sessions.home) {
             (Some(client), _) | (None, SessionHome::Here(client)) => Ok(Arc::clone(client)),
             (None, SessionHome::Daemon(daemon)) => {
-                let client = Arc::new(daemon.join().await.map_err(ToolFailure::new)?);
+                let client = Arc::new(daemon.join().await?);
                 Ok(Arc::clone(joined.insert(client)))
             }
         }

@@ -14,6 +14,11 @@ pub(crate) enum BackgroundHandle {
     Shell(u64),
 }
 
+/// A text that names no work in the background.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0:.40}` is not a handle; one looks like py-3 or sh-3")]
+pub(crate) struct NoSuchHandle(String);
+
 impl fmt::Display for BackgroundHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -24,11 +29,11 @@ impl fmt::Display for BackgroundHandle {
 }
 
 impl FromStr for BackgroundHandle {
-    type Err = String;
+    type Err = NoSuchHandle;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, NoSuchHandle> {
         let cells = text.strip_prefix("py-").and_then(|number| number.parse().ok()).map(Self::Cells);
         let shell = text.strip_prefix("sh-").and_then(|number| number.parse().ok()).map(Self::Shell);
-        cells.or(shell).ok_or_else(|| format!("`{text:.40}` is not a handle; one looks like py-3 or sh-3"))
+        cells.or(shell).ok_or_else(|| NoSuchHandle(text.to_owned()))
     }
 }

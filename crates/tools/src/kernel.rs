@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,12 +59,7 @@ pub(crate) async fn kernel(
     context: &CallContext,
 ) -> Result<ToolReply, ToolFailure> {
     let client = &context.client;
-    let handle = arguments
-        .handle
-        .as_deref()
-        .map(str::parse::<BackgroundHandle>)
-        .transpose()
-        .map_err(ToolFailure::new)?;
+    let handle = arguments.handle.as_deref().map(str::parse::<BackgroundHandle>).transpose()?;
     let force = if arguments.force { Force::Yes } else { Force::No };
     match (arguments.action, handle) {
         (KernelAction::List, _) => list(client).await,
@@ -367,7 +362,6 @@ async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply
 /// The Jupyter kernels that are installed for these Pythons, for the user and for everyone.
 fn installed(variables: &Variables, prefixes: Vec<PythonPrefix>) -> Vec<KernelSpec> {
     let variable = |name: &str| variables.get(OsStr::new(name)).cloned();
-    let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    let around = JupyterEnvironment { variable: &variable, home, prefixes };
+    let around = JupyterEnvironment::new(&variable, prefixes);
     KernelSpec::all(&around.kernel_path()).into_values().filter_map(Result::ok).collect()
 }

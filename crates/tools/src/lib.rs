@@ -27,12 +27,12 @@ mod timeout;
 mod toolbox;
 mod workspace;
 
-pub use client::{DaemonLink, SessionHome, SessionNames, ToolClient};
+pub use client::{DaemonLink, DaemonUnreachable, SessionHome, SessionNames, ToolClient};
 pub use mode::{RunMode, UnknownMode};
 pub use reply::{ReplyPart, ToolReply};
 pub use spec::ToolSpec;
 pub use toolbox::{
-    BackgroundPolicy, CallContext, InputPrompter, ProgressSink, PythonState, ReplyReader, ToolSettings,
-    Toolbox,
+    BackgroundPolicy, CallContext, InputPrompter, NoAnswer, ProgressSink, PythonState, ReplyReader,
+    ToolSettings, Toolbox,
 };
 pub use workspace::{OutsidePaths, PathError, Workspace};

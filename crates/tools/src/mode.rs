@@ -3,13 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// Which of `eval` and `bash` are offered. File tools always are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RunMode {
     /// Both.
     #[default]
     Both,
     /// `eval` alone, and `bash` only while Python does not work.
+    #[serde(rename = "py-only", alias = "ipy-only")]
     PythonOnly,
     /// `bash` alone.
     BashOnly,

@@ -164,7 +164,27 @@ pub trait ProgressSink: Send + Sync {
 /// Puts a question of running code to the user.
 pub trait InputPrompter: Send + Sync {
     /// The answer, or why there is none. With `password` it is not to be shown.
-    fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, String>>;
+    fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, NoAnswer>>;
+}
+
+/// Why a question of running code has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAnswer {
+    /// Protocols of clients forbid to ask for secrets.
+    #[error("a password cannot be asked for through MCP")]
+    Secret,
+    /// The user will not answer.
+    #[error("the user declined to answer")]
+    Declined,
+    /// The user closed the question.
+    #[error("the user dismissed the question")]
+    Dismissed,
+    /// The client answered without a text.
+    #[error("the answer holds no text")]
+    NoText,
+    /// The client did not ask.
+    #[error("{0}")]
+    Failed(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Toolbox {

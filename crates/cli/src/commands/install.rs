@@ -56,7 +56,7 @@ impl InstallCommand {
         let place = self.client.place();
         let entry = self.client.entry(&command(&variables)?);
         if self.print {
-            return print::plain(&place.put("", &entry).map_err(anyhow::Error::msg)?);
+            return print::plain(&place.put("", &entry)?);
         }
         let before = settings_file::read(&path)?;
         let text = before.as_deref().unwrap_or_default();
@@ -71,7 +71,7 @@ impl InstallCommand {
     }
 
     /// The last guard of a file that is not ours: apart from our entry it must say what it said.
-    fn changes_nothing_else(&self, before: &str, after: &str) -> Result<(), String> {
+    fn changes_nothing_else(&self, before: &str, after: &str) -> anyhow::Result<()> {
         let place = self.client.place();
         let others = |text: &str| {
             let mut value = place.read(text)?;
@@ -82,16 +82,13 @@ impl InstallCommand {
             if value.get(place.section).and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
                 value.as_object_mut().map(|file| file.remove(place.section));
             }
-            Ok::<_, String>(value)
+            anyhow::Ok(value)
         };
-        if others(before)? == others(after)? {
-            Ok(())
-        } else {
-            Err("more than our entry would change".to_owned())
-        }
+        anyhow::ensure!(others(before)? == others(after)?, "more than our entry would change");
+        Ok(())
     }
 
-    fn by_hand(&self, path: &Path, why: &str) -> anyhow::Error {
+    fn by_hand(&self, path: &Path, why: &anyhow::Error) -> anyhow::Error {
         let client = self.client.argument();
         anyhow::anyhow!(
             "{why}; nothing was written, `cellwright mcp install {client} --print` shows what to add by hand"
@@ -192,7 +189,7 @@ pub(crate) enum InstallState {
 pub(crate) fn settings_of(client: McpClient, path: &Path) -> anyhow::Result<Option<Value>> {
     let Some(text) = settings_file::read(path)? else { return Ok(None) };
     let read = client.place().read(&text);
-    read.map(Some).map_err(|why| anyhow::anyhow!(why).context(path.display().to_string()))
+    read.map(Some).with_context(|| path.display().to_string())
 }
 
 impl InstallState {

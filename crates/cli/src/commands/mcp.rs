@@ -121,14 +121,14 @@ impl ServeMcp {
 }
 
 /// An address by its number, or on this machine by the name it has everywhere.
-fn address(text: &str) -> Result<SocketAddr, String> {
+fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let numbers = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
     };
     numbers
         .parse()
-        .map_err(|_| "an address looks like 127.0.0.1:8931, [::1]:8931 or localhost:8931".to_owned())
+        .map_err(|_| anyhow::anyhow!("an address looks like 127.0.0.1:8931, [::1]:8931 or localhost:8931"))
 }
 
 /// Sessions that HTTP clients may have at once, in all.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 
+use anyhow::{Context as _, anyhow, bail};
+use cellwright_tools::RunMode;
 use toml::Value;
 
 use super::layers::SettingOverride;
@@ -11,13 +13,13 @@ use super::layers::SettingOverride;
 struct SettingVariable {
     name: &'static str,
     key: &'static str,
-    read: fn(&str) -> Result<Value, String>,
+    read: fn(&str) -> anyhow::Result<Value>,
 }
 
 const fn variable(
     name: &'static str,
     key: &'static str,
-    read: fn(&str) -> Result<Value, String>,
+    read: fn(&str) -> anyhow::Result<Value>,
 ) -> SettingVariable {
     SettingVariable { name, key, read }
 }
@@ -52,9 +54,7 @@ const VARIABLES: &[SettingVariable] = &[
 ];
 
 /// The keys the environment sets, each with the variable that set it. Empty variables count as not set.
-pub(super) fn settings(
-    environment: &HashMap<OsString, OsString>,
-) -> Result<Vec<SettingOverride>, (&'static str, String)> {
+pub(super) fn settings(environment: &HashMap<OsString, OsString>) -> anyhow::Result<Vec<SettingOverride>> {
     let mut found: Vec<SettingOverride> = Vec::new();
     for variable in VARIABLES {
         let Some(value) = environment.get(&OsString::from(variable.name)).and_then(|value| value.to_str())
@@ -64,38 +64,38 @@ pub(super) fn settings(
         if value.is_empty() || found.iter().any(|(key, ..)| *key == variable.key) {
             continue;
         }
-        let value = (variable.read)(value).map_err(|reason| (variable.name, reason))?;
+        let value = (variable.read)(value).context(variable.name)?;
         found.push((variable.key, value, variable.name));
     }
     Ok(found)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a reader like the others, which can fail")]
-fn text(value: &str) -> Result<Value, String> {
+fn text(value: &str) -> anyhow::Result<Value> {
     Ok(value.into())
 }
 
-fn number(value: &str) -> Result<Value, String> {
-    value.parse::<i64>().map(Value::from).map_err(|_| format!("`{value}` is not a whole number"))
+fn number(value: &str) -> anyhow::Result<Value> {
+    value.parse::<i64>().map(Value::from).map_err(|_| anyhow!("`{value}` is not a whole number"))
 }
 
-fn switch(value: &str) -> Result<Value, String> {
+fn switch(value: &str) -> anyhow::Result<Value> {
     match value {
         "1" | "true" | "yes" | "on" => Ok(true.into()),
         "0" | "false" | "no" | "off" => Ok(false.into()),
-        other => Err(format!("`{other}` is neither 1 nor 0")),
+        other => bail!("`{other}` is neither 1 nor 0"),
     }
 }
 
 /// As a shell splits them.
-fn words(value: &str) -> Result<Value, String> {
+fn words(value: &str) -> anyhow::Result<Value> {
     shell_words::split(value)
         .map(Value::from)
-        .map_err(|_| format!("`{value}` has a quote that is not closed"))
+        .map_err(|_| anyhow!("`{value}` has a quote that is not closed"))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a reader like the others, which can fail")]
-fn list(value: &str) -> Result<Value, String> {
+fn list(value: &str) -> anyhow::Result<Value> {
     Ok(value
         .split(',')
         .map(|item| item.trim().to_owned())
@@ -104,21 +104,16 @@ fn list(value: &str) -> Result<Value, String> {
         .into())
 }
 
-fn log_level(value: &str) -> Result<Value, String> {
+fn log_level(value: &str) -> anyhow::Result<Value> {
     match value.to_lowercase().as_str() {
         "error" | "critical" => Ok("error".into()),
         "warn" | "warning" => Ok("warn".into()),
         "info" => Ok("info".into()),
         "debug" | "trace" => Ok("debug".into()),
-        _ => Err(format!("`{value}` is no log level; use error, warn, info or debug")),
+        _ => bail!("`{value}` is no log level; use error, warn, info or debug"),
     }
 }
 
-fn tool_mode(value: &str) -> Result<Value, String> {
-    match value {
-        "0" | "bash" | "bash-only" => Ok("bash-only".into()),
-        "1" | "py" | "py-only" | "ipy-only" => Ok("py-only".into()),
-        "mix" | "both" => Ok("both".into()),
-        other => Err(format!("`{other}` is not a tool mode; use both, py or bash")),
-    }
+fn tool_mode(value: &str) -> anyhow::Result<Value> {
+    Ok(value.parse::<RunMode>()?.to_string().into())
 }

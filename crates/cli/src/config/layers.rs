@@ -61,10 +61,9 @@ impl LoadedConfig {
         if let Some(project) = places.project_settings() {
             merged.extend(file(&project, SettingScope::Project)?.0);
         }
-        let variables =
-            env::settings(&environment).map_err(|(name, reason)| anyhow::anyhow!("{name}: {reason}"))?;
-        let variables =
-            variables.into_iter().map(|(key, value, name)| (key, value, SettingOrigin::Variable(name)));
+        let variables = env::settings(&environment)?
+            .into_iter()
+            .map(|(key, value, name)| (key, value, SettingOrigin::Variable(name)));
         let flags = flags.into_iter().map(|(key, value, name)| (key, value, SettingOrigin::Flag(name)));
         for (key, value, origin) in variables.chain(flags) {
             typed([(key, &value)]).with_context(|| origin.to_string())?;
@@ -166,6 +165,8 @@ fn located(text: &str, error: &toml::de::Error) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use cellwright_tools::RunMode;
+
     use super::*;
 
     struct Home(tempfile::TempDir);
@@ -215,10 +216,7 @@ mod tests {
             (kernel.timeout, kernel.retry, session.limit, session.idle),
             (90, super::super::RetryMode::Once, 2, 300)
         );
-        assert_eq!(
-            (tools.mode, python.path.as_deref()),
-            (super::super::ToolMode::BashOnly, Some(Path::new("mine")))
-        );
+        assert_eq!((tools.mode, python.path.as_deref()), (RunMode::BashOnly, Some(Path::new("mine"))));
         let origins =
             ["kernel.timeout", "kernel.retry", "tools.mode", "python.path", "session.limit", "session.idle"]
                 .map(|key| config.origin(key).to_string().replace(home.0.path().to_str().unwrap(), "~"));
@@ -241,7 +239,7 @@ mod tests {
         let config = home
             .load(&[("PI_PY", "0"), ("CELLWRIGHT_TOOLS", "py"), ("CELLWRIGHT_TIMEOUT", "")], Vec::new())
             .unwrap();
-        assert_eq!(config.settings.tools.mode, super::super::ToolMode::PyOnly);
+        assert_eq!(config.settings.tools.mode, RunMode::PythonOnly);
         assert_eq!(config.settings.kernel.timeout, 30);
     }
 

@@ -1,7 +1,7 @@
 //! Where things live on this machine.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use cellwright_editing::HistoryStore;
@@ -24,13 +24,21 @@ pub(crate) struct UserFolders {
     pub(crate) project: Option<PathBuf>,
 }
 
+/// The user's home folder.
+pub(crate) fn home_folder(environment: &HashMap<OsString, OsString>) -> PathBuf {
+    absolute_path(environment, "HOME").unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// The path that a variable holds. XDG: relative ones are ignored.
+pub(crate) fn absolute_path(environment: &HashMap<OsString, OsString>, name: &str) -> Option<PathBuf> {
+    environment.get(OsStr::new(name)).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
 impl UserFolders {
     /// As the environment says, by the XDG rules.
     pub(crate) fn from(environment: &HashMap<OsString, OsString>, folder: &Path) -> Self {
-        let path = |name: &str| {
-            environment.get(&OsString::from(name)).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        let home = path("HOME").unwrap_or_else(|| PathBuf::from("/"));
+        let path = |name: &str| absolute_path(environment, name);
+        let home = home_folder(environment);
         let base = |name: &str, otherwise: &str| {
             path(name).unwrap_or_else(|| home.join(otherwise)).join("cellwright")
         };

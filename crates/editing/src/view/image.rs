@@ -155,23 +155,38 @@ fn no_such_attachment(cell: &Cell<'_>, name: &str) -> ViewError {
     ViewError::NoSuchAttachment { cell: cell.index(), name: name.to_owned(), there }
 }
 
-impl FromStr for ImageAddress {
-    type Err = String;
+/// Why a text names no image.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageAddressError {
+    /// Its cell is none.
+    #[error("{0}")]
+    Cell(<CellRef as FromStr>::Err),
+    /// The output or the image has no number.
+    #[error("`{0}` is not a number")]
+    NotNumber(String),
+    /// It has another form.
+    #[error("an image is named CELL.OUTPUT, as in 3.0, or CELL:NAME if it is attached")]
+    NoImage,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is not a number"));
+impl FromStr for ImageAddress {
+    type Err = ImageAddressError;
+
+    fn from_str(text: &str) -> Result<Self, ImageAddressError> {
+        let cell = |text: &str| text.parse().map_err(ImageAddressError::Cell);
+        let number = |text: &str| text.parse().map_err(|_| ImageAddressError::NotNumber(text.to_owned()));
         let (scheme, rest) = text.split_at(if text.starts_with("id:") { "id:".len() } else { 0 });
-        if let Some((cell, name)) = rest.split_once(':') {
+        if let Some((of, name)) = rest.split_once(':') {
             let name = name.to_owned();
-            return Ok(Self::Attachment { cell: format!("{scheme}{cell}").parse()?, name });
+            return Ok(Self::Attachment { cell: cell(&format!("{scheme}{of}"))?, name });
         }
         let parts: Vec<_> = text.split('.').collect();
         match parts[..] {
-            [cell, output] => Ok(Self::Output { cell: cell.parse()?, output: number(output)?, image: 0 }),
-            [cell, output, image] => {
-                Ok(Self::Output { cell: cell.parse()?, output: number(output)?, image: number(image)? })
+            [of, output] => Ok(Self::Output { cell: cell(of)?, output: number(output)?, image: 0 }),
+            [of, output, image] => {
+                Ok(Self::Output { cell: cell(of)?, output: number(output)?, image: number(image)? })
             }
-            _ => Err("an image is named CELL.OUTPUT, as in 3.0, or CELL:NAME if it is attached".to_owned()),
+            _ => Err(ImageAddressError::NoImage),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Running cells of a notebook, with their outputs written back.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(super) enum CellChoice {
 
 impl CellChoice {
     /// `3`, `2,5-7`, `5-`, `id:abc`, `id:abc-`, `"A heading"`, `all`, `stale`
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, <CellSelection as FromStr>::Err> {
         match text.trim() {
             "all" | "" => Ok(Self::Some(Selection::All)),
             "stale" => Ok(Self::Stale),

@@ -53,7 +53,16 @@ shopt -s expand_aliases
 #[derive(Debug)]
 pub(crate) struct LoginShell {
     snapshot: Option<PathBuf>,
-    gathered: OnceCell<Result<LoginSnapshot, String>>,
+    gathered: OnceCell<Result<LoginSnapshot, LoginError>>,
+}
+
+/// Why commands start without what the login files set.
+#[derive(Debug, thiserror::Error)]
+enum LoginError {
+    #[error("the login files could not be read: {0}")]
+    Unreadable(io::Error),
+    #[error("the login files took longer than {} s and were left out", LOGIN.as_secs())]
+    TooSlow,
 }
 
 #[derive(Debug)]
@@ -68,21 +77,17 @@ impl LoginShell {
     }
 
     /// What to read first; or why there is nothing.
-    async fn file(&self, environment: &Variables) -> Result<&Path, &str> {
+    async fn file(&self, environment: &Variables) -> Result<&Path, &LoginError> {
         if let Some(snapshot) = &self.snapshot {
             return Ok(snapshot);
         }
         let gathered = self.gathered.get_or_init(|| async {
             match timeout(LOGIN, gather(environment)).await {
-                Ok(gathered) => {
-                    gathered.map_err(|error| format!("the login files could not be read: {error}"))
-                }
-                Err(_) => {
-                    Err(format!("the login files took longer than {} s and were left out", LOGIN.as_secs()))
-                }
+                Ok(gathered) => gathered.map_err(LoginError::Unreadable),
+                Err(_) => Err(LoginError::TooSlow),
             }
         });
-        gathered.await.as_ref().map(|gathered| gathered.file.as_path()).map_err(String::as_str)
+        gathered.await.as_ref().map(|gathered| gathered.file.as_path())
     }
 }
 
@@ -127,7 +132,7 @@ impl ShellState {
         } else {
             match self.login.file(environment).await {
                 Ok(login) => (login.to_owned(), None),
-                Err(why) => (PathBuf::new(), Some(why.to_owned())),
+                Err(why) => (PathBuf::new(), Some(why.to_string())),
             }
         };
         let mut arguments = ["-c", SCRIPT, "bash"].map(OsString::from).to_vec();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_tools::{BackgroundPolicy, InputPrompter, ReplyReader};
+use cellwright_tools::{BackgroundPolicy, InputPrompter, NoAnswer, ReplyReader};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -83,7 +83,7 @@ async fn a_command_that_goes_on_by_itself_keeps_its_time_limit() {
 struct Slow(Notify);
 
 impl InputPrompter for Slow {
-    fn ask(&self, _prompt: String, _password: bool) -> BoxFuture<'_, Result<String, String>> {
+    fn ask(&self, _prompt: String, _password: bool) -> BoxFuture<'_, Result<String, NoAnswer>> {
         Box::pin(async {
             self.0.notified().await;
             Ok("Ada".to_owned())

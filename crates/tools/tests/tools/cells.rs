@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use cellwright_testkit::eventually;
 use cellwright_tools::{
-    InputPrompter, ProgressSink, PythonState, ReplyPart, ReplyReader, RunMode, Workspace,
+    InputPrompter, NoAnswer, ProgressSink, PythonState, ReplyPart, ReplyReader, RunMode, Workspace,
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -193,7 +193,7 @@ impl ProgressSink for Gathered {
 struct Answers(&'static str);
 
 impl InputPrompter for Answers {
-    fn ask(&self, prompt: String, _password: bool) -> BoxFuture<'_, Result<String, String>> {
+    fn ask(&self, prompt: String, _password: bool) -> BoxFuture<'_, Result<String, NoAnswer>> {
         Box::pin(async move { Ok(format!("{}{prompt}", self.0)) })
     }
 }
@@ -217,7 +217,7 @@ async fn output_is_handed_on_while_the_cell_runs_and_questions_are_asked() {
 struct Silent;
 
 impl InputPrompter for Silent {
-    fn ask(&self, _prompt: String, _password: bool) -> BoxFuture<'_, Result<String, String>> {
+    fn ask(&self, _prompt: String, _password: bool) -> BoxFuture<'_, Result<String, NoAnswer>> {
         Box::pin(std::future::pending())
     }
 }

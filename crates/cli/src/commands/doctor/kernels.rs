@@ -1,7 +1,7 @@
 //! Kernels beyond our own: those installed for Jupyter, and those behind a gateway.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
@@ -18,8 +18,7 @@ const GATEWAY_ANSWERS: Duration = Duration::from_secs(5);
 /// Looks at kernelspecs, from the Pythons that were found, and at the gateway that is set.
 pub(super) async fn examine(config: &LoadedConfig, prefixes: &[PythonPrefix], report: &mut DoctorReport) {
     let variable = |name: &str| config.environment.get(OsStr::new(name)).cloned();
-    let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    let around = JupyterEnvironment { variable: &variable, home, prefixes: prefixes.to_vec() };
+    let around = JupyterEnvironment::new(&variable, prefixes.to_vec());
     let specs = KernelSpec::all(&around.kernel_path());
     let wanted = config.settings.kernel.default.strip_prefix("jupyter:").map(str::to_lowercase);
     if let Some(wanted) = wanted.as_ref().filter(|wanted| !specs.contains_key(*wanted)) {

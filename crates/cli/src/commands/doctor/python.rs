@@ -172,14 +172,14 @@ async fn call(
     client: &Client,
     folder: &Path,
     cell: CellRequest,
-) -> Result<std::sync::Arc<CallReport>, String> {
+) -> anyhow::Result<std::sync::Arc<CallReport>> {
     let session = "doctor".parse().expect("a valid name");
     let running = client.call(Call::new(session, folder, vec![cell])).await;
-    let report = running.map_err(|error| crate::exit::one_line(&error))?.report().await;
+    let report = running.map_err(|error| anyhow::anyhow!(crate::exit::one_line(&error)))?.report().await;
     match (&report.error, report.failed()) {
         (None, None) => Ok(report),
-        (Some(error), _) => Err(error.to_string()),
-        (None, Some(cell)) => Err(cell.output.text.text.trim_end().to_owned()),
+        (Some(error), _) => anyhow::bail!("{error}"),
+        (None, Some(cell)) => anyhow::bail!("{}", cell.output.text.text.trim_end()),
     }
 }
 

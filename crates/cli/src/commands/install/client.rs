@@ -1,12 +1,13 @@
 //! The programs that can use our tools, and where each keeps its list of servers.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::{jsonc, toml_text};
+use crate::config::{absolute_path, home_folder};
 
 /// What our server is called in every list.
 pub(crate) const NAME: &str = "cellwright";
@@ -219,7 +220,7 @@ impl McpClient {
 
 impl EntryLocation {
     /// The file's text with our entry; what the user added to the entry stays.
-    pub(super) fn put(self, text: &str, entry: &ServerEntry) -> Result<String, String> {
+    pub(super) fn put(self, text: &str, entry: &ServerEntry) -> anyhow::Result<String> {
         let file = self.read(text)?;
         let existing = file.get(self.section).and_then(|servers| servers.get(NAME)).unwrap_or(&Value::Null);
         let entry = entry.iter().map(|(key, wanted)| (*key, merged(&existing[*key], wanted)));
@@ -231,7 +232,7 @@ impl EntryLocation {
     }
 
     /// The file's text without our entry.
-    pub(super) fn remove(self, text: &str) -> Result<String, String> {
+    pub(super) fn remove(self, text: &str) -> anyhow::Result<String> {
         match self.format {
             SettingsSyntax::Json => jsonc::remove(text, self.section, NAME),
             SettingsSyntax::Toml => toml_text::remove(text, self.section, NAME),
@@ -239,7 +240,7 @@ impl EntryLocation {
     }
 
     /// What the file says.
-    pub(super) fn read(self, text: &str) -> Result<Value, String> {
+    pub(super) fn read(self, text: &str) -> anyhow::Result<Value> {
         match self.format {
             SettingsSyntax::Json => jsonc::read(text),
             SettingsSyntax::Toml => toml_text::read(text),
@@ -262,11 +263,11 @@ fn merged(existing: &Value, wanted: &Value) -> Value {
 
 impl<'a> ClientEnvironment<'a> {
     pub(crate) fn home(self) -> PathBuf {
-        self.path("HOME").unwrap_or_else(|| PathBuf::from("/"))
+        home_folder(self.variables)
     }
 
     fn path(self, name: &str) -> Option<PathBuf> {
-        self.variables.get(OsStr::new(name)).map(PathBuf::from).filter(|path| path.is_absolute())
+        absolute_path(self.variables, name)
     }
 
     /// The repository the folder is in, else the folder.

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use anyhow::{Context as _, anyhow, bail};
 use jsonc_parser::ast::{self, ObjectProp};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::tokens::{Token, TokenAndRange};
@@ -30,13 +31,13 @@ const OPTIONS: ParseOptions = ParseOptions {
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The value of a file; an empty one is an empty object.
-pub(super) fn read(text: &str) -> Result<Value, String> {
+pub(super) fn read(text: &str) -> anyhow::Result<Value> {
     let parsed = parse(text.trim_start_matches(BYTE_ORDER_MARK))?;
     Ok(parsed.value.map_or_else(|| Map::new().into(), Into::into))
 }
 
 /// `text` with `section.name` holding at least `entry`.
-pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) -> Result<String, String> {
+pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) -> anyhow::Result<String> {
     let mut text = text.to_owned();
     // Each step is one small edit of what the step before left.
     while let Some(next) = step(&text, section, name, entry)? {
@@ -46,7 +47,7 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) ->
 }
 
 /// One edit towards `section.name` holding `entry`; none when it does.
-fn step(text: &str, section: &str, name: &str, entry: &ServerEntry) -> Result<Option<String>, String> {
+fn step(text: &str, section: &str, name: &str, entry: &ServerEntry) -> anyhow::Result<Option<String>> {
     if text.trim_start_matches(BYTE_ORDER_MARK).trim().is_empty() {
         return Ok(Some(format!("{text}{{}}\n")));
     }
@@ -72,7 +73,7 @@ fn step(text: &str, section: &str, name: &str, entry: &ServerEntry) -> Result<Op
 }
 
 /// `text` without `section.name`.
-pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, String> {
+pub(super) fn remove(text: &str, section: &str, name: &str) -> anyhow::Result<String> {
     if text.trim_start_matches(BYTE_ORDER_MARK).trim().is_empty() {
         return Ok(text.to_owned());
     }
@@ -87,10 +88,10 @@ pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, St
     Ok(document.cut(&servers, at))
 }
 
-fn parse(text: &str) -> Result<ParseResult<'_>, String> {
+fn parse(text: &str) -> anyhow::Result<ParseResult<'_>> {
     let collect = CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
     parse_to_ast(text, &collect, &OPTIONS).map_err(|error| {
-        format!("line {}, column {}: {}", error.line_display(), error.column_display(), error.kind())
+        anyhow!("line {}, column {}: {}", error.line_display(), error.column_display(), error.kind())
     })
 }
 
@@ -115,31 +116,31 @@ struct JsoncObject<'d, 'a> {
 
 impl<'d, 'a> JsoncObject<'d, 'a> {
     /// The member of that name. Of several, a reader takes one and a writer perhaps another: none is taken.
-    fn member(&self, name: &str) -> Result<Option<&'d ObjectProp<'a>>, String> {
+    fn member(&self, name: &str) -> anyhow::Result<Option<&'d ObjectProp<'a>>> {
         let mut found = self.members.iter().filter(|member| member.name.as_str() == name);
         match (found.next(), found.next()) {
-            (_, Some(_)) => Err(format!("it has `{name}` twice")),
+            (_, Some(_)) => bail!("it has `{name}` twice"),
             (member, None) => Ok(member),
         }
     }
 }
 
 impl<'a> JsoncFile<'a> {
-    fn of(text: &'a str) -> Result<Self, String> {
+    fn of(text: &'a str) -> anyhow::Result<Self> {
         let body = text.trim_start_matches(BYTE_ORDER_MARK);
         let parsed = parse(body)?;
-        let value = parsed.value.ok_or("there is no value in it")?;
+        let value = parsed.value.context("there is no value in it")?;
         let mark = &text[..text.len() - body.len()];
         Ok(Self { text: body, mark, value, tokens: parsed.tokens.unwrap_or_default() })
     }
 
-    fn root(&self) -> Result<JsoncObject<'_, 'a>, String> {
-        self.object(&self.value, true).ok_or_else(|| "it is not a JSON object".to_owned())
+    fn root(&self) -> anyhow::Result<JsoncObject<'_, 'a>> {
+        self.object(&self.value, true).context("it is not a JSON object")
     }
 
-    fn object_of<'d>(&self, holder: &'d ObjectProp<'a>) -> Result<JsoncObject<'d, 'a>, String> {
+    fn object_of<'d>(&self, holder: &'d ObjectProp<'a>) -> anyhow::Result<JsoncObject<'d, 'a>> {
         let object = self.object(&holder.value, self.starts_line(holder.range.start));
-        object.ok_or_else(|| format!("its `{}` is not an object", holder.name.as_str()))
+        object.with_context(|| format!("its `{}` is not an object", holder.name.as_str()))
     }
 
     fn object<'d>(&self, value: &'d ast::Value<'a>, holder_on_own_line: bool) -> Option<JsoncObject<'d, 'a>> {

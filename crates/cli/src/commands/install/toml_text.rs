@@ -1,21 +1,22 @@
 //! Servers in TOML, whose comments and layout stay as they are.
 
+use anyhow::{Context as _, anyhow};
 use serde_json::Value;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::client::ServerEntry;
 
 /// The value of a file.
-pub(super) fn read(text: &str) -> Result<Value, String> {
+pub(super) fn read(text: &str) -> anyhow::Result<Value> {
     let table: toml::Table = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        format!("line {line}: {}", error.message().replace('\n', ", "))
+        anyhow!("line {line}: {}", error.message().replace('\n', ", "))
     })?;
-    serde_json::to_value(table).map_err(|error| error.to_string())
+    Ok(serde_json::to_value(table)?)
 }
 
 /// `text` with `section.name` holding at least `entry`.
-pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) -> Result<String, String> {
+pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) -> anyhow::Result<String> {
     edited(text, |document| {
         let servers = document.entry(section).or_insert_with(|| {
             let mut table = Table::new();
@@ -23,12 +24,13 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) ->
             table.into()
         });
         let inline = servers.is_inline_table();
-        let servers = servers.as_table_like_mut().ok_or_else(|| format!("its `{section}` is not a table"))?;
+        let servers =
+            servers.as_table_like_mut().with_context(|| format!("its `{section}` is not a table"))?;
         if !servers.contains_key(name) {
             servers.insert(name, if inline { InlineTable::new().into() } else { Table::new().into() });
         }
         let existing = servers.get_mut(name).and_then(Item::as_table_like_mut);
-        let existing = existing.ok_or_else(|| format!("its `{section}.{name}` is not a table"))?;
+        let existing = existing.with_context(|| format!("its `{section}.{name}` is not a table"))?;
         for (key, wanted) in entry {
             set(existing, key, wanted);
         }
@@ -37,7 +39,7 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) ->
 }
 
 /// `text` without `section.name`.
-pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, String> {
+pub(super) fn remove(text: &str, section: &str, name: &str) -> anyhow::Result<String> {
     edited(text, |document| {
         if let Some(servers) = document.get_mut(section).and_then(Item::as_table_like_mut) {
             servers.remove(name);
@@ -46,14 +48,13 @@ pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, St
     })
 }
 
-fn edited(text: &str, edit: impl FnOnce(&mut DocumentMut) -> Result<(), String>) -> Result<String, String> {
+fn edited(text: &str, edit: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>) -> anyhow::Result<String> {
     // The library writes `\n` alone, and has no rule for a file that mixes line ends.
     let windows = text.contains("\r\n") && !text.replace("\r\n", "").contains('\n');
     let unix = if windows { text.replace("\r\n", "\n") } else { text.to_owned() };
-    let mut document: DocumentMut = unix.parse().map_err(|_| read(text).err().unwrap_or_default())?;
-    if document.to_string() != unix {
-        return Err("it is written in a way that an edit would change".to_owned());
-    }
+    read(text)?; // says where it is wrong
+    let mut document: DocumentMut = unix.parse()?;
+    anyhow::ensure!(document.to_string() == unix, "it is written in a way that an edit would change");
     edit(&mut document)?;
     let edited = document.to_string();
     Ok(if windows { edited.replace('\n', "\r\n") } else { edited })

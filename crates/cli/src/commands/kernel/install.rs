@@ -123,8 +123,7 @@ fn surroundings<'a>(
     config: &LoadedConfig,
     variable: &'a dyn Fn(&str) -> Option<OsString>,
 ) -> JupyterEnvironment<'a> {
-    let home = variable("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    JupyterEnvironment { variable, home, prefixes: python_prefix(config).into_iter().collect() }
+    JupyterEnvironment::new(variable, python_prefix(config).into_iter().collect())
 }
 
 /// The environment whose Jupyter would be started here.

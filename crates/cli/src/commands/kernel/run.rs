@@ -41,8 +41,8 @@ pub(super) struct KernelRun {
     command: Vec<OsString>,
 }
 
-fn mode(name: &str) -> Result<ApprovalMode, String> {
-    name.parse().map_err(|()| "one of ask, auto, deny".to_owned())
+fn mode(name: &str) -> anyhow::Result<ApprovalMode> {
+    name.parse().map_err(|()| anyhow::anyhow!("one of ask, auto, deny"))
 }
 
 impl KernelRun {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use anyhow::Context as _;
 use cellwright_kernel::rounded_number;
 use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{CellRef, Fingerprint};
@@ -64,10 +65,10 @@ struct ParameterArgument {
 }
 
 impl FromStr for ParameterArgument {
-    type Err = String;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) = text.split_once('=').ok_or("it needs a `=`: NAME=VALUE")?;
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (name, value) = text.split_once('=').context("it needs a `=`: NAME=VALUE")?;
         Ok(Self { name: name.trim().to_owned(), value: value.to_owned() })
     }
 }
