@@ -6,6 +6,7 @@
 mod caller;
 mod cases;
 mod mcp;
+mod names;
 
 use std::fs;
 use std::io::Write as _;

@@ -50,3 +50,7 @@ pub use refusal::{CellConflict, CellVersion, EditRefusal, UnseenParts};
 pub use report::EditReport;
 pub use text_file::{TextFileError, TextRead};
 pub use text_report::{TextChange, TextReport};
+
+/// What can be done to a notebook by name. Every door offers these, and a test of `cli` compares them.
+pub const ACTION_NAMES: [&str; 8] =
+    ["edit", "insert", "delete", "move", "retype", "clear", "undo", "history"];

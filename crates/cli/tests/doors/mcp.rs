@@ -40,7 +40,7 @@ impl McpServer {
         Answer { is_error: result["isError"] == true, text: texts.join("\n") }
     }
 
-    fn request(&mut self, method: &str, params: &Value) -> Value {
+    pub(super) fn request(&mut self, method: &str, params: &Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
