@@ -1,6 +1,6 @@
 """Checks every dependency's licence, source and name against deny.toml, without the network, and how tests are laid out.
 
-The part of `cargo deny check` that must run on every machine. What it can not do offline, the
+The part of `cargo deny check` that must run on every machine. What it cannot do offline, the
 advisory database, stays with cargo-deny.
 """
 

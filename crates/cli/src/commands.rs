@@ -63,10 +63,10 @@ impl CallerArguments {
 /// What every command that changes a notebook takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChangeArguments {
-    /// Refuse if the file is not the one `read --json` gave this fingerprint for
+    /// Refuse unless the file has this fingerprint, which `read --json` prints
     #[arg(long, value_name = "FINGERPRINT", value_parser = parse_fingerprint)]
     expect: Option<Fingerprint>,
-    /// Change the file even if it changed since you read it, or you read only a part of it
+    /// Change the file even if it changed since you read it, or you only read a part of it
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(crate) fn parse_fingerprint(text: &str) -> anyhow::Result<Fingerprint> {
 /// What commands that change sources take too.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct OldOutputs {
-    /// Keep the outputs of code cells whose source changes (they are cleared otherwise: they are not this source's)
+    /// Keep the outputs of code cells whose source changes [default: clear them]
     #[arg(long)]
     keep_outputs: bool,
 }

@@ -1,7 +1,7 @@
 //! Settings: defaults, then the user's file, the project's file, the environment, flags; each later one wins.
 //!
-//! Every value knows where it came from, so `cellwright config` can tell. A key nobody knows is an
-//! error with a suggestion, not a silence; so is a key that a project may not set.
+//! Every value knows its origin, which `cellwright config` shows. An unknown key is an error with a
+//! suggestion. So is a key that a project may not set.
 
 mod env;
 mod keys;

@@ -11,7 +11,7 @@ use cellwright_notebook::file::FileError;
 pub(crate) const CODES: &str = "\
 Exit codes:
   0    done
-  1    not possible, or a cell failed; stderr says why (with --json as JSON)
+  1    the command or a cell failed; stderr says why (as JSON with --json)
   2    the arguments are wrong
   3    a file changed since it was read, so it was not written
   124  a cell took too long
@@ -66,7 +66,7 @@ impl fmt::Display for WrongArguments {
 
 impl Error for WrongArguments {}
 
-/// Tells what is wrong with the arguments. (Help and the version, which end the program too, are no such thing.)
+/// Reports wrong arguments. (Clap ends the program for help and the version in the same way; those are no mistakes.)
 pub(crate) fn misused(error: &clap::Error, told: ErrorFormat) -> CommandExit {
     if told == ErrorFormat::Text || !error.use_stderr() {
         error.exit();
@@ -96,7 +96,7 @@ pub(crate) fn of_error(error: &anyhow::Error) -> CommandExit {
 /// Prints an error with its causes on one line, and chooses the exit code.
 pub(crate) fn report(error: &anyhow::Error, told: ErrorFormat) -> CommandExit {
     if is_broken_pipe(error) {
-        return CommandExit::Done; // whoever read our output has seen enough
+        return CommandExit::Done; // the reader of our output has seen enough
     }
     let exit = of_error(error);
     // A refusal shows versions of cells, which have lines.

@@ -23,16 +23,16 @@ use crate::host;
 /// What every command takes that offers tools.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToolOptions {
-    /// A folder file tools may touch, instead of the current one or those an MCP client names; may be given several times
+    /// A folder that file tools may use, instead of the current folder or the client's roots; can be repeated
     #[arg(long, value_name = "FOLDER")]
     root: Vec<PathBuf>,
-    /// Let file tools touch every path
+    /// Let file tools use every path
     #[arg(long)]
     allow_outside: bool,
-    /// Which tools that run code are offered: both, py-only or bash-only
+    /// Which tools that run code to offer: both, py-only (no bash) or bash-only (no eval)
     #[arg(long, value_name = "MODE")]
     tools: Option<RunMode>,
-    /// Keep the session of calls that name none under this name in the per-user daemon, for later
+    /// Run calls that name no session in this one, which the session daemon keeps for later calls
     #[arg(long, value_name = "NAME")]
     session: Option<SessionId>,
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// How a command answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
 pub(crate) struct OutputFormat {
-    /// Answer with one line of JSON; an error is one too, on stderr
+    /// Print one line of JSON; errors are JSON too, on stderr
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -19,9 +19,9 @@ pub(crate) fn plain(text: &str) -> anyhow::Result<()> {
     Ok(stdout.flush()?)
 }
 
-/// Tells something on stderr that is not part of the answer.
+/// Prints a note on stderr, which is not part of the answer.
 pub(crate) fn note(text: &str) {
-    // Who can not be told goes on without it.
+    // A closed stderr does not fail the command.
     let _ = writeln!(io::stderr().lock(), "note: {text}");
 }
 

@@ -291,10 +291,10 @@ fn a_gateway_is_looked_at_only_when_one_is_set() {
     let refused = "refuses us (403 Forbidden); it wants a token: set CELLWRIGHT_GATEWAY_TOKEN";
     assert_eq!(home.doctor().told("gateway"), format!("warning | {url}/ {refused} | {fix}\n"));
     home.set("CELLWRIGHT_GATEWAY_TOKEN", "s3cret");
-    assert_eq!(home.doctor().told("gateway"), format!("good | {url}/ lets us in, and has ir, python3 | -\n"));
+    assert_eq!(home.doctor().told("gateway"), format!("good | {url}/ accepts us and has ir, python3 | -\n"));
     // It has answered as often as it was to: nobody listens any more.
     let doctor = home.doctor();
-    assert!(doctor.told("gateway").starts_with(&format!("warning | {url}/ can not be reached: ")));
+    assert!(doctor.told("gateway").starts_with(&format!("warning | {url}/ cannot be reached: ")));
     assert_eq!(doctor.code, 0);
     home.set("CELLWRIGHT_KERNEL", "gateway");
     assert_eq!(home.doctor().code, 1);

@@ -214,7 +214,7 @@ fn requests_and_websockets_go_through_the_proxy_of_the_environment() {
     let nobody = ("ALL_PROXY", "http://127.0.0.1:9");
     let refused = run("0.0.0.0", &[nobody]);
     let told = String::from_utf8_lossy(&refused.stderr);
-    assert!(told.contains("can not be reached through the proxy http://127.0.0.1:9/"), "{told}");
+    assert!(told.contains("cannot be reached through the proxy http://127.0.0.1:9/"), "{told}");
     for (host, exempt) in [("0.0.0.0", "elsewhere, 0.0.0.0/8"), ("127.0.0.1", "")] {
         let direct = run(host, &[nobody, ("no_proxy", exempt)]);
         assert_eq!(String::from_utf8_lossy(&direct.stdout), "42\n", "{host}: {direct:?}");

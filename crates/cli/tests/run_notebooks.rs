@@ -222,7 +222,7 @@ fn parameters_go_into_a_cell_after_the_one_tagged_so() {
     assert_eq!(desk.notebook("out.ipynb")["cells"].as_array().unwrap().len(), 4);
     assert_eq!(desk.shown("out.ipynb")[3], "[5, 'file', 1, 2, 3, [1.5, {'k': 'v'}]]\n");
     let (exit, _, stderr) = desk.run(&["a.ipynb", "-p", "no-name=1"]);
-    assert_eq!((exit, stderr.as_str()), (1, "error: `no-name` can not be the name of a variable\n"));
+    assert_eq!((exit, stderr.as_str()), (1, "error: `no-name` cannot be the name of a variable\n"));
     fs::write(desk.path().join("list.yaml"), "- 1\n").unwrap();
     for (arguments, told) in [
         (
@@ -232,7 +232,7 @@ fn parameters_go_into_a_cell_after_the_one_tagged_so() {
         (["-f", "none.yaml"], "could not read none.yaml: No such file or directory (os error 2)"),
         (
             ["-p", "n=-123456789012345678901"],
-            "-123456789012345678901 has more digits than a number here can have; `--raw` passes it on as text",
+            "-123456789012345678901 has too many digits for a number here; `--raw` passes it as text",
         ),
     ] {
         let (exit, _, stderr) = desk.run(&[&["a.ipynb"], &arguments[..]].concat());

@@ -66,10 +66,10 @@ fn hmac_sha256() -> String {
     "hmac-sha256".to_owned()
 }
 
-/// Why a connection file can not be used.
+/// Why a connection file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionFileError {
-    /// It can not be read.
+    /// It cannot be read.
     #[error("could not read connection file `{}`", path.display())]
     Read {
         /// The file.
@@ -150,7 +150,7 @@ impl ConnectionInfo {
         }
     }
 
-    /// Says so when we can not talk to this kernel at all.
+    /// Says so when we cannot talk to this kernel at all.
     pub fn check_supported(&self) -> Result<(), UnsupportedConnection> {
         let present = |name| self.extra.get(name).is_some_and(|key: &Value| !key.is_null() && key != "");
         if !self.key.is_empty() && self.signature_scheme != hmac_sha256() {

@@ -78,7 +78,7 @@ fn is_at(folder: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes the folders of processes that are gone: those nobody holds the lock of. What can not be removed stays.
+/// Removes the folders of processes that are gone: those nobody holds the lock of. What cannot be removed stays.
 fn sweep(parent: &Path, prefix: &str) {
     let is_ours = |entry: &DirEntry| {
         let name = entry.file_name();

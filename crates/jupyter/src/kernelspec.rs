@@ -60,7 +60,7 @@ pub enum InterruptMode {
     Message,
 }
 
-/// Why a kernel can not be used.
+/// Why a kernel cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// No folder has it.
@@ -71,7 +71,7 @@ pub enum SpecError {
         /// What there is.
         installed: Vec<String>,
     },
-    /// Its file can not be read.
+    /// Its file cannot be read.
     #[error("could not read `{}`", path.display())]
     Read {
         /// The `kernel.json`.

@@ -159,7 +159,7 @@ impl Conversation {
         self.ready.push_back(Incoming::StopFailed(StopFailed { step, why }));
     }
 
-    /// The kernel is gone. Whether it had begun with a cell it was sent can not be known then: its last words
+    /// The kernel is gone. Whether it had begun with a cell it was sent cannot be known then: its last words
     /// may be lost. So it counts as begun.
     pub(crate) fn bury(&mut self) {
         self.start();

@@ -1,4 +1,4 @@
-//! JSON whose numbers a [`Value`](serde_json::Value) can not hold: it rounds whole numbers beyond 64 bits.
+//! JSON whose numbers a [`Value`](serde_json::Value) cannot hold: it rounds whole numbers beyond 64 bits.
 
 use std::collections::BTreeMap;
 

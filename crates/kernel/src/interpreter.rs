@@ -237,7 +237,7 @@ impl Candidate {
     }
 }
 
-/// Why a file can not be started, as far as its entry tells.
+/// Why a file cannot be started, as far as its entry tells.
 fn runnable(program: &Path) -> Result<(), String> {
     match fs::metadata(program) {
         Ok(entry) if entry.is_dir() => Err("it is a folder".into()),

@@ -54,7 +54,7 @@ pub enum Fate {
     Killed,
     /// It is not ours to end and did not stop: it goes on without us, and so may the cell.
     Left,
-    /// It can not be reached: what became of it and of its variables is not known.
+    /// It cannot be reached: what became of it and of its variables is not known.
     OutOfReach,
 }
 

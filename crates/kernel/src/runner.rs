@@ -124,7 +124,7 @@ impl Runner {
             () = &mut self.alarm, if self.watches_later => {
                 self.watches_later = false;
                 if self.stdout.watch().is_err() || self.stderr.watch().is_err() {
-                    self.watch_later(); // a system that can not watch more files is asked again in a moment
+                    self.watch_later(); // a system that cannot watch more files is asked again in a moment
                 }
             }
             () = self.outbox.writable() => self.outbox.flush(),
@@ -324,7 +324,7 @@ impl Transport for Runner {
                     Pulse::Continued(told.into())
                 }
                 Err(error) => Pulse::Continued(format!(
-                    "the kernel's process is stopped (SIGSTOP) and can not be told to go on: {error}"
+                    "the kernel's process is stopped (SIGSTOP) and cannot be continued: {error}"
                 )),
             },
             // Its setup may take long, and who debugs it has it wait, as a slow disk does.

@@ -56,7 +56,7 @@ pub trait Transport: Send + 'static {
 /// What a look at a kernel that does not start a cell has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pulse {
-    /// It can not be told.
+    /// It cannot be told.
     Unknown,
     /// It had been stopped; what was done about it.
     Continued(String),

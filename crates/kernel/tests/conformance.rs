@@ -1,4 +1,4 @@
-//! One suite over every transport: the same cells, the same expectations, and where a kernel can not keep one, a row of
+//! One suite over every transport: the same cells, the same expectations, and where a kernel cannot keep one, a row of
 //! `docs/kernels.md`.
 
 mod case;

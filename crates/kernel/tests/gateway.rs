@@ -207,7 +207,7 @@ async fn shut_doors_say_what_opens_them() {
             Some(TOKEN),
             "check that the URL is that of a Jupyter server, with its base path",
         ),
-        (&closed, Some(TOKEN), "can not be reached"),
+        (&closed, Some(TOKEN), "cannot be reached"),
         (&https, Some(TOKEN), "no secure connection to"),
     ] {
         let address = Address::new(url, token.map(str::to_owned)).unwrap();

@@ -80,7 +80,7 @@ impl ProgressReporter {
 pub(crate) struct UserQuestions(Peer<RoleServer>);
 
 impl UserQuestions {
-    /// `None` when the client can not ask its user.
+    /// `None` when the client cannot ask its user.
     pub(crate) fn of(peer: &Peer<RoleServer>) -> Option<Self> {
         peer.supported_elicitation_modes().contains(&ElicitationMode::Form).then(|| Self(peer.clone()))
     }

@@ -101,7 +101,7 @@ impl MessageLines {
         }
     }
 
-    /// Answers a message that can not be answered by its id. On its own: whoever receives may be dropped at any
+    /// Answers a message that cannot be answered by its id. On its own: whoever receives may be dropped at any
     /// await, and the answer with it, or half of it.
     fn refuse(&self, error: ErrorData) {
         let sent = send(Arc::clone(&self.writer), ServerJsonRpcMessage::error(error, None));

@@ -232,7 +232,7 @@ impl Artifacts {
             source,
         })?;
         if STORED.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKED_EVERY) {
-            drop(self.prune(KEPT)); // what can not be removed now is looked at again
+            drop(self.prune(KEPT)); // what cannot be removed now is looked at again
         }
         loop {
             let id = ArtifactId::random();

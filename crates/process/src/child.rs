@@ -205,7 +205,7 @@ impl ChildProcess {
             ];
             for (signal, grace) in steps.into_iter().filter(|(_, grace)| !grace.is_zero()) {
                 if let Some(signal) = signal {
-                    drop(self.signal(signal)); // one that can not be signalled meets the next step
+                    drop(self.signal(signal)); // one that cannot be signalled meets the next step
                 }
                 if let Ok(exit) = timeout(grace, self.wait()).await {
                     return exit;

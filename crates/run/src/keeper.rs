@@ -150,7 +150,7 @@ struct Thread {
     notes: Vec<RunNote>,
 }
 
-/// Why results can not be put into a notebook.
+/// Why results cannot be put into a notebook.
 enum Unsaved {
     /// Others changed what was run.
     Conflict(String),

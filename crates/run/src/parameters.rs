@@ -16,7 +16,7 @@ pub struct Parameter {
     pub value: Value,
 }
 
-/// Parameters that can not be written down.
+/// Parameters that cannot be written down.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unwritable {
     /// We do not know how.
@@ -26,7 +26,7 @@ pub enum Unwritable {
         language: String,
     },
     /// Not the name of a variable.
-    #[error("`{name}` can not be the name of a variable")]
+    #[error("`{name}` cannot be the name of a variable")]
     Name {
         /// The name.
         name: String,
@@ -106,7 +106,7 @@ impl Language {
         }
     }
 
-    /// Words that can not be variables.
+    /// Words that cannot be variables.
     fn reserved(self) -> &'static [&'static str] {
         match self {
             Self::Python => &[

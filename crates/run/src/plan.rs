@@ -150,7 +150,7 @@ fn kernel(notebook: &Notebook) -> Option<KernelChoice> {
     (!is_usual).then(|| KernelChoice::Jupyter { name: name.into() })
 }
 
-/// Why a run can not begin. Nothing was changed.
+/// Why a run cannot begin. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file.
@@ -159,7 +159,7 @@ pub enum PlanError {
     /// A cell that is not there.
     #[error(transparent)]
     NoSuchCell(#[from] NoSuchCell),
-    /// Parameters that the notebook's language can not be given.
+    /// Parameters that the notebook's language cannot be given.
     #[error(transparent)]
     Parameters(#[from] Unwritable),
     /// Parameters that could not be put in.

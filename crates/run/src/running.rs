@@ -437,7 +437,7 @@ fn stored(artifacts: &Artifacts, content: &MimeBundle) -> Option<String> {
         Some((mime.as_str(), text))
     });
     let whole = Whole { data: data.collect::<Option<_>>()?, metadata: &content.metadata };
-    // What can not be stored is told as not kept.
+    // What cannot be stored is told as not kept.
     let id = artifacts.save(Kind::Json, &serde_json::to_vec(&whole).ok()?).ok()?;
     Some(id.to_string())
 }

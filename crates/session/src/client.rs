@@ -34,7 +34,7 @@ impl Client {
         Self { place: Place::Daemon(connection) }
     }
 
-    /// Runs cells. Returns when the call is queued; it fails only if it can not be.
+    /// Runs cells. Returns when the call is queued; it fails only if it cannot be.
     pub fn call(&self, call: Call) -> BoxFuture<'_, Result<Running, SessionError>> {
         Box::pin(async move {
             match &self.place {

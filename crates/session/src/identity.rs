@@ -14,9 +14,9 @@ const LONGEST: usize = 128;
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
-/// The text can not name a session.
+/// The text cannot name a session.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` can not name a session; use 1 to {LONGEST} printable characters", .0.escape_debug())]
+#[error("`{}` cannot name a session; use 1 to {LONGEST} printable characters", .0.escape_debug())]
 pub struct InvalidSessionId(String);
 
 impl SessionId {

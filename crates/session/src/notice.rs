@@ -131,7 +131,7 @@ impl fmt::Display for Notice {
             Self::InputRefused { cell } => {
                 write!(
                     f,
-                    "cell {} asked for input, which this call can not give; pass the value in the code",
+                    "cell {} asked for input, which this call cannot give; pass the value in the code",
                     cell + 1
                 )
             }

@@ -31,7 +31,7 @@ fn cut<'a>(settings: &ToolSettings, text: &'a Captured, limits: Limits) -> Cow<'
     let stored = truncation.full.artifact().and_then(|id| settings.artifacts.open(id).ok());
     match stored.and_then(|artifact| artifact.ends(limits).ok()) {
         Some(ends) => Cow::Owned(ends),
-        // What it shows can not be had again, so it stays.
+        // What it shows cannot be had again, so it stays.
         None => Cow::Borrowed(text),
     }
 }

@@ -1,4 +1,4 @@
-//! What there is to call, as clients are told.
+//! The tools, as clients see them.
 
 use std::sync::LazyLock;
 
@@ -90,7 +90,7 @@ the reply says whether the variables survived. Example: {\"code\": \"import pand
 
 const READ: &str = "\
 Read a text file, an image, a Jupyter notebook or a stored output. Notebooks (.ipynb) are shown as text: each cell \
-starts with a line like `# %% [code] cell:3`, its source follows. \
+starts with a line like `# %% [code] cell:3`, followed by its source. \
 Example: {\"path\": \"analysis.ipynb#3-7\", \"outputs\": \"text\"}";
 
 const EDIT: &str = "\
@@ -102,13 +102,13 @@ Create or replace a file. For a notebook give its whole cell-marked text as `rea
 outputs and metadata. Example: {\"path\": \"new.ipynb\", \"content\": \"# %% [markdown]\\n# Title\\n# %% [code]\\nprint(1)\\n\"}";
 
 const NOTEBOOK: &str = "\
-Change a notebook cell by cell: edit, insert, delete, move, retype, clear (remove outputs); or run cells (all unless `cell` says) in the \
-notebook's own kernel: outputs are shown and written into it. \
+Change a notebook cell by cell: edit, insert, delete, move, retype, clear (remove outputs), undo (a change that history lists); or run \
+cells (all, or those in `cell`) in the notebook's own kernel: outputs are shown and written into it. \
 Example: {\"action\": \"insert\", \"path\": \"analysis.ipynb\", \"at\": 2, \"source\": \"df.head()\", \"run\": true}";
 
 const KERNEL: &str = "\
 See and control kernels and background work: list; status (memory, uptime, variables with type and size); interrupt; restart; \
-shutdown; wait for or output of a background handle; kernels (which could be used). \
+shutdown; wait for a background handle, or see its output; kernels (those available). \
 Example: {\"action\": \"wait\", \"handle\": \"py-3\", \"timeout\": 60}";
 
 const BASH: &str = "\

@@ -362,7 +362,7 @@ impl ToolboxState {
     fn offers(&self, tool: ToolName) -> bool {
         match (tool, self.settings.mode) {
             (ToolName::Eval, mode) => mode != RunMode::BashOnly,
-            // Where Python was to do it all and can not, a shell is better than nothing.
+            // Where Python was to do it all and cannot, a shell is better than nothing.
             (ToolName::Bash, RunMode::PythonOnly) => matches!(*self.python.borrow(), PythonState::Fails(_)),
             (
                 ToolName::Bash
@@ -463,7 +463,7 @@ impl ToolSettings {
         }
     }
 
-    /// The image as a reply can hold it, or a note on why it can not.
+    /// The image as a reply can hold it, or a note on why it cannot.
     pub(crate) fn bounded(&self, image: &Image) -> ReplyPart {
         match image.bounded(self.images) {
             Ok(bounded) => ReplyPart::Image(bounded.into_owned()),

@@ -43,7 +43,7 @@ pub(crate) struct ResolvedPath {
     pub(crate) exists: bool,
 }
 
-/// Why a path may not or can not be used.
+/// Why a path may not or cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
     /// No path at all.
@@ -65,7 +65,7 @@ pub enum PathError {
     },
     /// There is no inside.
     #[error(
-        "{named} can not be used: the workspace is {}, which is no folder here; name another, or start cellwright with --root FOLDER",
+        "{named} cannot be used: the workspace is {}, which is no folder here; name another, or start cellwright with --root FOLDER",
         list(missing)
     )]
     NoRoot {
@@ -207,7 +207,7 @@ impl ResolvedPath {
 }
 
 /// The path without links, and whether something is there. Of a path that does not exist, the part that does is
-/// resolved. `NotFound` means a link to nothing: what is behind it can not be judged.
+/// resolved. `NotFound` means a link to nothing: what is behind it cannot be judged.
 fn without_links(path: &Path) -> io::Result<(PathBuf, bool)> {
     let mut missing: Vec<OsString> = Vec::new();
     let mut existing = path.to_path_buf();

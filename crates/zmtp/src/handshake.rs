@@ -53,7 +53,7 @@ pub(crate) enum ConnectionFault {
     NotZmtp,
     #[error("the peer wants the {0} mechanism; only NULL is spoken here")]
     Mechanism(String),
-    #[error("a {ours} socket can not talk to a {theirs} socket")]
+    #[error("a {ours} socket cannot talk to a {theirs} socket")]
     Mismatch { ours: &'static str, theirs: String },
     #[error("the peer refused: {0}")]
     Refused(String),

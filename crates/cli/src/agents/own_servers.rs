@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::commands::install::{ClientEnvironment, InstallScope, McpClient, settings_of};
 
-/// Those of the agent that is started so. Files that can not be read have none: the agent will say so itself.
+/// Those of the agent that is started so. Files that cannot be read have none: the agent will say so itself.
 pub(crate) fn of(launch: &AgentLaunch) -> Vec<OwnServer> {
     let variables: HashMap<OsString, OsString> = launch.environment.iter().cloned().collect();
     let around = ClientEnvironment { variables: &variables, folder: &launch.cwd };

@@ -7,9 +7,10 @@ use crate::agents;
 use crate::config::{KEYS, LoadedConfig};
 use crate::print::{self, OutputFormat};
 
-/// Show the settings in force and where each came from
+/// Show every setting, its value, and where the value comes from
 ///
-/// Later ones win: defaults, your config.toml, the project's .cellwright/config.toml, the environment, flags.
+/// Later sources override earlier ones: defaults, your config.toml, the project's .cellwright/config.toml,
+/// environment variables, flags.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigCommand {
     #[command(flatten)]
@@ -23,7 +24,7 @@ impl ConfigCommand {
         let value = |name: &str| {
             let value = &values[name.split('.').next().unwrap_or_default()]
                 [name.split('.').nth(1).unwrap_or_default()];
-            // A token is nobody's to read over a shoulder.
+            // Nobody should read a token over the user's shoulder.
             match value {
                 Value::String(_) if name.ends_with("token") => Value::from("(set)"),
                 Value::String(url) if name.ends_with("url") => Value::from(without_secrets(url)),

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::LoadedConfig;
 use crate::{host, print};
 
-/// Keep named sessions for this user; started when needed, gone when idle
+/// Keep this user's named sessions; starts when needed and exits when idle
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub(crate) struct DaemonCommand {}

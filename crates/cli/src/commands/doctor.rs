@@ -14,10 +14,10 @@ use crate::host;
 use crate::print::{self, OutputFormat};
 use report::{DoctorCheck, DoctorReport, DoctorTopic};
 
-/// Tell what works here, what does not, and what helps
+/// Check what works on this machine, and show how to fix what does not
 ///
-/// Looks for Python, starts a kernel and runs a cell by the same steps as `run` and `mcp`; looks at installed Jupyter kernels,
-/// the programs that use our tools, folders and settings. Changes nothing. Exits with 1 when cells can not run.
+/// Finds Python, starts a kernel and runs a cell the same way as `run` and `mcp`. Checks installed Jupyter kernels,
+/// programs that use the tools, folders and settings. Changes nothing. Exits with 1 if cells cannot run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorCommand {
     #[command(flatten)]
@@ -47,9 +47,9 @@ async fn examine() -> anyhow::Result<DoctorReport> {
         Err(error) => {
             // Every other command stops here too.
             let told = crate::exit::one_line(error.as_ref());
-            let fix = "correct it; `cellwright config` tells whether that helped";
+            let fix = "correct it, then check it with `cellwright config`";
             report.add(DoctorCheck::broken(DoctorTopic::Settings, told).fix(fix));
-            let told = "not looked at: nothing starts before the settings are right";
+            let told = "not checked: nothing starts until the settings are right";
             report.add(DoctorCheck::note(DoctorTopic::Python, told));
             return Ok(report);
         }

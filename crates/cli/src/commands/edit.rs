@@ -12,8 +12,8 @@ use crate::exit::WrongArguments;
 
 /// Replace exact strings in a notebook's cell-marked text, or in a text file
 ///
-/// Each old text must match exactly once, unless --all is given. Everything else stays as it is, to the byte. A cell that
-/// others changed since you read it is not edited.
+/// Each old text must match exactly once, unless you give --all. No other byte changes. An edit of a cell that
+/// others changed since you read it is refused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,10 +23,10 @@ Examples:
 pub(crate) struct EditCommand {
     /// The notebook, or a text file
     path: PathBuf,
-    /// The text to be replaced; may be given several times, each with its --new
+    /// The text to replace; can be repeated, each with its own --new
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, required_unless_present = "edits")]
     old: Vec<String>,
-    /// What comes in its place
+    /// The replacement
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     new: Vec<String>,
     /// Replace every match

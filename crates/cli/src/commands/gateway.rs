@@ -8,10 +8,10 @@ use crate::config::LoadedConfig;
 use crate::host;
 use crate::print::{self, OutputFormat};
 
-/// Start, look at or stop the Jupyter gateway that your processes on this machine share
+/// Start, check or stop the Jupyter gateway that your processes on this machine share
 ///
-/// Kernels chosen with `gateway` run there unless `gateway.url` names another server. It starts by itself when it is needed, listens
-/// on this machine only, and asks for a token.
+/// Kernels chosen with `gateway` run there, unless `gateway.url` names another server. The gateway starts when it is
+/// needed, listens only on this machine, and requires a token.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,11 +25,11 @@ pub(crate) struct GatewayCommand {
 
 #[derive(Debug, clap::Subcommand)]
 enum GatewayAction {
-    /// Start it, if it does not run
+    /// Start the gateway, unless it is running
     Start(OutputFormat),
-    /// Say whether it runs, and where
+    /// Show whether the gateway is running, and where
     Status(OutputFormat),
-    /// Stop it, and with it the kernels that run there
+    /// Stop the gateway and its kernels
     Stop(OutputFormat),
 }
 

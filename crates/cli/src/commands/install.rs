@@ -22,8 +22,8 @@ const LONG: usize = 300;
 
 /// Add Cellwright to a program that uses MCP servers
 ///
-/// Writes one entry into the program's own settings file and leaves every other byte of it as it is. Doing it
-/// again changes nothing.
+/// Writes one entry into the program's settings file and changes no other byte of it. Running the command again
+/// changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,13 +35,13 @@ pub(crate) struct InstallCommand {
     /// Which program
     #[arg(value_enum)]
     client: McpClient,
-    /// For everyone in this project, not for you everywhere: the file is in the repository's root, or here
+    /// Write the project's settings file instead of your own: in the root of the repository, or in this folder
     #[arg(long)]
     project: bool,
-    /// Only print the entry, to be added by hand
+    /// Only print the entry, so that you can add it by hand
     #[arg(long, conflicts_with = "remove")]
     print: bool,
-    /// Take the entry out again
+    /// Remove the entry
     #[arg(long)]
     remove: bool,
 }
@@ -185,7 +185,7 @@ pub(crate) enum InstallState {
     Off,
 }
 
-/// All that a client's file says; nothing when there is no file. Errors when it can not be read.
+/// All that a client's file says; nothing when there is no file. Errors when it cannot be read.
 pub(crate) fn settings_of(client: McpClient, path: &Path) -> anyhow::Result<Option<Value>> {
     let Some(text) = settings_file::read(path)? else { return Ok(None) };
     let read = client.place().read(&text);
@@ -193,7 +193,7 @@ pub(crate) fn settings_of(client: McpClient, path: &Path) -> anyhow::Result<Opti
 }
 
 impl InstallState {
-    /// What the file of `client` says. Errors when it can not be read.
+    /// What the file of `client` says. Errors when it cannot be read.
     pub(crate) fn of(client: McpClient, path: &Path) -> anyhow::Result<Self> {
         let Some(file) = settings_of(client, path)? else { return Ok(Self::Absent) };
         let place = client.place();

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use crate::config::LoadedConfig;
 use crate::print::OutputFormat;
 
-/// The agent kernel: cells as prompts to any ACP agent, in any Jupyter client
+/// Install and run the agent kernel: its cells are prompts to any ACP agent, in any Jupyter client
 #[derive(Debug, clap::Args)]
 pub(crate) struct KernelCommand {
     #[command(subcommand)]
@@ -18,14 +18,14 @@ pub(crate) struct KernelCommand {
 #[derive(Debug, Subcommand)]
 enum KernelSubcommand {
     Install(install::KernelInstall),
-    /// List the agent kernels that are installed, and the agents there are
+    /// List the installed agent kernels and the available agents
     List {
         #[command(flatten)]
         format: OutputFormat,
     },
     /// Remove agent kernels
     Remove {
-        /// Which ones, as `list` names them
+        /// The kernels, as `list` names them
         #[arg(required = true)]
         names: Vec<String>,
     },

@@ -12,10 +12,10 @@ use crate::config::LoadedConfig;
 use crate::host;
 use crate::offer::{ToolOptions, stopped_by_signal};
 
-/// Serve the tools to an agent by the Model Context Protocol
+/// Offer the tools to an agent over the Model Context Protocol
 ///
-/// Speaks on stdin and stdout to the client that started it, or by HTTP to those that connect. When the client
-/// goes, everything it started goes with it.
+/// Serves the client that starts it, over stdin and stdout, or with --http every client that connects. When a
+/// client leaves, everything it started ends.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -28,22 +28,21 @@ Examples:
 pub(crate) struct ServeMcp {
     #[command(subcommand)]
     command: Option<McpCommand>,
-    /// Listen on this address instead; the token clients need is printed once and stored
+    /// Serve HTTP on this address instead; clients need a token, which is printed and stored
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     http: Option<SocketAddr>,
-    /// With --http: the file that has the token, made if it is not there; it stays, so that clients are set up once. Without it
-    /// each start makes a new token, kept in the runtime folder
+    /// With --http: read the token from FILE, and create it if needed [default: a new token at each start]
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
-    /// With --http: a web page that may connect, as `https://example.org`; may be given several times
+    /// With --http: a web page that may connect, such as `https://example.org`; can be repeated
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     origin: Vec<String>,
-    /// With --http: a name this server is reached by besides localhost; may be given several times
+    /// With --http: another host name that clients may use, besides localhost; can be repeated
     #[arg(long, value_name = "NAME", requires = "http")]
     host: Vec<String>,
     #[command(flatten)]
     offer: ToolOptions,
-    /// Start no kernel before it is needed, and do not try Python
+    /// Do not check Python or start a kernel before a call needs it
     #[arg(long)]
     no_warm_up: bool,
 }

@@ -13,7 +13,7 @@ use crate::print::{self, OutputFormat};
 
 /// Edit a notebook cell by cell
 ///
-/// A cell is named by its index, counting from 0, or by its id (`id:abcd1234`).
+/// Cells are named by index, counting from 0, by id (`id:abcd1234`) or by section (`"A heading"`).
 #[derive(Debug, clap::Args)]
 pub(crate) struct NotebookCommand {
     #[command(subcommand)]
@@ -42,17 +42,17 @@ enum ActionCommand {
         #[command(flatten)]
         change: ChangeArguments,
     },
-    /// Add cells; creates the notebook if need be
+    /// Add cells; a notebook that does not exist is created
     Insert {
         /// The notebook
         path: PathBuf,
-        /// The index the first new cell gets, 0 to the number of cells (default: after the last)
+        /// The index of the first new cell [default: after the last cell]
         #[arg(long)]
         at: Option<usize>,
         /// code, markdown or raw
         #[arg(long = "type", default_value = "code")]
         kind: CellKind,
-        /// A new cell's source; may be given several times
+        /// The source of a new cell; can be repeated
         #[arg(long, allow_hyphen_values = true, required_unless_present = "cells")]
         source: Vec<String>,
         /// A file with cell-marked text: one new cell for each marker (`-`: stdin)
@@ -61,7 +61,7 @@ enum ActionCommand {
         #[command(flatten)]
         change: ChangeArguments,
     },
-    /// Remove cells, and show what was removed
+    /// Delete cells, and show what was deleted
     Delete {
         /// The notebook
         path: PathBuf,
@@ -75,7 +75,7 @@ enum ActionCommand {
     Move {
         #[command(flatten)]
         place: SomeCells,
-        /// The index that the first of them gets
+        /// The new index of the first of these cells
         to: usize,
         #[command(flatten)]
         change: ChangeArguments,
@@ -94,21 +94,21 @@ enum ActionCommand {
     Clear {
         /// The notebook
         path: PathBuf,
-        /// Which cells: `4 5`, `4,5`, `2-7`, `5-`, `id:abcd1234`, `"A heading"` (default: all)
+        /// Which cells: `4 5`, `4,5`, `2-7`, `5-`, `id:abcd1234`, `"A heading"` [default: all]
         cells: Vec<CellSelection>,
         #[command(flatten)]
         change: ChangeArguments,
     },
-    /// Undo a change that was made by cellwright, and keep what others changed since
+    /// Undo a change made by Cellwright, and keep what others changed since
     Undo {
         /// The notebook
         path: PathBuf,
-        /// The number of the change, as `history` lists it (default: the latest that was not undone)
+        /// The number of the change, as `history` lists it [default: the latest that is not undone]
         number: Option<u64>,
         #[command(flatten)]
         change: ChangeArguments,
     },
-    /// List the changes that can be undone, the latest first
+    /// List the changes that can be undone, latest first
     History {
         /// The notebook
         path: PathBuf,

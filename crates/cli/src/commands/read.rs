@@ -23,8 +23,8 @@ use crate::print::{self, OutputFormat};
 
 /// Show a notebook as cell-marked text, or a text file
 ///
-/// Each cell starts with a line `# %% [code] cell:N`; what follows is its source. The text can be changed and
-/// given to `cellwright write`, which changes only what you changed.
+/// Each cell starts with a line `# %% [code] cell:N`, followed by its source. You can edit this text and pass it to
+/// `cellwright write`, which changes only what you changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Selectors, after the path:
@@ -42,13 +42,13 @@ Examples:
   cellwright read analysis.ipynb --image 3.0 --to plot.png
   cellwright read artifact://k3v9q2xa:1000-1200   of an output that was too long for its place")]
 pub(crate) struct ReadCommand {
-    /// The notebook, with or without a selector; or `artifact://ID`
+    /// The file, and optionally a selector; or `artifact://ID`
     #[arg(value_name = "PATH[SELECTOR]")]
     target: OsString,
-    /// How much of the cells' outputs to show; a text with outputs cannot be written back
+    /// How much of the outputs to show; text with outputs cannot be written back
     #[arg(long, value_enum, default_value_t = OutputsShown::None)]
     outputs: OutputsShown,
-    /// With `--outputs text`: how many bytes of outputs to show
+    /// With `--outputs text`: how many bytes of output to show
     #[arg(long, value_name = "BYTES", default_value_t = 50 * 1024)]
     budget: usize,
     /// Show only the lines that match this regular expression, with their numbers
@@ -57,10 +57,10 @@ pub(crate) struct ReadCommand {
     /// Number the lines
     #[arg(short = 'n', long, conflicts_with = "json")]
     numbers: bool,
-    /// Write one image instead: CELL.OUTPUT, CELL.OUTPUT.N when an output has several, or CELL:NAME of an attachment
+    /// Save one image instead: CELL.OUTPUT, CELL.OUTPUT.N if the output has several, or CELL:NAME for an attachment
     #[arg(long, value_name = "PLACE", requires = "to")]
     image: Option<ImageAddress>,
-    /// Where the image goes (`-`: stdout)
+    /// The file to save the image to (`-`: stdout)
     #[arg(long, value_name = "FILE", requires = "image")]
     to: Option<PathBuf>,
     #[command(flatten)]
@@ -75,7 +75,7 @@ enum OutputsShown {
     None,
     /// One line for each output
     Summary,
-    /// Their text; images as a note
+    /// Their text, and a note for each image
     Text,
 }
 

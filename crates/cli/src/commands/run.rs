@@ -28,10 +28,11 @@ use crate::exit::{self, CommandExit};
 use crate::render::{CallRender, JsonRender, KernelFate, PlainRender};
 use crate::{host, script};
 
-/// Run notebooks, or Python, in a live kernel
+/// Run notebooks or Python code in a live kernel
 ///
-/// The outputs of a notebook are written into it while it runs, cell by cell. In a file of Python, lines `# %%` cut the code into cells; the value of each cell's last expression is shown, as in a notebook.
-/// Ctrl-C interrupts the cell, a second one stops everything.
+/// A notebook's outputs are written into it while it runs. In a Python file, lines `# %%` start a new cell. The value
+/// of each cell's last expression is shown, as in a notebook. Ctrl-C interrupts the cell; a second Ctrl-C stops
+/// everything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,36 +44,42 @@ Examples:
   echo 'print(6 * 7)' | cellwright run -
   cellwright run --session work -c 'x = 1' && cellwright run --session work -c x
 
-Exit codes: 0 every cell completed; 1 a cell raised, its kernel died, or outputs could not be saved; 3 others changed a notebook meanwhile, its outputs are in a file beside it; 124 a cell took too long; 130 interrupted.")]
+Exit codes:
+  0    every cell completed
+  1    a cell raised an exception, its kernel died, or outputs could not be saved
+  2    the arguments are wrong
+  3    others changed the notebook: the outputs are in a file beside it
+  124  a cell took too long
+  130  interrupted")]
 pub(crate) struct RunCommand {
     /// Notebooks, or a Python file (`-`: stdin)
     #[arg(required_unless_present = "code", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The code itself
+    /// Run this code instead of a file
     #[arg(short = 'c', long, value_name = "CODE", conflicts_with = "files", allow_hyphen_values = true)]
     code: Option<String>,
-    /// Seconds each cell may take (default: as long as it likes)
+    /// How many seconds each cell may take [default: no limit]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     /// The folder to run in
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
-    /// The interpreter, or the folder of a virtual environment
+    /// The Python to use: a program, or the folder of a virtual environment
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
     /// What runs the cells: runner, runner:PYTHON, jupyter:NAME, gateway, gateway:NAME, existing:FILE, or a language
     #[arg(long, value_name = "KERNEL", conflicts_with = "python")]
     kernel: Option<KernelChoice>,
-    /// Keep the kernel under this name, in a small per-user daemon, for later calls
+    /// Keep the kernel under this name in the session daemon, for later calls
     #[arg(long, value_name = "NAME")]
     session: Option<SessionId>,
-    /// Start from a fresh kernel
+    /// Start with a fresh kernel
     #[arg(long)]
     reset: bool,
-    /// With --reset: also a session that others use. With --cells or --from: also cells that changed since you read them
+    /// With --reset: even if others use the session. With --cells or --from: even if cells changed since you read them
     #[arg(long)]
     force: bool,
-    /// One event a line, as JSON; an error is one too, on stderr
+    /// Print each event as a line of JSON; errors are JSON too, on stderr
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use crate::config::LoadedConfig;
 use crate::host;
 use crate::print::{self, OutputFormat};
 
-/// See and end the named sessions that outlive their calls
+/// List, interrupt and end named sessions, which outlive the calls that use them
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionCommand {
     #[command(subcommand)]
@@ -17,23 +17,23 @@ pub(crate) struct SessionCommand {
 
 #[derive(Debug, Subcommand)]
 enum SessionAction {
-    /// List them
+    /// List the sessions
     List {
         #[command(flatten)]
         format: OutputFormat,
     },
-    /// Interrupt what they run; their variables stay
+    /// Interrupt what sessions run; their variables stay
     Interrupt {
         /// Which sessions
         #[arg(required = true)]
         names: Vec<SessionId>,
     },
-    /// End them; their variables are gone
+    /// End sessions, with their variables
     End {
         /// Which sessions
         #[arg(required = true)]
         names: Vec<SessionId>,
-        /// Also when others use them
+        /// End them even if others use them
         #[arg(long)]
         force: bool,
     },

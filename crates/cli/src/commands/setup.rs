@@ -12,7 +12,7 @@ use super::install::on_path;
 use crate::config::LoadedConfig;
 use crate::{host, print};
 
-/// How much of what `pip` complains about is told.
+/// How many bytes of pip's errors are shown.
 const COMPLAINT: usize = 4000;
 
 /// Prepare this machine
@@ -27,10 +27,10 @@ enum SetupTarget {
     Python(SetupPython),
 }
 
-/// Make a Python environment of our own, for folders that have none
+/// Make a Python environment for folders that have none
 ///
-/// It is used after a project's own environment and before the system's Python. Made with uv when that is on PATH. Doing it
-/// again changes nothing; with --with it adds packages.
+/// Cellwright uses it if a project has no environment of its own, before the Python on PATH. uv makes it if uv is on
+/// PATH. Running the command again changes nothing; with --with it adds packages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,13 +38,13 @@ Examples:
   cellwright setup python --with ipython,numpy,pandas,matplotlib
   cellwright setup python --force --python 3.12")]
 struct SetupPython {
-    /// Packages to install into it
+    /// Packages to install in it, separated by commas
     #[arg(long, value_name = "PACKAGES", value_delimiter = ',')]
     with: Vec<String>,
     /// The Python to make it from
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Make it anew; what was installed in it is gone
+    /// Replace the environment, with everything that is installed in it
     #[arg(long)]
     force: bool,
 }

@@ -14,13 +14,13 @@ use crate::show::{
     ImageProtocol, NotebookPage, ShowStyle, TerminalSize, TextPen, protocol_named, shows_sixel,
 };
 
-/// How wide text is set where nobody tells.
+/// The width without a terminal and `--width`.
 const USUAL_WIDTH: usize = 80;
 
-/// Show a notebook to read: prose rendered, code in colours, outputs, images where the terminal can
+/// Show a notebook in the terminal: rendered prose, coloured code, outputs and images
 ///
-/// Escape sequences in the notebook are not passed on, colours of outputs are. For text that can be edited and written
-/// back, use `cellwright read`.
+/// Escape sequences in the notebook do not reach the terminal, except for colours. To get text that you can edit and
+/// write back, use `cellwright read`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,21 +28,21 @@ Examples:
   cellwright show 'analysis.ipynb#3-7'
   cellwright show --color always analysis.ipynb | less -R
 
-NO_COLOR and --color never leave colours out; a pipe gets none unless --color always.")]
+Colours are left out in a pipe, with NO_COLOR set, and with --color never.")]
 pub(crate) struct ShowCommand {
-    /// The notebook; `#3`, `#2,5-7`, `#id:ID` or `#"HEADING"` after it for some of its cells
+    /// The notebook, and optionally some of its cells: `#3`, `#2,5-7`, `#id:ID`, `#"HEADING"`
     #[arg(value_name = "PATH[#CELLS]")]
     target: OsString,
-    /// Columns of a line (default: the terminal's)
+    /// The width of a line [default: the terminal's]
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
     width: Option<u16>,
     /// Whether to use colours
     #[arg(long, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
     color: ColorChoice,
-    /// How to draw images: as the terminal says it can, by one protocol, or not at all
+    /// How to draw images: by what the terminal supports, by one protocol, or not at all
     #[arg(long, value_enum, default_value_t = ImagesArgument::Auto, value_name = "HOW")]
     images: ImagesArgument,
-    /// Show long outputs whole
+    /// Do not shorten long outputs and tables
     #[arg(long)]
     full: bool,
 }

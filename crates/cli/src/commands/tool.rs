@@ -18,19 +18,20 @@ use crate::print::{self, OutputFormat};
 
 /// Call one of the tools that `cellwright mcp` offers
 ///
-/// For scripts, and for agents that have a shell and no MCP: the same tools with the same replies. Remarks that are not
-/// the tool's own words go to stderr. Calls of one caller share what they have read. Variables stay for the next call with --session, and so do cells in the background. Exits with 1 when the tool failed.
+/// For scripts, and for agents that have a shell but no MCP: the same tools with the same replies. The tool's result
+/// goes to stdout, notes about it go to stderr. A caller's calls share what they have read. With --session, variables
+/// and background cells stay for the next call. Exits with 1 if the tool failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  cellwright tool                                            which there are
+  cellwright tool                                            list the tools
   cellwright tool eval '{\"code\": \"6 * 7\"}' --session work
   cellwright tool read '{\"path\": \"analysis.ipynb#3-7\"}'
   cellwright tool write - < arguments.json")]
 pub(crate) struct ToolCommand {
-    /// Which tool; none to list them
+    /// The tool; without it, the tools are listed
     name: Option<String>,
-    /// Its arguments as a JSON object, or - for stdin
+    /// Its arguments as a JSON object (`-`: stdin)
     #[arg(default_value = "{}")]
     arguments: String,
     #[command(flatten)]

@@ -7,15 +7,15 @@ use cellwright_editing::{FileName, NewContent};
 use super::{ChangeArguments, OldOutputs, input, is_text, named};
 use crate::exit::WrongArguments;
 
-/// Replace a notebook's cells by a cell-marked text, or a text file by another text
+/// Replace a notebook's cells with cell-marked text, or a text file's content
 ///
-/// Cells that the text names by `cell:N` and does not change stay as they are, to the byte; the others are edited,
-/// added, moved or removed. A notebook that does not exist is created. Whole notebook JSON is taken, too.
+/// A cell that the text names (`cell:N`) and does not change keeps every byte. Other cells are edited, added, moved
+/// or removed. A notebook that does not exist is created. The text can also be a whole notebook as JSON.
 ///
-/// A file is a notebook if its name ends in .ipynb, or if it holds one. Any other file gets the text as it is.
+/// A file is a notebook if its name ends in .ipynb or if it contains one. Every other file gets the text as it is.
 ///
-/// The text is compared with what you read. Changes that others made to other cells since then are merged. The text is
-/// refused if you both changed a cell, or if you have not seen everything it would replace.
+/// The text is compared with what you read. Changes that others have made to other cells since then are merged. The
+/// text is refused if you and others changed the same cell, or if it would replace something you have not read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

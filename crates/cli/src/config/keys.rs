@@ -6,16 +6,16 @@ pub(crate) struct SettingKey {
     pub(crate) name: &'static str,
     /// What it is for, in a line.
     pub(crate) about: &'static str,
-    /// Who may set it.
+    /// Which files may set it.
     pub(crate) scope: SettingScope,
 }
 
-/// Who may set a key.
+/// Which files may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SettingScope {
-    /// Anyone.
+    /// The user's and a project's.
     Project,
-    /// Only the user: a cloned repository must not be able to widen what agents may reach.
+    /// Only the user's: a cloned repository must not be able to widen what agents may reach.
     User,
 }
 
@@ -27,41 +27,61 @@ use SettingScope::{Project, User};
 
 /// Every setting there is.
 pub(crate) const KEYS: &[SettingKey] = &[
-    key("tools.mode", Project, "what agents are offered: both, py-only or bash-only"),
-    key("python.path", Project, "the interpreter to run cells with, instead of the one found"),
-    key("python.skip_check", Project, "do not try Python before offering it"),
-    key("environment.allow", User, "variables kernels may see beyond the usual ones; NAME or PREFIX*"),
-    key("environment.deny", Project, "variables kernels must not see"),
-    key("kernel.default", Project, "runner[:PYTHON], jupyter:NAME, gateway[:NAME] or existing:FILE"),
-    key("kernel.link", Project, "how to talk to Jupyter kernels here: ipc (Unix sockets) or tcp (loopback)"),
-    key("kernel.mode", Project, "session: calls share a kernel; per-call: each has its own"),
-    key("kernel.timeout", Project, "seconds a cell may take; 0 for no limit"),
-    key("kernel.retry", Project, "once: run a cell again when the kernel died half-way; never"),
-    key("kernel.trace", Project, "log every message between host and kernel"),
-    key("session.limit", Project, "how many kernels may live at once"),
-    key("session.idle", Project, "seconds after which a session nobody holds is ended"),
-    key("session.shared", Project, "keep sessions in the per-user daemon"),
-    key("session.memory", Project, "megabytes from which a session's memory is reported; 0: never"),
-    key("session.linger", User, "seconds the session daemon stays with nothing to do"),
-    key("output.budget", Project, "bytes of text a reply shows; the rest goes to an artifact"),
-    key("output.columns", Project, "bytes of a line a reply shows"),
-    key("output.artifacts", User, "the folder for whole outputs"),
+    key(
+        "tools.mode",
+        Project,
+        "which tools that run code agents get: both, py-only (no bash) or bash-only (no eval)",
+    ),
+    key("python.path", Project, "the Python that runs cells, instead of the one that is found"),
+    key("python.skip_check", Project, "do not check Python before offering it"),
+    key("environment.allow", User, "more environment variables that kernels may see: NAME or PREFIX*"),
+    key("environment.deny", Project, "environment variables that kernels must not see"),
+    key(
+        "kernel.default",
+        Project,
+        "the kernel that runs cells: runner[:PYTHON], jupyter:NAME, gateway[:NAME] or existing:FILE",
+    ),
+    key(
+        "kernel.link",
+        Project,
+        "the connection to Jupyter kernels on this machine: ipc (Unix sockets) or tcp (loopback)",
+    ),
+    key("kernel.mode", Project, "session (calls share a kernel) or per-call (each call gets its own)"),
+    key("kernel.timeout", Project, "seconds that a cell of a tool call may take; 0 for no limit"),
+    key("kernel.retry", Project, "whether to run a cell again whose kernel died: never or once"),
+    key("kernel.trace", Project, "log every message between Cellwright and the kernel"),
+    key("session.limit", Project, "how many kernels may run at once"),
+    key("session.idle", Project, "seconds after which an unused session ends"),
+    key("session.shared", Project, "keep sessions in the session daemon, so that they outlive the call"),
+    key("session.memory", Project, "megabytes of memory above which a session is reported; 0 for never"),
+    key("session.linger", User, "seconds after which the idle session daemon exits"),
+    key("output.budget", Project, "bytes of text in a reply; the rest is stored as an artifact"),
+    key("output.columns", Project, "bytes of a line in a reply"),
+    key(
+        "output.artifacts",
+        User,
+        "the folder for artifacts: outputs that are too long for a reply or a notebook",
+    ),
     key(
         "output.background_after",
         Project,
-        "seconds after which a tool call that still runs returns a handle and goes on in the background; 0: never",
+        "seconds after which a running tool call returns a handle and continues in the background; 0 for never",
     ),
-    key("files.roots", User, "folders file tools may touch, instead of the start folder"),
-    key("files.allow_outside", User, "let file tools touch every path"),
-    key("gateway.url", User, "a Jupyter gateway or server to run kernels on"),
-    key("gateway.token", User, "its token"),
-    key("agent.default", Project, "the agent that cells of the agent kernel go to, by name"),
-    key("agent.command", User, "an agent to start instead of those declared and found"),
-    key("agent.args", User, "its arguments"),
-    key("agent.permissions", User, "when an agent asks: ask you, auto (allow), or deny"),
-    key("agent.files", User, "offer agents to read and write files through the kernel"),
+    key("files.roots", User, "folders that file tools may use, instead of the folder they start in"),
+    key("files.allow_outside", User, "let file tools use every path"),
+    key("gateway.url", User, "the Jupyter gateway or server that runs kernels"),
+    key("gateway.token", User, "the token of that gateway or server"),
+    key("agent.default", Project, "the name of the agent that the agent kernel starts"),
+    key("agent.command", User, "the program of an agent to start instead of the declared and known ones"),
+    key("agent.args", User, "the arguments of that program"),
+    key(
+        "agent.permissions",
+        User,
+        "what to do when an agent asks for permission: ask you, auto (allow) or deny",
+    ),
+    key("agent.files", User, "let agents read and write files through the kernel"),
     key("agent.log", Project, "what the agent kernel logs: error, warn, info or debug"),
-    key("agent.debug_updates", Project, "updates of agents to log by name, or all"),
+    key("agent.debug_updates", Project, "names of the agents' updates to log, or all"),
 ];
 
 /// The key of that name.
@@ -71,7 +91,7 @@ pub(crate) fn find(name: &str) -> Option<&'static SettingKey> {
 
 /// The known key nearest to a misspelt one.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
-    // A section in place of one of its settings: `kernel = "gateway"` chooses a kernel.
+    // A section instead of one of its settings: `kernel = "gateway"` chooses a kernel.
     if name == "kernel" {
         return Some("kernel.default");
     }

@@ -143,7 +143,7 @@ fn a_write_that_could_not_be_saved_can_be_made_again() {
     let folder = Folder::with("nb.ipynb", NOTEBOOK);
     let text = folder.run(&["read", "nb.ipynb"], "").stdout.replace("10", &"1".repeat(30_000));
     fs::write(folder.path("text"), &text).unwrap();
-    // Files of more than a few kilobytes can not be written. What undo stores is smaller.
+    // Files of more than a few kilobytes cannot be written. What undo stores is smaller.
     let limited = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" write nb.ipynb text", BINARY])
         .env("XDG_STATE_HOME", folder.path("state"))

@@ -127,7 +127,7 @@ fn what_can_not_be_recorded_does_not_hide_what_the_run_came_to() {
 fn what_can_not_work_is_told_before_the_run() {
     let desk = three();
     let (exit, _, stderr) = desk.run(&["a.ipynb", "-p", "class=1"]);
-    assert_eq!((exit, stderr.as_str()), (1, "error: `class` can not be the name of a variable\n"));
+    assert_eq!((exit, stderr.as_str()), (1, "error: `class` cannot be the name of a variable\n"));
     let (exit, _, stderr) = desk.run(&["a.ipynb", "--junit", "no/such/folder.xml"]);
     assert!(exit == 1 && stderr.starts_with("error: could not write no/such/folder.xml: "), "{stderr}");
     assert_eq!(desk.shown("a.ipynb"), ["", "", ""]);

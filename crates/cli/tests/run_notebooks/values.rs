@@ -20,7 +20,7 @@ fn numbers_in_json_keep_every_digit() {
 fn parameters_that_would_be_rounded_are_refused_wherever_they_stand() {
     let desk = Desk::with(&[code("a", "d")]);
     let big = "123456789012345678901234567890";
-    let refused = "has more digits than a number here can have";
+    let refused = "has too many digits for a number here";
     for text in [format!("d: {big}\n"), format!("d: [1, -{big}]\n"), format!("{{\"d\": {big}}}")] {
         fs::write(desk.path().join("p.yaml"), text).unwrap();
         let (exit, _, stderr) = desk.run(&["a.ipynb", "-f", "p.yaml"]);

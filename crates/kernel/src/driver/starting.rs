@@ -57,7 +57,7 @@ impl Driver {
             // Whoever stops a cell has decided how long the kernel has.
             Phase::Running { .. } | Phase::Interrupting { .. } | Phase::Ending { .. } => {}
         }
-        // Not at the first look, which can not tell whether it computes.
+        // Not at the first look, which cannot tell whether it computes.
         if silence >= 2 * graces.start {
             let what = if computes {
                 "computes and does not answer: C code in one of its threads may let nothing else run"

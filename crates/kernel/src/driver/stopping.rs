@@ -96,7 +96,7 @@ impl Driver {
         }
     }
 
-    /// A kernel that can not be interrupted is not worth the grace.
+    /// A kernel that cannot be interrupted is not worth the grace.
     pub(super) fn take_failure(&mut self, failed: &StopFailed) {
         self.deliver(Event::Warning(failed.to_string()));
         if let Some(Running { phase: Phase::Interrupting { reason, .. }, .. }) = self.running

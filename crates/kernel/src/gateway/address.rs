@@ -28,7 +28,7 @@ pub enum InvalidAddress {
     NotWeb(String),
     /// Its host name is international, which takes tables that we leave out, or wrong.
     #[error(
-        "the host name in `{0}` can not be read; one that is not ASCII has to be written in its ASCII form, `xn--…`"
+        "the host name in `{0}` cannot be read; one that is not ASCII has to be written in its ASCII form, `xn--…`"
     )]
     HostName(String),
 }
@@ -115,7 +115,7 @@ pub fn without_secrets(url: &str) -> String {
         hidden.expect("a URL with a host may have a name and a password");
         return parsed.into();
     }
-    // Where they are in one that can not be read is a guess: rather too much is left out.
+    // Where they are in one that cannot be read is a guess: rather too much is left out.
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     plain.rsplit_once('@').map_or_else(|| plain.to_owned(), |(_, host)| format!("…@{host}"))
 }

@@ -33,13 +33,13 @@ pub(super) struct Link {
 /// What the connection brings.
 pub(super) enum News {
     Message(Channel, Box<JupyterMessage>),
-    /// Something came that can not be read.
+    /// Something came that cannot be read.
     Unreadable(String),
     /// The connection broke, and is there again: what was under way may be lost, or come twice.
     Restored,
     /// It broke, and the kernel is gone.
     Lost(String),
-    /// It broke and can not be made again. The kernel may go on.
+    /// It broke and cannot be made again. The kernel may go on.
     OutOfReach(String),
 }
 

@@ -25,7 +25,7 @@ const START: Duration = Duration::from_mins(2);
 /// The longest answer. What a server can start fits many times.
 const LONGEST: usize = 64 << 20;
 
-/// How often a kernel is deleted that its server is just restarting, which it can not do then.
+/// How often a kernel is deleted that its server is just restarting, which it cannot do then.
 const DELETE_ATTEMPTS: u32 = 5;
 const DELETE_PAUSE: Duration = Duration::from_millis(500);
 
@@ -83,8 +83,8 @@ pub enum GatewayError {
         /// Why.
         why: String,
     },
-    /// It can not be reached.
-    #[error("{address} can not be reached: {why}; check that it runs there")]
+    /// It cannot be reached.
+    #[error("{address} cannot be reached: {why}; check that it runs there")]
     Unreachable {
         /// Which server.
         address: String,
@@ -93,7 +93,7 @@ pub enum GatewayError {
     },
     /// The proxy on the way to it does not let us through.
     #[error(
-        "{address} can not be reached through the proxy {proxy}: {why}; \
+        "{address} cannot be reached through the proxy {proxy}: {why}; \
          check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or name the server in NO_PROXY"
     )]
     Proxy {
@@ -225,7 +225,7 @@ impl Rest {
         Err(refusal(&self.address, &head, what, &String::from_utf8_lossy(&text)))
     }
 
-    /// Sends a request on a connection of its own, and waits for all of the answer; why its body can not be read.
+    /// Sends a request on a connection of its own, and waits for all of the answer; why its body cannot be read.
     async fn exchange(
         &self,
         method: Method,
@@ -300,7 +300,7 @@ impl Rest {
     }
 
     fn read<T: DeserializeOwned>(&self, answer: &[u8]) -> Result<T, GatewayError> {
-        let unexpected = |error| self.not_jupyter(format!("its answer can not be read: {error}"));
+        let unexpected = |error| self.not_jupyter(format!("its answer cannot be read: {error}"));
         serde_json::from_slice(answer).map_err(unexpected)
     }
 

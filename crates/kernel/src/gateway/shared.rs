@@ -30,7 +30,7 @@ const TERMINATED: Duration = Duration::from_secs(5);
 const KILLED: Duration = Duration::from_secs(5);
 const ANSWERS: Duration = Duration::from_secs(10);
 
-/// Kernels that nobody is connected to end after an hour: their owners can not come back for them.
+/// Kernels that nobody is connected to end after an hour: their owners cannot come back for them.
 const OPTIONS: [&str; 4] = [
     "--ZMQChannelsWebsocketConnection.limit_rate=False",
     "--RemoteMappingKernelManager.cull_idle_timeout=3600",
@@ -89,7 +89,7 @@ pub enum SharedError {
         /// The first Python there is.
         advice: Option<PathBuf>,
     },
-    /// Its folder or one of its files can not be used.
+    /// Its folder or one of its files cannot be used.
     #[error("could not use `{}`", path.display())]
     Io {
         /// The file.
@@ -120,7 +120,7 @@ pub enum SharedError {
         /// The end of what it said.
         log: String,
     },
-    /// Its process can not be ended.
+    /// Its process cannot be ended.
     #[error("the gateway, process {pid}, does not end")]
     DoesNotEnd {
         /// The process.
@@ -226,7 +226,7 @@ impl Shared {
         })
     }
 
-    /// What `gateway.json` says; one that can not be read, or leads nowhere, says nothing.
+    /// What `gateway.json` says; one that cannot be read, or leads nowhere, says nothing.
     fn read(&self) -> Option<Info> {
         let info: Info = serde_json::from_slice(&fs::read(self.file("gateway.json")).ok()?).ok()?;
         Address::new(&info.url, None).is_ok().then_some(info)

@@ -57,7 +57,7 @@ enum Framing {
 /// What came.
 pub(super) enum Arrival {
     Message(Channel, Box<JupyterMessage>),
-    /// Something that needs no answer from us, or can not be read.
+    /// Something that needs no answer from us, or cannot be read.
     Other(Option<WebsocketError>),
 }
 

@@ -78,7 +78,7 @@ pub enum LaunchError {
         rejected: Vec<Rejected>,
     },
     /// The Python that was asked for does not work.
-    #[error("`{}` can not run cells: {}", rejected.python.display(), rejected.why)]
+    #[error("`{}` cannot run cells: {}", rejected.python.display(), rejected.why)]
     Explicit {
         /// Why not.
         rejected: Rejected,
@@ -151,7 +151,7 @@ impl fmt::Display for Rejected {
     }
 }
 
-/// Why a Python can not run cells.
+/// Why a Python cannot run cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// There is no program to start.
@@ -172,7 +172,7 @@ pub enum Rejection {
     },
     /// It did not answer in time.
     Silent(Duration),
-    /// It answered that it can not, being too old for example.
+    /// It answered that it cannot, being too old for example.
     Unfit(String),
     /// It speaks another protocol than we do.
     Protocol(u64),
@@ -330,7 +330,7 @@ impl Launch {
         runner.frames.watch().map_err(not_started)?;
         // Written before the process is up: it finds them waiting.
         runner.write(&ToRunner::Hello { protocol: PROTOCOL, nonce });
-        // The process starts there; one that JSON can not name needs no second word.
+        // The process starts there; one that JSON cannot name needs no second word.
         let cwd = self.search.cwd.to_str().map(Into::into);
         let configure = Configure { cwd, setup: self.setup.clone() };
         runner.write(&ToRunner::Configure(configure));

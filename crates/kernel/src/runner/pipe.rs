@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::sleep;
 
-/// A system that can not watch more files is asked again after this long.
+/// A system that cannot watch more files is asked again after this long.
 const ASKED_AGAIN: Duration = Duration::from_millis(2);
 
 /// The reading end of a pipe.

@@ -54,7 +54,7 @@ impl Scanner {
         }
     }
 
-    /// What is held back can not become a mark any more.
+    /// What is held back cannot become a mark any more.
     pub(super) fn finish(&mut self, pieces: &mut VecDeque<Piece>) {
         push_text(&std::mem::take(&mut self.held), pieces);
     }

@@ -163,7 +163,7 @@ pub struct Limits {
     pub sources: u64,
 }
 
-/// JSON can not say a path that is not UTF-8; nothing will be found under what it says instead.
+/// JSON cannot say a path that is not UTF-8; nothing will be found under what it says instead.
 fn lossy_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }

@@ -96,7 +96,7 @@ pub struct Launched {
 /// No kernel could be started, or reached.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no such kernel, or its description can not be used.
+    /// There is no such kernel, or its description cannot be used.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// Its description has no command.
@@ -148,7 +148,7 @@ pub enum StartError {
         /// The end of what it wrote to standard error.
         stderr: String,
     },
-    /// What it says of itself can not be read.
+    /// What it says of itself cannot be read.
     #[error("kernel `{name}` answers in a way we do not understand")]
     Answer {
         /// Which kernel.
@@ -157,7 +157,7 @@ pub enum StartError {
         #[source]
         source: MessageContentError,
     },
-    /// A connection file that can not be used.
+    /// A connection file that cannot be used.
     #[error(transparent)]
     File(#[from] ConnectionFileError),
     /// It is reached in a way we do not speak.

@@ -129,7 +129,7 @@ fn a_host_name_that_is_not_ascii_says_how_to_write_it() {
         Address::new("http://ada:s3cret@b\u{fc}cher.example/?token=s3cret", None).unwrap_err().to_string();
     assert_eq!(
         error,
-        "the host name in `…@b\u{fc}cher.example/` can not be read; \
+        "the host name in `…@b\u{fc}cher.example/` cannot be read; \
          one that is not ASCII has to be written in its ASCII form, `xn--…`"
     );
     let ascii = Address::new("http://xn--bcher-kva.example", None).unwrap();

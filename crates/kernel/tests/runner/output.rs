@@ -248,7 +248,7 @@ async fn a_reader_that_pauses_holds_the_cell_and_loses_nothing() {
         let Next::Event(event) = execution.next().await else { panic!("ended early") };
         bytes += printed(&event);
     }
-    // Twenty megabytes do not fit in what may wait, so the cell can not have come to its end.
+    // Twenty megabytes do not fit in what may wait, so the cell cannot have come to its end.
     door.knocked().await;
     assert!(!done.exists());
     let (events, finished) = execution.collect().await;

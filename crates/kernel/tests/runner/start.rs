@@ -245,8 +245,8 @@ async fn a_python_that_was_named_is_the_only_one_tried() {
     make_venv(&folder.path().join(".venv"));
     let mut launch = Launch::new(search(folder.path()), cache());
     for (named, message) in [
-        ("/no/such/python", "`/no/such/python` can not run cells: there is no such program"),
-        ("no-such-python", "`no-such-python` can not run cells: there is no such program"),
+        ("/no/such/python", "`/no/such/python` cannot run cells: there is no such program"),
+        ("no-such-python", "`no-such-python` cannot run cells: there is no such program"),
     ] {
         launch.search.explicit = Some(named.into());
         assert_eq!(launch.start().await.unwrap_err().to_string(), message);

@@ -1,4 +1,4 @@
-//! Cells that can not start because of what runs in the background.
+//! Cells that cannot start because of what runs in the background.
 
 use std::time::Duration;
 

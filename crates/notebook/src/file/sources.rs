@@ -45,7 +45,7 @@ enum More {
 }
 
 impl<R: Read> Chunks<R> {
-    /// Appends the next chunk. Nothing when it can not be read or is not UTF-8.
+    /// Appends the next chunk. Nothing when it cannot be read or is not UTF-8.
     fn append_to(&mut self, text: &mut String) -> Option<More> {
         let length = loop {
             match self.file.read(&mut self.bytes[self.carried..]) {

@@ -111,7 +111,7 @@ fn for_each_string<'a>(array: &'a str, mut take: impl FnMut(&'a str)) -> bool {
     }
 }
 
-/// Whether checked literals hold half of a surrogate pair, which [`decode`] can not show as it is.
+/// Whether checked literals hold half of a surrogate pair, which [`decode`] cannot show as it is.
 pub(crate) fn has_lone_surrogate(raw: &str) -> bool {
     let mut rest = raw;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {

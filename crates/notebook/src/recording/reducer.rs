@@ -243,7 +243,7 @@ impl Displays {
         self.retain(|(at, _)| at != cell);
     }
 
-    /// Forgets those that can not be updated any more, now and then: there may be any number of them.
+    /// Forgets those that cannot be updated any more, now and then: there may be any number of them.
     fn forget_unreachable(&mut self, can_update: impl Fn((usize, usize)) -> bool) {
         if self.count > FEW && self.count / 2 > self.reachable {
             self.retain(can_update);

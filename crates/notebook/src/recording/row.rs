@@ -13,7 +13,7 @@ pub(crate) enum Escape {
 }
 
 impl Escape {
-    /// As the shape of the sequence says. A character that can not belong to it ends it, as the end of its line does, and
+    /// As the shape of the sequence says. A character that cannot belong to it ends it, as the end of its line does, and
     /// so does one that takes too long: a stray ESC must not swallow what follows.
     pub(crate) fn of(text: &str) -> Self {
         let bytes = text.as_bytes();

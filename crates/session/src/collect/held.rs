@@ -1,6 +1,6 @@
 //! The outputs of a cell while it runs, for its report.
 //!
-//! What can not change any more goes to the page, where most of it is soon forgotten. A display that has a name may be updated,
+//! What cannot change any more goes to the page, where most of it is soon forgotten. A display that has a name may be updated,
 //! so it waits, and what comes after it waits behind it. When too much waits, the first of it is final after all.
 
 use std::collections::VecDeque;
@@ -131,7 +131,7 @@ impl Held {
         self.waiting.push_back(waiting);
     }
 
-    /// Lets go of what need not wait, or can not.
+    /// Lets go of what need not wait, or cannot.
     fn settle(&mut self, settings: &OutputSettings) {
         while let Some(first) = self.waiting.front() {
             let is_too_much = self.weight > MOST_WAITING || self.displays > MOST_DISPLAYS;

@@ -145,7 +145,7 @@ impl Worker {
         match bridge.await {
             Ok(bridge) => self.access = Some(bridge.admit(self.key.clone(), self.caller.clone())),
             Err(error) => {
-                self.untold.push(Notice::Warning(format!("cells can not call tools: the bridge: {error}")));
+                self.untold.push(Notice::Warning(format!("cells cannot call tools: the bridge: {error}")));
             }
         }
     }
@@ -187,7 +187,7 @@ impl Worker {
             let (mut ended, mut silent) = (false, false);
             while !(ended && silent) {
                 let waits_for_nobody = self.end.token.is_cancelled();
-                // A kernel to whom nobody listens can not leave.
+                // A kernel to whom nobody listens cannot leave.
                 tokio::select! {
                     _ = &mut ending, if !ended => ended = true,
                     (permit, heard) = with_room(reader, waits_for_nobody, hear(self.live.as_mut())), if !silent => match heard {

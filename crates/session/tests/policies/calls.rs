@@ -223,7 +223,7 @@ async fn k7_input_nobody_can_give_is_refused_at_once_and_told() {
     assert!(matches!(report.cells[0].status, CellStatus::Error(_)));
     assert_eq!(
         notices(&report),
-        ["cell 1 asked for input, which this call can not give; pass the value in the code"]
+        ["cell 1 asked for input, which this call cannot give; pass the value in the code"]
     );
 }
 

@@ -203,7 +203,7 @@ async fn a_daemon_of_another_version_makes_way_only_when_it_has_nothing_to_lose(
     let new = daemon::connect(&place, "2", &newer).await.unwrap();
     assert_eq!(text(&new, &folder, "'new'").await, "'new'\n");
     assert!(!alive(pid));
-    // The old client can not go back, and says why.
+    // The old client cannot go back, and says why.
     let refused = old.sessions().await.unwrap_err().to_string();
     assert!(refused.contains("a session daemon of version 2 still has sessions"), "{refused}");
 }

@@ -48,7 +48,7 @@ async fn a_server_that_stays_away_is_given_up_with_the_truth_and_the_session_wor
     // Meanwhile a call says that there is no server, and not that its cell ran.
     let report = fixture.run(&["print(2)"]).await;
     let error = report.error.as_ref().expect("there is no kernel").to_string();
-    assert!(error.contains("can not be reached"), "{error}");
+    assert!(error.contains("cannot be reached"), "{error}");
 
     let _again = Server::kernel_gateway_at(port, &[]).await;
     let report = fixture.run(&["print('x' in globals())"]).await;

@@ -74,7 +74,7 @@ pub(super) async fn run(
     }
     if how.background && context.client.is_remote() {
         return Err(ToolFailure::new(
-            "a notebook of a shared session can not run in the background: nobody would keep its outputs",
+            "a notebook of a shared session cannot run in the background: nobody would keep its outputs",
         ));
     }
     let mut request = Request::new(&place.path);

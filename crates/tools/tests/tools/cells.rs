@@ -336,7 +336,7 @@ async fn wrong_calls_are_refused_with_what_helps() {
         ),
         (json!({ "cells": [{ "code": "1", "titel": "x" }] }), "unknown parameter `titel`, expected"),
         (json!({ "code": "1", "cwd": "none" }), "is not a folder to run in"),
-        (json!({ "code": "1", "session": "" }), "`` can not name a session"),
+        (json!({ "code": "1", "session": "" }), "`` cannot name a session"),
     ] {
         let told = fixture.error("eval", arguments).await;
         assert!(told.contains(message), "{told}");

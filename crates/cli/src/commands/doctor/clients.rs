@@ -42,7 +42,7 @@ pub(super) fn examine(config: &LoadedConfig, folder: &Path, report: &mut DoctorR
         any |= unreadable || program.is_some() || !standings.is_empty();
         if standings.is_empty() && program.is_some() && !unreadable {
             let fix = format!("cellwright mcp install {}", client.argument());
-            let told = format!("{} is here and does not use the tools yet", client.title());
+            let told = format!("{} is installed and does not use the tools yet", client.title());
             let details = json!({ "client": client.argument(), "program": program, "configured": [] });
             report.add(DoctorCheck::note(DoctorTopic::Clients, told).fix(fix).details(details));
         }
@@ -77,10 +77,10 @@ fn configured(client: McpClient, scope: &str, file: &Path, standing: &InstallSta
             DoctorCheck::note(DoctorTopic::Clients, told).fix(fix)
         }
         InstallState::Another(command) => {
-            let told = format!("{title} starts `{command}`, which is not there ({file})");
+            let told = format!("{title} starts `{command}`, which does not exist ({file})");
             DoctorCheck::warning(DoctorTopic::Clients, told).fix(fix)
         }
-        InstallState::Absent => unreachable!("absent ones are told elsewhere"),
+        InstallState::Absent => unreachable!("absent ones are reported elsewhere"),
     }
 }
 

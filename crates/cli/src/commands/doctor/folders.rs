@@ -12,7 +12,7 @@ use serde_json::json;
 use super::report::{CheckStatus, DoctorCheck, DoctorReport, DoctorTopic, shell};
 use crate::config::LoadedConfig;
 
-/// Artifacts beyond this are told.
+/// Artifacts are reported from this size on.
 const MANY_ARTIFACTS: u64 = 1 << 30;
 
 /// Looks at the folders we keep things in.
@@ -54,7 +54,7 @@ fn folder(name: &str, path: &Path, trouble: CheckStatus) -> DoctorCheck {
         );
     }
     if access(there, AccessFlags::W_OK | AccessFlags::X_OK).is_err() {
-        let told = format!("{name}: {shown} can not be written");
+        let told = format!("{name}: {shown} cannot be written");
         return bad(trouble, told, format!("sudo chown -R $(id -u) {at} && chmod u+rwx {at}"));
     }
     let foreign = metadata.as_ref().is_some_and(|metadata| metadata.uid() != geteuid().as_raw());

@@ -12,7 +12,7 @@ use super::report::{CheckStatus, DoctorCheck, DoctorReport, DoctorTopic};
 use crate::commands::install::on_path;
 use crate::config::LoadedConfig;
 
-/// How long a gateway may take to tell which kernels it has.
+/// How long a gateway may take to list its kernels.
 const GATEWAY_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Looks at kernelspecs, from the Pythons that were found, and at the gateway that is set.
@@ -66,7 +66,7 @@ fn described(
     }
     let why =
         if program.is_empty() { "it has no command".to_owned() } else { format!("there is no `{program}`") };
-    DoctorCheck::new(DoctorTopic::Jupyter, trouble, format!("{text} can not start: {why}"))
+    DoctorCheck::new(DoctorTopic::Jupyter, trouble, format!("{text} cannot start: {why}"))
         .fix(format!("jupyter kernelspec remove {name}"))
         .details(details)
 }
@@ -85,12 +85,12 @@ async fn gateway(config: &LoadedConfig, url: &str) -> DoctorCheck {
     };
     match address.kernels(GATEWAY_ANSWERS).await {
         Ok(kernels) if kernels.is_empty() => {
-            DoctorCheck::new(DoctorTopic::Gateway, trouble, format!("{address} answers, and has no kernels"))
+            DoctorCheck::new(DoctorTopic::Gateway, trouble, format!("{address} answers but has no kernels"))
                 .fix("install one where it runs: python -m pip install ipykernel")
         }
         Ok(kernels) => DoctorCheck::good(
             DoctorTopic::Gateway,
-            format!("{address} lets us in, and has {}", kernels.join(", ")),
+            format!("{address} accepts us and has {}", kernels.join(", ")),
         )
         .details(json!({ "url": address.to_string(), "kernels": kernels })),
         Err(error) => DoctorCheck::new(DoctorTopic::Gateway, trouble, crate::exit::one_line(&error))

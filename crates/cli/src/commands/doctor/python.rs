@@ -75,12 +75,12 @@ fn working(candidate: &Candidate, ready: &Ready, chosen: bool) -> DoctorCheck {
     let check = if chosen {
         DoctorCheck::good(DoctorTopic::Python, format!("{text} runs cells"))
     } else {
-        DoctorCheck::note(DoctorTopic::Python, format!("{text} would, too"))
+        DoctorCheck::note(DoctorTopic::Python, format!("{text} works too"))
     };
     check.details(details)
 }
 
-/// A Python that somebody meant to be used and that can not be is worth a warning; one that merely lies around is not.
+/// A Python that was meant to be used and does not work is worth a warning. One that just exists is not.
 fn unusable(config: &LoadedConfig, rejected: &Rejected, after_chosen: bool) -> DoctorCheck {
     let Rejected { python, origin, why } = rejected;
     let text = format!("{} ({origin}) is not used: {why}", python.display());
@@ -128,7 +128,7 @@ async fn run(config: &LoadedConfig, folder: &Path, candidate: &Candidate, report
     let first = match call(&client, folder, one()).await {
         Ok(first) => first,
         Err(why) => {
-            report.add(DoctorCheck::broken(DoctorTopic::Kernel, format!("a cell could not be run: {why}")));
+            report.add(DoctorCheck::broken(DoctorTopic::Kernel, format!("a cell could not run: {why}")));
             return;
         }
     };
@@ -139,7 +139,7 @@ async fn run(config: &LoadedConfig, folder: &Path, candidate: &Candidate, report
         if let Err(why) = call(&client, folder, one()).await {
             report.add(DoctorCheck::broken(
                 DoctorTopic::Kernel,
-                format!("the second cell could not be run: {why}"),
+                format!("the second cell could not run: {why}"),
             ));
             return;
         }
@@ -148,7 +148,7 @@ async fn run(config: &LoadedConfig, folder: &Path, candidate: &Candidate, report
     trips.sort_unstable();
     let trip = trips[ROUND_TRIPS / 2];
     let text = format!(
-        "first result after {}, a later one after {} (the middle of {ROUND_TRIPS})",
+        "first result after {}, a later one after {} (median of {ROUND_TRIPS})",
         milliseconds(started),
         milliseconds(trip)
     );
@@ -160,7 +160,7 @@ async fn run(config: &LoadedConfig, folder: &Path, candidate: &Candidate, report
         if let Notice::Warning(warning) = notice
             && !warning.starts_with("not used: ")
         {
-            let fix = "correct the file it names, or take it out of the `modules` folder";
+            let fix = "correct the file it names, or remove it from the `modules` folder";
             report.add(DoctorCheck::warning(DoctorTopic::Kernel, warning.clone()).fix(fix));
         }
     }
@@ -199,10 +199,7 @@ async fn packages(client: &Client, folder: &Path, candidate: &Candidate, report:
     let found: Vec<ImportResult> = match call(client, folder, cell).await {
         Ok(report) => serde_json::from_str(last_line(&report)).unwrap_or_default(),
         Err(why) => {
-            report.add(DoctorCheck::warning(
-                DoctorTopic::Kernel,
-                format!("packages could not be looked at: {why}"),
-            ));
+            report.add(DoctorCheck::warning(DoctorTopic::Kernel, format!("could not check packages: {why}")));
             return;
         }
     };
@@ -221,7 +218,7 @@ async fn packages(client: &Client, folder: &Path, candidate: &Candidate, report:
                 (DoctorCheck::note(DoctorTopic::Kernel, text).fix(install), Value::Null)
             }
             ImportResult::Error(why) => {
-                let text = format!("{module} is installed but can not be imported: {why}");
+                let text = format!("{module} is installed but cannot be imported: {why}");
                 (
                     DoctorCheck::warning(DoctorTopic::Kernel, text)
                         .fix(format!("{install} --force-reinstall")),

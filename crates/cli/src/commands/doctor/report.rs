@@ -32,7 +32,7 @@ pub(super) enum CheckStatus {
     Note,
     /// Something does not work that somebody meant to work.
     Warning,
-    /// Cells can not run.
+    /// Cells cannot run.
     Broken,
 }
 
@@ -128,7 +128,7 @@ impl DoctorReport {
             (0, 0) => "Everything works.".to_owned(),
             (0, 1) => "Cells run; one thing is worth a look.".to_owned(),
             (0, warnings) => format!("Cells run; {warnings} things are worth a look."),
-            (_, _) => "Cells can not run before what is marked is put right.".to_owned(),
+            (_, _) => "Cells cannot run until the marked problems are fixed.".to_owned(),
         };
         out + "\n" + &verdict + "\n"
     }

@@ -12,25 +12,25 @@ use crate::agents;
 use crate::config::LoadedConfig;
 use crate::print::{self, OutputFormat};
 
-/// Make Jupyter offer the agent kernel
+/// Install the agent kernel in Jupyter
 #[derive(Debug, clap::Args)]
 pub(super) struct KernelInstall {
-    /// For you, in every environment (the default)
+    /// Install it for you, in every environment (the default)
     #[arg(long, group = "place")]
     user: bool,
-    /// For the Python environment in use: that of `VIRTUAL_ENV`, of `CONDA_PREFIX`, or of the python3 in PATH
+    /// Install it in the active Python environment: `VIRTUAL_ENV`, `CONDA_PREFIX`, or that of the python3 on PATH
     #[arg(long, group = "place")]
     sys_prefix: bool,
-    /// For the Python environment in this folder
+    /// Install it in the Python environment in this folder
     #[arg(long, group = "place", value_name = "FOLDER")]
     prefix: Option<PathBuf>,
-    /// The kernel's name for Jupyter [default: cellwright-agent, with the agent's name when there is one]
+    /// The kernel's name for Jupyter [default: cellwright-agent, with --agent: cellwright-agent-AGENT]
     #[arg(long)]
     name: Option<String>,
-    /// The agent it starts with, by its name in `list` [default: the first there is when the kernel starts]
+    /// The agent to start, as `list` names it [default: the first that is available when the kernel starts]
     #[arg(long)]
     agent: Option<String>,
-    /// What people see in their launcher
+    /// The name that Jupyter clients show
     #[arg(long)]
     display_name: Option<String>,
 }

@@ -24,19 +24,19 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::config::{AgentKernel, LoadedConfig, LogLevel, PermissionMode};
 use crate::{agents, host};
 
-/// Be a kernel. Jupyter calls this; what it needs is in the connection file
+/// Run as a kernel; Jupyter calls this
 #[derive(Debug, clap::Args)]
 pub(super) struct KernelRun {
-    /// The connection file
+    /// Jupyter's connection file
     #[arg(short = 'f', long, value_name = "FILE")]
     connection_file: PathBuf,
-    /// The agent to begin with, by its name in `cellwright kernel list`
+    /// The agent to start, as `cellwright kernel list` names it
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// What agents may do without being asked about it: ask, auto or deny
+    /// What to do when an agent asks for permission: ask you, auto (allow) or deny
     #[arg(long, value_name = "MODE", value_parser = mode)]
     permissions: Option<ApprovalMode>,
-    /// The program and arguments of an agent to use instead of those declared and found
+    /// The program and arguments of an agent to use instead of the known ones
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -20,7 +20,7 @@ pub(super) async fn secure(
     let config = config().await.map_err(ConnectionFailure::Tls)?;
     let name = match url.host() {
         Some(Host::Domain(name)) => ServerName::try_from(name.to_owned()).map_err(|error| {
-            ConnectionFailure::Tls(format!("its name can not be in a certificate: {error}"))
+            ConnectionFailure::Tls(format!("its name cannot be in a certificate: {error}"))
         })?,
         Some(Host::Ipv4(ip)) => ServerName::from(std::net::IpAddr::from(ip)),
         Some(Host::Ipv6(ip)) => ServerName::from(std::net::IpAddr::from(ip)),

@@ -1,4 +1,4 @@
-//! What a run of notebooks can be told.
+//! The options of a run of notebooks.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -22,37 +22,37 @@ pub(crate) struct NotebookRunFlags {
     /// Run only these cells: `2,5-7`, `5-`, `id:abcd1234`, `"A heading"`
     #[arg(long, value_name = "CELLS", conflicts_with = "from")]
     pub(super) cells: Option<CellSelection>,
-    /// Run this cell and all after it
+    /// Run this cell and all cells after it
     #[arg(long, value_name = "CELL")]
     pub(super) from: Option<CellRef>,
-    /// Refuse to run a notebook that does not have this fingerprint, as `read --json` gives it
+    /// Refuse unless the notebook has this fingerprint, which `read --json` prints
     #[arg(long, value_name = "FINGERPRINT", value_parser = crate::commands::parse_fingerprint)]
     pub(super) expect: Option<Fingerprint>,
     /// Set a parameter: a number, true, false, null, JSON, or text
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
     param: Vec<ParameterArgument>,
-    /// Set a parameter to a text as it is
+    /// Set a parameter to this text
     #[arg(short, long = "raw", value_name = "NAME=TEXT")]
     raw: Vec<ParameterArgument>,
-    /// Take parameters from a YAML or JSON file
+    /// Read parameters from a YAML or JSON file
     #[arg(short = 'f', long = "param-file", value_name = "FILE")]
     param_file: Vec<PathBuf>,
-    /// Go on after cells that raise
+    /// Continue after cells that raise an exception
     #[arg(long)]
     pub(super) allow_errors: bool,
-    /// Do not keep in the notebook when each cell ran
+    /// Do not store in the notebook when each cell ran
     #[arg(long)]
     pub(super) no_timing: bool,
-    /// Keep in the notebook's metadata what it ran with: kernel, Python, platform, packages
+    /// Store in the notebook what it ran with: kernel, parameters, Python, platform, packages
     #[arg(long)]
     pub(super) record: bool,
     /// Write a `JUnit` report, one test case for each cell
     #[arg(long, value_name = "FILE")]
     pub(super) junit: Option<PathBuf>,
-    /// Say only what failed
+    /// Report only failures
     #[arg(short, long)]
     pub(super) quiet: bool,
-    /// How many notebooks run at once
+    /// How many notebooks to run at once
     #[arg(short, long, value_name = "COUNT")]
     pub(super) jobs: Option<usize>,
 }
@@ -74,7 +74,7 @@ impl FromStr for ParameterArgument {
 }
 
 impl NotebookRunFlags {
-    /// The parameters; of one that is given twice the later one counts, and the command line over files.
+    /// The parameters. If one is given twice, the later one wins; the command line wins over files.
     pub(super) fn parameters(&self) -> anyhow::Result<Vec<Parameter>> {
         let mut all = Map::new();
         for path in &self.param_file {
@@ -100,7 +100,7 @@ fn value(text: &str) -> anyhow::Result<Value> {
                 // It would be another number.
                 if let Some(number) = rounded_number(text).filter(|_| !value.is_string()) {
                     anyhow::bail!(
-                        "{number} has more digits than a number here can have; `--raw` passes it on as text"
+                        "{number} has too many digits for a number here; `--raw` passes it as text"
                     );
                 }
                 value
@@ -116,7 +116,7 @@ fn from_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
         .map_err(|error| anyhow::anyhow!("{} does not map names to values: {error}", path.display()))?;
     if let Some(number) = values.values().any(is_large).then(|| long_integer(&text)).flatten() {
         anyhow::bail!(
-            "{number} in {} has more digits than a number here can have; in quotes it is passed on as text",
+            "{number} in {} has too many digits for a number here; in quotes it is passed as text",
             path.display()
         );
     }
