@@ -9,6 +9,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 
+use crate::config::env;
+
 /// Programs that start a command for somebody else.
 const WRAPPERS: [&str; 34] = [
     "ash", "bash", "busybox", "cargo", "csh", "dash", "direnv", "doas", "elvish", "env", "fish", "just",
@@ -24,7 +26,7 @@ pub(crate) fn name(environment: &HashMap<OsString, OsString>, session: Option<&s
     if let Some(session) = session {
         return format!("session {session}");
     }
-    match environment.get(&OsString::from("CELLWRIGHT_CALLER")) {
+    match environment.get(&OsString::from(env::CALLER)) {
         Some(caller) if !caller.is_empty() => format!("caller {}", caller.to_string_lossy()),
         Some(_) | None => of_processes(),
     }

@@ -3,7 +3,9 @@
 //! Every value knows its origin, which `cellwright config` shows. An unknown key is an error with a
 //! suggestion. So is a key that a project may not set.
 
-mod env;
+#[cfg(test)]
+mod document;
+pub(crate) mod env;
 mod keys;
 mod layers;
 mod places;

@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::caller;
-use crate::config::{KernelMode, LoadedConfig};
+use crate::config::{KernelMode, LoadedConfig, env};
 use crate::host;
 
 /// What every command takes that offers tools.
@@ -61,10 +61,7 @@ impl ToolOptions {
             background: seconds(config.settings.output.background_after)
                 .map_or(BackgroundPolicy::Asked, BackgroundPolicy::After),
             environment: launch.rules.pass(&config.environment),
-            shell_snapshot: config
-                .environment
-                .get(OsStr::new("CELLWRIGHT_SHELL_SNAPSHOT"))
-                .map(PathBuf::from),
+            shell_snapshot: config.environment.get(OsStr::new(env::SHELL_SNAPSHOT)).map(PathBuf::from),
             launch,
             history: Some(config.places.history()),
             save: config.places.save_settings(),

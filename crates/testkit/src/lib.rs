@@ -1,5 +1,6 @@
 //! What tests of several crates share. Never shipped.
 
+mod document;
 mod scripted;
 pub mod servers;
 mod waiting;
@@ -11,6 +12,7 @@ use std::{env, thread};
 
 use cellwright_kernel::Graces;
 
+pub use document::check_document;
 pub use scripted::{Log, ScriptedKernel};
 pub use waiting::{
     Door, alive, end_of, end_of_blocking, eventually, eventually_blocking, holds_the_interpreter,

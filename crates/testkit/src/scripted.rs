@@ -13,7 +13,7 @@
 //! | `die CODE` | ends the kernel |
 //! | `later SECONDS TEXT` | prints a line in the background |
 //! | `deaf` | ignores interrupts from here on |
-//! | `broken` | can not be interrupted from here on, and says so |
+//! | `broken` | cannot be interrupted from here on, and says so |
 //! | `stubborn` | ignores interrupts, the wish to shut down and termination |
 //! | `immortal` | ignores being killed as well |
 //! | `tough` | interrupts end the cell with an exception of its own |
@@ -174,7 +174,7 @@ impl ScriptedKernel {
             ("no", "idle") => running.ending = Ending::ReplyOnly,
             ("no", "reply") => running.ending = Ending::IdleOnly,
             ("", "") => {}
-            _ => panic!("a scripted cell can not say {line:?}"),
+            _ => panic!("a scripted cell cannot say {line:?}"),
         }
         true
     }

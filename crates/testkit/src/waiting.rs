@@ -51,7 +51,7 @@ pub fn end_of_blocking(pid: u32) {
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => wait_for(process.as_fd(), &format!("the end of process {pid}")),
         Err(Errno::SRCH) => {} // it has ended and was reaped
-        Err(error) => panic!("process {pid} can not be watched: {error}"),
+        Err(error) => panic!("process {pid} cannot be watched: {error}"),
     }
 }
 

@@ -9,10 +9,30 @@ use toml::Value;
 
 use super::layers::SettingOverride;
 
+/// Names the caller of a command.
+pub(crate) const CALLER: &str = "CELLWRIGHT_CALLER";
+
+/// Names a file for shells to read instead of login files.
+pub(crate) const SHELL_SNAPSHOT: &str = "CELLWRIGHT_SHELL_SNAPSHOT";
+
+/// Variables that the program reads and that set no key, each with what it does.
+#[cfg(test)]
+pub(super) const PROGRAM_VARIABLES: &[(&str, &str)] = &[
+    (CALLER, "names the caller of a command, so that several commands share what they have read"),
+    (SHELL_SNAPSHOT, "a file that shells read instead of your login files"),
+    ("NO_COLOR", "no colours, if it is set"),
+    ("COLUMNS", "the width of `cellwright show` without a terminal"),
+    ("XDG_CONFIG_HOME", "where the settings folder is (`~/.config`)"),
+    ("XDG_DATA_HOME", "where the managed Python environment is (`~/.local/share`)"),
+    ("XDG_CACHE_HOME", "where the unpacked Python runner is (`~/.cache`)"),
+    ("XDG_STATE_HOME", "where artifacts, undo and journals are (`~/.local/state`)"),
+    ("XDG_RUNTIME_DIR", "where sockets and tokens are (a private folder among the temporary files)"),
+];
+
 /// A variable that sets a key. Of several that are set, the first in the table wins.
-struct SettingVariable {
-    name: &'static str,
-    key: &'static str,
+pub(super) struct SettingVariable {
+    pub(super) name: &'static str,
+    pub(super) key: &'static str,
     read: fn(&str) -> anyhow::Result<Value>,
 }
 
@@ -24,8 +44,8 @@ const fn variable(
     SettingVariable { name, key, read }
 }
 
-/// Ours before the older names they stand for.
-const VARIABLES: &[SettingVariable] = &[
+/// Ours before the older names they replace.
+pub(super) const VARIABLES: &[SettingVariable] = &[
     variable("CELLWRIGHT_TOOLS", "tools.mode", tool_mode),
     variable("PI_PY", "tools.mode", tool_mode),
     variable("CELLWRIGHT_PYTHON", "python.path", text),

@@ -1,14 +1,11 @@
 //! `docs/kernels.md` has a table made from the suite.
 
 use std::fmt::Write as _;
-use std::path::Path;
+
+use cellwright_testkit::check_document;
 
 use super::kernels::Kind;
 use super::table::CASES;
-
-const BEGIN: &str =
-    "<!-- made from crates/kernel/tests/conformance/table.rs; CELLWRIGHT_BLESS=1 rewrites it -->\n";
-const END: &str = "<!-- end -->\n";
 
 /// The kinds of a difference, as a reader knows them.
 fn kinds(on: &[Kind]) -> &'static str {
@@ -35,14 +32,5 @@ fn table() -> String {
 
 #[test]
 fn the_table_of_differences_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernels.md");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the document has the table's beginning");
-    let (_, after) = rest.split_once(END).expect("the document has the table's end");
-    let fresh = format!("{before}{BEGIN}{}{END}{after}", table());
-    if std::env::var_os("CELLWRIGHT_BLESS").is_some() {
-        std::fs::write(&path, &fresh).unwrap();
-    }
-    let current = std::fs::read_to_string(&path).unwrap();
-    assert!(current == fresh, "docs/kernels.md is stale; run this test with CELLWRIGHT_BLESS=1");
+    check_document("kernels.md", "crates/kernel/tests/conformance/table.rs", &table());
 }

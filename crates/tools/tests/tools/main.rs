@@ -4,6 +4,7 @@ mod background;
 mod cell_calls;
 mod cells;
 mod choices;
+mod document;
 mod files;
 mod founding;
 mod losses;
