@@ -51,10 +51,11 @@ step_format() {
 
 # Licences, sources and banned crates, by the rules in deny.toml. Advisories need the network.
 step_policy() {
-  "$python" -m doctest scripts/policy.py scripts/features.py scripts/house.py
+  "$python" -m doctest scripts/policy.py scripts/features.py scripts/house.py scripts/docs.py
   "$python" scripts/policy.py
   "$python" scripts/features.py --check
   "$python" scripts/house.py --check
+  "$python" scripts/docs.py
   if have cargo-deny; then cargo deny --offline check bans licenses sources; fi
 }
 
