@@ -11,12 +11,12 @@ use rmcp::model::{CallToolResult, ContentBlock, Implementation, Tool, ToolAnnota
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StructuredContent {
     Sent,
-    /// The client's model would see the structured part in the place of the text.
+    /// The client's model would see the structured part instead of the text.
     Withheld,
 }
 
 impl StructuredContent {
-    /// Codex and Claude Code hand their model `structuredContent` alone when there is any: the output would be lost on it.
+    /// Codex and Claude Code show their model only `structuredContent` if there is any, so the output would be lost.
     pub(crate) fn for_client(client: Option<&Implementation>) -> Self {
         let name = client.map(|client| client.name.to_lowercase()).unwrap_or_default();
         if name.contains("codex") || name.contains("claude") { Self::Withheld } else { Self::Sent }

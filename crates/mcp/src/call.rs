@@ -98,7 +98,7 @@ impl UserQuestions {
     }
 }
 
-/// A question that waits for its answer. Dropped before, it is taken back: a client would go on asking its user for nothing.
+/// A question that waits for its answer. Dropping it cancels the question, so that the client stops asking its user.
 struct OpenQuestion<'a> {
     peer: &'a Peer<RoleServer>,
     id: Option<RequestId>,
@@ -108,11 +108,11 @@ impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.peer.clone();
-        // Ends by itself, with a word to the client or without the client.
+        // Ends by itself, once the client knows or has left.
         drop(tokio::spawn(
             async move {
                 let over = CancelledNotificationParam::new(Some(id), Some("the cell is over".to_owned()));
-                drop(peer.notify_cancelled(over).await); // a client that is gone asks nobody
+                drop(peer.notify_cancelled(over).await); // the client may have left
             }
             .boxed(),
         ));
@@ -139,7 +139,7 @@ impl InputPrompter for UserQuestions {
                     answer.map(str::to_owned).ok_or(NoAnswer::NoText)
                 }
                 ElicitationAction::Decline => Err(NoAnswer::Declined),
-                // Cancelled, or a way of not answering that is yet to be invented.
+                // Cancelled, or an action of a later version.
                 _ => Err(NoAnswer::Dismissed),
             }
         })

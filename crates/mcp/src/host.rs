@@ -21,8 +21,8 @@ pub struct McpHost {
     pub names: SessionNames,
     /// Where they live when they are to outlive the client.
     pub daemon: Option<Arc<dyn DaemonLink>>,
-    /// Python is tried without being asked: by the kernel of the one client on stdin, which is started as soon as it has said hello,
-    /// or by one that is started and ended when we begin to listen for many.
+    /// Whether to check Python before the first call. For the client on stdin its own kernel does that, as soon as the
+    /// client has introduced itself. Over HTTP a kernel starts and ends for it when the server begins to listen.
     pub warm_up: bool,
     /// Our version, for clients to show.
     pub version: String,
@@ -41,7 +41,7 @@ impl McpHost {
     /// A new client of this server, with sessions of its own if it is one of many.
     pub(crate) fn client(&self, number: Option<u64>) -> io::Result<Arc<ToolClient>> {
         let mut names = self.names.clone();
-        // Sessions of the daemon are there to be met.
+        // Sessions of the daemon are meant to be shared.
         if let Some(number) = number.filter(|_| self.daemon.is_none()) {
             names.prefix = format!("client-{number}/");
         }
@@ -56,7 +56,7 @@ impl McpHost {
         })
     }
 
-    /// Finds out whether Python works, by a kernel as clients have them, which is gone afterwards unless it lives in the daemon.
+    /// Checks whether Python works, with a kernel like those of clients. It ends afterwards, unless it is the daemon's.
     pub(crate) async fn try_python(&self) {
         match self.client(Some(0)) {
             Ok(client) => self.toolbox.warm_up(&client).await,

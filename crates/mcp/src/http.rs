@@ -1,7 +1,7 @@
 //! Clients that connect: streamable HTTP on one address.
 //!
-//! Every request needs the bearer token, a `McpHost` we answer to and, from a browser, an `Origin` we know; bodies, connections and
-//! sessions are bounded, and a client that sends too slowly is let go.
+//! Every request needs the bearer token, a `Host` that is ours and, from a browser, an `Origin` that we know. Bodies,
+//! connections and sessions are bounded, and a client that sends too slowly is disconnected.
 
 mod clients;
 mod token;
@@ -50,19 +50,21 @@ const LARGEST: usize = 64 * 1024 * 1024;
 /// Connections at once; one more waits to be accepted.
 const CONNECTIONS: usize = 256;
 
-/// Clients at once. For one more the one that was silent for longest goes, if it has no stream open; many leave without a word.
+/// Clients at once. One more replaces the client that has been silent for longest and has no stream open: many clients
+/// leave without saying so.
 const CLIENTS: usize = 64;
 
 /// How long a client may take to send its headers, and how long for its body.
 const SENDING: Duration = Duration::from_secs(30);
 
-/// How long a client may be silent before its session ends. Long: whoever thinks for an hour wants its variables.
+/// How long a client may be silent before its session ends. Long, because an agent that thinks for an hour still wants
+/// its variables.
 const SILENCE: Duration = Duration::from_hours(8);
 
 /// How long connections may take to end when we do.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Where to listen, and who may come.
+/// Where to listen, and which clients may connect.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// The address; port 0 for any free one.
@@ -78,7 +80,7 @@ pub struct HttpOptions {
 /// Why the server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The address is not to be had.
+    /// The address is not available.
     #[error("could not listen on {address}")]
     Bind {
         /// The address asked for.
@@ -129,7 +131,7 @@ impl HttpServer {
     /// Serves until `stop` is cancelled; then all sessions end.
     pub fn serve(self, mut host: McpHost, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(async move {
-            // Once for all clients: those that come and go need no kernel each.
+            // Once for all clients: not every client that comes and goes needs a kernel.
             let trial = std::mem::take(&mut host.warm_up).then(|| host.clone());
             let trial = stop.child_token().run_until_cancelled_owned(async {
                 if let Some(host) = trial {
@@ -168,7 +170,7 @@ impl HttpServer {
             }
             drop(trial);
             connections.close();
-            drop(timeout(FAREWELL, connections.wait()).await); // who has not left by then is left
+            drop(timeout(FAREWELL, connections.wait()).await); // connections that are still open are cut
             Ok(())
         })
     }
@@ -176,7 +178,7 @@ impl HttpServer {
 
 type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 
-/// What stands before the protocol.
+/// What a request has to pass before the protocol.
 struct HttpGate {
     token: String,
     service: StreamableHttpService<ClientServer, LocalSessionManager>,
@@ -317,7 +319,7 @@ where
 }
 
 impl HttpServer {
-    /// The names clients on this machine reach us by, and those we were told.
+    /// The names by which clients on this machine reach us, and those given by `--host`.
     fn hosts(&self) -> Vec<String> {
         let mut hosts = self.options.hosts.clone();
         hosts.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));

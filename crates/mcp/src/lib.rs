@@ -4,8 +4,8 @@
 //! workspace, memory of what it read, sessions. What the tools do is left to `tools`; here is only what MCP adds: progress,
 //! cancellation, elicitation, roots, resources, prompts, logging.
 //!
-//! Versions of the protocol up to 2025-11-25 are spoken. The one after it has no connections that outlive a request, and a
-//! live kernel is one; clients that know it fall back by themselves.
+//! It speaks versions of the protocol up to 2025-11-25. The next version has no connections that outlive a request, and
+//! a live kernel needs one. Clients of that version fall back by themselves.
 
 mod answer;
 mod call;

@@ -1,4 +1,4 @@
-//! What a client wants to hear of us besides answers.
+//! Log messages to a client.
 #![expect(deprecated, reason = "logging is deprecated by a version of MCP that we do not speak")]
 
 use std::sync::Arc;
@@ -25,10 +25,10 @@ impl ClientLog {
     }
 
     pub(crate) async fn send(&self, peer: &Peer<RoleServer>, level: LoggingLevel, text: String) {
-        tracing::debug!(?level, %text, "told a client");
+        tracing::debug!(?level, %text, "sent a log message to a client");
         if severity(level) >= self.least.load(Ordering::Relaxed) {
             let message = LoggingMessageNotificationParam::new(level, text.into()).with_logger("cellwright");
-            drop(peer.notify_logging_message(message).await); // a client that is gone hears nothing
+            drop(peer.notify_logging_message(message).await); // the client may have left
         }
     }
 }

@@ -49,9 +49,9 @@ pub(crate) struct ClientServer {
     /// Whether it is known where the client works.
     settled: watch::Sender<bool>,
     log: ClientLog,
-    /// Whether Python works, from when the client came on.
+    /// Whether Python works, since the client connected.
     python: watch::Receiver<PythonState>,
-    /// What it was then: what the client's first list of tools says.
+    /// Whether Python had failed by then, as the client's first list of tools says.
     failed: bool,
 }
 
@@ -62,7 +62,7 @@ impl Drop for ClientServer {
 }
 
 impl ClientServer {
-    /// `number` tells it from the other clients of the same server.
+    /// `number` distinguishes it from the other clients of the same server.
     pub(crate) fn new(
         host: Arc<McpHost>,
         stop: CancellationToken,
@@ -82,7 +82,7 @@ impl ClientServer {
         })
     }
 
-    /// Tells the client when there are other tools, for as long as it is connected.
+    /// Notifies the client when its tools change, for as long as it is connected.
     fn watch_tools(&self, peer: Peer<RoleServer>) {
         let (mut python, mut failed) = (self.python.clone(), self.failed);
         let (log, stop) = (self.log.clone(), self.stop.clone());
@@ -97,7 +97,7 @@ impl ClientServer {
                     };
                     let level = if fails { LoggingLevel::Warning } else { LoggingLevel::Info };
                     log.send(&peer, level, text).await;
-                    // That it works is what the list says anyway, unless it said something else.
+                    // The list assumes that Python works, so only a difference is news.
                     if fails != failed && peer.notify_tool_list_changed().await.is_err() {
                         return; // it is gone
                     }
@@ -118,8 +118,8 @@ impl ClientServer {
                         let (roots, missing) = (listed(workspace.roots()), listed(workspace.missing()));
                         self.client.move_to(workspace);
                         if !missing.is_empty() {
-                            let told = format!("no folder here, so not worked in: {missing}");
-                            self.log.send(peer, LoggingLevel::Warning, told).await;
+                            let text = format!("not a folder on this machine, so not used: {missing}");
+                            self.log.send(peer, LoggingLevel::Warning, text).await;
                         }
                         if !roots.is_empty() {
                             self.log.send(peer, LoggingLevel::Info, format!("working in {roots}")).await;
@@ -156,7 +156,7 @@ impl ClientServer {
     }
 }
 
-/// The folder of a `file:` address. Another address is no folder, and is told of as it is.
+/// The folder of a `file:` address. Any other address is returned as it is, and reported as missing later.
 fn folder(uri: &str) -> PathBuf {
     let folder = Url::parse(uri).ok().and_then(|url| url.to_file_path().ok());
     folder.unwrap_or_else(|| PathBuf::from(uri))

@@ -22,7 +22,7 @@ use crate::wire;
 /// Largest message. A notebook may come as one string.
 const LARGEST: usize = 64 * 1024 * 1024;
 
-/// How long calls may go on after the client has closed our stdin: whoever pipes requests in wants the replies.
+/// How long calls may continue after the client has closed our stdin: a script that pipes requests in wants the replies.
 const LAST_REPLIES: Duration = Duration::from_secs(1);
 
 /// Serves stdin and stdout until the client closes stdin or `stop` is cancelled. Calls that run then are stopped.
@@ -40,7 +40,7 @@ pub fn serve_stdio(host: McpHost, stop: CancellationToken) -> BoxFuture<'static,
         };
         match serve_server_with_ct(server, transport, stop).await {
             Ok(running) => drop(running.waiting().await),
-            // It left, or we were told to leave, before it said hello.
+            // The client left, or we were stopped, before it introduced itself.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
             Err(error) => return Err(io::Error::other(error)),
         }
@@ -101,8 +101,8 @@ impl MessageLines {
         }
     }
 
-    /// Answers a message that cannot be answered by its id. On its own: whoever receives may be dropped at any
-    /// await, and the answer with it, or half of it.
+    /// Answers a message that cannot be answered by its id. In a task of its own: the receiving future may be dropped
+    /// at any await, and with it the answer, or half of it.
     fn refuse(&self, error: ErrorData) {
         let sent = send(Arc::clone(&self.writer), ServerJsonRpcMessage::error(error, None));
         tokio::spawn(

@@ -3,8 +3,8 @@
 use rmcp::model::ErrorData;
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 
-/// Reads a message, or says what is wrong with it. Half a surrogate pair, which Python and JavaScript write without a thought and
-/// which no text can hold, reads as U+FFFD.
+/// Reads a message, or says what is wrong with it. Half a surrogate pair reads as U+FFFD: Python and JavaScript write
+/// them, but no Rust text can hold one.
 pub(crate) fn message(json: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, ErrorData> {
     let read = match serde_json::from_slice(json) {
         Err(error) if error.is_syntax() => match without_lone_surrogates(json) {
@@ -22,7 +22,7 @@ pub(crate) fn message(json: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Error
     })
 }
 
-/// The text with `\ufffd` for every escape of half a pair; `None` if there is none.
+/// The text with `\ufffd` for every escape of half a pair; `None` if it has no such escape.
 pub(crate) fn without_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;

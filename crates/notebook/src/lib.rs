@@ -1,7 +1,22 @@
 //! Jupyter notebooks as text, without losing a byte.
 //!
-//! A `.ipynb` file is parsed into cells *and where each part sits in the file*; an edit splices the text, so every byte that
-//! was not edited is the byte that was there: key order, indentation, escapes, `1.0`, `NaN`, duplicate keys, line ends, byte order mark.
+//! A `.ipynb` file is parsed into cells *and their positions in the file*. An edit splices the text, so every byte that was
+//! not edited stays: key order, indentation, escapes, `1.0`, `NaN`, duplicate keys, line ends, byte order mark.
+//!
+//! ```
+//! use cellwright_notebook::{Notebook, Outputs, text};
+//!
+//! let json = r#"{ "nbformat": 4, "nbformat_minor": 4, "metadata": {"scale": 1.0}, "cells": [
+//!     {"cell_type": "code", "metadata": {}, "execution_count": null, "outputs": [], "source": "x = 1"}
+//! ]}"#;
+//! let notebook = Notebook::parse(json.as_bytes().to_vec())?;
+//! assert_eq!(notebook.to_marked_text(), "# %% [code] cell:0\nx = 1\n");
+//!
+//! let cells = text::parse("# %% [code] cell:0\nx = 2\n")?;
+//! let edited = notebook.write(&cells, Outputs::Clear)?.notebook.expect("the source changed");
+//! assert_eq!(edited.text(), json.replace("x = 1", "x = 2"));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! - [`Notebook::parse`], [`Notebook::to_marked_text`], [`text::parse`]: between JSON and cell-marked text;
 //! - [`Notebook::write`], [`Notebook::act`], [`replace::replace`]: edits, each with a [`Report`];
@@ -10,7 +25,7 @@
 //! - [`recording::Recording`], [`Notebook::with_results`]: what cells do while they run, as outputs;
 //! - [`Target`], [`Selector`], [`Output`]: parts of a notebook, and outputs, for reading.
 //!
-//! Knows nothing of kernels or of running cells; blocks on file operations.
+//! It knows nothing about kernels or running cells. File operations block.
 
 mod action;
 mod both;

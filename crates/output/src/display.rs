@@ -1,4 +1,4 @@
-//! What a displayed value is to those who cannot render MIME bundles: text, JSON, an image, a status event.
+//! A displayed value for readers that cannot render MIME bundles: text, JSON, an image, a status event.
 
 mod chart;
 mod html;
@@ -150,7 +150,7 @@ pub fn indented_json(json: &str) -> String {
 
 /// The HTML of a bundle as Markdown, if it is one table with at most a line or two around it, as data frames are.
 ///
-/// For those who can fit a table to their width: [`Display::from_bundle`] prefers the plain text beside it.
+/// For readers that can fit a table to their width. [`Display::from_bundle`] prefers the plain text beside it.
 pub fn html_table(bundle: &Map<String, Value>) -> Option<String> {
     let html = bundle.get("text/html").and_then(string)?;
     memchr::memmem::find(html.as_bytes(), b"<table")?;
@@ -161,7 +161,7 @@ pub fn html_table(bundle: &Map<String, Value>) -> Option<String> {
     (tables == 1 && around <= 2).then_some(markdown)
 }
 
-/// The text that tells most, and whether it is Markdown.
+/// The most informative text, and whether it is Markdown.
 fn telling_text(bundle: &Map<String, Value>) -> Option<(String, bool)> {
     let text = |mime: &str| bundle.get(mime).and_then(string).filter(|text| !text.trim().is_empty());
     if let Some(summary) = chart::summary(bundle) {

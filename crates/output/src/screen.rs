@@ -53,7 +53,7 @@ pub(crate) struct Screen {
     style: Style,
     /// Finished lines that the cursor may come back to, and older ones that wait to be handed on.
     above: Lines,
-    /// How many lines of `above` are on the screen. It cannot be told from `above`, which holds more or
+    /// How many lines of `above` are on the screen. `above` alone does not show it, because it holds more or
     /// fewer by how the text was split.
     reachable: usize,
     row: Row,
@@ -62,7 +62,7 @@ pub(crate) struct Screen {
     below: Vec<(String, u64)>,
 }
 
-/// Where in its row the cursor stands.
+/// The position of the cursor in its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
     /// After the last character of a row that was only appended to.
@@ -91,7 +91,7 @@ impl Screen {
         self.above.held_bytes() + self.row.held_bytes() + below
     }
 
-    /// Whether the cursor stands in an empty last line and no escape sequence is under way.
+    /// Whether the cursor is in an empty last line and no escape sequence is incomplete.
     pub(crate) fn at_fresh_line(&self) -> bool {
         self.below.is_empty() && self.row.is_empty() && self.escapes.at_ground()
     }
@@ -130,7 +130,7 @@ impl Screen {
         }
     }
 
-    /// Hands on all lines, the last one as it stands. The screen stays as it is.
+    /// Hands on all lines, the last one as it is now. The screen does not change.
     pub(crate) fn show_rest(&self, out: &mut impl Scroll) {
         let mut rest = self.above.clone();
         self.row.present(&mut rest, self.cap);

@@ -101,7 +101,7 @@ impl Sink {
         });
     }
 
-    /// Takes text that stands on lines of its own, such as a displayed value.
+    /// Takes text for lines of its own, such as a displayed value.
     pub fn write_block(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -111,7 +111,7 @@ impl Sink {
         self.start_line();
     }
 
-    /// What comes next stands on a line of its own.
+    /// What comes next starts a new line.
     pub fn start_line(&mut self) {
         while !self.screen.at_fresh_line() {
             self.feed("\n");

@@ -10,7 +10,7 @@ use crate::{
 /// Bytes held in memory until a file is worth its while, and between two writes to it.
 pub(crate) const BUFFER: usize = 64 * 1024;
 
-/// Takes every byte of an output. It never fails: what went wrong is told by [`Spill::full_text`].
+/// Takes every byte of an output. It never fails: [`Spill::full_text`] reports what went wrong.
 #[derive(Debug)]
 pub(crate) struct Spill {
     store: Option<Artifacts>,

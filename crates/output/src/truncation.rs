@@ -7,7 +7,7 @@ use crate::{
     lines::{Counted, Extent, Thousands},
 };
 
-/// What a captured text leaves out. Its `Display` is the notice that stands in the text.
+/// What a captured text leaves out. Its `Display` is the notice in the text.
 ///
 /// The numbers add up: `head`, `omitted` and `tail` together are `total`, in lines and, with the
 /// bytes of `cut`, in bytes. Line numbers are those of the artifact as [`Artifact::lines`](crate::Artifact::lines) reads it.

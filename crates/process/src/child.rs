@@ -115,13 +115,13 @@ impl ChildProcess {
         self.process.id()
     }
 
-    /// Looks for descendants that left the group, which end with the child. To be called before the child is asked to
-    /// leave: when it has, they are nobody's descendants.
+    /// Looks for descendants that left the group; they end with the child. Call it before the child is asked to
+    /// leave: once the child has ended, they have no parent to find them by.
     pub fn look_for_strayed(&self) {
         *self.strayed.lock().unwrap_or_else(PoisonError::into_inner) = strayed(self.process.id());
     }
 
-    /// What the system does with it, as far as `/proc` tells.
+    /// What the system does with it, as far as `/proc` shows.
     pub fn state(&self) -> Option<ProcessState> {
         Some(match family::state(self.process.id())? {
             'T' => ProcessState::Stopped,
@@ -131,7 +131,7 @@ impl ChildProcess {
         })
     }
 
-    /// The processor time it has taken, in the system's coarse units and as far as `/proc` tells.
+    /// The processor time it has used, in the system's coarse units and as far as `/proc` shows.
     pub fn processor_time(&self) -> Option<Duration> {
         family::processor_time(self.process.id())
     }
@@ -243,7 +243,7 @@ fn group(process: &process::Child) -> Pid {
     Pid::from_raw(i32::try_from(process.id()).expect("process ids fit pid_t"))
 }
 
-/// Kills the group and those who left it, and reaps its leader; the status is there when the leader had ended already.
+/// Kills the group and the processes that left it, and reaps its leader. Returns the status if the leader had ended.
 fn end(process: &mut process::Child, strayed: &[DescendantProcess]) -> Option<process::ExitStatus> {
     let _ = killpg(group(process), Signal::SIGKILL); // nobody left is what we want
     strayed.iter().for_each(DescendantProcess::kill);

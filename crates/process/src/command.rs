@@ -93,7 +93,7 @@ impl ChildCommand {
         self
     }
 
-    /// Where standard input comes from; [`StdinSource::Null`] unless told.
+    /// Where standard input comes from. The default is [`StdinSource::Null`].
     #[must_use]
     pub fn stdin(mut self, stdin: StdinSource) -> Self {
         self.inner.stdin(match stdin {
@@ -103,7 +103,7 @@ impl ChildCommand {
         self
     }
 
-    /// Where standard output goes; [`StdoutTarget::Null`] unless told.
+    /// Where standard output goes. The default is [`StdoutTarget::Null`].
     #[must_use]
     pub fn stdout(mut self, stdout: StdoutTarget) -> Self {
         self.inner.stdout(match stdout {
@@ -113,7 +113,7 @@ impl ChildCommand {
         self
     }
 
-    /// Where standard error goes; [`StderrTarget::Null`] unless told.
+    /// Where standard error goes. The default is [`StderrTarget::Null`].
     #[must_use]
     pub fn stderr(mut self, stderr: StderrTarget) -> Self {
         self.inner.stderr(match stderr {

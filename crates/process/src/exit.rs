@@ -17,8 +17,8 @@ pub enum ChildExit {
         number: i32,
         /// A core file was written.
         core_dumped: bool,
-        /// The system killed a process for want of memory while this one lived, so this was
-        /// probably it.
+        /// The system killed a process for lack of memory while this one ran, so it was probably
+        /// this one.
         out_of_memory: bool,
     },
     /// Its status was taken by someone else, or never came.

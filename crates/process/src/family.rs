@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A process, told from a later one with the same number by when it started.
+/// A process. Its start time distinguishes it from a later one with the same number.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DescendantProcess {
     pid: u32,
@@ -24,8 +24,8 @@ impl DescendantProcess {
     }
 }
 
-/// The descendants of a group's leader that are in other groups, as far as `/proc` tells. One whose parent has ended is
-/// nobody's descendant any more.
+/// The descendants of a group's leader that are in other groups, as far as `/proc` shows. A process whose parent has
+/// ended is not found.
 pub(crate) fn strayed(leader: u32) -> Vec<DescendantProcess> {
     let mut strayed = Vec::new();
     let mut parents = vec![leader];

@@ -1,4 +1,4 @@
-//! What is left of us when we are killed: a shell that ends the groups we started.
+//! A shell that outlives us when we are killed, and ends the groups we started.
 //!
 //! One guard per process, started with the first child. It reads the groups to
 //! watch from a pipe whose other end only we hold; when that end closes, however we died, it kills
@@ -33,11 +33,11 @@ struct OrphanGuard {
     pipe: Option<PipeWriter>,
 }
 
-/// Has the guard kill `group` should we die.
+/// Makes the guard kill `group` if we die.
 pub(crate) fn watch(group: u32) {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     guard.groups.insert(group);
-    guard.tell(&format!("+{group}\n"));
+    guard.send(&format!("+{group}\n"));
 }
 
 /// Takes `group` off the list. Call it before the group's leader is reaped: from then on its number
@@ -45,14 +45,14 @@ pub(crate) fn watch(group: u32) {
 pub(crate) fn forget(group: u32) {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     if guard.groups.remove(&group) {
-        guard.tell(&format!("-{group}\n"));
+        guard.send(&format!("-{group}\n"));
     }
 }
 
 impl OrphanGuard {
-    fn tell(&mut self, line: &str) {
-        let told = self.pipe.as_mut().is_some_and(|pipe| pipe.write_all(line.as_bytes()).is_ok());
-        if !told {
+    fn send(&mut self, line: &str) {
+        let sent = self.pipe.as_mut().is_some_and(|pipe| pipe.write_all(line.as_bytes()).is_ok());
+        if !sent {
             // The first group, or somebody killed the guard: a new one learns the whole list.
             let groups = &self.groups;
             self.pipe = start()

@@ -2,8 +2,8 @@
 //!
 //! Every child runs in a process group of its own, sees only the environment its caller lists, is
 //! stopped politely and then firmly, is reaped, and is described truthfully when it ends. Dropping
-//! a [`ChildProcess`] kills its whole group, and the descendants that left it. When this process dies without a chance to clean up, a guard
-//! process kills the groups that are left.
+//! a [`ChildProcess`] kills its whole group and the descendants that left it. If this process dies before
+//! it can clean up, a guard process kills the groups that are left.
 //!
 //! What runs in a child, and what its output means, is left to the caller.
 

@@ -1,8 +1,8 @@
-//! What a group of processes takes of the machine's memory, and whether the machine ran out.
+//! How much memory a group of processes uses, and whether the machine ran out of it.
 
 use std::fs;
 
-/// Resident memory in bytes of all processes in a group, or `None` where `/proc` does not tell.
+/// Resident memory in bytes of all processes in a group, or `None` if `/proc` does not show it.
 ///
 /// Pages that processes share are counted once for each of them. Reads `/proc` for every process of
 /// the machine: a few milliseconds, blocking.
@@ -30,7 +30,7 @@ fn group_and_pages(stat: &str) -> Option<(u32, u64)> {
     Some((group, pages))
 }
 
-/// How many processes the system has killed for want of memory since it started.
+/// How many processes the system has killed for lack of memory since it started.
 pub(crate) fn oom_kills() -> Option<u64> {
     let counters = fs::read_to_string("/proc/vmstat").ok()?;
     counters.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()

@@ -89,8 +89,8 @@ impl PeerHub {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a peer. One that claims the identity of another takes its place, and what waited for the other:
-    /// it is the same client whose old connection is dead without our knowing.
+    /// Registers a peer. A peer that claims the identity of another replaces it and gets its queue: it is the same
+    /// client, and we have not noticed yet that its old connection is dead.
     fn admit(&self, claimed: Bytes) -> Arc<ConnectedPeer> {
         let number = self.newcomers.fetch_add(1, Ordering::Relaxed);
         let routed = self.core.kind == SocketKind::Router && !claimed.is_empty();
@@ -132,7 +132,7 @@ impl PeerHub {
 macro_rules! bound_socket {
     ($socket:ident) => {
         impl $socket {
-            /// Binds; [`Self::endpoint`] then tells the port that was chosen.
+            /// Binds. Afterwards [`Self::endpoint`] has the chosen port.
             pub async fn bind(endpoint: &Endpoint, options: SocketOptions) -> io::Result<Self> {
                 BoundSocket::bind(SocketKind::$socket, endpoint, options).await.map(Self)
             }
@@ -161,7 +161,7 @@ pub struct Router(BoundSocket);
 bound_socket!(Router);
 
 impl Router {
-    /// The next message and who sent it. Cancel-safe.
+    /// The next message and the identity of its sender. Cancel-safe.
     pub async fn recv(&mut self) -> (Bytes, WireMessage) {
         let delivery = self.0.recv().await;
         (delivery.peer, delivery.message)
@@ -213,7 +213,7 @@ impl Rep {
     }
 }
 
-/// Publishes to everyone who subscribed, and tells who did.
+/// Publishes to all subscribers, and reports their subscriptions.
 pub struct XPub(BoundSocket);
 bound_socket!(XPub);
 
@@ -222,14 +222,14 @@ bound_socket!(XPub);
 pub struct SubscriptionChange {
     /// For [`XPubSender::send_to`].
     pub peer: Bytes,
-    /// What messages it is about: those whose first frame starts so.
+    /// The subscription covers messages whose first frame starts with this.
     pub topic: Bytes,
-    /// False when it was cancelled.
+    /// False if the subscription was cancelled.
     pub active: bool,
 }
 
 impl XPub {
-    /// The next change of a subscription. It is in force already. Cancel-safe.
+    /// The next change of a subscription, which already applies. Cancel-safe.
     pub async fn recv(&mut self) -> SubscriptionChange {
         let ReceivedMessage { peer, message, .. } = self.0.recv().await;
         let change = &message[0];
@@ -247,8 +247,8 @@ impl XPub {
 pub struct XPubSender(Arc<PeerHub>);
 
 impl XPubSender {
-    /// Queues a message for everyone who wants it. Never waits: a subscriber whose queue is full misses it, which
-    /// is counted.
+    /// Queues a message for every subscriber that wants it. Never waits: if a subscriber's queue is full, it misses
+    /// the message, and the miss is counted.
     pub fn send(&self, message: &WireMessage) -> Result<(), SendError> {
         let hub = &self.0;
         if hub.core.closing.is_cancelled() {

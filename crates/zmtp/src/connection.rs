@@ -156,7 +156,7 @@ async fn read(
             };
             let permit = permit.expect("the budget is never closed");
             let delivery = ReceivedMessage { peer: peer.identity.clone(), message, _permit: permit };
-            drop(core.deliveries.send(delivery)); // the owner may have gone; the peer is told by our end of file
+            drop(core.deliveries.send(delivery)); // the owner may have gone; the peer then sees the end of the stream
         }
         core.arriving.store(decoder.unfinished(), Ordering::Relaxed);
         // Silence is counted while we listen, not while the owner keeps us from listening.
@@ -194,7 +194,7 @@ fn obey(
         b"ERROR" => Err(ConnectionFault::Refused(
             String::from_utf8_lossy(body.get(1..).unwrap_or_default()).into_owned(),
         )),
-        _ => Ok(None), // PONG is news by having come; unknown commands are for later versions
+        _ => Ok(None), // a PONG needs no answer; unknown commands belong to later versions
     }
 }
 

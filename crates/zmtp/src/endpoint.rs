@@ -94,7 +94,7 @@ pub(crate) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.0)); // someone may have cleaned up before us
+        drop(std::fs::remove_file(&self.0)); // it may have been removed before
     }
 }
 
@@ -123,7 +123,7 @@ impl EndpointListener {
     }
 }
 
-/// A socket file that nobody listens on is what a killed process leaves behind: it is replaced.
+/// A killed process leaves a socket file that nobody listens on. Such a file is replaced.
 async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(taken) if taken.kind() == io::ErrorKind::AddrInUse => match UnixStream::connect(path).await {

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::frame::{FrameDecoder, FrameError, IncomingFrames, put_command, split_command};
 
-/// What a socket is, as told to its peers.
+/// The type of a socket, as its peers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketKind {
     Router,
@@ -71,7 +71,7 @@ pub(crate) enum ConnectionFault {
     Closed,
 }
 
-/// What the handshake told about the peer.
+/// What the handshake revealed about the peer.
 pub(crate) struct PeerGreeting {
     pub(crate) identity: Bytes,
     /// ZMTP 3.1 knows heartbeats and sends subscriptions as commands; 3.0 sends them as messages.
@@ -94,7 +94,7 @@ pub(crate) async fn shake_hands(
     greeting[12..32].copy_from_slice(&MECHANISM);
     stream.write_all(&greeting).await?;
 
-    // Read in steps: whoever speaks something else may never send 64 bytes.
+    // Read in steps: a peer that speaks another protocol may never send 64 bytes.
     let mut theirs = [0; 64];
     read_exact(stream, &mut theirs[..1]).await?;
     if theirs[0] != SIGNATURE[0] {
@@ -131,7 +131,7 @@ pub(crate) async fn shake_hands(
     Err(ConnectionFault::Mismatch { ours: kind.name(), theirs })
 }
 
-/// libzmq hangs up without a word when mechanisms differ, and before it has told its own.
+/// If the mechanisms differ, libzmq closes the connection before it sends its own.
 async fn read_exact(stream: &mut (impl AsyncRead + Unpin), bytes: &mut [u8]) -> Result<(), ConnectionFault> {
     match stream.read_exact(bytes).await {
         Err(end) if end.kind() == io::ErrorKind::UnexpectedEof => Err(ConnectionFault::HungUp),

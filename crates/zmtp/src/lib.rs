@@ -4,7 +4,24 @@
 //! to one and stay connected: they try again with growing pauses, and a [`Sub`] subscribes again. Endpoints are tcp
 //! or Unix sockets, the mechanism is NULL, peers may speak 3.0 or 3.1.
 //!
-//! What is promised:
+//! ```
+//! use cellwright_zmtp::{Dealer, Router, SocketOptions};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut router = Router::bind(&"tcp://127.0.0.1:0".parse()?, SocketOptions::default()).await?;
+//! let mut dealer = Dealer::connect(router.endpoint(), SocketOptions::default());
+//! dealer.sender().send(vec!["ping".into()]).await?;
+//!
+//! let (peer, message) = router.recv().await;
+//! assert_eq!(message, ["ping"]);
+//! router.sender().send(&peer, vec!["pong".into()])?;
+//! assert_eq!(dealer.recv().await, ["pong"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Promises:
 //! - Everything is bounded, see [`SocketOptions`]: frames, messages, the handshake's time, what waits for a peer, what a peer may
 //!   have waiting for us. Memory follows the bytes that arrive, never a size that a peer claims.
 //! - A peer that stalls, floods or sends garbage costs the others nothing. What had to be dropped is counted.

@@ -194,10 +194,10 @@ pub struct Req(ConnectedSocket);
 linked_socket!(Req);
 
 impl Req {
-    /// Sends a request and waits for its reply, for as long as it takes. When this is dropped half-way the reply
-    /// may still come: it is thrown away if it is there when the next request is made, and taken for
-    /// that one's reply if it comes later. A caller who gives up and must tell them apart marks its requests. An
-    /// abandoned request that was not sent yet is not sent any more.
+    /// Sends a request and waits for its reply, for as long as it takes. If this is dropped, the reply may still
+    /// come. It is discarded if it has arrived when the next request is made; if it arrives later, it is taken for
+    /// the reply to that request. A caller that gives up should therefore mark its requests. An abandoned request
+    /// that was not sent yet is never sent.
     pub async fn request(&mut self, request: WireMessage) -> Result<WireMessage, SendError> {
         while self.0.inbox.try_recv().is_ok() {}
         self.0.link.outbox.restart_with(std::iter::empty());
@@ -226,7 +226,7 @@ impl Sub {
         }
     }
 
-    /// Takes a subscription back. Messages under way still arrive.
+    /// Cancels a subscription. Messages that are already on their way still arrive.
     pub fn unsubscribe(&self, topic: &[u8]) {
         let mut state = self.0.link.state();
         if let Some(topic) = state.topics.take(topic) {

@@ -38,7 +38,7 @@ struct QueuedItems {
     bytes: usize,
     /// The newest unanswered PING. A peer that does not read gets one PONG for all of them.
     pong: Option<Bytes>,
-    /// Nothing has left for the whole of someone's patience; nobody waits until something does.
+    /// Nothing was sent for as long as a caller was willing to wait. Until something is, no caller waits.
     stalled: bool,
 }
 
@@ -99,7 +99,7 @@ impl SendQueue {
         self.filled.notify_one();
     }
 
-    /// Replaces everything queued, for a connection that starts anew.
+    /// Replaces everything queued, for a new connection.
     pub(crate) fn restart_with(&self, items: impl Iterator<Item = OutboxItem>) {
         let mut queue = self.queue();
         queue.items = items.collect();

@@ -11,7 +11,7 @@ use crate::handshake::ConnectionFault;
 /// Topics of one subscriber take no more memory than this.
 const LIMIT: usize = 64 * 1024;
 
-/// Prefixes a subscriber wants, each with how often it asked: it takes as many cancels to be rid of one.
+/// The prefixes that a subscriber wants, each with how often it asked. It takes as many cancels to remove one.
 #[derive(Debug, Default)]
 pub(crate) struct TopicPrefixes(Mutex<BTreeMap<Bytes, usize>>);
 
@@ -20,7 +20,8 @@ impl TopicPrefixes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies a subscription in its message form, 1 or 0 and the topic. False when it was none, or none new.
+    /// Applies a subscription in its message form: 1 or 0, then the topic. Returns false if the message was not a
+    /// subscription, or changed nothing.
     pub(crate) fn apply(&self, message: &WireMessage) -> Result<bool, ConnectionFault> {
         let [change] = message.as_slice() else { return Ok(false) };
         let mut prefixes = self.prefixes();

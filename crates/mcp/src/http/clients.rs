@@ -1,4 +1,4 @@
-//! Who is connected by HTTP, and for how long nothing was heard of them.
+//! The clients that are connected over HTTP, and how long each has been silent.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ struct HttpClient {
 }
 
 impl HttpClients {
-    /// A client is heard, and is there for as long as the visit lasts.
+    /// Notes that a client has made a request. It counts as present for as long as the visit lasts.
     pub(super) fn visit(&self, id: &str) -> ClientVisit {
         let id: Arc<str> = id.into();
         let mut guests = self.lock();
@@ -30,7 +30,7 @@ impl HttpClients {
         ClientVisit { guests: self.clone(), id }
     }
 
-    /// Of these clients the one that was silent for longest and has nothing open. All but these are forgotten.
+    /// The client among these that has been silent for longest and has nothing open. All others are forgotten.
     pub(super) fn longest_silent<'a>(&self, ids: impl Iterator<Item = &'a Arc<str>>) -> Option<Arc<str>> {
         let mut guests = self.lock();
         let ids: Vec<_> = ids.collect();

@@ -15,9 +15,10 @@ const SHORTEST: usize = 16;
 /// Which file has the token.
 #[derive(Debug, Clone)]
 pub enum TokenFile {
-    /// This one, which stays: clients are set up once. A random token is put there if there is no such file.
+    /// This one, which stays, so that clients are set up once. If it does not exist, it is created with a random token.
     Kept(PathBuf),
-    /// One in this folder, named by our address so that servers do not meet, with a random token that is gone with us.
+    /// One in this folder, with a random token, removed when we end. Its name has our address, so that servers do not
+    /// share a file.
     In(PathBuf),
 }
 
@@ -34,7 +35,7 @@ pub enum TokenError {
         /// Why.
         source: io::Error,
     },
-    /// It is no secret.
+    /// Others can read it.
     #[error("{file} can be read by others, and with it the token; run `chmod 600 {file}`", file = path.display())]
     Readable {
         /// The file.
@@ -67,7 +68,7 @@ impl ServerToken {
             TokenFile::Kept(path) => Self::store(path, true),
             TokenFile::In(folder) => {
                 let path = folder.join(format!("mcp-token-{}-{}", address.ip(), address.port()));
-                // Of a server that was killed: nobody else can listen where we do.
+                // A killed server left it: only one server can listen at this address.
                 match fs::remove_file(&path) {
                     Err(source) if source.kind() != io::ErrorKind::NotFound => {
                         Err(TokenError::Io { attempt: "replace", path, source })
@@ -97,9 +98,9 @@ impl ServerToken {
 
 impl Drop for ServerToken {
     fn drop(&mut self) {
-        // One that is not ours may belong to a server that lives.
+        // A token that is not ours may belong to a running server.
         if !self.stays && fs::read_to_string(&self.path).is_ok_and(|stored| stored.trim() == self.text) {
-            drop(fs::remove_file(&self.path)); // it is of no use to anyone, wherever it is
+            drop(fs::remove_file(&self.path)); // a file that stays is harmless: its token is no longer valid
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::lines::Counted;
 
-/// Parts listed one by one; of more only the number is told.
+/// How many parts are listed. For more, only their number is given.
 const LISTED: usize = 8;
 
 /// Longest title or name that is quoted in full, in characters.

@@ -31,7 +31,7 @@ pub struct Image {
     pub format: ImageFormat,
     /// The file: not base64.
     pub bytes: Vec<u8>,
-    /// Its size, where its header tells.
+    /// Its size, if its header has it.
     pub size: Option<PixelSize>,
 }
 

@@ -1,4 +1,4 @@
-//! Where in an escape sequence the text stands.
+//! How far an escape sequence has been read.
 //!
 //! Only the shape is judged here; what a command does to the screen is the screen's business.
 //! Two rules keep a stray escape byte (binary garbage, a torn write) from swallowing output: no sequence

@@ -89,7 +89,7 @@ impl Table {
     pub(super) fn write_to(mut self, page: &mut Writer) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         if columns < 2 && !self.has_header || self.rows.is_empty() {
-            // What is set with the help of a table is none.
+            // A table that is only used for layout is not shown as a table.
             self.rows.iter().flatten().for_each(|text| page.block([text.as_str()]));
             return;
         }

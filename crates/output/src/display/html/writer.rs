@@ -257,7 +257,7 @@ impl Writer {
                 continue;
             }
             let start = match &self.ended {
-                // One mark instead of two that touch: `**a****b**` is none.
+                // One mark instead of two that touch: `**a****b**` is not bold.
                 Some((ended, start, end))
                     if ended == mark && *end == self.out.len() && mark.is_same_at_both_ends() =>
                 {

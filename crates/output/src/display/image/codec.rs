@@ -57,7 +57,7 @@ impl Pixels {
         Ok(Self { size, rgba: with_opacity(&rgb) })
     }
 
-    /// A PNG file, without opacity and colour where there is none.
+    /// A PNG file, without channels for opacity and colour if the image has none.
     pub(super) fn to_png(&self) -> Result<Vec<u8>, String> {
         let pixels = self.rgba.as_chunks::<4>().0;
         let is_opaque = pixels.iter().all(|&[.., opacity]| opacity == u8::MAX);
@@ -140,7 +140,7 @@ impl Pixels {
     }
 }
 
-/// Which of `old` columns one of `new` columns stands for. At least one.
+/// Which of the `old` columns one of the `new` columns represents. At least one.
 fn share(column: u32, new: u32, old: u32) -> std::ops::Range<usize> {
     let bound = |column: u64| usize::try_from(column * u64::from(old) / u64::from(new)).unwrap_or(usize::MAX);
     let start = bound(u64::from(column));

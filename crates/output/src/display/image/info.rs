@@ -65,7 +65,7 @@ impl fmt::Display for ImageInfo {
     }
 }
 
-/// How many bytes base64 stands for. `None` if it is not base64.
+/// How many bytes a base64 text encodes. `None` if it is not base64.
 fn decoded_length(data: &str) -> Option<usize> {
     let data = data.trim_ascii_end();
     let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
