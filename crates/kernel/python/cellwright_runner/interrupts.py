@@ -68,8 +68,8 @@ class Interrupts:
         _signal.set_wakeup_fd(self.signals_to, warn_on_full_buffer=False)
 
     def nudge(self) -> None:
-        """Ends what the main thread waits for if an interrupt has come. The watcher's thread calls this when `arrivals` is
-        readable."""
+        """Ends what the main thread waits for if an interrupt has come. The watcher's thread calls this when `arrivals`
+        is readable."""
         if SIGINT in os.read(self.arrivals, 4096):
             for pause in NUDGES:
                 time.sleep(pause)

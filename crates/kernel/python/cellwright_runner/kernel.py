@@ -86,8 +86,8 @@ class Kernel:
         os._exit(1)
 
     def _watch(self, fd: int) -> None:
-        """A thread that waits for the host to hang up, which the main thread cannot do while a cell runs. It also speaks
-        for a main thread that lets a message wait, and ends a call that an interrupt came too early for."""
+        """A thread that waits for the host to hang up, which the main thread cannot do while a cell runs. It also
+        speaks for a main thread that lets a message wait, and ends a call that an interrupt came too early for."""
         time.sleep(LEAVING / 20)  # the start is for the first cell
         import select
 
