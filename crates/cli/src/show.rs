@@ -14,7 +14,8 @@ mod wrap;
 use std::borrow::Cow;
 
 use cellwright_cell::Stream;
-use cellwright_editing::view::{ChosenText, FoundImage, ImageAddress, OutputContent};
+use cellwright_editing::view::{ChosenText, FoundImage, OutputContent, load_image, unknown_type_note};
+use cellwright_notebook::select::ImageAddress;
 use cellwright_notebook::{Cell, CellKind, CellRef, Notebook, Output, OutputKind};
 use cellwright_output::{Captured, Colours, Limits, Sink};
 
@@ -78,7 +79,9 @@ impl<'a> NotebookPage<'a> {
         let source = cell.source();
         let text = harmless(&source);
         let lines = text.lines().flat_map(|line| wrapped_line(line, self.look.width));
-        lines.map(|line| self.look.pen.paint(TextStyle::DIM, &line).into_owned()).collect()
+        let lines = lines.map(|line| self.look.pen.paint(TextStyle::DIM, &line).into_owned());
+        let note = unknown_type_note(cell).map(|note| self.note(format!("[{note}]"))).unwrap_or_default();
+        note.into_iter().chain(lines).collect()
     }
 
     /// Columns for code and outputs.
@@ -158,7 +161,7 @@ impl<'a> NotebookPage<'a> {
     /// A drawing, or a note that stands for it.
     fn image(&self, address: &ImageAddress, found: &FoundImage) -> Vec<String> {
         let drawn = self.look.images.filter(|_| found.info.is_ok()).map(|(by, terminal)| {
-            let image = address.load(self.notebook).map_err(|error| error.to_string())?;
+            let image = load_image(self.notebook, address).map_err(|error| error.to_string())?;
             image::drawn(&image, by, terminal, self.room()).map_err(|reason| reason.to_string())
         });
         let why = match drawn {

@@ -213,3 +213,12 @@ fn what_cannot_be_shown_is_told() {
     insta::assert_snapshot!(told("nb.ipynb:3"), @"error: show takes cells, as in `nb.ipynb#3-7`; `cellwright read` shows lines, JSON and single outputs");
     insta::assert_snapshot!(told("nb.ipynb#x-"), @r#"error: nb.ipynb: `#x-` is not a selector: `x-` is not a cell. Cells are `#3`, `#3-7`, `#2,5-7`, `#5-`, `#id:abcd1234` or `#"A heading"`, an output `#7.0`, an attachment `#3:plot.png`; then `:raw` or lines, which count from 1: `:10-40`, `:10-`, `:50+20`, `:-30`"#);
 }
+
+#[test]
+fn a_cell_of_an_unknown_type_was_shown_as_raw_without_a_word() {
+    let folder = Folder::new();
+    let unknown = notebook().replace("\"cell_type\": \"raw\"", "\"cell_type\": \"mystery\"");
+    fs::write(folder.path().join("nb.ipynb"), unknown).unwrap();
+    let shown = folder.show(&["nb.ipynb#2"]);
+    assert_eq!(shown, "[cell 2 has the unknown type `mystery` and is shown as raw]\nraw\n");
+}

@@ -39,7 +39,8 @@ impl FileName {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChangeOptions {
     /// Refuse unless the file has this fingerprint. Then numbers mean its cells, and other versions that the caller saw do
-    /// not matter. A whole text must still not take away cells that the caller was not shown.
+    /// not matter. A whole text must still not take away cells that the caller was not shown. A caller that knows nothing of
+    /// the file has the fingerprint from a read elsewhere, and is trusted.
     pub expect: Option<Fingerprint>,
     /// Change the file whatever the caller has seen of it.
     pub force: bool,

@@ -205,9 +205,19 @@ pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Re
         }
     }
     if page.notes.is_empty() && !ranges.is_empty() {
-        page.notes.push(format!("[of {total} lines]"));
+        page.notes.push(format!("[{} of {total}]", shown_lines(&page.parts)));
     }
     Ok(page)
+}
+
+/// `line 3`, `lines 2-3, 7`
+fn shown_lines(parts: &[PagePart]) -> String {
+    let lines = parts.iter().map(|part| match (part.start, part.end) {
+        (first, last) if last <= first => first.to_string(),
+        (first, last) => format!("{first}-{last}"),
+    });
+    let noun = if matches!(parts, [only] if only.end <= only.start) { "line" } else { "lines" };
+    format!("{noun} {}", lines.collect::<Vec<_>>().join(", "))
 }
 
 /// The range that reads an excerpt from its line `next` on.

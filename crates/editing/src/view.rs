@@ -27,7 +27,7 @@ use cellwright_output::fair_share;
 use self::address::OutputLines;
 pub use self::content::{ChosenText, FoundImage, OutputContent};
 use self::image::attachments_there;
-pub use self::image::{ImageAddress, ImageAddressError, ImageError, LabelledImage};
+pub use self::image::{ImageError, LabelledImage, image_bytes, load_image};
 
 /// What is shown of a notebook.
 #[derive(Debug)]
@@ -160,14 +160,8 @@ impl NotebookView {
                 view.show_output(notebook, cell, *output, request.selector.raw)?;
                 return Ok(view);
             }
-            NotebookPart::OutputImage { cell, output, image } => {
-                let (cell, output, image) = (cell.clone(), *output, *image);
-                view.show_image(notebook, ImageAddress::Output { cell, output, image })?;
-                return Ok(view);
-            }
-            NotebookPart::Attachment { cell, name } => {
-                let (cell, name) = (cell.clone(), name.clone());
-                view.show_image(notebook, ImageAddress::Attachment { cell, name })?;
+            NotebookPart::Image(address) => {
+                view.show_image(notebook, address.clone())?;
                 return Ok(view);
             }
             NotebookPart::Whole if request.selector.raw => view.show_file(notebook),
@@ -185,12 +179,7 @@ impl NotebookView {
 
     /// Cells of types that nbformat does not know are shown as raw ones.
     fn note_unknown_types(&mut self, notebook: &Notebook) {
-        for CellLines { index, .. } in &self.cells {
-            if let Some(name) = notebook.cell(*index).unknown_type() {
-                let name = content::on_one_line(&name);
-                self.notes.push(format!("cell {index} has the unknown type `{name}` and is shown as raw"));
-            }
-        }
+        self.notes.extend(self.cells.iter().filter_map(|it| unknown_type_note(&notebook.cell(it.index))));
     }
 
     /// The file as it is.
@@ -343,6 +332,12 @@ impl NotebookView {
         }
         Ok(())
     }
+}
+
+/// That a cell has a type that nbformat does not know, if it has.
+pub fn unknown_type_note(cell: &Cell<'_>) -> Option<String> {
+    let name = content::on_one_line(&cell.unknown_type()?);
+    Some(format!("cell {} has the unknown type `{name}` and is shown as raw", cell.index()))
 }
 
 fn contents<'a>(notebook: &Notebook, cell: &Cell<'a>) -> Vec<(Output<'a>, OutputContent)> {

@@ -24,9 +24,22 @@ fn a_fingerprint_from_a_page_let_a_text_delete_the_cells_that_were_not_shown() {
         "# %% [code] cell:0\na\n# %% [code] cell:1\nb\n# %% [code] cell:2\nmine\n# %% [code] cell:3\nd\n";
     let message = refused(folder.write_with(&caller, all, &options));
     assert!(message.contains("you have not seen all of cell 2,"), "{message}");
-    // A caller that knows nothing of the file saw it elsewhere.
-    folder.write_with(&TestCaller::default(), all, &options).unwrap();
-    assert_eq!(folder.sources(), ["a", "b", "mine", "d"]);
+}
+
+#[test]
+fn a_fingerprint_is_trusted_of_a_caller_that_read_the_file_elsewhere() {
+    let (folder, elsewhere) = (TestFolder::new(&["a", "b"]), TestCaller::default());
+    let text = folder.read(&elsewhere, "").shown.text().replace("b\n", "mine\n");
+    let expect = Some(folder.fingerprint());
+    // The same script in another process: nothing is known of what it read.
+    let caller = TestCaller::default();
+    let message = refused(folder.write(&caller, &text));
+    assert!(message.contains("you have not read this file"), "{message}");
+    folder.write_with(&caller, &text, &ChangeOptions { expect, ..PLAIN }).unwrap();
+    assert_eq!(folder.sources(), ["a", "mine"]);
+    // For a file that changed since, the fingerprint is no longer right.
+    let message = refused(folder.write_with(&caller, &text, &ChangeOptions { expect, ..PLAIN }));
+    assert!(message.contains("changed since it was read"), "{message}");
 }
 
 #[test]

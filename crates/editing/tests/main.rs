@@ -8,3 +8,4 @@ mod page;
 mod support;
 mod undoing;
 mod view;
+mod widgets;

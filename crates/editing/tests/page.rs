@@ -21,7 +21,7 @@ fn check(page: &TextPage, text: &str, whole: &[(usize, usize)], notes: &[&str]) 
 fn a_page_that_holds_everything_says_nothing() {
     check(&page("1\n2\n", &[], 100), "1\n2\n", &[(1, 2)], &[]);
     check(&page("", &[], 100), "", &[], &[]);
-    check(&page("1\n2\n3\n", &[FromTo(2, None)], 100), "2\n3\n", &[(2, 3)], &["[of 3 lines]"]);
+    check(&page("1\n2\n3\n", &[FromTo(2, None)], 100), "2\n3\n", &[(2, 3)], &["[lines 2-3 of 3]"]);
 }
 
 #[test]

@@ -217,3 +217,22 @@ fn undo_of_a_delete_brings_back_one_of_two_cells_with_the_same_id_and_text() {
     folder.undo(&caller).unwrap();
     assert_eq!(folder.sources(), ["a", "a"]);
 }
+
+#[test]
+fn history_showed_a_change_as_made_whose_undo_was_undone_and_done_again() {
+    let (folder, caller) = (TestFolder::new(&["a"]), TestCaller::default());
+    folder.act(&caller, &edit(0, "aa")).unwrap();
+    let undone = || {
+        let changes = folder.editor(&caller).history(&folder.file());
+        changes.into_iter().filter(|change| change.undone).map(|change| change.number).collect::<Vec<_>>()
+    };
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        undo_latest(&folder, &caller);
+        seen.push((folder.sources().concat(), undone()));
+    }
+    let expected = [("a", vec![1]), ("aa", vec![2]), ("a", vec![3, 1])];
+    assert_eq!(seen, expected.map(|(source, undone)| (source.to_owned(), undone)));
+    // Nothing is left to undo: the text is the old one.
+    assert!(refused(folder.undo(&caller)).contains("no change of it is kept that could be undone"));
+}

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use cellwright_editing::page;
-use cellwright_editing::view::{ImageAddress, NotebookView, OutputView, ViewRequest};
+use cellwright_editing::view::{NotebookView, OutputView, ViewRequest, image_bytes};
 use cellwright_notebook::file::Need;
 use cellwright_notebook::{Notebook, Selector, text};
 use proptest::prelude::*;
@@ -362,7 +362,7 @@ fn images_have_labels_and_broken_ones_are_described_once() {
     for image in &shown.images {
         assert_eq!(image.load(&notebook).unwrap().bytes, picture);
         assert_eq!(view(&notebook, &image.label, OutputView::None).images[0], *image);
-        assert_eq!(image.label[1..].parse::<ImageAddress>().unwrap().bytes(&notebook).unwrap(), picture);
+        assert_eq!(image_bytes(&notebook, &image.label[1..].parse().unwrap()).unwrap(), picture);
     }
     let alone = view(&notebook, "#0.0", OutputView::None);
     assert_eq!(alone.images.len(), 1);
@@ -370,8 +370,7 @@ fn images_have_labels_and_broken_ones_are_described_once() {
     [image 0.0: image/png, 2x1, 72 bytes]
     [image 0.0.1: image/svg+xml, 10x20, 34 bytes]
     ");
-    let missing =
-        |address: &str| address.parse::<ImageAddress>().unwrap().bytes(&notebook).unwrap_err().to_string();
+    let missing = |address: &str| image_bytes(&notebook, &address.parse().unwrap()).unwrap_err().to_string();
     assert_eq!(missing("0.9"), "cell 0 has no image 0.9; a summary of the outputs lists those it has");
     assert_eq!(missing("0.1"), "the image/png data is not base64");
     assert!(text::parse(&shown.text).unwrap_err().to_string().contains("this text shows outputs"));

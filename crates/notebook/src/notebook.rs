@@ -64,6 +64,15 @@ pub enum ParseError {
          Jupyter's checkpoint, or write a whole new notebook over it"
     )]
     Empty,
+    /// Text in another encoding.
+    #[error(
+        "it is in {encoding}, and notebooks are UTF-8 files; convert it, as by: \
+         iconv -f {encoding} -t UTF-8 FILE > NEW.ipynb"
+    )]
+    OtherEncoding {
+        /// As iconv calls it.
+        encoding: &'static str,
+    },
     /// What Git LFS leaves in the place of a file that was not downloaded.
     #[error("it is a Git LFS pointer: the notebook itself{} was not downloaded; get it with: git lfs pull", of_size(*size))]
     LfsPointer {
@@ -137,15 +146,22 @@ impl Notebook {
     /// Reads a notebook. The text is kept as it is, byte order mark and all.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, ParseError> {
         let text = String::from_utf8(bytes).map_err(|error| {
+            if let Some(other) = diagnose::other_encoding(error.as_bytes()) {
+                return other;
+            }
             let at = error.utf8_error().valid_up_to();
             let is_cut = error.utf8_error().error_len().is_none();
             let readable = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
             let reason = "not UTF-8 from here on; notebooks are UTF-8 files".to_owned();
-            diagnose::fault(&readable, SyntaxError { at, reason, is_cut })
+            let error = SyntaxError { at, reason, is_cut };
+            if is_cut { diagnose::fault(&readable, error) } else { diagnose::fault_in_text(&readable, error) }
         })?;
         match index::index(&text) {
             Ok(index) => index.into_notebook(text),
-            Err(error) => Err(diagnose::fault(&text, error)),
+            Err(error) => {
+                Err(diagnose::other_encoding(text.as_bytes())
+                    .unwrap_or_else(|| diagnose::fault(&text, error)))
+            }
         }
     }
 

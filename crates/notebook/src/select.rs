@@ -20,6 +20,7 @@
 
 mod cells;
 mod heading;
+mod image;
 mod lines;
 mod target;
 
@@ -29,6 +30,7 @@ use crate::cell::CellRef;
 
 pub use self::cells::{CellPart, CellSelection};
 pub use self::heading::NoSuchHeading;
+pub use self::image::ImageAddress;
 pub use self::lines::{Excerpt, LineRange, PastTheEnd, excerpts};
 pub use self::target::{BadSelector, Target};
 
@@ -58,22 +60,8 @@ pub enum NotebookPart {
         /// Which of its outputs, counting from 0.
         output: usize,
     },
-    /// `#7.0.1`: one of the images of an output.
-    OutputImage {
-        /// The cell.
-        cell: CellRef,
-        /// Which of its outputs, counting from 0.
-        output: usize,
-        /// Which of its images, counting from 0.
-        image: usize,
-    },
-    /// `#7:plot.png`: what is attached to a cell.
-    Attachment {
-        /// The cell.
-        cell: CellRef,
-        /// What the cell's text calls it.
-        name: String,
-    },
+    /// `#7.0.1`, `#7:plot.png`: one of the images of an output, or what is attached to a cell.
+    Image(ImageAddress),
 }
 
 impl Selector {
@@ -123,10 +111,7 @@ impl Selector {
     pub fn cells(&self) -> Option<&CellSelection> {
         match &self.part {
             NotebookPart::Cells(cells) => Some(cells),
-            NotebookPart::Whole
-            | NotebookPart::Output { .. }
-            | NotebookPart::OutputImage { .. }
-            | NotebookPart::Attachment { .. } => None,
+            NotebookPart::Whole | NotebookPart::Output { .. } | NotebookPart::Image(_) => None,
         }
     }
 
@@ -143,9 +128,11 @@ impl fmt::Display for NotebookPart {
             Self::Whole => Ok(()),
             Self::Cells(cells) => write!(f, "#{cells}"),
             Self::Output { cell, output } => write!(f, "#{cell}.{output}"),
-            Self::OutputImage { cell, output, image } => write!(f, "#{cell}.{output}.{image}"),
-            Self::Attachment { cell, name } if cells::is_plain_name(name) => write!(f, "#{cell}:{name}"),
-            Self::Attachment { cell, name } => write!(f, "#{cell}:{}", cells::in_quotes(name)),
+            // The first image of an output is not the output.
+            Self::Image(ImageAddress::Output { cell, output, image }) => {
+                write!(f, "#{cell}.{output}.{image}")
+            }
+            Self::Image(address) => write!(f, "#{address}"),
         }
     }
 }

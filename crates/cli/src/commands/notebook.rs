@@ -113,6 +113,8 @@ enum ActionCommand {
         /// The notebook
         path: PathBuf,
         #[command(flatten)]
+        caller: CallerArguments,
+        #[command(flatten)]
         format: OutputFormat,
     },
 }
@@ -145,7 +147,7 @@ impl NotebookCommand {
                 let options = change.options(Outputs::Clear);
                 return change.report(|editor| editor.undo(&FileName::of(&path), number, &options));
             }
-            ActionCommand::History { path, format } => return history(&path, format),
+            ActionCommand::History { path, caller, format } => return history(&path, &caller, format),
             ActionCommand::Edit { place, source, source_file, old_outputs, change } => {
                 outputs = old_outputs.into();
                 let source = match (source, source_file) {
@@ -194,9 +196,8 @@ impl NotebookCommand {
     }
 }
 
-fn history(path: &Path, format: OutputFormat) -> anyhow::Result<()> {
-    let changes =
-        CallerArguments::default().with_editor(|editor| anyhow::Ok(editor.history(&FileName::of(path))))?;
+fn history(path: &Path, caller: &CallerArguments, format: OutputFormat) -> anyhow::Result<()> {
+    let changes = caller.with_editor(|editor| anyhow::Ok(editor.history(&FileName::of(path))))?;
     if format.json {
         return print::json(&changes);
     }

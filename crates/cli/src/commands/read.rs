@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use cellwright_editing::page::{self, PagePart};
-use cellwright_editing::view::{ImageAddress, OutputView};
+use cellwright_editing::view::{OutputView, image_bytes};
 use cellwright_editing::{FileName, ReadRequest, ShownLines, TextRead};
 use cellwright_notebook::file::Need;
+use cellwright_notebook::select::ImageAddress;
 use cellwright_notebook::select::NotebookPart;
 use cellwright_notebook::{Fingerprint, Notebook};
 use clap::ValueEnum;
@@ -214,7 +215,7 @@ impl ReadCommand {
 }
 
 fn write_image(notebook: &Notebook, image: &ImageAddress, to: &Path) -> anyhow::Result<()> {
-    let bytes = image.bytes(notebook)?;
+    let bytes = image_bytes(notebook, image)?;
     if to == Path::new("-") {
         return Ok(std::io::stdout().lock().write_all(&bytes)?);
     }

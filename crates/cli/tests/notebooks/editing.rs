@@ -427,3 +427,11 @@ fn undoing_json_brings_back_cells_and_metadata() {
     assert_eq!(folder.run(&["notebook", "undo", "nb.ipynb", "2"], "").code, 0);
     assert_eq!(folder.read("nb.ipynb"), json);
 }
+
+#[test]
+fn history_takes_the_session_that_every_other_action_takes() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    folder.run(&["notebook", "clear", "nb.ipynb", "--session", "work"], "");
+    let ran = folder.run(&["notebook", "history", "nb.ipynb", "--session", "work"], "");
+    assert!(ran.stdout.contains("cleared"), "{}{}", ran.stdout, ran.stderr);
+}

@@ -125,20 +125,15 @@ impl HistoryStore {
             let Some((time, StoredChange { action, summary, undoes, .. })) = load(&folder, number) else {
                 continue;
             };
-            if let Some(undone) =
-                undoes.and_then(|undoes| changes.iter_mut().find(|past| past.number == undoes))
-            {
-                undone.undone = true;
-                // Undoing an undo brings back what that had undone.
-                if let Some(back) = undone.undoes
-                    && let Some(past) = changes.iter_mut().find(|past| past.number == back)
-                {
-                    past.undone = false;
-                }
-            }
             changes.push(PastChange { number, time, action, summary, undoes, undone: false });
         }
         changes.reverse();
+        // From the latest on: an undo that was undone itself undoes nothing.
+        for at in 0..changes.len() {
+            let (later, past) = changes.split_at_mut(at);
+            let number = past[0].number;
+            past[0].undone = later.iter().any(|undo| undo.undoes == Some(number) && !undo.undone);
+        }
         changes
     }
 

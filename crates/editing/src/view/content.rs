@@ -9,7 +9,7 @@ use cellwright_output::{
     Colours, Counted, Display, ImageFormat, ImageInfo, Limits, Sink, UnusableImage, html_table, indented_json,
 };
 
-use super::image::{ImageAddress, LabelledImage};
+use super::image::{LabelledImage, in_output};
 use super::widget;
 
 /// An output as text, and what its images are.
@@ -102,9 +102,7 @@ impl OutputContent {
     pub(super) fn image_notes(&self, cell: usize, output: usize) -> Vec<String> {
         let images = self.images.iter().enumerate();
         images
-            .map(|(image, found)| {
-                format!("[image {}: {}]", ImageAddress::in_output(cell, output, image), found.describe())
-            })
+            .map(|(image, found)| format!("[image {}: {}]", in_output(cell, output, image), found.describe()))
             .collect()
     }
 
@@ -114,7 +112,7 @@ impl OutputContent {
             self.images.iter().enumerate().filter_map(|(image, found)| Some((image, found.info.ok()?)));
         // SVG is text: those who can draw it find it under `:raw`.
         let shown = usable.filter(|(_, info)| info.format != ImageFormat::Svg);
-        shown.map(move |(image, info)| LabelledImage::new(ImageAddress::in_output(cell, output, image), info))
+        shown.map(move |(image, info)| LabelledImage::new(in_output(cell, output, image), info))
     }
 
     /// The HTML of an output as Markdown if it is a table, for those who can fit it to their width.

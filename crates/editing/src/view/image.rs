@@ -1,9 +1,6 @@
 //! Images of a notebook, by their addresses.
 
-use std::fmt;
-use std::str::FromStr;
-
-use cellwright_notebook::select::NotebookPart;
+use cellwright_notebook::select::ImageAddress;
 use cellwright_notebook::{Cell, CellRef, NoSuchCell, NotBase64, Notebook};
 use cellwright_output::{Image, ImageFormat, ImageInfo};
 
@@ -18,27 +15,6 @@ pub struct LabelledImage {
     /// What it is and how large.
     pub info: ImageInfo,
     address: ImageAddress,
-}
-
-/// Where in a notebook an image is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ImageAddress {
-    /// `3.0`, and `3.0.1` for the second of several in one output.
-    Output {
-        /// The cell.
-        cell: CellRef,
-        /// Which of its outputs.
-        output: usize,
-        /// Which of the output's images: PNG before JPEG before others.
-        image: usize,
-    },
-    /// `3:plot.png`: an attachment of a markdown or raw cell.
-    Attachment {
-        /// The cell.
-        cell: CellRef,
-        /// What the cell's text calls it.
-        name: String,
-    },
 }
 
 /// Why there is no such image.
@@ -73,65 +49,51 @@ impl LabelledImage {
 
     /// Decodes it from the notebook that was viewed.
     pub fn load(&self, notebook: &Notebook) -> Result<Image, ImageError> {
-        self.address.load(notebook)
+        load_image(notebook, &self.address)
     }
 }
 
-impl ImageAddress {
-    pub(super) fn in_output(cell: usize, output: usize, image: usize) -> Self {
-        Self::Output { cell: CellRef::Index(cell), output, image }
-    }
+/// Decodes an image of a notebook.
+pub fn load_image(notebook: &Notebook, address: &ImageAddress) -> Result<Image, ImageError> {
+    Image::new(image_bytes(notebook, address)?)
+        .ok_or_else(|| ImageError::UnknownFormat { address: address.to_string() })
+}
 
-    /// What to read to see it.
-    pub(super) fn part(&self) -> NotebookPart {
-        match self.clone() {
-            Self::Output { cell, output, image: 0 } => NotebookPart::Output { cell, output },
-            Self::Output { cell, output, image } => NotebookPart::OutputImage { cell, output, image },
-            Self::Attachment { cell, name } => NotebookPart::Attachment { cell, name },
+/// The bytes of an image file in a notebook, whatever its format.
+pub fn image_bytes(notebook: &Notebook, address: &ImageAddress) -> Result<Vec<u8>, ImageError> {
+    let cell = notebook.cell(notebook.locate(address.cell())?);
+    let missing = || ImageError::Missing { cell: cell.index(), address: address.to_string() };
+    Ok(image_in(&cell, address).ok_or_else(missing)?.bytes()?)
+}
+
+/// The address of an image of an output.
+pub(super) fn in_output(cell: usize, output: usize, image: usize) -> ImageAddress {
+    ImageAddress::Output { cell: CellRef::Index(cell), output, image }
+}
+
+/// The image in its cell.
+fn image_in<'a>(cell: &Cell<'a>, address: &ImageAddress) -> Option<cellwright_notebook::Image<'a>> {
+    match address {
+        ImageAddress::Output { output, image, .. } => {
+            cell.outputs().get(*output).and_then(|output| output.images().into_iter().nth(*image))
         }
-    }
-
-    /// The image.
-    pub fn load(&self, notebook: &Notebook) -> Result<Image, ImageError> {
-        Image::new(self.bytes(notebook)?)
-            .ok_or_else(|| ImageError::UnknownFormat { address: self.to_string() })
-    }
-
-    /// The image in its cell.
-    fn image<'a>(&self, cell: &Cell<'a>) -> Option<cellwright_notebook::Image<'a>> {
-        match self {
-            Self::Output { output, image, .. } => {
-                cell.outputs().get(*output).and_then(|output| output.images().into_iter().nth(*image))
-            }
-            Self::Attachment { name, .. } => {
-                let attached = cell.attachments().into_iter().find(|(attached, _)| attached == name);
-                attached.and_then(|(_, images)| images.into_iter().next())
-            }
+        ImageAddress::Attachment { name, .. } => {
+            let attached = cell.attachments().into_iter().find(|(attached, _)| attached == name);
+            attached.and_then(|(_, images)| images.into_iter().next())
         }
-    }
-
-    /// The bytes of the image file, whatever its format.
-    pub fn bytes(&self, notebook: &Notebook) -> Result<Vec<u8>, ImageError> {
-        let (Self::Output { cell, .. } | Self::Attachment { cell, .. }) = self;
-        let cell = notebook.cell(notebook.locate(cell)?);
-        let image = self.image(&cell);
-        let image =
-            image.ok_or_else(|| ImageError::Missing { cell: cell.index(), address: self.to_string() })?;
-        Ok(image.bytes()?)
     }
 }
 
 impl NotebookView {
     /// One image alone: what it is, and the image beside the text. Of an SVG, which is text, its text.
     pub(super) fn show_image(&mut self, notebook: &Notebook, address: ImageAddress) -> Result<(), ViewError> {
-        let (ImageAddress::Output { cell, .. } | ImageAddress::Attachment { cell, .. }) = &address;
-        let cell = notebook.cell(notebook.locate(cell)?);
+        let cell = notebook.cell(notebook.locate(address.cell())?);
         if let ImageAddress::Attachment { name, .. } = &address
             && !cell.attachments().iter().any(|(attached, _)| attached == name)
         {
             return Err(no_such_attachment(&cell, name));
         }
-        let image = address.image(&cell);
+        let image = image_in(&cell, &address);
         let image = image.ok_or_else(|| ViewError::NoSuchImage {
             cell: cell.index(),
             address: address.part().to_string(),
@@ -153,52 +115,6 @@ impl NotebookView {
 fn no_such_attachment(cell: &Cell<'_>, name: &str) -> ViewError {
     let there = cell.attachments().into_iter().map(|(name, _)| name.into_owned()).collect();
     ViewError::NoSuchAttachment { cell: cell.index(), name: name.to_owned(), there }
-}
-
-/// Why a text names no image.
-#[derive(Debug, thiserror::Error)]
-pub enum ImageAddressError {
-    /// Its cell is none.
-    #[error("{0}")]
-    Cell(<CellRef as FromStr>::Err),
-    /// The output or the image has no number.
-    #[error("`{0}` is not a number")]
-    NotNumber(String),
-    /// It has another form.
-    #[error("an image is named CELL.OUTPUT, as in 3.0, or CELL:NAME if it is attached")]
-    NoImage,
-}
-
-impl FromStr for ImageAddress {
-    type Err = ImageAddressError;
-
-    fn from_str(text: &str) -> Result<Self, ImageAddressError> {
-        let cell = |text: &str| text.parse().map_err(ImageAddressError::Cell);
-        let number = |text: &str| text.parse().map_err(|_| ImageAddressError::NotNumber(text.to_owned()));
-        let (scheme, rest) = text.split_at(if text.starts_with("id:") { "id:".len() } else { 0 });
-        if let Some((of, name)) = rest.split_once(':') {
-            let name = name.to_owned();
-            return Ok(Self::Attachment { cell: cell(&format!("{scheme}{of}"))?, name });
-        }
-        let parts: Vec<_> = text.split('.').collect();
-        match parts[..] {
-            [of, output] => Ok(Self::Output { cell: cell(of)?, output: number(output)?, image: 0 }),
-            [of, output, image] => {
-                Ok(Self::Output { cell: cell(of)?, output: number(output)?, image: number(image)? })
-            }
-            _ => Err(ImageAddressError::NoImage),
-        }
-    }
-}
-
-impl fmt::Display for ImageAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Output { cell, output, image: 0 } => write!(f, "{cell}.{output}"),
-            Self::Output { cell, output, image } => write!(f, "{cell}.{output}.{image}"),
-            Self::Attachment { cell, name } => write!(f, "{cell}:{name}"),
-        }
-    }
 }
 
 /// What a cell has attached, in words.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::heading::section;
-use super::{NotebookPart, ends_before_it_begins, number};
+use super::{ImageAddress, NotebookPart, ends_before_it_begins, number};
 use crate::cell::CellRef;
 use crate::notebook::{NoSuchCell, Notebook};
 
@@ -161,7 +161,7 @@ pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), String> {
             Some(digits) => {
                 let image =
                     number(digits).ok_or_else(|| format!("`{digits}` is not the number of an image"))?;
-                NotebookPart::OutputImage { cell, output, image }
+                NotebookPart::Image(ImageAddress::Output { cell, output, image })
             }
         };
         return Ok((part, after));
@@ -190,7 +190,7 @@ pub(super) fn attachment(part: &NotebookPart, name: &str) -> Option<NotebookPart
             Ok(_) | Err(_) => return None,
         },
     };
-    Some(NotebookPart::Attachment { cell: cell.clone(), name })
+    Some(NotebookPart::Image(ImageAddress::Attachment { cell: cell.clone(), name }))
 }
 
 /// Whether a name can follow a cell without quotes: it is neither lines nor `raw`.

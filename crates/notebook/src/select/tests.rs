@@ -54,7 +54,7 @@ fn every_selector_of_the_manual_is_read() {
         &[FromTo(10, Some(40))],
     );
     check("nb.ipynb#3:raw", "nb.ipynb", cells("3"), true, &[]);
-    let image = NotebookPart::OutputImage { cell: CellRef::Index(7), output: 0, image: 1 };
+    let image = NotebookPart::Image(ImageAddress::Output { cell: CellRef::Index(7), output: 0, image: 1 });
     check("nb.ipynb#7.0.1", "nb.ipynb", image, false, &[]);
     for (written, name) in [
         ("plot.png", "plot.png"),
@@ -63,7 +63,8 @@ fn every_selector_of_the_manual_is_read() {
         ("\"12\"", "12"),
         ("\"raw\"", "raw"),
     ] {
-        let attached = NotebookPart::Attachment { cell: CellRef::Index(10), name: name.to_owned() };
+        let attached =
+            NotebookPart::Image(ImageAddress::Attachment { cell: CellRef::Index(10), name: name.to_owned() });
         assert_eq!(attached.to_string(), format!("#10:{written}"));
         check(&format!("nb.ipynb#10:{written}"), "nb.ipynb", attached, false, &[]);
     }
@@ -272,5 +273,23 @@ proptest! {
             let printed = format!("{}{}{lines}", selector.name_in(""), if lines.is_empty() { "" } else { ":" });
             prop_assert_eq!(Selector::parse(&printed), Ok(selector));
         }
+    }
+}
+
+#[test]
+fn an_address_of_an_image_reads_as_a_selector_does() {
+    for address in
+        ["3.0", "3.0.1", "id:abc.2", "3:plot.png", "id:abc:plot.png", "3:\"12\"", "3:\"raw\"", "3:a b.png"]
+    {
+        assert_eq!(address.parse::<ImageAddress>().unwrap().to_string(), address);
+        assert_eq!(format!("#{address}").parse::<ImageAddress>().unwrap().to_string(), address);
+    }
+    let quoted: ImageAddress = "3:\"plot.png\"".parse().unwrap();
+    assert_eq!(quoted, ImageAddress::Attachment { cell: CellRef::Index(3), name: "plot.png".to_owned() });
+    let lines = "3:12".parse::<ImageAddress>().unwrap_err();
+    assert!(lines.ends_with("a name that reads as lines is put in quotes, as in 3:\"12\""), "{lines}");
+    for wrong in ["", "3", "3-4", "3.x", "3.0:raw", "3.0:1-2", "nb.ipynb#3.0"] {
+        let reason = wrong.parse::<ImageAddress>().unwrap_err();
+        assert!(reason.contains("an image is named CELL.OUTPUT, as in 3.0"), "{wrong}: {reason}");
     }
 }

@@ -45,7 +45,7 @@ async fn outputs_selectors_and_search_show_parts() {
     let found = fixture.ok("read", json!({ "path": "a.ipynb", "search": "^n" })).await;
     assert_eq!(found, "4: n = 10\n5: n\n");
     fixture.put("a.txt", "one\ntwo\nthree\n");
-    assert_eq!(fixture.ok("read", json!({ "path": "a.txt:2-" })).await, "two\nthree\n\n[of 3 lines]");
+    assert_eq!(fixture.ok("read", json!({ "path": "a.txt:2-" })).await, "two\nthree\n\n[lines 2-3 of 3]");
 }
 
 #[tokio::test]
