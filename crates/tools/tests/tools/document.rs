@@ -83,7 +83,7 @@ fn reply(fixture: &Fixture, reply: &ToolReply) -> String {
         out.push_str(text.trim_end_matches('\n'));
         out.push('\n');
     }
-    let structured = reply.structured.as_ref().map(|value| value.to_string()).unwrap_or_default();
+    let structured = reply.structured.as_ref().map(ToString::to_string).unwrap_or_default();
     let kind = if reply.is_error { "Its reply, flagged as an error:" } else { "Its reply:" };
     let out = format!("{kind}\n\n```text\n{out}```\n\n```json\n{structured}\n```\n\n");
     let folder = fixture.path().canonicalize().unwrap();
