@@ -141,6 +141,23 @@ fn every_magic_is_read() {
 }
 
 #[test]
+fn every_magic_is_in_the_docs() {
+    let page = include_str!("../../../../docs/agent-kernel.md");
+    for entry in commands::COMMANDS {
+        let (first, last) = (entry.words[0], entry.words[entry.words.len() - 1]);
+        let is_named = |line: &str, word: &str| {
+            line.split('`').skip(1).step_by(2).any(|code| {
+                let code = code.trim_start_matches('%').trim_start_matches("agent ");
+                code.split(' ').take(2).any(|known| known == word)
+            })
+        };
+        let mut rows = page.lines().filter(|line| line.starts_with("| `%"));
+        let is_listed = rows.any(|line| is_named(line, first) && is_named(line, last));
+        assert!(is_listed, "the table of docs/agent-kernel.md has no `%{}`", entry.words.join(" "));
+    }
+}
+
+#[test]
 fn servers_have_a_command_or_an_address() {
     assert_eq!(
         server_of("%agent mcp add jupyter uvx jupyter-mcp-server@latest --flag"),

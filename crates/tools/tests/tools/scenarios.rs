@@ -1,5 +1,5 @@
 //! What a model is told when it edits notebooks: the scenarios of `scenarios.md`, each call with its reply and the file
-//! before and after. `CELLWRIGHT_ACCEPT=1` writes what happens into that file, to be read before it is committed.
+//! before and after. `CELLWRIGHT_BLESS=1` writes what happens into that file, to be read before it is committed.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -90,7 +90,7 @@ async fn what_a_model_is_told_when_it_edits_notebooks() {
         };
         write!(happened, "```{kind}\n{lines}```\n").unwrap();
     }
-    if std::env::var_os("CELLWRIGHT_ACCEPT").is_some() {
+    if std::env::var_os("CELLWRIGHT_BLESS").is_some() {
         std::fs::write(&path, &happened).unwrap();
     }
     for (at, (is, was)) in happened.lines().zip(document.lines()).enumerate() {
