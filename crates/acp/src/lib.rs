@@ -13,6 +13,7 @@ mod failure;
 pub mod kernel;
 mod kernel_state;
 mod magic;
+pub mod markdown;
 pub mod permission;
 pub mod spec;
 mod task;

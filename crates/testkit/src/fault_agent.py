@@ -98,6 +98,40 @@ def order_shout(session, rest):
         cancelled[session].wait()
 
 
+def order_inject(session, rest):
+    """A text (a JSON string) in every place where an agent can put one."""
+    text = json.loads(rest)
+    say(session, text + "\n")
+    say(session, text, "agent_thought_chunk")
+    block = {"type": "text", "text": text}
+    entries = [{"content": text, "priority": "high", "status": "pending"}]
+    update(session, sessionUpdate="plan", entries=entries)
+    update(session, sessionUpdate="notice", severity="warning", title=text, description=text)
+    content = [
+        {"type": "content", "content": block},
+        {"type": "diff", "path": f"/{text}", "oldText": text, "newText": text + text},
+        {"type": "content", "content": {"type": "resource", "resource": {"uri": text, "text": text}}},
+        {
+            "type": "content",
+            "content": {"type": "resource_link", "uri": text, "name": text, "description": text},
+        },
+        {"type": "content", "content": {"type": "image", "data": text, "mimeType": text, "uri": text}},
+    ]
+    raw = {"command": text, text: text}
+    tool(
+        session,
+        f"call-{rest}",
+        title=text,
+        kind="read",
+        status="completed",
+        content=content,
+        rawInput=raw,
+        rawOutput=text,
+        locations=[{"path": f"/{text}"}],
+    )
+    say(session, f"`{text}`\n\n- {text}\n\n> {text}\n\n| a |\n|---|\n| {text} |\n")
+
+
 def order_think(session, rest):
     say(session, rest, "agent_thought_chunk")
 
@@ -216,6 +250,43 @@ def order_may(session, rest):
     say(session, f"may: {permission(session, 'a-command', title, 'execute', rawInput=raw_input)}\n")
 
 
+def order_swap(session, rest):
+    """Asks for one command, and then says that it is another: `ASKED :: SHOWN`."""
+    asked, _, shown = rest.partition(" :: ")
+
+    def later():
+        time.sleep(0.2)
+        tool_update(session, "swapped", title=shown, kind="read", rawInput={"command": shown})
+
+    threading.Thread(target=later).start()
+    answer = permission(session, "swapped", asked, "execute", rawInput={"command": asked})
+    say(session, f"swapped: {answer}\n")
+
+
+def order_twins(session, rest):
+    """Two questions about one tool call at a time."""
+    answers = []
+
+    def question(command):
+        answers.append(
+            (command, permission(session, "twin", command, "execute", rawInput={"command": command}))
+        )
+
+    threads = [threading.Thread(target=question, args=(command,)) for command in ("first", "second")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    say(session, f"twins: {sorted(answers)}\n")
+
+
+def order_propose(session, rest):
+    """Asks to change a file: its path and its new text."""
+    path, text = rest.split(" ", 1)
+    content = [{"type": "diff", "path": path, "oldText": None, "newText": text}]
+    say(session, f"proposed: {permission(session, 'a-change', 'Edit', 'edit', path, content=content)}\n")
+
+
 def order_options(session, rest):
     """A permission with options of these kinds, which may be none."""
     options = [{"optionId": kind, "name": kind, "kind": kind} for kind in rest.split()]
@@ -302,6 +373,17 @@ def order_write(session, rest):
     path, content = rest.split(" ", 1)
     answer = ask("fs/write_text_file", {"sessionId": session, "path": path, "content": content})
     say(session, "written\n" if "result" in answer else f"write error {answer['error']['code']}\n")
+
+
+def order_create(session, rest):
+    """A terminal from parameters (JSON), and what it wrote."""
+    answer = ask("terminal/create", {"sessionId": session, **json.loads(rest)})
+    if "error" in answer:
+        say(session, f"create error {answer['error']['message']}\n")
+        return
+    terminal = {"sessionId": session, "terminalId": answer["result"]["terminalId"]}
+    ask("terminal/wait_for_exit", terminal)
+    say(session, f"created {ask('terminal/output', terminal)['result']['output']!r}\n")
 
 
 def order_run(session, rest):

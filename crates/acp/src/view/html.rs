@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::markdown::has_safe_scheme;
+
 /// `text` as HTML shows it, in elements and in quoted attributes alike.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
     let special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'');
@@ -26,22 +28,12 @@ pub(super) fn escape(text: &str) -> Cow<'_, str> {
 /// A link, if the address is safe. Otherwise the words and the address as text.
 pub(super) fn link(words: &str, address: &str) -> String {
     let words = escape(words);
-    match safe_address(address) {
-        Some(address) => {
-            let address = escape(address);
-            format!("<a href=\"{address}\" target=\"_blank\" rel=\"noopener noreferrer\">{words}</a>")
-        }
-        None => format!("{words} <code>{}</code>", escape(address)),
+    let address_shown = escape(address);
+    if has_safe_scheme(address) {
+        format!("<a href=\"{address_shown}\" target=\"_blank\" rel=\"noopener noreferrer\">{words}</a>")
+    } else {
+        format!("{words} <code>{address_shown}</code>")
     }
-}
-
-/// The address, if following it cannot run anything in the page. Browsers skip control characters
-/// and blanks in schemes, so these are refused anywhere.
-pub(super) fn safe_address(address: &str) -> Option<&str> {
-    let (scheme, _) = address.split_once(':')?;
-    let known = ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    let clean = !address.contains(|c: char| c.is_control() || c.is_whitespace());
-    (known && clean).then_some(address)
 }
 
 /// The `data:` address of a picture or sound, if its type is well-formed and of that `family`.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::OutputData;
 use super::content::{RenderedContent, bundle};
 use super::html::{escape, folded};
+use crate::markdown::harmless;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextRole {
@@ -16,11 +17,11 @@ pub(super) enum TextRole {
 impl TextRole {
     pub(super) fn bundle(self, text: &str) -> OutputData {
         match self {
-            Self::Agent => bundle([("text/markdown", text.to_owned()), ("text/plain", text.to_owned())]),
+            Self::Agent => bundle([("text/markdown", harmless(text)), ("text/plain", text.to_owned())]),
             Self::User => {
                 let quoted: Vec<_> = text.lines().map(|line| format!("> {line}\n")).collect();
                 let quoted = quoted.concat();
-                bundle([("text/markdown", quoted.clone()), ("text/plain", quoted)])
+                bundle([("text/markdown", harmless(&quoted)), ("text/plain", quoted)])
             }
             Self::Thought => {
                 let text = text.trim();
