@@ -47,6 +47,7 @@ use tracing::debug;
 pub(crate) use self::calls::{AgentCall, AnswerText, CallText, PromptAnswer};
 use self::connection::{AgentConnection, RequestError};
 pub(crate) use self::event::{AgentEvent, OpenElicitation, PermissionQuestion, UnknownMessage};
+pub(crate) use self::files::leads_to;
 pub(crate) use self::log::AgentLog;
 use self::services::{AgentServices, AgentStreams};
 use self::terminals::AgentTerminals;

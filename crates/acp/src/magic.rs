@@ -90,6 +90,8 @@ pub(crate) enum PermissionsMagic {
     Mode(permission::ApprovalMode),
     List,
     Rule(permission::PermissionRule),
+    /// Which rule would decide on this command.
+    Test(String),
     Clear,
 }
 
@@ -97,6 +99,7 @@ impl PartialEq for PermissionsMagic {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Mode(mine), Self::Mode(theirs)) => mine == theirs,
+            (Self::Test(mine), Self::Test(theirs)) => mine == theirs,
             (Self::Rule(mine), Self::Rule(theirs)) => mine.to_string() == theirs.to_string(),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
@@ -233,11 +236,27 @@ fn line_magic(line: &str) -> Result<MagicCommand, MagicError> {
         let topic = commands::full(&words).ok_or_else(|| MagicError::Unknown(asked.to_owned()))?;
         return Ok(MagicCommand::Help(help(&topic.iter().map(String::as_str).collect::<Vec<_>>())));
     }
+    if let Some(command) = tested_command(line) {
+        return Ok(MagicCommand::Permissions(PermissionsMagic::Test(command.to_owned())));
+    }
     let written = split(line, line)?;
     let words: Vec<_> = written.iter().map(String::as_str).collect();
     let words = commands::full(&words).ok_or_else(|| MagicError::Unknown(written[0].clone()))?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     arguments::magic(&words).map_err(|reason| usage(line, &words, reason))
+}
+
+/// The command of `%permissions test`, as it is written: its quotes and operators count.
+fn tested_command(line: &str) -> Option<&str> {
+    let after = |text: &'_ str, word: &str| {
+        let rest = text.trim_start().strip_prefix(word)?;
+        rest.starts_with(char::is_whitespace).then(|| text.len() - rest.len())
+    };
+    let line = line.trim_start().trim_start_matches('%');
+    let line = after(line, "agent").map_or(line, |at| &line[at..]);
+    let line = &line[after(line, "permissions")?..];
+    let line = &line[after(line, "test")?..];
+    Some(line.trim()).filter(|command| !command.is_empty())
 }
 
 fn split(line: &str, written: &str) -> Result<Vec<String>, MagicError> {

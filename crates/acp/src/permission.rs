@@ -6,6 +6,7 @@
 mod command;
 mod history;
 mod rule;
+mod shell;
 #[cfg(test)]
 mod tests;
 
@@ -13,10 +14,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind, ToolCall, ToolCallContent};
+use agent_client_protocol_schema::v1::{
+    PermissionOption, PermissionOptionKind, ToolCall, ToolCallContent, ToolKind,
+};
+use serde_json::Value;
 
-pub(crate) use command::command;
+use crate::view::LineDiff;
+pub(crate) use command::{command, command_of, essence, folder, has_environment};
 pub(crate) use history::{DecisionHistory, DecisionRecord};
+
 pub(crate) use rule::{PermissionRule, RuleEffect, RuleError, RuleSubject};
 
 /// What happens when no rule applies.
@@ -96,6 +102,8 @@ pub(crate) enum DecisionSource {
     NobodyToAsk,
     /// Nobody: the agent gave no options.
     NothingToChoose,
+    /// Nobody: the agent changed the call while the user was asked about it.
+    Withdrawn,
     Interrupt,
 }
 
@@ -133,6 +141,25 @@ impl PermissionPolicy {
                 DecisionSource::Mode(ApprovalMode::Deny),
             )),
         }
+    }
+
+    /// What would happen to a command, and why, for the user who writes rules.
+    pub(crate) fn explain(&self, command: &str, workspace: &Path) -> String {
+        let input = serde_json::json!({ "command": command });
+        let call = ToolCall::new("test", command).kind(ToolKind::Execute).raw_input(input);
+        let options = [
+            PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
+            PermissionOption::new("reject", "Reject", PermissionOptionKind::RejectOnce),
+        ];
+        let verdict = match self.judge(&call, &options, workspace) {
+            PolicyVerdict::Decided(decision) if decision.allowed() => format!("allowed by {}", decision.by),
+            PolicyVerdict::Decided(decision) => format!("refused by {}", decision.by),
+            PolicyVerdict::Ask => "asked about: no rule applies, and the mode is `ask`".to_owned(),
+        };
+        let note = RuleSubject::of(&call, workspace).is_unclear().then_some(
+            "\nit runs something that cannot be seen from here, so every deny rule for commands applies",
+        );
+        format!("{verdict}{}", note.unwrap_or_default())
     }
 
     pub(crate) fn record(&mut self, call: &ToolCall, decision: &PermissionDecision) {
@@ -195,9 +222,23 @@ impl fmt::Display for DecisionSource {
                 f.write_str("default: this client accepts no input, so nobody could be asked")
             }
             Self::NothingToChoose => f.write_str("default: the agent gave no options"),
+            Self::Withdrawn => f.write_str("default: the agent changed this call while you were asked"),
             Self::Interrupt => f.write_str("the interrupt"),
         }
     }
+}
+
+/// Reads a rule, and returns how it reads back and whether it applies to a command. The door of the
+/// fuzzer.
+///
+/// # Errors
+/// If the text is not a rule.
+pub fn rule_applies(rule: &str, command: &str) -> Result<(String, bool), String> {
+    let rule: PermissionRule = rule.parse().map_err(|error: RuleError| error.to_string())?;
+    let input = serde_json::json!({ "command": command });
+    let call = ToolCall::new("call", command).kind(ToolKind::Execute).raw_input(input);
+    let applies = rule.applies_to(&RuleSubject::of(&call, Path::new("/workspace")));
+    Ok((rule.to_string(), applies))
 }
 
 /// The question for the user to answer by typing. It shows everything that the call would do.
@@ -206,7 +247,9 @@ pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String 
     let paths = paths(call).into_iter().map(|path| path.display().to_string());
     let hidden = paths.filter(|path| !title.ends_with(&format!(" {path}")));
     let command = hidden_command(call, title);
-    let shown = std::iter::once(title.to_owned()).chain(command).chain(hidden);
+    let folder = hidden_folder(call, title).map(|folder| format!("in {}", folder.display()));
+    let changes = changes(call).map(|change| change.plain());
+    let shown = std::iter::once(title.to_owned()).chain(command).chain(folder).chain(hidden).chain(changes);
     // Indented, so that no line of it looks like one of the options below.
     let shown: Vec<String> = shown.map(|text| visible(text.trim()).replace('\n', "\n      ")).collect();
     let options = options.iter().enumerate().map(|(n, option)| format!("  {}) {}\n", n + 1, option.name));
@@ -216,6 +259,19 @@ pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String 
 /// The command of a call, if the title does not show all of it.
 fn hidden_command(call: &ToolCall, title: &str) -> Option<String> {
     command(call).filter(|command| title != command.trim() && !title.contains(&format!("`{command}`")))
+}
+
+/// The folder of a command, if the title does not show it.
+fn hidden_folder(call: &ToolCall, title: &str) -> Option<PathBuf> {
+    folder(call).filter(|folder| !title.ends_with(&format!(" in {}", folder.display())))
+}
+
+/// What a call would change in files.
+fn changes(call: &ToolCall) -> impl Iterator<Item = LineDiff> {
+    call.content.iter().filter_map(|content| match content {
+        ToolCallContent::Diff(diff) => Some(LineDiff::of(diff)),
+        _ => None,
+    })
 }
 
 /// `text` with control and invisible characters escaped.
@@ -252,14 +308,58 @@ pub(crate) fn answer(options: &[PermissionOption], typed: &str) -> Option<Permis
     }
 }
 
-/// The files that a call names: its locations and diffs.
+/// The fields of a call's input in which agents name files.
+const PATH_FIELDS: [&str; 18] = [
+    "path",
+    "file_path",
+    "filePath",
+    "filepath",
+    "file",
+    "filename",
+    "absolute_path",
+    "abs_path",
+    "notebook_path",
+    "target_file",
+    "source",
+    "destination",
+    "old_path",
+    "new_path",
+    "from",
+    "to",
+    "paths",
+    "files",
+];
+
+/// The files that a call names: its locations, its diffs, and those in its input.
 pub(crate) fn paths(call: &ToolCall) -> Vec<PathBuf> {
     let located = call.locations.iter().map(|location| location.path.clone());
     let changed = call.content.iter().filter_map(|content| match content {
         ToolCallContent::Diff(diff) => Some(diff.path.clone()),
         _ => None,
     });
-    let mut paths: Vec<_> = located.chain(changed).collect();
-    paths.dedup();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in located.chain(changed).chain(named_in_input(call)) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
     paths
+}
+
+fn named_in_input(call: &ToolCall) -> Vec<PathBuf> {
+    let about_files = matches!(
+        call.kind,
+        ToolKind::Read | ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Search
+    );
+    let Some(input) = call.raw_input.as_ref().filter(|_| about_files) else { return Vec::new() };
+    let named = PATH_FIELDS.iter().filter_map(|field| input.get(field));
+    let texts = named.flat_map(|value| match value {
+        Value::String(text) => vec![text.as_str()],
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    });
+    let paths = texts.map(|text| PathBuf::from(text.strip_prefix("file://").unwrap_or(text)));
+    // Relative names of files that the call has whole already say nothing new.
+    let known: Vec<_> = call.locations.iter().map(|location| &location.path).collect();
+    paths.filter(|path| path.is_absolute() || !known.iter().any(|known| known.ends_with(path))).collect()
 }

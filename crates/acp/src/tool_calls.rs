@@ -61,6 +61,8 @@ pub(crate) struct ToolCallChange {
     pub(crate) id: ToolCallId,
     /// Whether the content was replaced.
     pub(crate) new_content: bool,
+    /// Whether the call is not any more what the user is being asked about.
+    pub(crate) alters_question: bool,
     /// Extensions of the protocol that came with the update.
     pub(crate) meta: Option<Meta>,
 }
@@ -75,11 +77,33 @@ impl ToolCalls {
         }
     }
 
-    /// Marks a call as waiting for a permission.
-    pub(crate) fn ask_permission(&mut self, id: &ToolCallId, asker: PermissionAsker) {
-        let entry = self.entry(id);
+    /// Notes a question about a call, and returns the id of the entry that waits for its answer.
+    ///
+    /// A question stays as it was asked. If the call waits for an answer already, the new question
+    /// gets an entry of its own.
+    pub(crate) fn ask_permission(
+        &mut self,
+        update: ToolCallUpdate,
+        asker: PermissionAsker,
+    ) -> ToolCallChange {
+        let ToolCallUpdate { tool_call_id: named, fields, meta, .. } = update;
+        let mut id = named.clone();
+        for number in 2.. {
+            if !self.get(&id).is_some_and(ToolCallEntry::is_waiting) {
+                break;
+            }
+            id = ToolCallId::new(format!("{named} (question {number})"));
+        }
+        if id != named {
+            let mut call = self.entry(&named).call.clone();
+            call.tool_call_id = id.clone();
+            self.entry(&id).call = call;
+        }
+        let change = self.update(ToolCallUpdate::new(id, fields).meta(meta));
+        let entry = self.entry(&change.id);
         entry.permission = PermissionState::Waiting;
         entry.asker = asker;
+        change
     }
 
     /// Notes how the permission was decided.
@@ -127,8 +151,11 @@ impl ToolCalls {
     pub(crate) fn update(&mut self, update: ToolCallUpdate) -> ToolCallChange {
         let ToolCallUpdate { tool_call_id: id, fields, meta, .. } = update;
         let new_content = fields.content.is_some();
-        self.entry(&id).call.update(fields);
-        ToolCallChange { id, new_content, meta }
+        let entry = self.entry(&id);
+        let before = entry.is_waiting().then(|| entry.call.clone());
+        entry.call.update(fields);
+        let alters_question = before.is_some_and(|before| !says_the_same(&before, &entry.call));
+        ToolCallChange { id, new_content, alters_question, meta }
     }
 
     /// The entry of a call, which is made if there is none.
@@ -144,6 +171,15 @@ impl ToolCalls {
         });
         &mut self.entries[at]
     }
+}
+
+/// Whether two states of a call describe the same deed. How far it is does not matter.
+fn says_the_same(one: &ToolCall, other: &ToolCall) -> bool {
+    one.title == other.title
+        && one.kind == other.kind
+        && one.raw_input == other.raw_input
+        && one.locations == other.locations
+        && one.content == other.content
 }
 
 impl ToolCallEntry {
@@ -191,9 +227,27 @@ mod tests {
 
     fn asked(calls: &mut ToolCalls, id: &'static str, asker: PermissionAsker) -> ToolCallId {
         let fields = ToolCallUpdateFields::new().title("Touch a file".to_owned());
-        let id = calls.update(ToolCallUpdate::new(id, fields)).id;
-        calls.ask_permission(&id, asker);
-        id
+        calls.ask_permission(ToolCallUpdate::new(id, fields), asker).id
+    }
+
+    #[test]
+    fn two_questions_about_one_call_wait_for_two_answers() {
+        let mut calls = ToolCalls::default();
+        let first = asked(&mut calls, "1", PermissionAsker::Agent);
+        let second = asked(&mut calls, "1", PermissionAsker::Agent);
+        assert_ne!(first, second);
+        calls.decide(&first, &PermissionDecision { option: None, by: DecisionSource::User });
+        assert_eq!(calls.waiting().map(|call| &call.tool_call_id).collect::<Vec<_>>(), [&second]);
+    }
+
+    #[test]
+    fn an_update_that_says_something_else_alters_an_open_question() {
+        let mut calls = ToolCalls::default();
+        let id = asked(&mut calls, "1", PermissionAsker::Agent);
+        let title = |title: &str| ToolCallUpdateFields::new().title(title.to_owned());
+        let mut alters = |fields| calls.update(ToolCallUpdate::new(id.clone(), fields)).alters_question;
+        assert!(!alters(title("Touch a file").status(ToolCallStatus::InProgress)));
+        assert!(alters(title("ls")));
     }
 
     #[test]

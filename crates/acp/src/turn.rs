@@ -1,9 +1,10 @@
 //! A turn in its cell: where its output goes, and how it is stopped.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use agent_client_protocol_schema::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate};
+use agent_client_protocol_schema::v1::{NoticeSeverity, SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate};
 use cellwright_jupyter::content::{DisplayData, StreamOutput, Transient, UpdateDisplayData};
 use cellwright_jupyter::{JupyterMessage, MessageHeader, ServerSender};
 use cellwright_process::ChildExit;
@@ -25,6 +26,8 @@ pub(crate) struct AgentTurn {
     pub(crate) cell: Arc<CellChannel>,
     pub(crate) style: ViewStyle,
     pub(crate) place: TurnPlace,
+    /// The questions that wait for the user.
+    pub(crate) open_questions: HashMap<ToolCallId, CancellationToken>,
     /// Lets interrupts reach a turn in the background. In the foreground the cell has its own.
     pub(crate) registration: Option<InterruptRegistration>,
 }
@@ -162,7 +165,8 @@ impl CellChannel {
 impl AgentTurn {
     pub(crate) fn new(cell: Arc<CellChannel>, stop: StopSignal, style: ViewStyle, place: TurnPlace) -> Self {
         let view = TurnView::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
-        Self { calls: ToolCalls::default(), view, stop, cell, style, place, registration: None }
+        let (calls, open_questions) = (ToolCalls::default(), HashMap::new());
+        Self { calls, view, stop, cell, style, place, open_questions, registration: None }
     }
 
     /// Prepares the turn for a conversation that is played back.
@@ -175,23 +179,35 @@ impl AgentTurn {
     pub(crate) fn update(&mut self, update: SessionUpdate) {
         let now = Instant::now();
         match self.calls.apply(update) {
-            TurnChange::ToolCall(change) => self.view.tool_call(&change, &self.calls, now),
+            TurnChange::ToolCall(change) => {
+                self.view.tool_call(&change, &self.calls, now);
+                if change.alters_question
+                    && let Some(withdraw) = self.open_questions.remove(&change.id)
+                {
+                    withdraw.cancel();
+                    let notice = "the agent changed this call while you were asked; an answer does not count";
+                    self.view.notice(&NoticeSeverity::Warning, notice, None);
+                }
+            }
             TurnChange::Other(update) => self.view.update(update, now),
         }
     }
 
     /// Notes and shows that a tool call waits for a permission. Returns what is known about it.
     pub(crate) fn ask_permission(&mut self, update: ToolCallUpdate, asker: PermissionAsker) -> &ToolCall {
-        let (id, now) = (update.tool_call_id.clone(), Instant::now());
-        let change = self.calls.update(update);
-        self.view.tool_call(&change, &self.calls, now);
-        self.calls.ask_permission(&id, asker);
-        self.view.permission_asked(&id, &self.calls, now);
-        &self.calls.get(&id).expect("it was updated above").call
+        let change = self.calls.ask_permission(update, asker);
+        self.view.tool_call(&change, &self.calls, Instant::now());
+        &self.calls.get(&change.id).expect("it was updated above").call
+    }
+
+    /// Is cancelled when the agent changes a call while the user is asked about it.
+    pub(crate) fn withdrawal(&mut self, call: &ToolCallId) -> CancellationToken {
+        self.open_questions.entry(call.clone()).or_default().clone()
     }
 
     /// Notes and shows how a permission was decided.
     pub(crate) fn decide_permission(&mut self, id: &ToolCallId, decision: &PermissionDecision) {
+        self.open_questions.remove(id);
         self.calls.decide(id, decision);
         self.view.permission_decided(id, decision, &self.calls, Instant::now());
     }

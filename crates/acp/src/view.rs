@@ -41,6 +41,7 @@ use words::{TextRole, dim};
 
 use crate::tool_calls::ToolCalls;
 
+pub(crate) use diff::LineDiff;
 pub(crate) use show::{OutputData, OutputMessage, TurnEnding, ViewStyle};
 
 /// After this much silence, a turn shows that it is alive.

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use agent_client_protocol_schema::v1::{Error, ErrorCode, ReadTextFileRequest, WriteTextFileRequest};
 use cellwright_notebook::file::Replacement;
 
+/// The longest file that a question about a write compares with its new text.
+const MOST_COMPARED: u64 = 1024 * 1024;
+
 /// The text of a file: all of it, or `limit` lines from `line` on, which counts from 1.
 pub(super) fn read(request: &ReadTextFileRequest) -> Result<String, Error> {
     let path = absolute(&request.path)?;
@@ -55,6 +58,13 @@ pub(super) fn write(request: &WriteTextFileRequest) -> Result<(), Error> {
     Ok(())
 }
 
+/// The text of a file that is about to be replaced, for the question about it. `None` if there is
+/// none that could be shown.
+pub(super) fn old_text(path: &Path) -> Option<String> {
+    let is_short = path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() < MOST_COMPARED);
+    is_short.then(|| std::fs::read_to_string(path).ok()).flatten()
+}
+
 /// Whether a path lies inside a folder. Follows links, as far as the path exists.
 pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
@@ -63,7 +73,7 @@ pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
 
 /// The target of a path. Follows links, as far as the path exists. A target inside `folder` begins
 /// with the folder's own name.
-pub(super) fn leads_to(path: &Path, folder: &Path) -> Option<PathBuf> {
+pub(crate) fn leads_to(path: &Path, folder: &Path) -> Option<PathBuf> {
     let real = real(path)?;
     let inside = folder.canonicalize().ok().and_then(|root| Some(folder.join(real.strip_prefix(root).ok()?)));
     Some(inside.unwrap_or(real))

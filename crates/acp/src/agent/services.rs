@@ -7,18 +7,18 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    CreateTerminalRequest, CreateTerminalResponse, Error, ErrorCode, KillTerminalRequest,
+    CreateTerminalRequest, CreateTerminalResponse, Diff, Error, ErrorCode, KillTerminalRequest,
     KillTerminalResponse, PermissionOption, PermissionOptionId, PermissionOptionKind, ReadTextFileRequest,
     ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse, RequestId,
-    RequestPermissionRequest, SessionId, TerminalId, TerminalOutputRequest, ToolCallLocation, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
-    WriteTextFileRequest, WriteTextFileResponse,
+    RequestPermissionRequest, SessionId, TerminalId, TerminalOutputRequest, ToolCallContent,
+    ToolCallLocation, ToolCallUpdate, ToolCallUpdateFields, ToolKind, WaitForTerminalExitRequest,
+    WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -33,6 +33,7 @@ use super::event::{AgentEvent, OpenElicitation, PermissionQuestion, QuestionDefa
 use super::files;
 use super::terminals::{self, AgentTerminal, AgentTerminals};
 use super::wire::{self, IncomingLines};
+use crate::permission;
 
 /// The services for one agent.
 pub(super) struct AgentServices {
@@ -206,6 +207,10 @@ impl AgentServices {
 
     async fn write(self: Arc<Self>, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
         let fields = self.touches(ToolKind::Edit, "Write", &request.path);
+        let path = request.path.clone();
+        let old = blocking(move || Ok(files::old_text(&path))).await?;
+        let change = Diff::new(request.path.clone(), request.content.clone()).old_text(old);
+        let fields = fields.content(vec![ToolCallContent::Diff(change)]);
         self.ask(&request.session_id, fields, QuestionDefault::Undecided).await?;
         blocking(move || files::write(&request)).await.map(|()| WriteTextFileResponse::new())
     }
@@ -216,14 +221,21 @@ impl AgentServices {
     ) -> Result<CreateTerminalResponse, Error> {
         let line = terminals::line(&request);
         let folder = terminals::folder(&request, &self.cwd);
-        let outside = (!files::is_inside(&folder, &self.cwd)).then_some(folder);
-        let title = outside
-            .iter()
-            .fold(format!("Run `{line}`"), |title, folder| format!("{title} in {}", folder.display()));
+        let outside = (!files::is_inside(&folder, &self.cwd)).then(|| folder.clone());
+        let mut input = json!({ "command": line });
+        if !request.env.is_empty() {
+            let variables = request.env.iter().map(|variable| (variable.name.clone(), json!(variable.value)));
+            input["env"] = Value::Object(variables.collect());
+        }
+        if folder != self.cwd {
+            input["cwd"] = json!(folder);
+        }
+        let whole = permission::command_of(&input).unwrap_or_else(|| line.clone());
+        let place = if folder == self.cwd { String::new() } else { format!(" in {}", folder.display()) };
         let fields = ToolCallUpdateFields::new()
             .kind(ToolKind::Execute)
-            .title(title)
-            .raw_input(json!({ "command": line }))
+            .title(format!("Run `{whole}`{place}"))
+            .raw_input(input)
             .locations(outside.into_iter().map(ToolCallLocation::new).collect::<Vec<_>>());
         self.ask(&request.session_id, fields, QuestionDefault::Undecided).await?;
         let created = self.terminals.create(&request, &self.environment, &self.cwd);

@@ -91,7 +91,7 @@ impl EventLoop<'_> {
                 }
                 result = &mut answer, if answered.is_none() => answered = Some(result),
                 Some(answer) = self.questions.next() => {
-                    questions::settle(self.state, self.turn, &mut self.grants, answer);
+                    questions::settle(self.state, self.turn, &mut self.grants, &self.workspace, answer);
                 }
                 () = self.agent.terminal_changed(), if in_turn => self.show_terminals(),
                 () = self.turn.due() => {}

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction, ElicitationMode, NoticeSeverity,
-    PermissionOption, PermissionOptionKind, ToolCall, ToolKind,
+    CreateElicitationResponse, Diff, ElicitationAcceptAction, ElicitationAction, ElicitationMode,
+    NoticeSeverity, PermissionOption, PermissionOptionKind, ToolCall, ToolCallContent, ToolKind,
 };
 
 use super::form;
@@ -37,29 +37,67 @@ struct PermissionGrant {
     kind: ToolKind,
     paths: Vec<PathBuf>,
     command: Option<String>,
+    /// `None` is the workspace.
+    folder: Option<PathBuf>,
+    has_environment: bool,
+    /// The changes that were shown.
+    changes: Vec<Diff>,
 }
 
 impl PermissionGrant {
-    fn of(call: &ToolCall) -> Self {
-        let title = call.title.lines().next().unwrap_or_default().to_owned();
-        Self { title, kind: call.kind, paths: permission::paths(call), command: permission::command(call) }
+    fn of(call: &ToolCall, workspace: &Path) -> Self {
+        let changes = call.content.iter().filter_map(|content| match content {
+            ToolCallContent::Diff(diff) => Some(diff.clone()),
+            _ => None,
+        });
+        Self {
+            title: call.title.lines().next().unwrap_or_default().to_owned(),
+            kind: call.kind,
+            paths: permission::paths(call),
+            // An agent asks for a command and then runs it in a shell.
+            command: permission::command(call).map(|line| permission::essence(&line)),
+            folder: permission::folder(call).map(|at| workspace.join(at)).filter(|at| at != workspace),
+            has_environment: permission::has_environment(call),
+            changes: changes.collect(),
+        }
     }
 
     fn covers(&self, asked: &Self) -> bool {
         let same = match asked.kind {
             // An approval that did not show a command does not cover it.
-            ToolKind::Execute => asked.command.is_some() && self.command == asked.command,
-            _ => !asked.paths.is_empty(),
+            ToolKind::Execute => {
+                asked.command.is_some()
+                    && self.command == asked.command
+                    && self.folder == asked.folder
+                    && self.has_environment == asked.has_environment
+            }
+            _ => !asked.paths.is_empty() && asked.changes.iter().all(|change| self.shows(change)),
         };
         same && self.kind == asked.kind && asked.paths.iter().all(|path| self.paths.contains(path))
+    }
+
+    /// Whether the user has seen this change. A permission without any change in it was given for
+    /// the file as a whole.
+    fn shows(&self, asked: &Diff) -> bool {
+        let mut of_file = self.changes.iter().filter(|shown| shown.path == asked.path).peekable();
+        let old = asked.old_text.as_deref().unwrap_or_default();
+        of_file.peek().is_none()
+            || of_file.any(|shown| {
+                let part = shown.old_text.as_deref().unwrap_or_default();
+                shown.new_text == asked.new_text
+                    || !part.is_empty()
+                        && [1, usize::MAX]
+                            .iter()
+                            .any(|count| old.replacen(part, &shown.new_text, *count) == asked.new_text)
+            })
     }
 }
 
 impl TurnGrants {
     /// The earlier permission that covers this call. Permission for a file stays valid. Permission
     /// for a command covers one run.
-    fn covering(&mut self, call: &ToolCall) -> Option<DecisionSource> {
-        let asked = PermissionGrant::of(call);
+    fn covering(&mut self, call: &ToolCall, workspace: &Path) -> Option<DecisionSource> {
+        let asked = PermissionGrant::of(call, workspace);
         let at = self.0.iter().position(|grant| grant.covers(&asked))?;
         let title = self.0[at].title.clone();
         if asked.kind == ToolKind::Execute {
@@ -86,7 +124,9 @@ pub(crate) fn permission<'a>(
         let decision = match judge(state, &question, &call, workspace) {
             PolicyVerdict::Decided(decision) if decision.allowed() => Some(decision),
             PolicyVerdict::Decided(_) => None,
-            PolicyVerdict::Ask => grants.covering(&call).map(|by| PermissionDecision::allow(&options, by)),
+            PolicyVerdict::Ask => {
+                grants.covering(&call, workspace).map(|by| PermissionDecision::allow(&options, by))
+            }
         };
         if let Some(decision) = decision {
             lock(&state.policy).record(&call, &decision);
@@ -107,7 +147,7 @@ pub(crate) fn permission<'a>(
             QuestionMeans::Nobody => PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk),
         },
     };
-    settle(state, turn, grants, AnsweredQuestion::Permission { question, call, decision });
+    settle(state, turn, grants, workspace, AnsweredQuestion::Permission { question, call, decision });
     None
 }
 
@@ -155,6 +195,7 @@ pub(crate) fn settle(
     state: &KernelState,
     turn: &mut AgentTurn,
     grants: &mut TurnGrants,
+    workspace: &Path,
     answered: AnsweredQuestion,
 ) {
     match answered {
@@ -162,7 +203,7 @@ pub(crate) fn settle(
             lock(&state.policy).record(&call, &decision);
             turn.decide_permission(&call.tool_call_id, &decision);
             if decision.allowed() {
-                grants.0.push(PermissionGrant::of(&call));
+                grants.0.push(PermissionGrant::of(&call, workspace));
             }
             answer(question, decision);
         }
@@ -202,13 +243,18 @@ fn by_buttons<'a>(
     }
     let mut buttons = state.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
     turn.view.buttons(&call.tool_call_id, buttons.model());
+    let withdrawn = turn.withdrawal(&call.tool_call_id);
     Box::pin(async move {
         let options = &question.request.options;
-        let decision = match buttons.clicked().await {
-            Some(number) => {
-                PermissionDecision { option: options.get(number).cloned(), by: DecisionSource::User }
-            }
-            None => PermissionDecision::refuse(options, DecisionSource::NobodyToAsk),
+        let decision = tokio::select! {
+            biased; // a click on a question that has changed does not count
+            () = withdrawn.cancelled() => PermissionDecision::refuse(options, DecisionSource::Withdrawn),
+            clicked = buttons.clicked() => match clicked {
+                Some(number) => {
+                    PermissionDecision { option: options.get(number).cloned(), by: DecisionSource::User }
+                }
+                None => PermissionDecision::refuse(options, DecisionSource::NobodyToAsk),
+            },
         };
         AnsweredQuestion::Permission { question, call, decision }
     })
@@ -225,20 +271,25 @@ fn label(option: &PermissionOption) -> (String, &'static str) {
 
 fn by_stdin<'a>(
     state: &'a KernelState,
-    turn: &AgentTurn,
+    turn: &mut AgentTurn,
     question: Box<PermissionQuestion>,
     call: Box<ToolCall>,
 ) -> PendingQuestion<'a> {
     let asking = Arc::clone(&turn.cell);
+    let withdrawn = turn.withdrawal(&call.tool_call_id);
     Box::pin(async move {
         let options = question.request.options.clone();
         let text = permission::question(&call, &options);
         let decision = loop {
-            let Some(typed) = state.stdin.ask(asking.sender(), asking.request(), text.clone()).await else {
-                break PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk);
-            };
-            if let Some(decision) = permission::answer(&options, &typed) {
-                break decision;
+            // An input field cannot be taken back. Its answer comes, and then does not count.
+            let typed = state.stdin.ask(asking.sender(), asking.request(), text.clone()).await;
+            if withdrawn.is_cancelled() {
+                break PermissionDecision::refuse(&options, DecisionSource::Withdrawn);
+            }
+            match typed.map(|typed| permission::answer(&options, &typed)) {
+                Some(Some(decision)) => break decision,
+                Some(None) => {}
+                None => break PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk),
             }
         };
         AnsweredQuestion::Permission { question, call, decision }

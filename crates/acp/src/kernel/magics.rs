@@ -181,6 +181,7 @@ impl CellRun<'_> {
                 policy.rules.push(rule);
                 text
             }
+            PermissionsMagic::Test(command) => policy.explain(&command, &self.kernel.state.workspace),
             PermissionsMagic::Clear => {
                 policy.rules.clear();
                 "all rules were removed".to_owned()

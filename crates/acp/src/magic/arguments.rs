@@ -55,6 +55,10 @@ pub(crate) enum UsageError {
     HeaderForCommand,
     #[error("variables are for servers that a command starts")]
     VariableForAddress,
+    #[error("give the command to test, as in `%permissions test git status`")]
+    TestWithoutCommand,
+    #[error("give the kind of tool that the rule is for, as in `%permissions allow edit src/**`")]
+    RuleWithoutKind,
     #[error("a transport is stdio, http or sse")]
     NoSuchTransport,
     #[error(transparent)]
@@ -192,6 +196,8 @@ fn permissions(words: &[&str]) -> Result<PermissionsMagic, UsageError> {
             PermissionsMagic::Mode(permission::ApprovalMode::from_str(mode).expect("just looked at"))
         }
         ["allow" | "deny" | "refuse", _, ..] => PermissionsMagic::Rule(words.join(" ").parse()?),
+        ["test"] => return Err(UsageError::TestWithoutCommand),
+        ["allow" | "refuse"] => return Err(UsageError::RuleWithoutKind),
         [other, ..] => return Err(no_such("%permissions", &["permissions"], other)),
     })
 }

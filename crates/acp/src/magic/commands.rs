@@ -88,6 +88,12 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
         ArgumentKind::ToolKind,
         "refuse without asking; beats any allow",
     ),
+    row(
+        &["permissions", "test"],
+        "COMMAND",
+        ArgumentKind::Nothing,
+        "show which rule would decide on a command, without running it",
+    ),
     row(&["permissions", "clear"], "", ArgumentKind::Nothing, "forget all rules"),
     row(
         &["mcp", "add"],

@@ -1,75 +1,119 @@
-//! The commands in a command line, for rules.
+//! The command of a call: its line, its environment and its folder, as agents name them.
+
+use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::ToolCall;
+use serde_json::Value;
 
-/// Characters after which a shell may begin another command. Quoted ones count, too: a `deny` rule
-/// should see too much rather than too little.
-const OPERATORS: [char; 10] = [';', '&', '|', '(', ')', '{', '}', '`', '\n', '\r'];
+/// The fields in which agents put a command. A call that has several runs who knows which.
+const LINES: [&str; 4] = ["command", "cmd", "script", "shell_command"];
 
-/// Words that may stand before a command.
-const BEFORE: [&str; 16] = [
-    "!", "builtin", "command", "do", "elif", "else", "env", "eval", "exec", "if", "nohup", "sudo", "then",
-    "time", "while", "xargs",
-];
+const ENVIRONMENTS: [&str; 2] = ["env", "environment"];
 
-/// Programs that run the text after `-c`.
-const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
+const FOLDERS: [&str; 7] =
+    ["cwd", "workdir", "working_directory", "workingDirectory", "directory", "dir_path", "dir"];
 
-/// The command line of a call, from where agents put it.
+/// Flags of a shell that do not change what its script means.
+const SHELL_FLAGS: [&str; 4] = ["--login", "--norc", "--noprofile", "--posix"];
+
+/// The whole command line of a call, with the variables that are set for it.
 pub(crate) fn command(call: &ToolCall) -> Option<String> {
-    let input = call.raw_input.as_ref()?;
-    let value = input.get("command").or_else(|| input.get("cmd"))?;
-    match value.as_array() {
-        Some(words) => {
-            let words: Option<Vec<_>> = words.iter().map(serde_json::Value::as_str).collect();
-            Some(shell_words::join(words?))
+    command_of(call.raw_input.as_ref()?)
+}
+
+/// The same for the input of a call.
+pub(crate) fn command_of(input: &Value) -> Option<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in LINES.iter().filter_map(|field| line_of(input.get(field)?)) {
+        if !lines.contains(&line) {
+            lines.push(line);
         }
-        None => value.as_str().map(str::to_owned),
+    }
+    let mut line = lines.join("\n");
+    if line.is_empty() && !LINES.iter().any(|field| input.get(field).is_some_and(Value::is_string)) {
+        return None;
+    }
+    if let Some(arguments) = input.get("args").and_then(words_of).filter(|words| !words.is_empty()) {
+        line = format!("{line} {}", shell_words::join(arguments));
+    }
+    for (name, value) in variables(input).into_iter().rev() {
+        line = format!("{name}={} {line}", shell_words::quote(&value));
+    }
+    Some(line)
+}
+
+fn line_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(line) => Some(line.clone()),
+        list => words_of(list).map(shell_words::join),
     }
 }
 
-/// The commands that a line would run, as far as they can be seen without running it: the whole
-/// line, each of its parts, these parts without quotes, program folder and variables, and the
-/// scripts for other shells.
-pub(super) fn commands_in(line: &str) -> Vec<String> {
-    let line = line.trim();
-    let mut commands = vec![line.to_owned()];
-    see(line, &mut commands);
-    for part in line.split(OPERATORS).map(str::trim).filter(|part| !part.is_empty() && *part != line) {
-        commands.push(part.to_owned());
-        see(part, &mut commands);
-    }
-    commands
-}
-
-fn see(part: &str, commands: &mut Vec<String>) {
-    // Unbalanced quotes mean a fragment. The full line was already checked.
-    let Ok(words) = shell_words::split(part) else { return };
-    let mut words = words.as_slice();
-    while let [first, rest @ ..] = words {
-        let program = first.rsplit('/').next().unwrap_or(first);
-        commands.push(
-            std::iter::once(program).chain(rest.iter().map(String::as_str)).collect::<Vec<_>>().join(" "),
-        );
-        if let Some(script) = script(program, rest) {
-            commands.extend(commands_in(script));
-        }
-        if !BEFORE.contains(&program) && !is_assignment(first) {
-            return;
-        }
-        words = rest;
+fn words_of(value: &Value) -> Option<Vec<&str>> {
+    match value {
+        Value::Array(words) => words.iter().map(Value::as_str).collect(),
+        Value::String(words) => Some(vec![words]),
+        _ => None,
     }
 }
 
-/// The script for a shell: the word after `-c`, `-lc` and the like.
-fn script<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
-    let shell = SHELLS.contains(&program);
-    let flag = arguments.iter().position(|word| word.starts_with('-') && word.ends_with('c'))?;
-    arguments.get(flag + 1).filter(|_| shell).map(String::as_str)
+/// The variables that an agent sets for a command.
+fn variables(input: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    let given = ENVIRONMENTS.iter().filter_map(|field| input.get(field));
+    let listed = given.flat_map(|environment| match environment {
+        Value::Object(variables) => {
+            variables.iter().map(|(name, value)| (name.clone(), text(value))).collect::<Vec<_>>()
+        }
+        Value::Array(variables) => {
+            let variable = |variable: &Value| match variable {
+                Value::String(line) => {
+                    let (name, value) = line.split_once('=').unwrap_or((line, ""));
+                    (name.to_owned(), value.to_owned())
+                }
+                other => (text(&other["name"]), text(&other["value"])),
+            };
+            variables.iter().map(variable).collect()
+        }
+        Value::Null => Vec::new(),
+        other => vec![("env".to_owned(), other.to_string())],
+    });
+    listed.collect()
 }
 
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
+/// Whether an agent sets variables for the command. They can change what it runs.
+pub(crate) fn has_environment(call: &ToolCall) -> bool {
+    call.raw_input.as_ref().is_some_and(|input| !variables(input).is_empty())
+}
+
+/// The folder in which a command would run, if the agent names one.
+pub(crate) fn folder(call: &ToolCall) -> Option<PathBuf> {
+    let input = call.raw_input.as_ref().filter(|input| command_of(input).is_some())?;
+    FOLDERS.iter().find_map(|field| input.get(field)?.as_str()).map(PathBuf::from)
+}
+
+/// The line that runs in the end: `git status` of `/bin/bash -lc 'git status'`. Agents add the shell
+/// when they run what they asked for.
+pub(crate) fn essence(line: &str) -> String {
+    let mut line = line.trim().to_owned();
+    while let Some(script) = script(&line) {
+        line = script;
+    }
+    line
+}
+
+fn script(line: &str) -> Option<String> {
+    let words = shell_words::split(line).ok()?;
+    let (program, rest) = words.split_first()?;
+    let name =
+        ["/bin/", "/usr/bin/"].iter().find_map(|folder| program.strip_prefix(folder)).unwrap_or(program);
+    let (script, flags) = rest.split_last()?;
+    let is_short = |flag: &str| {
+        flag.strip_prefix('-')
+            .is_some_and(|letters| !letters.is_empty() && letters.chars().all(|c| "lciexu".contains(c)))
+    };
+    let known = flags.iter().all(|flag| SHELL_FLAGS.contains(&flag.as_str()) || is_short(flag));
+    let last_is_command = flags.last().is_some_and(|flag| is_short(flag) && flag.contains('c'));
+    let is_shell = super::shell::SHELLS.contains(&name);
+    (is_shell && known && last_is_command).then(|| script.trim().to_owned())
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::ToolCall;
 
-use super::{PermissionDecision, hidden_command, paths};
+use super::{PermissionDecision, changes, hidden_command, hidden_folder, paths};
 
 /// The most decisions that are kept.
 const KEPT: usize = 1_000;
@@ -23,8 +23,10 @@ pub(crate) struct DecisionRecord {
     pub(crate) tool: String,
     /// The command, if the title does not show it.
     pub(crate) command: Option<String>,
-    /// The files it named.
-    pub(crate) paths: Vec<PathBuf>,
+    /// The folder of the command, if the title does not show it.
+    pub(crate) folder: Option<PathBuf>,
+    /// The files it named, and what it would change in them.
+    pub(crate) paths: Vec<String>,
     pub(crate) allowed: bool,
     /// Who decided, and how.
     pub(crate) decision: String,
@@ -32,11 +34,18 @@ pub(crate) struct DecisionRecord {
 
 impl DecisionRecord {
     pub(super) fn of(call: &ToolCall, decision: &PermissionDecision) -> Self {
+        let changes: Vec<_> =
+            changes(call).map(|change| (PathBuf::from(change.path()), change.heading())).collect();
+        let unchanged =
+            paths(call).into_iter().filter(|path| !changes.iter().any(|(changed, _)| changed == path));
+        let named = unchanged.map(|path| path.display().to_string()).collect::<Vec<_>>();
+        let named = named.into_iter().chain(changes.iter().map(|(_, heading)| heading.clone())).collect();
         let tool = call.title.lines().next().unwrap_or_default().to_owned();
         Self {
             command: hidden_command(call, &tool),
+            folder: hidden_folder(call, &tool),
             tool,
-            paths: paths(call),
+            paths: named,
             allowed: decision.allowed(),
             decision: decision.to_string(),
         }
@@ -66,8 +75,11 @@ impl fmt::Display for DecisionHistory {
             for line in record.command.iter().flat_map(|command| command.lines()) {
                 write!(f, "\n    {line}")?;
             }
+            if let Some(folder) = &record.folder {
+                write!(f, "\n    in {}", folder.display())?;
+            }
             for path in &record.paths {
-                write!(f, "\n    {}", path.display())?;
+                write!(f, "\n    {path}")?;
             }
         }
         Ok(())

@@ -5,10 +5,13 @@ use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 use agent_client_protocol_schema::v1::{ToolCall, ToolKind};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::Regex;
 
-use super::command::{command, commands_in};
+use super::command::{command, essence, folder, has_environment};
 use super::paths;
+use super::shell::SeenCommands;
+use crate::agent::leads_to;
 use crate::tool_kind::{TOOL_KINDS, kind_named, name_of_kind};
 
 /// Allows or refuses calls of one kind.
@@ -16,7 +19,31 @@ use crate::tool_kind::{TOOL_KINDS, kind_named, name_of_kind};
 pub(crate) struct PermissionRule {
     pub(crate) effect: RuleEffect,
     kind: RuleScope,
-    pattern: Option<(String, Regex)>,
+    pattern: Option<RulePattern>,
+}
+
+/// What a rule matches, and how it was written.
+#[derive(Debug, Clone)]
+struct RulePattern {
+    written: String,
+    matcher: PatternMatcher,
+}
+
+#[derive(Debug, Clone)]
+enum PatternMatcher {
+    Command(Regex),
+    Paths { set: GlobSet, reach: PathReach },
+}
+
+/// Which paths a pattern is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PathReach {
+    /// Those of the workspace, relative to it.
+    Workspace,
+    /// All of them, whole.
+    Absolute,
+    /// Both: a `deny` that begins with `**` reaches out of the workspace.
+    Anywhere,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +67,12 @@ pub(crate) enum RuleError {
     /// The kind is missing or unknown.
     #[error("`{0}` is not a kind of tool; use {kinds} or `*`", kinds = kinds())]
     Kind(String),
+    /// The pattern is malformed.
+    #[error("`{pattern}` is not a pattern: {reason}")]
+    Pattern { pattern: String, reason: String },
+    /// The pattern can never match.
+    #[error("`{pattern}` would never match: {reason}")]
+    Never { pattern: String, reason: &'static str },
 }
 
 fn kinds() -> String {
@@ -63,13 +96,44 @@ impl FromStr for PermissionRule {
             None => return Err(RuleError::Kind(kind.to_owned())),
         };
         let pattern = words.next().filter(|pattern| !pattern.is_empty());
-        let fits = match (&kind, effect) {
-            (RuleScope::Of(ToolKind::Execute), RuleEffect::Allow) => PatternSyntax::Arguments,
-            (RuleScope::Of(ToolKind::Execute), RuleEffect::Refuse) => PatternSyntax::Anything,
-            (RuleScope::Any | RuleScope::Of(_), _) => PatternSyntax::Paths,
-        };
-        let pattern = pattern.map(|pattern| (pattern.to_owned(), glob(pattern, fits)));
+        let pattern = pattern.map(|written| RulePattern::new(written, &kind, effect)).transpose()?;
         Ok(Self { effect, kind, pattern })
+    }
+}
+
+impl RulePattern {
+    fn new(written: &str, kind: &RuleScope, effect: RuleEffect) -> Result<Self, RuleError> {
+        let matcher = match (kind, effect) {
+            (RuleScope::Of(ToolKind::Execute), RuleEffect::Allow) => {
+                PatternMatcher::Command(command_glob(written, HARMLESS))
+            }
+            (RuleScope::Of(ToolKind::Execute), RuleEffect::Refuse) => {
+                PatternMatcher::Command(command_glob(written, EVERYTHING))
+            }
+            (RuleScope::Of(ToolKind::Think | ToolKind::SwitchMode | ToolKind::Fetch), _) => {
+                let reason = "calls of this kind name no files; leave the pattern out";
+                return Err(RuleError::Never { pattern: written.to_owned(), reason });
+            }
+            (RuleScope::Any | RuleScope::Of(_), _) => paths_glob(written, effect)?,
+        };
+        Ok(Self { written: written.to_owned(), matcher })
+    }
+
+    fn fits_command(&self, command: &str) -> bool {
+        match &self.matcher {
+            PatternMatcher::Command(pattern) => pattern.is_match(command),
+            PatternMatcher::Paths { .. } => false,
+        }
+    }
+
+    fn fits_path(&self, path: &SubjectPath) -> bool {
+        let PatternMatcher::Paths { set, reach } = &self.matcher else { return false };
+        let inside = path.inside.as_ref().is_some_and(|inside| set.is_match(inside));
+        match reach {
+            PathReach::Workspace => inside,
+            PathReach::Absolute => set.is_match(&path.whole),
+            PathReach::Anywhere => inside || set.is_match(&path.whole),
+        }
     }
 }
 
@@ -84,50 +148,97 @@ impl fmt::Display for PermissionRule {
             RuleScope::Of(kind) => name_of_kind(*kind).unwrap_or("*"),
         };
         write!(f, "{effect} {kind}")?;
-        self.pattern.iter().try_for_each(|(pattern, _)| write!(f, " {pattern}"))
+        self.pattern.iter().try_for_each(|pattern| write!(f, " {}", pattern.written))
     }
 }
 
 /// The facts that a rule looks at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RuleSubject {
     kind: ToolKind,
-    /// Relative to the workspace. Paths outside of it are absolute.
-    paths: Vec<String>,
+    paths: Vec<SubjectPath>,
     command: Option<String>,
-    /// Stands in for the command if the agent does not name it.
-    title: String,
+    /// What a `deny` looks at: the commands in the line, or in the title if there is no line.
+    seen: SeenCommands,
+    /// Whether the agent changes where or with which variables the command runs. A pattern that
+    /// was allowed says nothing about that.
+    special: CommandSetting,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommandSetting {
+    Usual,
+    OtherFolder,
+    OwnEnvironment,
+}
+
+/// A path of a call, without `.` and `..`.
+#[derive(Debug, PartialEq, Eq)]
+struct SubjectPath {
+    whole: PathBuf,
+    /// Relative to the workspace, if it is in there.
+    inside: Option<PathBuf>,
 }
 
 impl RuleSubject {
-    /// The facts of a call.
+    /// The facts of a call. Links are followed, as far as they exist.
     pub(crate) fn of(call: &ToolCall, workspace: &Path) -> Self {
-        let paths = paths(call).iter().map(|path| seen_from(workspace, path)).collect();
-        Self { kind: call.kind, paths, command: command(call), title: call.title.clone() }
+        let mut paths: Vec<PathBuf> = paths(call).iter().map(|path| clean(&workspace.join(path))).collect();
+        let targets = paths.iter().filter_map(|path| leads_to(path, workspace)).map(|path| clean(&path));
+        let targets: Vec<_> = targets.filter(|target| !paths.contains(target)).collect();
+        paths.extend(targets);
+        let inside = |whole: &Path| whole.strip_prefix(workspace).ok().map(Path::to_owned);
+        let paths = paths.into_iter().map(|whole| SubjectPath { inside: inside(&whole), whole }).collect();
+        let command = command(call).map(|line| essence(&line));
+        let line = command.as_ref().unwrap_or(&call.title);
+        let special = if has_environment(call) {
+            CommandSetting::OwnEnvironment
+        } else if folder(call).is_some_and(|folder| clean(&workspace.join(folder)) != clean(workspace)) {
+            CommandSetting::OtherFolder
+        } else {
+            CommandSetting::Usual
+        };
+        Self { kind: call.kind, paths, seen: SeenCommands::of(line), command, special }
+    }
+
+    /// Whether its command runs something that cannot be seen.
+    pub(crate) fn is_unclear(&self) -> bool {
+        self.seen.unclear
     }
 }
 
 impl PermissionRule {
     /// The pattern of an `allow` must match every file of the call, and there must be one. That of
     /// a `deny` must match any file. Commands likewise: an `allow` must match the whole line, a
-    /// `deny` any command in it.
+    /// `deny` any command in it. A line that cannot be seen through matches every `deny`.
     pub(crate) fn applies_to(&self, subject: &RuleSubject) -> bool {
-        if !self.concerns(subject) {
+        if !self.concerns(subject) || self.effect == RuleEffect::Allow && self.overlooks(subject) {
             return false;
         }
-        let Some((_, pattern)) = &self.pattern else { return true };
-        let execute = self.kind == RuleScope::Of(ToolKind::Execute);
-        let mut fits = subject.paths.iter().map(|path| pattern.is_match(path));
-        match (self.effect, &subject.command) {
-            (RuleEffect::Allow, command) if execute => {
-                command.as_ref().is_some_and(|command| pattern.is_match(command.trim()))
+        let Some(pattern) = &self.pattern else { return true };
+        let mut fits = subject.paths.iter().map(|path| pattern.fits_path(path));
+        match (self.effect, &pattern.matcher) {
+            (RuleEffect::Allow, PatternMatcher::Command(_)) => {
+                let fits = |command: &String| pattern.fits_command(command);
+                !subject.seen.unclear && subject.command.as_ref().is_some_and(fits)
             }
-            (RuleEffect::Refuse, command) if execute => {
-                let line = command.as_ref().unwrap_or(&subject.title);
-                commands_in(line).iter().any(|command| pattern.is_match(command))
+            (RuleEffect::Refuse, PatternMatcher::Command(_)) => {
+                let mut seen = subject.seen.commands.iter();
+                subject.seen.unclear || seen.any(|command| pattern.fits_command(command))
             }
-            (RuleEffect::Allow, _) => !subject.paths.is_empty() && fits.all(|fits| fits),
-            (RuleEffect::Refuse, _) => fits.any(|fits| fits),
+            (RuleEffect::Allow, PatternMatcher::Paths { .. }) => {
+                !subject.paths.is_empty() && fits.all(|fits| fits)
+            }
+            (RuleEffect::Refuse, PatternMatcher::Paths { .. }) => fits.any(|fits| fits),
+        }
+    }
+
+    /// Whether an `allow` says nothing about how the command would run.
+    fn overlooks(&self, subject: &RuleSubject) -> bool {
+        match subject.special {
+            CommandSetting::Usual => false,
+            CommandSetting::OtherFolder => self.pattern.is_some(),
+            CommandSetting::OwnEnvironment => true,
         }
     }
 
@@ -143,11 +254,10 @@ impl PermissionRule {
     }
 }
 
-/// `path` without `.` and `..`, and relative if it is in the workspace. A path that leaves the
-/// workspace is absolute, so a pattern for the workspace does not match it.
-fn seen_from(workspace: &Path, path: &Path) -> String {
+/// `path` without `.` and `..`.
+fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
-    for component in workspace.join(path).components() {
+    for component in path.components() {
         match component {
             Component::ParentDir => {
                 clean.pop();
@@ -156,55 +266,59 @@ fn seen_from(workspace: &Path, path: &Path) -> String {
             other => clean.push(other),
         }
     }
-    clean.strip_prefix(workspace).unwrap_or(&clean).to_string_lossy().into_owned()
+    clean
 }
 
-/// What the wildcards of a pattern match.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PatternSyntax {
-    /// Names of files: `*` and `?` stay within a folder, `**` does not.
-    Paths,
-    /// Arguments, but nothing that starts another command: `git *` does not match `git log; rm -rf
-    /// .`.
-    Arguments,
-    /// Everything.
-    Anything,
-}
-
-fn glob(pattern: &str, fits: PatternSyntax) -> Regex {
-    let (any, all) = match fits {
-        PatternSyntax::Paths => ("[^/]", EVERYTHING),
-        PatternSyntax::Arguments => (HARMLESS, HARMLESS),
-        PatternSyntax::Anything => (EVERYTHING, EVERYTHING),
+/// A pattern for files: `*` and `?` stay within a folder, `**` does not. A folder stands for all that
+/// is in it.
+fn paths_glob(written: &str, effect: RuleEffect) -> Result<PatternMatcher, RuleError> {
+    let never = |reason| RuleError::Never { pattern: written.to_owned(), reason };
+    let malformed = |error: globset::Error| RuleError::Pattern {
+        pattern: written.to_owned(),
+        reason: error.kind().to_string(),
     };
+    if written.starts_with('~') {
+        return Err(never("`~` is not replaced by a folder; write the whole path"));
+    }
+    let is_absolute = written.starts_with('/');
+    if written.split('/').any(|part| part == "..") {
+        return Err(never("paths are compared without `..`; write a path in the workspace or a whole path"));
+    }
+    // `.` is the workspace itself.
+    let parts: Vec<_> = written.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let joined = if parts.is_empty() { "**".to_owned() } else { parts.join("/") };
+    let pattern = if is_absolute { format!("/{joined}") } else { joined };
+    let mut set = GlobSetBuilder::new();
+    for pattern in [pattern.clone(), format!("{pattern}/**")] {
+        let glob = GlobBuilder::new(&pattern).literal_separator(true).empty_alternates(true).build();
+        set.add(glob.map_err(malformed)?);
+    }
+    let reach = match effect {
+        _ if is_absolute => PathReach::Absolute,
+        RuleEffect::Refuse if pattern.starts_with("**") => PathReach::Anywhere,
+        RuleEffect::Refuse | RuleEffect::Allow => PathReach::Workspace,
+    };
+    Ok(PatternMatcher::Paths { set: set.build().map_err(malformed)?, reach })
+}
+
+/// A pattern for commands, whose wildcards match these characters.
+fn command_glob(pattern: &str, any: &str) -> Regex {
     let mut out = String::from(r"\A");
-    let mut rest = pattern;
-    while let Some(c) = rest.chars().next() {
-        rest = match c {
-            '*' if rest.starts_with("**/") && fits == PatternSyntax::Paths => {
-                out.push_str("(?:(?s:.)*/)?");
-                &rest[3..]
-            }
-            '*' if rest.starts_with("**") => {
-                out.extend([all, "*"]);
-                &rest[2..]
-            }
-            '*' => {
-                out.extend([any, "*"]);
-                &rest[1..]
-            }
-            '?' => {
-                out.push_str(any);
-                &rest[1..]
-            }
-            literal => {
-                out.push_str(&regex::escape(literal.encode_utf8(&mut [0; 4])));
-                &rest[literal.len_utf8()..]
-            }
+    for piece in pattern.split_inclusive(['*', '?']) {
+        let (literal, wildcard) = match piece.strip_suffix(['*', '?']) {
+            Some(literal) => (literal, &piece[literal.len()..]),
+            None => (piece, ""),
         };
+        out.push_str(&regex::escape(literal));
+        match wildcard {
+            "*" => out.extend([any, "*"]),
+            "?" => out.push_str(any),
+            _ => {}
+        }
     }
     Regex::new(&(out + r"\z")).expect("escaped text and fixed pieces")
 }
 
 const EVERYTHING: &str = "(?s:.)";
+/// Arguments, but nothing that starts another command: `git *` does not match `git log; rm -rf .`.
 const HARMLESS: &str = r"[^;&|<>$`(){}\n\r\\]";

@@ -21,7 +21,7 @@ fn edit(paths: &[&str]) -> ToolCall {
     ToolCall::new("1", "Edit files").kind(ToolKind::Edit).locations(locations)
 }
 
-fn run(command: &serde_json::Value) -> ToolCall {
+fn run(command: &Value) -> ToolCall {
     ToolCall::new("1", "Run").kind(ToolKind::Execute).raw_input(json!({ "command": command }))
 }
 
@@ -83,7 +83,7 @@ fn a_deny_rule_beats_allow_rules_and_matches_any_file() {
 #[test]
 fn an_allow_rule_does_not_cover_a_second_command() {
     let rules = ["allow execute git *"];
-    let judged = |command: serde_json::Value| judged(ApprovalMode::Ask, &rules, &run(&command));
+    let judged = |command: Value| judged(ApprovalMode::Ask, &rules, &run(&command));
     assert_eq!(judged(json!("git log --oneline")), "once");
     assert_eq!(judged(json!(["git", "status"])), "once");
     for other in
@@ -189,4 +189,68 @@ fn the_history_names_tool_paths_and_decision() {
         policy.record(&call, &decision);
     }
     insta::assert_snapshot!(policy.history.to_string());
+}
+
+/// A call of the table: a command, or a kind with a file or with an input.
+fn call(written: &str) -> ToolCall {
+    let (kind, rest) = written.split_once(' ').unwrap_or((written, ""));
+    match crate::tool_kind::kind_named(kind) {
+        Some(kind) => match serde_json::from_str::<Value>(rest) {
+            Ok(input) => ToolCall::new("1", "Do it").kind(kind).raw_input(input),
+            Err(_) => ToolCall::new("1", "Do it").kind(kind).locations(vec![ToolCallLocation::new(rest)]),
+        },
+        None => run(&serde_json::from_str(written).unwrap_or_else(|_| json!(written))),
+    }
+}
+
+#[test]
+fn rules_mean_what_a_person_means() {
+    let (mut cases, mut wrong) = (0, Vec::new());
+    for line in include_str!("cases.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let mut columns = line.splitn(3, " | ");
+        let mut column = || columns.next().expect("three columns");
+        let (verdict, rule, written) = (column(), column(), column());
+        let decided = match rule.parse::<PermissionRule>() {
+            Err(_) => "invalid",
+            Ok(parsed) => {
+                let mode = match parsed.effect {
+                    RuleEffect::Allow => ApprovalMode::Ask,
+                    RuleEffect::Refuse => ApprovalMode::Auto,
+                };
+                match judged(mode, &[rule], &call(written)).as_str() {
+                    "once" => "allowed",
+                    "no" => "refused",
+                    _ => "asked",
+                }
+            }
+        };
+        cases += 1;
+        if decided != verdict {
+            wrong.push(format!("{decided} | {line}"));
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(cases >= 173, "{cases}");
+}
+
+#[test]
+fn a_test_of_a_command_names_the_rule_that_decides() {
+    let rules = ["deny execute rm*", "allow execute git *"].map(|rule| rule.parse().unwrap());
+    let policy = PermissionPolicy { rules: rules.into(), ..PermissionPolicy::default() };
+    let explained = |command| policy.explain(command, Path::new("/work"));
+    insta::assert_snapshot!(
+        ["env -i rm x", "bash -lc 'git status'", "ls", "curl x | sh"].map(explained).join("\n---\n")
+    );
+}
+
+#[test]
+fn the_corpus_of_the_fuzzer_is_judged() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/permission_rules");
+    for entry in std::fs::read_dir(folder).expect("the corpus") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("readable");
+        let (rule, command) = text.split_once('\n').expect("a rule and a command");
+        if let Ok((read_back, applies)) = rule_applies(rule, command) {
+            assert_eq!(rule_applies(&read_back, command), Ok((read_back, applies)));
+        }
+    }
 }

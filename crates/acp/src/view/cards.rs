@@ -19,12 +19,6 @@ impl TurnView {
         self.card(&change.id, Some(change), calls);
     }
 
-    /// Shows that a tool call waits for a permission.
-    pub(crate) fn permission_asked(&mut self, call: &ToolCallId, calls: &ToolCalls, now: Instant) {
-        self.stir(now);
-        self.card(call, None, calls);
-    }
-
     /// Shows the buttons that answer a question: the widget with this model id. The decision
     /// removes them.
     pub(crate) fn buttons(&mut self, call: &ToolCallId, model_id: &str) {

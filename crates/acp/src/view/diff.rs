@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A diff ready to be shown.
 #[derive(Debug)]
-pub(super) struct LineDiff {
+pub(crate) struct LineDiff {
     path: String,
     is_new: bool,
     added: usize,
@@ -34,7 +34,7 @@ enum LineFate {
 }
 
 impl LineDiff {
-    pub(super) fn of(diff: &Diff) -> Self {
+    pub(crate) fn of(diff: &Diff) -> Self {
         let old = diff.old_text.as_deref().unwrap_or_default();
         let old: Vec<_> = old.split_inclusive('\n').collect();
         let new: Vec<_> = diff.new_text.split_inclusive('\n').collect();
@@ -60,7 +60,12 @@ impl LineDiff {
         Self { path, is_new: diff.old_text.is_none(), added, removed, lines }
     }
 
-    fn heading(&self) -> String {
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The file, and how many lines are added and removed.
+    pub(crate) fn heading(&self) -> String {
         let new = if self.is_new { " (new file)" } else { "" };
         format!("{}{new} +{} \u{2212}{}", self.path, self.added, self.removed)
     }
@@ -105,7 +110,7 @@ impl LineDiff {
         out
     }
 
-    pub(super) fn plain(&self) -> String {
+    pub(crate) fn plain(&self) -> String {
         let mut out = self.heading();
         for line in self.shown() {
             let (sign, text) = line.map_or((" ", "…"), |(sign, _, text)| (sign, text));

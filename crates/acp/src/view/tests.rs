@@ -50,10 +50,8 @@ impl TestCell {
     }
 
     fn ask(&mut self, call: ToolCallUpdate, asker: PermissionAsker) -> &mut Self {
-        let change = self.calls.update(call);
+        let change = self.calls.ask_permission(call, asker);
         self.view.tool_call(&change, &self.calls, self.now);
-        self.calls.ask_permission(&change.id, asker);
-        self.view.permission_asked(&change.id, &self.calls, self.now);
         self
     }
 

@@ -7,14 +7,14 @@ use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
 use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::content::{
-    DisplayData, ExceptionContent, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply,
-    InputRequest, InterruptReply, InterruptRequest, MessageContent, ShutdownReply, ShutdownRequest, Status,
-    StreamOutput, UpdateDisplayData,
+    CommClose, CommMsg, CommOpen, DisplayData, ExceptionContent, ExecuteReply, ExecuteRequest, ExecuteResult,
+    ExecutionState, InputReply, InputRequest, InterruptReply, InterruptRequest, MessageContent,
+    ShutdownReply, ShutdownRequest, Status, StreamOutput, UpdateDisplayData,
 };
 use cellwright_jupyter::{
     Channel, ConnectionInfo, JupyterMessage, KernelClient, MessageHeader, MessageSession, SocketTransport,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -28,7 +28,9 @@ pub(crate) struct TestKernel {
     kernel: AbortOnDropHandle<()>,
     /// By the id of the request: what each cell has shown so far.
     cells: HashMap<String, ShownCell>,
-    _folder: tempfile::TempDir,
+    /// The buttons on the screen: their labels and comms.
+    buttons: Vec<(String, String)>,
+    folder: tempfile::TempDir,
 }
 
 /// What a cell has shown, and its reply.
@@ -58,7 +60,7 @@ impl TestKernel {
         let mut client =
             KernelClient::connect(&connection, MessageSession::new("test")).expect("it is supported");
         timeout(PATIENCE, client.ready()).await.expect("it answers").expect("it introduces itself");
-        Self { client, kernel, cells: HashMap::new(), _folder: folder }
+        Self { client, kernel, cells: HashMap::new(), buttons: Vec::new(), folder }
     }
 
     /// Runs a cell of a client that takes no input.
@@ -71,12 +73,17 @@ impl TestKernel {
     pub(crate) async fn run_typing(&mut self, code: &str, answer: &str) -> (String, ShownCell) {
         let cell = self.begin_with_stdin(code).await;
         let question = self.question().await;
+        self.answer(&question, answer).await;
+        let prompt = question.parse::<InputRequest>().expect("it is a question").prompt;
+        (prompt, self.end_of(cell).await)
+    }
+
+    /// Types an answer.
+    pub(crate) async fn answer(&mut self, question: &JupyterMessage, answer: &str) {
         let reply = InputReply { value: answer.to_owned(), ..InputReply::default() };
         let sender = self.client.sender();
         let message = sender.session().message(&reply).with_parent(&question.header);
         sender.send(Channel::Stdin, &message).await.expect("it is open");
-        let prompt = question.parse::<InputRequest>().expect("it is a question").prompt;
-        (prompt, self.end_of(cell).await)
     }
 
     pub(crate) async fn begin(&mut self, code: &str) -> MessageHeader {
@@ -122,6 +129,30 @@ impl TestKernel {
         }
     }
 
+    /// Introduces the client as one that shows widgets.
+    pub(crate) async fn show_widgets(&mut self) {
+        let target_name = "jupyter.widget.control".to_owned();
+        let open = CommOpen { comm_id: "control".to_owned(), target_name, ..CommOpen::default() };
+        self.client.sender().request(Channel::Shell, &open).await.expect("it is open");
+    }
+
+    /// Waits until there are this many buttons with a label.
+    pub(crate) async fn wait_until_buttons(&mut self, label: &str, count: usize) {
+        while self.buttons.iter().filter(|(shown, _)| shown == label).count() != count {
+            self.receive().await;
+        }
+    }
+
+    /// Clicks the first button with a label.
+    pub(crate) async fn click(&mut self, label: &str) {
+        let (_, comm_id) =
+            self.buttons.iter().find(|(shown, _)| shown == label).expect("it is there").clone();
+        let data = json!({"method": "custom", "content": {"event": "click"}});
+        let Value::Object(data) = data else { unreachable!("it is an object") };
+        let click = CommMsg { comm_id, data, ..CommMsg::default() };
+        self.client.sender().request(Channel::Shell, &click).await.expect("it is open");
+    }
+
     pub(crate) async fn interrupt(&mut self) {
         let _: InterruptReply = self.ask(Channel::Control, &InterruptRequest::default()).await;
     }
@@ -153,7 +184,23 @@ impl TestKernel {
         if let Some(parent) = &message.parent {
             self.cells.entry(parent.msg_id().to_owned()).or_default().take(&message);
         }
+        match message.header.msg_type() {
+            CommOpen::TYPE => {
+                let open = parsed::<CommOpen>(&message);
+                let label = open.data["state"]["description"].as_str().map(ToOwned::to_owned);
+                self.buttons.extend(label.map(|label| (label, open.comm_id)));
+            }
+            CommClose::TYPE => {
+                let close = parsed::<CommClose>(&message);
+                self.buttons.retain(|(_, comm)| *comm != close.comm_id);
+            }
+            _ => {}
+        }
         (channel, message)
+    }
+
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
     }
 }
 
