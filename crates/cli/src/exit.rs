@@ -4,6 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::{fmt, io};
 
+use cellwright_cell::with_causes;
 use cellwright_editing::EditingError;
 use cellwright_notebook::file::FileError;
 
@@ -124,10 +125,4 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// An error and its causes, on one line.
 pub(crate) fn one_line(error: &(dyn Error + 'static)) -> String {
     with_causes(error).replace('\n', " ")
-}
-
-/// An error and its causes, with the lines they have.
-pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| (*error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use cellwright_cell::with_causes;
 use cellwright_notebook::file::FileError;
 use cellwright_notebook::replace::ReplaceError;
 use cellwright_notebook::select::PastTheEnd;
@@ -139,13 +140,7 @@ pub struct UnreadableNotebook(pub FileError);
 
 impl std::fmt::Display for UnreadableNotebook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = std::error::Error::source(&self.0);
-        while let Some(cause) = source {
-            write!(f, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
+        f.write_str(&with_causes(&self.0))
     }
 }
 

@@ -10,7 +10,7 @@ mod setup;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use cellwright_cell::{MimeBundle, Output, OutputChange};
+use cellwright_cell::{MimeBundle, Output, OutputChange, with_causes};
 use cellwright_jupyter::content::{
     ClearOutput, CommClose, CommMsg, CommOpen, CompleteReply, CompleteRequest, DisplayData, ErrorOutput,
     ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply, InputRequest,
@@ -379,12 +379,6 @@ fn input_reply(answer: Answer) -> InputReply {
             InputReply { status: ReplyStatus::Error, value: "\u{4}".to_owned(), ..InputReply::default() }
         }
     }
-}
-
-/// An error and what led to it, on one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// A piece of text as a literal of Python.

@@ -6,7 +6,6 @@
 mod reading;
 
 use std::{
-    error::Error,
     fmt, fs,
     fs::{File, OpenOptions, TryLockError},
     io::{self, Write as _},
@@ -281,13 +280,6 @@ impl Draft {
 
     pub(crate) fn discard(self) {
         drop(fs::remove_file(&self.path)); // what cannot be removed is left to pruning
-    }
-}
-
-impl ArtifactError {
-    /// The message with what caused it, for notices.
-    pub(crate) fn with_causes(&self) -> String {
-        self.source().map_or_else(|| self.to_string(), |cause| format!("{self}: {cause}"))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     artifacts::{ArtifactId, Artifacts, Draft, Kind},
     truncation::FullText,
 };
+use cellwright_cell::with_causes;
 
 /// Bytes held in memory until a file is worth its while, and between two writes to it.
 pub(crate) const BUFFER: usize = 64 * 1024;
@@ -95,7 +96,7 @@ impl Spill {
         if let (State::Buffered, Some(store)) = (&self.state, &self.store) {
             self.state = match store.create(self.kind) {
                 Ok(draft) => State::Open(draft),
-                Err(error) => State::Failed { beginning: None, reason: error.with_causes() },
+                Err(error) => State::Failed { beginning: None, reason: with_causes(&error) },
             };
         }
         if let State::Open(draft) = &mut self.state

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use cellwright_cell::with_causes;
 use cellwright_output::Image;
 use serde_json::Value;
 
@@ -94,17 +95,10 @@ impl std::fmt::Display for ToolFailure {
     }
 }
 
-/// An error with its causes. `Failure` itself is no `Error`, so that every error converts.
+/// An error with its causes. `ToolFailure` itself is no `Error`, so that every error converts.
 impl<E: Error> From<E> for ToolFailure {
     fn from(error: E) -> Self {
-        let mut why = error.to_string();
-        let mut cause = error.source();
-        while let Some(source) = cause {
-            why.push_str(": ");
-            why.push_str(&source.to_string());
-            cause = source.source();
-        }
-        Self(why)
+        Self(with_causes(&error))
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
+use cellwright_cell::{MimeBundle, Output, OutputChange, Stream, with_causes};
 use cellwright_kernel::{Fate, StopReason};
 use cellwright_output::{Display, json_text};
 use cellwright_session::{CallEvent, CallReport, CellStatus, NotRun};
 
 use super::CallRender;
-use crate::exit::with_causes;
 
 /// Streams to stdout and stderr as they come.
 pub(crate) struct PlainRender {

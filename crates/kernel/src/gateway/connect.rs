@@ -30,7 +30,7 @@ use self::proxy::Route;
 pub(super) use self::proxy::{Proxy, Purpose};
 use super::address::Address;
 use super::rest::GatewayError;
-use crate::conversation::with_causes;
+use cellwright_cell::with_causes;
 
 /// How long it may take to reach a server: its name, its proxy and TLS included.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -15,8 +15,8 @@ use url::{Position, Url};
 
 use super::address::{Address, without_secrets};
 use super::connect::{self, Connection, ConnectionFailure, Proxy, Purpose};
-use crate::conversation::with_causes;
 use crate::kernelspecs;
+use cellwright_cell::with_causes;
 
 /// How long a server may take to answer; to start a kernel may take it longer.
 const ANSWER: Duration = Duration::from_secs(20);

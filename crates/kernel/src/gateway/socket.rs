@@ -24,7 +24,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use super::address::Address;
 use super::connect::{ByteStream, Connection, ConnectionFailure, Purpose};
 use super::rest::{GatewayError, refusal};
-use crate::conversation::with_causes;
+use cellwright_cell::with_causes;
 
 /// How long a server may take to open a websocket; it may be waiting for the kernel.
 const OPEN: Duration = Duration::from_secs(30);

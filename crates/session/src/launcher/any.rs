@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cellwright_cell::with_causes;
 use cellwright_kernel::gateway::{self, Address, Shared};
 use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::zmq::{self, Link};
@@ -136,8 +137,7 @@ fn started(kernel: Kernel, background: Background, about: About) -> Started {
 
 /// An error with its causes: the session tells it as a text.
 fn failed(error: &dyn std::error::Error) -> StartError {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    let text = with_causes(error);
     if is_exhaustion(&text) {
         StartError::Exhausted(Box::new(StartError::Other(text)))
     } else {

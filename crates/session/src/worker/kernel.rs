@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_cell::with_causes;
 use cellwright_kernel::{Background, Comms, Exit, Kernel};
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, watch};
@@ -250,12 +251,7 @@ fn bug(panic: &(dyn Any + Send)) -> String {
 }
 
 fn not_started(error: &StartError) -> SessionError {
-    let mut told = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        told = format!("{told}: {error}");
-        cause = error.source();
-    }
+    let told = with_causes(error);
     match error {
         StartError::Exhausted(_) => SessionError::Exhausted(told),
         StartError::Launch(_) | StartError::Other(_) => SessionError::NotStarted(told),

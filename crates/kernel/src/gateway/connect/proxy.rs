@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use url::{Host, Url};
 
 use super::{ByteStream, ConnectionFailure, http, tcp, tls};
-use crate::conversation::with_causes;
+use cellwright_cell::with_causes;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

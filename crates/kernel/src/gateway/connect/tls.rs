@@ -10,7 +10,7 @@ use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
 use super::{ByteStream, ConnectionFailure};
-use crate::conversation::with_causes;
+use cellwright_cell::with_causes;
 
 /// Speaks TLS with the URL's host on a stream that leads there.
 pub(super) async fn secure(
