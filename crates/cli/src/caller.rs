@@ -35,7 +35,7 @@ pub(crate) fn name(environment: &HashMap<OsString, OsString>, session: Option<&s
 fn of_processes() -> String {
     let Some(own) = ProcessStat::of(std::process::id()) else {
         // Without /proc, the process group's leader is the best there is.
-        return format!("parent {}", nix::unistd::getppid());
+        return format!("parent {}", std::os::unix::process::parent_id());
     };
     let terminal = own.terminal;
     let mut process = own;

@@ -125,7 +125,7 @@ impl Place {
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(failed("create"))?;
         let found = fs::metadata(&self.folder).map_err(failed("look at"))?;
-        if found.uid() != nix::unistd::geteuid().as_raw() {
+        if found.uid() != rustix::process::geteuid().as_raw() {
             return Err(DaemonError::Foreign { folder: self.folder.clone() });
         }
         if found.mode() & 0o077 != 0 {
@@ -223,7 +223,7 @@ impl Wire {
     /// Over a connection to the same user; refuses anyone else.
     fn new(stream: UnixStream) -> io::Result<Self> {
         let peer = stream.peer_cred()?.uid();
-        if peer != nix::unistd::geteuid().as_raw() {
+        if peer != rustix::process::geteuid().as_raw() {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the other end is another user's"));
         }
         let codec = LengthDelimitedCodec::builder().max_frame_length(LONGEST).new_codec();

@@ -9,7 +9,7 @@ use cellwright_kernel::environment::Variables;
 use cellwright_kernel::runner::Setup;
 use cellwright_kernel::{Background, Kernel, Launch, LaunchError};
 use futures_util::future::BoxFuture;
-use nix::errno::Errno;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{KernelChoice, SessionKey};
@@ -129,8 +129,8 @@ impl Launcher for StartRunner {
 impl From<LaunchError> for StartError {
     fn from(error: LaunchError) -> Self {
         // EAGAIN is what `fork` says when there are too many processes.
-        let exhaustion = [Errno::EAGAIN, Errno::ENFILE, Errno::EMFILE];
-        if error.system_error().is_some_and(|code| exhaustion.contains(&Errno::from_raw(code))) {
+        let exhaustion = [Errno::AGAIN, Errno::NFILE, Errno::MFILE];
+        if error.system_error().is_some_and(|code| exhaustion.contains(&Errno::from_raw_os_error(code))) {
             Self::Exhausted(Box::new(Self::Launch(error)))
         } else {
             Self::Launch(error)

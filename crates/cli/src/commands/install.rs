@@ -169,7 +169,7 @@ pub(crate) fn on_path(variables: &HashMap<OsString, OsString>, name: &str) -> Op
     std::env::split_paths(path)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
-        .find(|file| nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file())
+        .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok() && file.is_file())
 }
 
 /// What a client's file says of us.

@@ -44,7 +44,7 @@ impl UserFolders {
         };
         let runtime = match path("XDG_RUNTIME_DIR") {
             Some(runtime) => runtime.join("cellwright"),
-            None => std::env::temp_dir().join(format!("cellwright-{}", nix::unistd::getuid())),
+            None => std::env::temp_dir().join(format!("cellwright-{}", rustix::process::getuid().as_raw())),
         };
         Self {
             config: base("XDG_CONFIG_HOME", ".config"),

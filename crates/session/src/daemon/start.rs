@@ -130,7 +130,7 @@ async fn start(place: &Place, spawn: &Spawn) -> Result<(), DaemonError> {
 /// Takes this process out of the terminal's session, whose end it is to survive. Fails harmlessly for a process that
 /// leads a group.
 pub fn leave_terminal() {
-    let _ = nix::unistd::setsid();
+    let _ = rustix::process::setsid();
 }
 
 fn open_private(path: PathBuf) -> Result<File, DaemonError> {

@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{AccessFlags, access, geteuid};
+use rustix::fs::{Access, access};
+use rustix::process::geteuid;
 use serde_json::json;
 
 use super::report::{CheckStatus, DoctorCheck, DoctorReport, DoctorTopic, shell};
@@ -53,7 +54,7 @@ fn folder(name: &str, path: &Path, trouble: CheckStatus) -> DoctorCheck {
             format!("mv {at} {at}.old"),
         );
     }
-    if access(there, AccessFlags::W_OK | AccessFlags::X_OK).is_err() {
+    if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let told = format!("{name}: {shown} cannot be written");
         return bad(trouble, told, format!("sudo chown -R $(id -u) {at} && chmod u+rwx {at}"));
     }

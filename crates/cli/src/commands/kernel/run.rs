@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
 use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::ConnectionInfo;
 use futures_util::FutureExt as _;
-use nix::unistd::getppid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -129,7 +129,7 @@ fn log(settings: &AgentKernel) {
 fn until_told(end: CancellationToken) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let parent = std::env::var_os("JPY_PARENT_PID").map(|_| getppid());
+    let parent = std::env::var_os("JPY_PARENT_PID").map(|_| parent_id());
     let mut look = interval(Duration::from_secs(1));
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Ok(async move {
@@ -137,7 +137,7 @@ fn until_told(end: CancellationToken) -> anyhow::Result<impl Future<Output = ()>
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => {}
-                _ = look.tick(), if parent.is_some() => if parent != Some(getppid()) { break },
+                _ = look.tick(), if parent.is_some() => if parent != Some(parent_id()) { break },
             }
         }
         end.cancel();
