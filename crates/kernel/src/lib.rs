@@ -22,6 +22,7 @@ mod mailbox;
 mod outcome;
 mod request;
 pub mod runner;
+mod token;
 pub mod transport;
 pub mod zmq;
 
@@ -35,3 +36,4 @@ pub use kernel::Kernel;
 pub use outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
 pub use request::{AskError, Completions, Question, Reply, Variable, Variables};
 pub use runner::{Launch, LaunchError, Launched};
+pub use token::random_token;

@@ -11,6 +11,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cellwright_kernel::random_token;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -112,15 +113,9 @@ impl Bridge {
 
     /// Lets a session in. Its cells have the tools of `caller`, or else those the bridge was opened with.
     pub(crate) fn admit(&self, session: SessionKey, caller: Caller) -> Access {
-        let (token, scope) = (random(), random());
+        let (token, scope) = (random_token(), random_token());
         let pass = Pass { token: token.clone(), scope: ToolScope { session }, caller };
         self.scopes.lock().unwrap_or_else(PoisonError::into_inner).insert(scope.clone(), pass);
         Access { url: format!("http://{}", self.address), token, scope, scopes: Arc::clone(&self.scopes) }
     }
-}
-
-fn random() -> String {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).expect("the system has random bytes");
-    format!("{:032x}", u128::from_le_bytes(random))
 }

@@ -17,9 +17,10 @@ use cellwright_process::{ChildCommand, Signal, StderrTarget};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::address::Address;
-use super::lock::{Lock, LockError};
+use super::lock::{GatewayLock, LockError};
 use crate::environment::Rules;
 use crate::interpreter::{Candidate, Search};
+use crate::token::random_token;
 use process::{Info, started};
 
 const READY: Duration = Duration::from_secs(30);
@@ -138,7 +139,7 @@ impl Shared {
         {
             return Ok(info.address());
         }
-        let lock = self.lock().await?;
+        let _lock = self.lock().await?;
         if let Some(info) = self.read() {
             if info.is_alive() && info.is_well_at_last().await.is_ok() {
                 return Ok(info.address());
@@ -146,15 +147,6 @@ impl Shared {
             self.end(&info).await?;
         }
         let info = self.start().await?;
-        if !lock.is_ours() {
-            // We were stopped for so long that another went on in our place: its gateway is the one.
-            self.end_process(&info).await?;
-            let theirs = self.read().map(|info| info.address());
-            return theirs.ok_or_else(|| SharedError::NotStarted {
-                why: "another process took over".to_owned(),
-                log: String::new(),
-            });
-        }
         self.write(&info)?;
         Ok(info.address())
     }
@@ -218,9 +210,9 @@ impl Shared {
         if ours { Ok(()) } else { Err(SharedError::Foreign { folder: self.folder.clone() }) }
     }
 
-    async fn lock(&self) -> Result<Lock, SharedError> {
+    async fn lock(&self) -> Result<GatewayLock, SharedError> {
         let path = self.file("gateway.lock");
-        Lock::take(&path).await.map_err(|error| match error {
+        GatewayLock::take(&path).await.map_err(|error| match error {
             LockError::Io(source) => SharedError::Io { path, source },
             LockError::Held(holder) => SharedError::Locked { holder, path },
         })
@@ -283,7 +275,7 @@ impl Shared {
     async fn try_start(&self, candidate: &Candidate) -> Result<Info, SharedError> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         let port = port.map_err(|error| not_started(&error.to_string()))?.port();
-        let token = token();
+        let token = random_token();
         let log = File::options()
             .create(true)
             .write(true)
@@ -361,12 +353,6 @@ impl Shared {
         let lines: Vec<_> = said.lines().filter(|line| !line.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
-}
-
-fn token() -> String {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).expect("the system has random bytes");
-    format!("{:032x}", u128::from_le_bytes(random))
 }
 
 fn not_started(why: &str) -> SharedError {

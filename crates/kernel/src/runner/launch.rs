@@ -23,6 +23,7 @@ use crate::execution::Background;
 use crate::interpreter::{Candidate, Search};
 use crate::kernel::Kernel;
 use crate::outcome::Exit;
+use crate::token::random_token;
 use crate::transport::Incoming;
 
 /// Where the runner finds the pipes for messages.
@@ -304,7 +305,7 @@ impl Launch {
             .map_err(|error| not_started(error.source))?;
         let stdout = child.stdout.take().expect("stdout was piped");
         let stderr = child.stderr.take().expect("stderr was piped");
-        let nonce = nonce();
+        let nonce = random_token();
         let mut runner = Runner {
             outbox: Outbox::new(requests.into()),
             frames: Pipe::new(replies.into()),
@@ -376,11 +377,4 @@ impl Runner {
         }
         said
     }
-}
-
-/// What tells marks from text that looks like one.
-fn nonce() -> String {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).expect("the system has random bytes");
-    format!("{:032x}", u128::from_le_bytes(random))
 }
