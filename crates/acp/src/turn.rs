@@ -145,12 +145,18 @@ impl CellChannel {
                 self.publish(&StreamOutput { name, text, ..StreamOutput::default() }, stop).await;
             }
             OutputMessage::Display { id, data } => {
-                self.publish(&DisplayData { data, transient: transient(id), ..DisplayData::default() }, stop)
-                    .await;
+                self.publish(
+                    &DisplayData { data: data.into(), transient: transient(id), ..DisplayData::default() },
+                    stop,
+                )
+                .await;
             }
             OutputMessage::Update { id, data } => {
-                let update =
-                    UpdateDisplayData { data, transient: transient(id), ..UpdateDisplayData::default() };
+                let update = UpdateDisplayData {
+                    data: data.into(),
+                    transient: transient(id),
+                    ..UpdateDisplayData::default()
+                };
                 self.publish(&update, stop).await;
             }
         }
@@ -158,7 +164,7 @@ impl CellChannel {
 
     /// Shows a display that is never updated.
     pub(crate) async fn display(&self, data: OutputData, stop: &StopSignal) {
-        self.publish(&DisplayData { data, ..DisplayData::default() }, stop).await;
+        self.publish(&DisplayData { data: data.into(), ..DisplayData::default() }, stop).await;
     }
 }
 

@@ -4,7 +4,11 @@
 //! doors show them. They cross the daemon's socket as they are.
 
 mod causes;
+mod json;
+mod mime;
 mod output;
 
 pub use causes::with_causes;
-pub use output::{Exception, MimeBundle, Output, OutputChange, Stream, json_weight};
+pub use json::{ExactJson, escaped_unit, repaired, rounded_number};
+pub use mime::{MimeBundle, MimeData, MimeValue, is_json};
+pub use output::{Exception, Output, OutputChange, Stream, json_weight};

@@ -1,10 +1,11 @@
 //! Outputs and how they change.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::mime::MimeBundle;
 
 /// A standard stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -62,18 +63,6 @@ pub enum Output {
     },
     /// The exception that ended the cell.
     Error(Exception),
-}
-
-/// One value in several representations: MIME type to content. Text is a string, images are base64
-/// strings, JSON types are JSON.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MimeBundle {
-    /// MIME type to content.
-    pub data: Map<String, Value>,
-    /// As JSON text, those of `data` that hold whole numbers beyond 64 bits: a [`Value`] rounds them.
-    pub exact: BTreeMap<String, String>,
-    /// MIME type to hints on showing it.
-    pub metadata: Map<String, Value>,
 }
 
 /// An exception as the kernel reported it.
@@ -149,14 +138,6 @@ impl OutputChange {
     }
 }
 
-impl MimeBundle {
-    /// About how many bytes it takes.
-    pub fn weight(&self) -> usize {
-        let of = |(mime, value)| self.exact.get(mime).map_or_else(|| json_weight(value), String::len);
-        self.data.iter().map(of).chain(self.metadata.values().map(json_weight)).sum()
-    }
-}
-
 impl Exception {
     /// About how many bytes it takes.
     pub fn weight(&self) -> usize {
@@ -171,11 +152,5 @@ pub fn json_weight(value: &Value) -> usize {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(json_weight).sum(),
         Value::Object(members) => members.iter().map(|(key, value)| key.len() + json_weight(value)).sum(),
-    }
-}
-
-impl From<Map<String, Value>> for MimeBundle {
-    fn from(data: Map<String, Value>) -> Self {
-        Self { data, ..Self::default() }
     }
 }

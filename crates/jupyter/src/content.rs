@@ -11,7 +11,7 @@ mod output;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub use comm::{CommClose, CommInfoReply, CommInfoRequest, CommMsg, CommOpen};
 pub use execute::{ExceptionContent, ExecuteInput, ExecuteReply, ExecuteRequest, InputReply, InputRequest};
@@ -91,6 +91,3 @@ where
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     Ok(Value::deserialize(deserializer)?.as_u64())
 }
-
-/// MIME type to value: text, base64 text, or JSON.
-pub type MimeMap = Map<String, Value>;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
+use cellwright_cell::repaired;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -54,54 +55,6 @@ impl fmt::Debug for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text())
     }
-}
-
-/// Replaces what JSON does not have; `None` when there was nothing of the kind.
-pub(crate) fn repaired(text: &str) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
-    let (mut rest, mut in_text) = (text, false);
-    let mut changed = false;
-    while let Some(at) = rest.find(['"', '\\', 'N', 'I', '-']) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (length, replacement) = if in_text { text_token(rest) } else { bare_token(rest) };
-        in_text ^= rest.starts_with('"');
-        changed |= replacement.is_some();
-        let (token, later) = rest.split_at(length);
-        out.push_str(replacement.unwrap_or(token));
-        rest = later;
-    }
-    out.push_str(rest);
-    changed.then_some(out)
-}
-
-/// Outside of strings: how much to take, and what to put in its place.
-fn bare_token(rest: &str) -> (usize, Option<&'static str>) {
-    let names = ["NaN", "Infinity", "-Infinity"];
-    match names.into_iter().find(|name| rest.starts_with(name)) {
-        Some(name) => (name.len(), Some("null")),
-        None => (1, None),
-    }
-}
-
-/// Inside a string.
-fn text_token(rest: &str) -> (usize, Option<&'static str>) {
-    if !rest.starts_with('\\') {
-        return (1, None);
-    }
-    match (escaped_unit(rest), rest.get(6..).and_then(escaped_unit)) {
-        (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, None),
-        (Some(0xd800..=0xdfff), _) => (6, Some("\\ufffd")),
-        (Some(_), _) => (6, None),
-        // An escape is two characters, the second of which may be a quote.
-        (None, _) => (1 + rest[1..].chars().next().map_or(0, char::len_utf8), None),
-    }
-}
-
-/// The UTF-16 unit of a `\uXXXX` at the start.
-pub(crate) fn escaped_unit(rest: &str) -> Option<u32> {
-    let digits = rest.strip_prefix("\\u")?.get(..4)?;
-    u32::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]

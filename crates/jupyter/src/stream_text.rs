@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::io;
 
 use bytes::{Buf as _, Bytes};
-use cellwright_cell::Stream;
+use cellwright_cell::{Stream, escaped_unit, repaired};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{JsonText, escaped_unit, repaired};
+use crate::json::JsonText;
 
 /// Text is handed on in pieces of about this size.
 const PIECE: usize = 64 * 1024;

@@ -18,13 +18,12 @@ use cellwright_jupyter::content::{
     MessageContent, ReplyStatus, ShutdownRequest, Status, StreamOutput, UpdateDisplayData,
 };
 use cellwright_jupyter::{Channel, JsonText, JupyterMessage, MessageSession, StreamPieces};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub(crate) use setup::prepare;
 
 use crate::comm::Comms;
 use crate::event::{Answer, Event};
-use crate::exact::exact;
 use crate::request::{Completions, Question, Reply, Variables};
 use crate::transport::{CellId, Incoming, QuestionId, Request, Step, StopFailed};
 use cell::{Current, Raised};
@@ -272,19 +271,19 @@ impl Conversation {
             }
             DisplayData::TYPE => {
                 let DisplayData { data, metadata, transient, .. } = message.parse()?;
-                let content = Arc::new(bundle(message, data, metadata));
+                let content = Arc::new(MimeBundle { data, metadata });
                 OutputChange::Added(Output::Display { content, display_id: transient.display_id })
             }
             UpdateDisplayData::TYPE => {
                 let UpdateDisplayData { data, metadata, transient, .. } = message.parse()?;
                 // Without a name there is nothing to update.
                 let Some(display_id) = transient.display_id else { return Ok(()) };
-                OutputChange::Updated { display_id, content: Arc::new(bundle(message, data, metadata)) }
+                OutputChange::Updated { display_id, content: Arc::new(MimeBundle { data, metadata }) }
             }
             ExecuteResult::TYPE => {
                 let ExecuteResult { execution_count, data, metadata, .. } = message.parse()?;
                 OutputChange::Added(Output::Result {
-                    content: Arc::new(bundle(message, data, metadata)),
+                    content: Arc::new(MimeBundle { data, metadata }),
                     count: execution_count,
                 })
             }
@@ -325,7 +324,7 @@ impl Conversation {
             }
             Asked::Inspect(id) => {
                 let InspectReply { status, found, data, metadata, .. } = message.parse()?;
-                let content = found.then(|| bundle(message, data, metadata));
+                let content = found.then(|| MimeBundle { data, metadata });
                 (id, done(&status).map(|()| Reply::Inspection(content)))
             }
             Asked::Variables(id) => {
@@ -355,11 +354,6 @@ impl Conversation {
         self.ready.push_back(Incoming::Answered { id, reply });
         Ok(())
     }
-}
-
-/// What a message shows.
-fn bundle(message: &JupyterMessage, data: Map<String, Value>, metadata: Map<String, Value>) -> MimeBundle {
-    MimeBundle { data, exact: exact(message.content.bytes()), metadata }
 }
 
 fn done(status: &ReplyStatus) -> Result<(), String> {

@@ -31,7 +31,7 @@ async fn answers_questions(fixture: &mut Fixture) {
     assert!(completions.matches.contains(&"answer".to_owned()), "{completions:?}");
     assert_eq!((completions.start, completions.end), (0, 3));
     let help = kernel.inspect("greet", 3, 0).await.unwrap().expect("it is there");
-    assert!(help.data["text/plain"].as_str().unwrap().contains("Says hello."), "{help:?}");
+    assert!(help.data.text("text/plain").unwrap().contains("Says hello."), "{help:?}");
     assert_eq!(kernel.inspect("nowhere_to_be_found", 3, 0).await.unwrap(), None);
     let variables = kernel.variables(1000).await.unwrap();
     let answer = variables.listed.iter().find(|variable| variable.name == "answer").expect("it is listed");

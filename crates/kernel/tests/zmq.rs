@@ -81,7 +81,7 @@ fn text(events: &[Event]) -> String {
     let printed = events.iter().filter_map(|event| match event {
         Event::Output(OutputChange::Added(Output::Text { text, .. })) => Some(text.as_str()),
         Event::Output(OutputChange::Added(Output::Result { content, .. })) => {
-            content.data["text/plain"].as_str()
+            content.data.get("text/plain")?.as_str()
         }
         _ => None,
     });

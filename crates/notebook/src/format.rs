@@ -13,6 +13,8 @@ use self::schema::{
     CODE_CELL, CODE_METADATA, Fields, MARKDOWN_METADATA, NOTEBOOK, OUTPUTS, Others, Presence, RAW_METADATA,
     Shape, TEXT_CELL,
 };
+use cellwright_cell::is_json;
+
 use crate::json::{Json, Kind, Member};
 use crate::notebook::Notebook;
 
@@ -269,7 +271,7 @@ impl Checker {
 
     fn bundle(&mut self, value: &Json<'_>) {
         self.each_named(value, |checker, mime, content| {
-            if !is_json_mime(mime) && !checker.is_future() {
+            if !is_json(mime) && !checker.is_future() {
                 checker.lines(content);
             }
         });
@@ -315,10 +317,4 @@ fn is_integer(value: &Json<'_>, least: i64) -> bool {
 fn is_id(value: &Json<'_>) -> bool {
     let is_right = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     value.string().is_some_and(|id| (1..=64).contains(&id.len()) && id.bytes().all(is_right))
-}
-
-/// The schema's `^application/(.*\+)?json$`.
-fn is_json_mime(mime: &str) -> bool {
-    let kind = mime.strip_prefix("application/").filter(|kind| !kind.contains('\n'));
-    kind.is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use serde_json::{Map, Value};
+use cellwright_cell::{ExactJson, MimeData, MimeValue};
 
 use crate::cell::joined;
 use crate::json::{Json, Kind, Member};
@@ -88,17 +88,10 @@ impl<'a> Output<'a> {
     }
 
     /// The MIME bundle of a display or a result, without its images. `None` if the output holds none.
-    ///
-    /// JSON that [`Value`] cannot hold reads as near as it can: `NaN` as a string, a lone surrogate as U+FFFD.
-    pub fn bundle(&self) -> Option<Map<String, Value>> {
+    pub fn bundle(&self) -> Option<MimeData> {
         let data = self.get("data").filter(|data| data.kind() == Kind::Object)?;
         let others = data.members().into_iter().filter(|member| !member.key.starts_with("image/"));
         Some(others.map(|member| (member.key.into_owned(), value(&member.value))).collect())
-    }
-
-    /// The JSON under a MIME type as it stands in the file, with every digit.
-    pub fn json(&self, mime: &str) -> Option<&'a str> {
-        self.get("data")?.get(mime).map(|value| value.raw())
     }
 
     /// The MIME types it offers.
@@ -150,18 +143,12 @@ pub(crate) fn images(bundle: Vec<Member<'_>>) -> Vec<Image<'_>> {
     images
 }
 
-/// A value as serde has it.
-fn value(json: &Json<'_>) -> Value {
-    // What serde refuses is rare: it is looked at part by part.
-    serde_json::from_str(json.raw()).unwrap_or_else(|_| match json.kind() {
-        Kind::Object => {
-            let members = json.members().into_iter();
-            members.map(|member| (member.key.into_owned(), value(&member.value))).collect()
-        }
-        Kind::Array => json.elements().iter().map(value).collect(),
-        Kind::String => Value::String(json.string().unwrap_or_default().into_owned()),
-        Kind::Number | Kind::Word => Value::String(json.raw().to_owned()),
-    })
+/// A value of a bundle, with every digit of the file.
+fn value(json: &Json<'_>) -> MimeValue {
+    match json.string() {
+        Some(text) => MimeValue::Text(text.into_owned()),
+        None => MimeValue::Json(ExactJson::from_checked(json.raw())),
+    }
 }
 
 impl Image<'_> {
@@ -188,19 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_serde_cannot_parse_is_read_as_near_as_it_can() {
+    fn a_bundle_that_serde_cannot_parse_keeps_its_text() {
         let text = r#"{"data": {"image/png": "QQ==", "text/plain": ["a\ud800", "b"],
             "application/json": {"n": [NaN, 1.5, 1e999, -Infinity, null]}}}"#;
         let bundle = output(text).bundle().unwrap();
-        let expected = serde_json::json!({
-            "text/plain": ["a\u{fffd}", "b"],
-            "application/json": { "n": ["NaN", 1.5, "1e999", "-Infinity", null] },
-        });
-        assert_eq!(Value::Object(bundle), expected);
-        assert_eq!(
-            output(text).json("application/json"),
-            Some("{\"n\": [NaN, 1.5, 1e999, -Infinity, null]}")
-        );
+        assert_eq!(bundle.text("text/plain").as_deref(), Some("a\u{fffd}b"));
+        let json = bundle.get("application/json").unwrap().json().into_owned();
+        assert_eq!(json.text(), "{\"n\": [NaN, 1.5, 1e999, -Infinity, null]}");
+        assert_eq!(bundle.iter().count(), 2);
     }
 
     #[test]

@@ -19,8 +19,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use cellwright_cell::{MimeBundle, Output, Stream};
-use serde_json::Map;
+use cellwright_cell::{MimeBundle, MimeData, Output, Stream};
 
 use self::cell::{Beyond, CellRecord};
 pub(crate) use self::printed::Printed;
@@ -147,14 +146,14 @@ impl Limit {
     /// What stands for content that does not fit.
     fn note(&self, content: &MimeBundle) -> Arc<MimeBundle> {
         let (bytes, limit) = (content.weight(), self.bytes);
-        let types: Vec<_> = content.data.keys().map(String::as_str).collect();
+        let types: Vec<_> = content.data.iter().map(|(mime, _)| mime).collect();
         let place = self.store.as_ref().and_then(|store| store(content));
         let place = place.map(|place| format!("; all of it: {place}")).unwrap_or_default();
         let note = format!(
             "[{}, {bytes} bytes: not kept, for a cell's outputs may take {limit} bytes{place}]",
             types.join(", ")
         );
-        let data = Map::from_iter([("text/plain".to_owned(), note.into())]);
+        let data = MimeData::from_iter([("text/plain".to_owned(), note.into())]);
         Arc::new(MimeBundle { data, ..MimeBundle::default() })
     }
 }

@@ -4,10 +4,7 @@ mod chart;
 mod html;
 mod image;
 
-use std::borrow::Cow;
-
-use cellwright_cell::Stream;
-use serde_json::{Map, Value};
+use cellwright_cell::{ExactJson, MimeData, Stream, is_json};
 
 pub use self::image::{
     Image, ImageFormat, ImageInfo, ImageLimits, PixelSize, Pixels, Unbounded, UnusableImage,
@@ -36,11 +33,11 @@ pub struct Display {
     /// Whether the text is Markdown, as it was displayed or converted from HTML.
     pub is_markdown: bool,
     /// A JSON value, whole. [`json_text`] shows it.
-    pub json: Option<Value>,
+    pub json: Option<ExactJson>,
     /// One image, though the bundle may hold it in several formats.
     pub image: Option<Image>,
     /// A status event; its shape is the sender's.
-    pub status: Option<Value>,
+    pub status: Option<ExactJson>,
 }
 
 impl Display {
@@ -49,7 +46,7 @@ impl Display {
     /// The text is the first of: a chart's summary, Markdown, plain text, HTML converted to Markdown, LaTeX, other text.
     /// Plain text that only names the object, like `<Figure size 640x480 with 1 Axes>`, comes last. Whatever
     /// is in the bundle, something is said of it.
-    pub fn from_bundle(bundle: &Map<String, Value>) -> Self {
+    pub fn from_bundle(bundle: &MimeData) -> Self {
         let (image, broken) = match Image::from_bundle(bundle) {
             Some(Ok(image)) => (Some(image), None),
             Some(Err(note)) => (None, Some(note)),
@@ -65,15 +62,15 @@ impl Display {
 
     /// Chooses what is said beside an image that the caller shows or describes itself, without decoding it.
     /// `has_image` is whether there is one: then a text that only names the object adds nothing.
-    pub fn beside_image(bundle: &Map<String, Value>, has_image: bool) -> Self {
+    pub fn beside_image(bundle: &MimeData, has_image: bool) -> Self {
         Self::words(bundle, has_image, false)
     }
 
     /// `has_note` is whether something else is said where nothing can be shown.
-    fn words(bundle: &Map<String, Value>, has_image: bool, has_note: bool) -> Self {
+    fn words(bundle: &MimeData, has_image: bool, has_note: bool) -> Self {
         let mut display = Self {
-            status: STATUS.iter().find_map(|mime| bundle.get(*mime)).cloned(),
-            json: bundle.get("application/json").cloned(),
+            status: STATUS.iter().find_map(|mime| bundle.get(mime)).map(|value| value.json().into_owned()),
+            json: bundle.get("application/json").map(|value| value.json().into_owned()),
             ..Self::default()
         };
         if let Some((text, is_markdown)) = telling_text(bundle) {
@@ -83,8 +80,8 @@ impl Display {
         let is_shown = has_image || display.json.is_some() || display.status.is_some();
         if display.text.is_none() && !is_shown {
             // Structures under types of their own (GeoJSON, tables) are JSON all the same.
-            let other = bundle.iter().find(|(mime, _)| mime.ends_with("+json") && *mime != WIDGET);
-            display.json = other.map(|(_, value)| value.clone());
+            let other = bundle.iter().find(|(mime, _)| is_json(mime) && *mime != WIDGET);
+            display.json = other.map(|(_, value)| value.json().into_owned());
         }
         if display.text.is_none() && !is_shown && !has_note && display.json.is_none() {
             display.text = last_resort(bundle);
@@ -94,13 +91,8 @@ impl Display {
 }
 
 /// A JSON value as text within [`JSON_SHOWN`] bytes; a longer one is stored whole.
-pub fn json_text(value: &Value, artifacts: Option<&Artifacts>) -> Captured {
-    bounded(format!("{value:#}"), artifacts)
-}
-
-/// The same of a value that is JSON text already, since its numbers have more digits than a [`Value`] holds.
-pub fn exact_json_text(json: &str, artifacts: Option<&Artifacts>) -> Captured {
-    bounded(indented_json(json), artifacts)
+pub fn json_text(value: &ExactJson, artifacts: Option<&Artifacts>) -> Captured {
+    bounded(indented_json(value.text()), artifacts)
 }
 
 fn bounded(text: String, artifacts: Option<&Artifacts>) -> Captured {
@@ -151,8 +143,8 @@ pub fn indented_json(json: &str) -> String {
 /// The HTML of a bundle as Markdown, if it is one table with at most a line or two around it, as data frames are.
 ///
 /// For readers that can fit a table to their width. [`Display::from_bundle`] prefers the plain text beside it.
-pub fn html_table(bundle: &Map<String, Value>) -> Option<String> {
-    let html = bundle.get("text/html").and_then(string)?;
+pub fn html_table(bundle: &MimeData) -> Option<String> {
+    let html = bundle.text("text/html")?;
     memchr::memmem::find(html.as_bytes(), b"<table")?;
     let markdown = html::to_markdown(&html);
     let is_row = |line: &&str| line.starts_with('|');
@@ -162,8 +154,8 @@ pub fn html_table(bundle: &Map<String, Value>) -> Option<String> {
 }
 
 /// The most informative text, and whether it is Markdown.
-fn telling_text(bundle: &Map<String, Value>) -> Option<(String, bool)> {
-    let text = |mime: &str| bundle.get(mime).and_then(string).filter(|text| !text.trim().is_empty());
+fn telling_text(bundle: &MimeData) -> Option<(String, bool)> {
+    let text = |mime: &str| bundle.text(mime).filter(|text| !text.trim().is_empty());
     if let Some(summary) = chart::summary(bundle) {
         return Some((summary, false));
     }
@@ -178,20 +170,20 @@ fn telling_text(bundle: &Map<String, Value>) -> Option<(String, bool)> {
     if let Some(converted) = converted.filter(|converted| !converted.is_empty()) {
         return Some((converted, true));
     }
-    let others = bundle
-        .keys()
-        .filter(|mime| mime.starts_with("text/") && !["text/plain", "text/html"].contains(&mime.as_str()));
-    let other = text("text/latex").or_else(|| others.into_iter().find_map(|mime| text(mime)));
+    let mimes = bundle.iter().map(|(mime, _)| mime);
+    let mut others =
+        mimes.filter(|mime| mime.starts_with("text/") && !["text/plain", "text/html"].contains(mime));
+    let other = text("text/latex").or_else(|| others.find_map(text));
     other.map(|text| (text.into_owned(), false))
 }
 
 /// Says what there is when nothing of it can be shown.
-fn last_resort(bundle: &Map<String, Value>) -> Option<String> {
-    if let Some(plain) = bundle.get("text/plain").and_then(string) {
+fn last_resort(bundle: &MimeData) -> Option<String> {
+    if let Some(plain) = bundle.text("text/plain") {
         return Some(plain.into_owned());
     }
     let sizes = bundle.iter().map(|(mime, value)| {
-        let size = string(value).map_or_else(|| value.to_string().len(), |text| text.len());
+        let size = value.text().map_or_else(|| value.weight(), |text| text.len());
         format!("{mime}, {}", Counted(size as u64, "byte"))
     });
     let what = sizes.collect::<Vec<_>>().join("; ");
@@ -205,15 +197,6 @@ fn only_names(text: &str) -> bool {
     inner.is_some_and(|inner| !inner.contains(['<', '>', '\n']))
 }
 
-/// A string, or an array of its pieces.
-fn string(value: &Value) -> Option<Cow<'_, str>> {
-    match value {
-        Value::String(text) => Some(Cow::Borrowed(text)),
-        Value::Array(pieces) => pieces.iter().map(Value::as_str).collect::<Option<String>>().map(Cow::Owned),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -223,7 +206,7 @@ mod tests {
     #[test]
     fn html_that_is_one_table_is_told_from_a_page_with_tables() {
         let table = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>";
-        let of = |html: String| html_table(json!({ "text/html": html }).as_object().unwrap());
+        let of = |html: String| html_table(&MimeData::from_iter([("text/html".to_owned(), html.into())]));
         let frame = of(format!("<div>{table}<p>1 rows × 2 columns</p></div>")).unwrap();
         assert_eq!(frame, "| a   | b   |\n| --- | --- |\n| 1   | 2   |\n\n1 rows × 2 columns");
         assert_eq!(of(format!("{table}<p>and</p>{table}")), None);
@@ -233,8 +216,9 @@ mod tests {
 
     #[test]
     fn an_object_that_is_only_named_says_nothing_beside_its_image() {
-        let bundle = json!({"text/plain": "<Figure size 640x480>"});
-        let text = |has_image| Display::beside_image(bundle.as_object().unwrap(), has_image).text;
+        let mut bundle = MimeData::default();
+        bundle.insert("text/plain", "<Figure size 640x480>");
+        let text = |has_image| Display::beside_image(&bundle, has_image).text;
         assert_eq!((text(true), text(false).as_deref()), (None, Some("<Figure size 640x480>")));
     }
 

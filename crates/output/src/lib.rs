@@ -23,7 +23,7 @@ pub use artifacts::{
 };
 pub use display::{
     Display, Image, ImageFormat, ImageInfo, ImageLimits, JSON_SHOWN, PixelSize, Pixels, Unbounded,
-    UnusableImage, exact_json_text, html_table, indented_json, json_text,
+    UnusableImage, html_table, indented_json, json_text,
 };
 pub use lines::{Counted, Extent, Thousands};
 pub use screen::Colours;

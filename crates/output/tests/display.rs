@@ -9,7 +9,7 @@ use cellwright_output::{
 use serde_json::{Value, json};
 
 fn display(bundle: &Value) -> Display {
-    Display::from_bundle(bundle.as_object().unwrap())
+    Display::from_bundle(&bundle.as_object().unwrap().clone().into())
 }
 
 #[track_caller]
@@ -110,10 +110,10 @@ fn json_stays_a_structure_in_its_own_order() {
     let value = json!({"b": 1, "a": [1, {"z": null}]});
     let shown =
         display(&json!({"application/json": value, "text/plain": "<IPython.core.display.JSON object>"}));
-    assert_eq!(shown, Display { json: Some(value.clone()), ..Display::default() });
-    assert_eq!(json_text(&value, None).text, serde_json::to_string_pretty(&value).unwrap());
+    assert_eq!(shown, Display { json: Some(value.clone().into()), ..Display::default() });
+    assert_eq!(json_text(&value.clone().into(), None).text, serde_json::to_string_pretty(&value).unwrap());
     let geo = json!({"type": "Point"});
-    assert_eq!(display(&json!({"application/geo+json": geo})).json, Some(geo));
+    assert_eq!(display(&json!({"application/geo+json": geo})).json, Some(geo.into()));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn long_json_is_cut_and_stored_whole() {
     let store = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(store.path());
     let value = json!({"text": "x".repeat(2000), "numbers": (0..5000).collect::<Vec<_>>()});
-    let shown = json_text(&value, Some(&artifacts));
+    let shown = json_text(&value.clone().into(), Some(&artifacts));
     assert!(shown.text.len() < JSON_SHOWN + 300);
     let truncation = shown.truncation.unwrap();
     let id = truncation.full.artifact().unwrap();
@@ -137,7 +137,7 @@ fn status_events_are_structure_under_each_of_their_names() {
     for mime in ["application/x-cellwright-status", "application/x-omp-status", "application/x-pisces-status"]
     {
         let shown = display(&json!({mime: {"op": "read"}}));
-        assert_eq!(shown, Display { status: Some(json!({"op": "read"})), ..Display::default() });
+        assert_eq!(shown, Display { status: Some(json!({"op": "read"}).into()), ..Display::default() });
     }
 }
 

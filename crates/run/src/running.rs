@@ -18,9 +18,6 @@ use cellwright_session::{
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
@@ -426,18 +423,7 @@ fn untold(status: &CellStatus) -> Option<Exception> {
 
 /// Keeps what the notebook has no room for.
 fn stored(artifacts: &Artifacts, content: &MimeBundle) -> Option<String> {
-    #[derive(Serialize)]
-    struct Whole<'a> {
-        data: BTreeMap<&'a str, Box<RawValue>>,
-        metadata: &'a Map<String, Value>,
-    }
-    let data = content.data.iter().map(|(mime, value)| {
-        let exact = content.exact.get(mime).and_then(|text| RawValue::from_string(text.clone()).ok());
-        let text = exact.or_else(|| to_raw_value(value).ok())?;
-        Some((mime.as_str(), text))
-    });
-    let whole = Whole { data: data.collect::<Option<_>>()?, metadata: &content.metadata };
     // What cannot be stored is told as not kept.
-    let id = artifacts.save(Kind::Json, &serde_json::to_vec(&whole).ok()?).ok()?;
+    let id = artifacts.save(Kind::Json, &serde_json::to_vec(content).ok()?).ok()?;
     Some(id.to_string())
 }

@@ -8,11 +8,10 @@ mod page;
 
 use std::borrow::Cow;
 
-use cellwright_cell::{Output, OutputChange};
+use cellwright_cell::{ExactJson, Output, OutputChange};
 use cellwright_notebook::recording::Reducer;
 use cellwright_output::{ArtifactId, Captured, Image};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use self::held::Held;
 use self::page::Page;
@@ -36,9 +35,9 @@ pub enum Shown {
     /// An image.
     Image(Image),
     /// A JSON value, whole.
-    Json(Value),
+    Json(ExactJson),
     /// A status event; its shape is the sender's.
-    Status(Value),
+    Status(ExactJson),
     /// More than a report holds, so it was stored.
     Stored {
         /// What it is, in words.
@@ -67,7 +66,7 @@ impl Collected {
     pub(crate) fn weight(&self) -> usize {
         let shown = self.shown.iter().map(|shown| match shown {
             Shown::Image(image) => image.bytes.len(),
-            Shown::Json(value) | Shown::Status(value) => value.to_string().len(),
+            Shown::Json(value) | Shown::Status(value) => value.text().len(),
             Shown::Stored { what, .. } => what.len(),
         });
         self.text.text.len() + shown.sum::<usize>()

@@ -55,8 +55,8 @@ mod tests {
             text: Captured { text: "é\n".into(), truncation: Some(truncation) },
             shown: vec![
                 Shown::Image(cellwright_output::Image::new(png).unwrap()),
-                Shown::Json(serde_json::json!({"b": 1.5, "a": [null, true]})),
-                Shown::Status(Value::Null),
+                Shown::Json(serde_json::json!({"b": 1.5, "a": [null, true]}).into()),
+                Shown::Status(Value::Null.into()),
                 Shown::Stored { what: "JSON".into(), artifact: Ok(id) },
                 Shown::Stored { what: "JSON".into(), artifact: Err("full".into()) },
             ],

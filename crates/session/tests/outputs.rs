@@ -22,7 +22,7 @@ fn err(text: &str) -> OutputChange {
 
 fn bundle(data: Value) -> MimeBundle {
     let Value::Object(data) = data else { panic!("{data}") };
-    MimeBundle { data, ..MimeBundle::default() }
+    data.into()
 }
 
 fn text(text: &str) -> MimeBundle {
@@ -84,10 +84,7 @@ fn in_file(recording: &Recording) -> String {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        let shown = || match output.bundle()?.get("text/plain")? {
-            Value::String(text) => Some(text.clone()),
-            pieces => Some(pieces.as_array()?.iter().filter_map(Value::as_str).collect()),
-        };
+        let shown = || Some(output.bundle()?.text("text/plain")?.into_owned());
         let printed = output.stream_text().map(Cow::into_owned);
         let kept = printed.or_else(|| output.traceback()).or_else(shown).unwrap_or_default();
         let mut screen = Sink::new(Limits::NONE, Colours::Dropped);
@@ -181,15 +178,14 @@ fn a_value_is_told_as_the_value_it_is() {
     let settings = OutputSettings::default();
     let value = json!({ "b": [1, 2], "a": null });
     let (told, recording) = both(&[result(bundle(json!({ "application/json": value.clone() })))], &settings);
-    assert_eq!(told.shown, [Shown::Json(value)]);
+    assert_eq!(told.shown, [Shown::Json(value.into())]);
     assert_eq!(Collected::of(recording.results(0).whole().unwrap(), &settings), told);
 }
 
 #[test]
 fn a_number_that_is_too_big_for_us_keeps_its_digits_in_the_text() {
-    let mut value = bundle(json!({ "application/json": { "n": 1e30 } }));
-    let exact = r#"{"n":1000000000000000000000000000057}"#;
-    value.exact.insert("application/json".into(), exact.into());
+    let data = r#"{"application/json": {"n":1000000000000000000000000000057}}"#;
+    let value = MimeBundle { data: serde_json::from_str(data).unwrap(), ..MimeBundle::default() };
     let (told, recording) = both(&[result(value)], &OutputSettings::default());
     assert_eq!(told.text.text, "{\n  \"n\": 1000000000000000000000000000057\n}\n");
     assert!(saved(&recording).text().contains("1000000000000000000000000000057"));

@@ -132,7 +132,7 @@ impl ScriptedKernel {
             ("warn", text) => self.say(Some(id), Event::text(Stream::Stderr, format!("{text}\n"))),
             ("show", text) => {
                 let mut content = MimeBundle::default();
-                content.data.insert("text/plain".into(), text.into());
+                content.data.insert("text/plain", text);
                 let shown = Output::Display { content: Arc::new(content), display_id: None };
                 self.say(Some(id), Event::Output(OutputChange::Added(shown)));
             }

@@ -283,10 +283,10 @@ fn cell(cell: &CellReport, text: &Captured, room: &mut usize) -> Value {
             Shown::Status(value) => (&mut events, value),
             Shown::Image(_) | Shown::Stored { .. } => continue,
         };
-        let length = value.to_string().len();
+        let length = value.text().len();
         if length <= *room {
             *room -= length;
-            kind.push(value.clone());
+            kind.push(value.value());
         }
     }
     if !values.is_empty() {

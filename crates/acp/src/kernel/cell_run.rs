@@ -212,8 +212,11 @@ impl CellRun<'_> {
     pub(crate) async fn result(&self, text: String, last: bool) {
         let data = serde_json::Map::from_iter([("text/plain".to_owned(), Value::from(text))]);
         if last {
-            let result =
-                ExecuteResult { execution_count: Some(self.count.into()), data, ..ExecuteResult::default() };
+            let result = ExecuteResult {
+                execution_count: Some(self.count.into()),
+                data: data.into(),
+                ..ExecuteResult::default()
+            };
             self.cell.publish(&result, &self.stop).await;
         } else {
             self.cell.display(data, &self.stop).await;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use cellwright_cell::MimeData;
 use cellwright_jupyter::content::{
     CompleteReply, CompleteRequest, InspectReply, InspectRequest, IsCompleteReply,
 };
@@ -49,7 +50,7 @@ impl PromptKernel {
         match magic::inspect(&asked.code, asked.cursor_pos, &self.known()) {
             Some(text) => InspectReply {
                 found: true,
-                data: serde_json::Map::from_iter([("text/plain".to_owned(), text.into())]),
+                data: MimeData::from_iter([("text/plain".to_owned(), text.into())]),
                 ..InspectReply::default()
             },
             None => InspectReply::default(),

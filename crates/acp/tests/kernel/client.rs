@@ -6,6 +6,7 @@ use std::time::Duration;
 use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
 use cellwright_acp::permission::ApprovalMode;
+use cellwright_cell::MimeData;
 use cellwright_jupyter::content::{
     CommClose, CommMsg, CommOpen, DisplayData, ExceptionContent, ExecuteReply, ExecuteRequest, ExecuteResult,
     ExecutionState, InputReply, InputRequest, InterruptReply, InterruptRequest, MessageContent,
@@ -249,8 +250,8 @@ fn parsed<C: MessageContent>(message: &JupyterMessage) -> C {
     message.parse().expect("the kernel keeps to the protocol")
 }
 
-fn plain(data: &Map<String, Value>) -> String {
-    data["text/plain"].as_str().expect("every output has a text").to_owned()
+fn plain(data: &MimeData) -> String {
+    data.text("text/plain").expect("every output has a text").into_owned()
 }
 
 fn setup(workspace: &std::path::Path, args: &[&str]) -> KernelSetup {

@@ -167,7 +167,7 @@ async fn clients_get_history_completions_and_help() {
 
     let word = InspectRequest { code: "/web cats".to_owned(), cursor_pos: 2, ..InspectRequest::default() };
     let inspected: InspectReply = kernel.ask(Channel::Shell, &word).await;
-    assert_eq!(inspected.data["text/plain"], "web: Search the web");
+    assert_eq!(inspected.data.text("text/plain").as_deref(), Some("web: Search the web"));
 
     let open = IsCompleteRequest { code: "%%agent other".to_owned(), ..IsCompleteRequest::default() };
     let complete: IsCompleteReply = kernel.ask(Channel::Shell, &open).await;

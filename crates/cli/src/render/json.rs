@@ -85,8 +85,8 @@ fn late_text(text: &str) -> Value {
 fn more_than_text(shown: &Shown) -> Value {
     let (mime, value) = match shown {
         Shown::Image(image) => (image.format.mime(), BASE64_STANDARD.encode(&image.bytes).into()),
-        Shown::Json(value) => ("application/json", value.clone()),
-        Shown::Status(value) => ("application/x-cellwright-status", value.clone()),
+        Shown::Json(value) => ("application/json", value.value()),
+        Shown::Status(value) => ("application/x-cellwright-status", value.value()),
         Shown::Stored { what, artifact } => {
             let (artifact, error) = match artifact {
                 Ok(id) => (Some(id.to_string()), None),
@@ -172,7 +172,7 @@ fn comm(message: &Comm) -> Value {
 
 fn bundle(kind: &str, content: &MimeBundle, mut line: Value) -> Value {
     line["type"] = kind.into();
-    line["data"] = content.data.clone().into();
+    line["data"] = json!(content.data);
     line["metadata"] = content.metadata.clone().into();
     line
 }

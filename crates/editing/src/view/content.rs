@@ -166,11 +166,8 @@ impl ChosenText {
                         None => Self { text, is_markdown: display.is_markdown },
                     };
                 }
-                // The file's own digits, which a parsed value may not hold.
                 let shown = display.json.or(display.status);
-                let found = shown.and_then(|shown| bundle.iter().find(|(_, value)| **value == shown));
-                let raw = found.and_then(|(mime, _)| output.json(mime));
-                plain(raw.map(indented_json).unwrap_or_default())
+                plain(shown.map(|shown| indented_json(shown.text())).unwrap_or_default())
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Widgets in words: what the notebook has saved of them.
 
+use cellwright_cell::{MimeData, MimeValue};
 use cellwright_notebook::text::shortened;
 use cellwright_notebook::{Notebook, Output};
 use cellwright_output::Display;
@@ -21,7 +22,8 @@ pub(super) fn summary(notebook: &Notebook, output: &Output<'_>) -> Option<String
         return None;
     }
     let bundle = output.bundle()?;
-    let model = bundle.get(WIDGET)?.get("model_id")?.as_str()?;
+    let view = bundle.get(WIDGET)?.json().value();
+    let model = view.get("model_id")?.as_str()?;
     let has_text = mimes.iter().any(|mime| mime.starts_with("text/"));
     match (SavedWidget::of(notebook, model), has_text) {
         (Some(widget), _) => {
@@ -77,7 +79,8 @@ impl SavedWidget {
     /// What it shows or was set to.
     fn value(&self) -> Option<String> {
         if self.name == "HTML" || self.name == "HTMLMath" {
-            let html = Map::from_iter([("text/html".to_owned(), self.state.get("value")?.clone())]);
+            let mut html = MimeData::default();
+            html.insert("text/html", self.state.get("value")?.clone());
             let text = Display::beside_image(&html, false).text?;
             return Some(on_one_line(text.trim())).filter(|text| !text.is_empty());
         }
@@ -123,10 +126,8 @@ impl SavedWidget {
 /// How an output inside a widget starts.
 fn first_line(output: &Value) -> Option<String> {
     let plain = || output.get("data").and_then(|data| data.get("text/plain"));
-    let text = match output.get("text").or_else(plain)? {
-        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
-        text => text.as_str()?.to_owned(),
-    };
+    let text = MimeValue::from(output.get("text").or_else(plain)?.clone());
+    let text = text.text()?;
     text.lines().find(|line| !line.trim().is_empty()).map(on_one_line)
 }
 

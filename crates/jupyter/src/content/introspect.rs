@@ -1,8 +1,9 @@
 //! Questions about code that is not run. Positions count Unicode characters.
 
+use cellwright_cell::MimeData;
 use serde_json::{Map, Value};
 
-use super::{MimeMap, ReplyStatus, contents};
+use super::{ReplyStatus, contents};
 
 contents! {
     /// What could follow here?
@@ -44,9 +45,9 @@ contents! {
         /// Whether there is something to show.
         found: bool,
         /// The description in several formats.
-        data: MimeMap,
+        data: MimeData,
         /// About the formats.
-        metadata: MimeMap,
+        metadata: Map<String, Value>,
     }
 
     /// Does Enter run this, or start a new line?

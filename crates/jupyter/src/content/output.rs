@@ -1,10 +1,10 @@
 //! What running code shows.
 
-use cellwright_cell::Stream;
+use cellwright_cell::{MimeData, Stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{MessageContent, MimeMap, contents, count, null_as_default};
+use super::{MessageContent, contents, count, null_as_default};
 
 /// What a kernel is doing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,9 +34,9 @@ contents! {
     /// Something to display.
     "display_data" => DisplayData {
         /// The same thing in several formats.
-        data: MimeMap,
+        data: MimeData,
         /// About the formats, by MIME type, or about all.
-        metadata: MimeMap,
+        metadata: Map<String, Value>,
         /// Not to be stored with the output.
         transient: Transient,
     }
@@ -44,9 +44,9 @@ contents! {
     /// Something in the place of what was displayed under the same `display_id`.
     "update_display_data" => UpdateDisplayData {
         /// The same thing in several formats.
-        data: MimeMap,
+        data: MimeData,
         /// About the formats.
-        metadata: MimeMap,
+        metadata: Map<String, Value>,
         /// Names the display to change.
         transient: Transient,
     }
@@ -90,10 +90,10 @@ pub struct ExecuteResult {
     pub execution_count: Option<u64>,
     /// The same thing in several formats.
     #[serde(deserialize_with = "null_as_default")]
-    pub data: MimeMap,
+    pub data: MimeData,
     /// About the formats.
     #[serde(deserialize_with = "null_as_default")]
-    pub metadata: MimeMap,
+    pub metadata: Map<String, Value>,
     /// Not to be stored with the output.
     #[serde(deserialize_with = "null_as_default")]
     pub transient: Transient,

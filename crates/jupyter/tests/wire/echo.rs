@@ -106,7 +106,8 @@ impl Running {
     fn finish(self, value: &str) {
         let Self { request, count } = self;
         let data = json!({"text/plain": value}).as_object().cloned().expect("an object");
-        let result = ExecuteResult { execution_count: Some(count), data, ..ExecuteResult::default() };
+        let result =
+            ExecuteResult { execution_count: Some(count), data: data.into(), ..ExecuteResult::default() };
         let output: JupyterMessage = request.output(&result);
         request.sender().publish(output);
         request.reply(&ExecuteReply {

@@ -48,8 +48,10 @@ pub(crate) async fn prepare(
             Incoming::Event {
                 event: Event::Output(OutputChange::Added(Output::Display { content, .. })),
                 ..
-            } if content.data.contains_key(PREPARED) => {
-                let told = content.data[PREPARED]["warnings"].as_array().into_iter().flatten();
+            } if content.data.get(PREPARED).is_some() => {
+                let prepared =
+                    content.data.get(PREPARED).map(|value| value.json().value()).unwrap_or_default();
+                let told = prepared["warnings"].as_array().into_iter().flatten();
                 warnings.extend(told.filter_map(Value::as_str).map(str::to_owned));
             }
             Incoming::Event { event: Event::Output(OutputChange::Added(Output::Error(error))), .. } => {

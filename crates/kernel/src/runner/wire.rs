@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
+use cellwright_cell::{Exception, MimeBundle, MimeData, Output, OutputChange};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::event::Event;
-use crate::exact::exact;
 use crate::request::{Completions, Question, Reply, Variable, Variables};
 use crate::transport::{CellId, QuestionId, Request, Verdict};
 
@@ -268,9 +267,7 @@ struct Fields {
     id: Option<u64>,
     mark: Option<u64>,
     #[serde(default)]
-    data: Map<String, Value>,
-    #[serde(skip)]
-    exact: BTreeMap<String, String>,
+    data: MimeData,
     #[serde(default)]
     metadata: Map<String, Value>,
     display_id: Option<String>,
@@ -314,8 +311,7 @@ struct Fields {
 impl Frame {
     /// Reads one line; says what is wrong with it when it is no message.
     pub(super) fn decode(line: &[u8]) -> Result<Self, String> {
-        let mut fields: Fields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        fields.exact = exact(line);
+        let fields: Fields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         let mark = fields.mark;
         let kind = fields.kind.clone();
         let message = fields.message().ok_or_else(|| format!("`{kind}` is unknown or lacks a field"))?;
@@ -326,7 +322,7 @@ impl Frame {
 impl Fields {
     fn message(self) -> Option<Message> {
         let cell = self.id.map(CellId);
-        let content = MimeBundle { data: self.data, exact: self.exact, metadata: self.metadata };
+        let content = MimeBundle { data: self.data, metadata: self.metadata };
         let shows = |change| Message::Event { id: cell, event: Event::Output(change) };
         Some(match self.kind.as_str() {
             "ready" => match self.error {

@@ -281,5 +281,8 @@ fn checksum(text: &str) -> u64 {
 
 fn plain(content: &MimeBundle) -> String {
     let text = content.data.get("text/plain").and_then(|text| text.as_str());
-    text.map_or_else(|| format!("{:?}", content.data.keys().collect::<Vec<_>>()), str::to_owned)
+    text.map_or_else(
+        || format!("{:?}", content.data.iter().map(|(mime, _)| mime).collect::<Vec<_>>()),
+        str::to_owned,
+    )
 }

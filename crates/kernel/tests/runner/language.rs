@@ -84,7 +84,7 @@ async fn questions_are_answered() {
     let completions = fixture.kernel.complete("alph", 4).await.unwrap();
     assert_eq!((completions.matches, completions.start, completions.end), (vec!["alphabet".into()], 0, 4));
     let found = fixture.kernel.inspect("len", 3, 0).await.unwrap().unwrap();
-    assert!(found.data["text/plain"].as_str().unwrap().contains("number of items"));
+    assert!(found.data.text("text/plain").unwrap().contains("number of items"));
     assert_eq!(fixture.kernel.inspect("no_such_thing", 3, 0).await.unwrap(), None);
     let variables = fixture.kernel.variables(1).await.unwrap();
     assert_eq!((variables.total, variables.listed.len()), (2, 1));

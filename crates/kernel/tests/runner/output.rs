@@ -161,7 +161,7 @@ async fn a_megabyte_frame_and_a_hundred_thousand_lines_arrive() {
     let ran = fixture.run("display({'text/plain': 'x' * 20_000_000}, raw=True)").await;
     let shown = ran.events.iter().find_map(|event| match event {
         Event::Output(OutputChange::Added(Output::Display { content, .. })) => {
-            content.data["text/plain"].as_str()
+            content.data.get("text/plain")?.as_str()
         }
         _ => None,
     });

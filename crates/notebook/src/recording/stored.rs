@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cellwright_cell::{Exception, MimeBundle, Output, Stream};
+use cellwright_cell::{Exception, MimeBundle, MimeValue, Output, Stream, is_json};
 use serde_json::{Value, json};
 
 use super::{Results, RunOutput, Timing};
@@ -91,22 +91,19 @@ const DEPTH: usize = 6;
 pub(crate) fn data(content: &MimeBundle) -> Node {
     let sorted: BTreeMap<_, _> = content.data.iter().collect();
     let stored = sorted.into_iter().map(|(mime, value)| {
-        let is_text =
-            mime.starts_with("text/") || matches!(&**mime, "application/javascript" | "image/svg+xml");
-        // nbformat's schema: `^application/(.*\+)?json$`.
-        let is_json =
-            mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json"));
-        let exact = content.exact.get(mime).filter(|text| Json::is_one(text, DEPTH));
-        let node = match (value, exact) {
-            (Value::String(text), _) if is_text => Node::Value(lines(text)),
-            (Value::String(_), _) => Node::Value(value.clone()),
-            (Value::Array(pieces), _) if pieces.iter().all(Value::is_string) => Node::Value(value.clone()),
-            (_, Some(text)) if is_json => Node::Text(text.clone()),
-            (_, None) if is_json => Node::Value(value.clone()),
-            (_, Some(text)) => Node::Value(text.as_str().into()),
-            (_, None) => Node::Value(Value::String(value.to_string())),
+        let is_text = mime.starts_with("text/") || matches!(mime, "application/javascript" | "image/svg+xml");
+        let node = match value {
+            MimeValue::Text(text) if is_text => Node::Value(lines(text)),
+            MimeValue::Text(text) => Node::Value(text.as_str().into()),
+            MimeValue::Json(json) => {
+                let fits = || Json::is_one(json.text(), DEPTH);
+                // A string may come in pieces, and is stored so.
+                let stays = (is_json(mime) && fits()) || value.text().is_some();
+                let text = json.text();
+                if stays { Node::Text(text.to_owned()) } else { Node::Value(text.into()) }
+            }
         };
-        (mime.clone(), node)
+        (mime.to_owned(), node)
     });
     Node::Object(stored.collect())
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use serde_json::{Map, Value};
+use cellwright_cell::MimeData;
+use serde_json::Value;
 
 use crate::lines::Counted;
 
@@ -14,15 +15,15 @@ const LISTED: usize = 8;
 const QUOTED: usize = 80;
 
 /// Describes the chart in a bundle, if there is one.
-pub(super) fn summary(bundle: &Map<String, Value>) -> Option<String> {
+pub(super) fn summary(bundle: &MimeData) -> Option<String> {
     bundle.iter().find_map(|(mime, value)| {
         let flavour = mime.strip_prefix("application/vnd.")?;
         if flavour.starts_with("plotly.") {
-            Some(plotly(value))
+            Some(plotly(&value.json().value()))
         } else if flavour.starts_with("vegalite.") {
-            Some(vega_lite(value))
+            Some(vega_lite(&value.json().value()))
         } else if flavour.starts_with("vega.") {
-            Some(vega(value))
+            Some(vega(&value.json().value()))
         } else {
             None
         }

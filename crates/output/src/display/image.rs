@@ -11,11 +11,10 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
     prelude::BASE64_STANDARD,
 };
+use cellwright_cell::MimeData;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use serde_json::{Map, Value};
 
 pub use self::info::{ImageInfo, UnusableImage};
-use super::string;
 use crate::artifacts::Kind;
 
 /// Images of more pixels than this are not decoded: they would take gigabytes.
@@ -120,9 +119,8 @@ impl Image {
     }
 
     /// The image of a bundle, in the format that most can show; or a note on why it cannot be shown.
-    pub(super) fn from_bundle(bundle: &Map<String, Value>) -> Option<Result<Self, String>> {
-        let present =
-            |format: ImageFormat| Some((format.mime(), bundle.get(format.mime()).and_then(string)?));
+    pub(super) fn from_bundle(bundle: &MimeData) -> Option<Result<Self, String>> {
+        let present = |format: ImageFormat| Some((format.mime(), bundle.text(format.mime())?));
         let mut broken = None;
         for (mime, text) in ImageFormat::ALL.into_iter().filter_map(present) {
             let bytes = match mime {

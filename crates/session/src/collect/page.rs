@@ -1,7 +1,7 @@
 //! Outputs as a report shows them: one text, and what is more than text.
 
 use cellwright_cell::{Exception, MimeBundle, Output, Stream};
-use cellwright_output::{Artifacts, Captured, Display, Kind, Sink, exact_json_text, json_text};
+use cellwright_output::{Artifacts, Captured, Display, Kind, Sink, json_text};
 
 use super::{Collected, Shown};
 use crate::settings::OutputSettings;
@@ -74,8 +74,7 @@ impl Page {
 
     fn display(&mut self, settings: &OutputSettings, content: &MimeBundle) {
         let display = Display::from_bundle(&content.data);
-        let exact = content.exact.get("application/json").map(String::as_str);
-        if let Some(text) = self.text_of(&display, exact, settings.store()) {
+        if let Some(text) = self.text_of(&display, settings.store()) {
             self.sink.write_block(&text);
         }
         let Display { image, json, status, text: _, is_markdown: _ } = display;
@@ -90,19 +89,12 @@ impl Page {
         }
     }
 
-    /// Its text, or its value as text: by the exact one when there is one.
-    fn text_of(
-        &mut self,
-        display: &Display,
-        exact: Option<&str>,
-        store: Option<&Artifacts>,
-    ) -> Option<String> {
+    /// Its text, or its value as text.
+    fn text_of(&mut self, display: &Display, store: Option<&Artifacts>) -> Option<String> {
         if display.text.is_some() {
             return display.text.clone();
         }
-        let value = display.json.as_ref()?;
-        let text = exact.map_or_else(|| json_text(value, store), |exact| exact_json_text(exact, store));
-        let Captured { text, truncation } = text;
+        let Captured { text, truncation } = json_text(display.json.as_ref()?, store);
         self.lacks_store |= truncation.is_some() && store.is_none();
         Some(text)
     }
@@ -112,9 +104,8 @@ impl Page {
         let (kind, bytes, what) = match &shown {
             Shown::Image(image) => (image.format.kind(), image.bytes.clone(), image.to_string()),
             Shown::Json(value) | Shown::Status(value) => {
-                let text = value.to_string();
-                let what = format!("JSON, {} bytes", text.len());
-                (Kind::Json, text.into_bytes(), what)
+                let what = format!("JSON, {} bytes", value.text().len());
+                (Kind::Json, value.text().as_bytes().to_vec(), what)
             }
             Shown::Stored { .. } => return shown,
         };

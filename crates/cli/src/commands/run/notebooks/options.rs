@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context as _;
-use cellwright_kernel::rounded_number;
+use cellwright_cell::rounded_number;
 use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{CellRef, Fingerprint};
 use cellwright_run::Parameter;
