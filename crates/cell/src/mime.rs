@@ -34,7 +34,8 @@ pub enum MimeValue {
 
 /// Whether content of this type is JSON, and not text. nbformat's schema: `^application/(.*\+)?json$`.
 pub fn is_json(mime: &str) -> bool {
-    mime.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
+    let kind = mime.strip_prefix("application/").filter(|kind| !kind.contains('\n'));
+    kind.is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }
 
 impl MimeBundle {

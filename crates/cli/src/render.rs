@@ -6,7 +6,7 @@ mod plain;
 use cellwright_session::{CallEvent, CallReport};
 
 pub(crate) use json::{JsonRender, event as event_json};
-pub(crate) use plain::{KernelFate, PlainRender, how_it_ended};
+pub(crate) use plain::PlainRender;
 
 /// Shows a call.
 pub(crate) trait CallRender {

@@ -6,6 +6,7 @@ mod doors;
 mod gateway;
 mod install;
 mod kernel;
+mod looks;
 mod notebooks;
 mod run;
 mod run_notebooks;

@@ -93,7 +93,7 @@ fn a_cell_that_takes_too_long_is_stopped() {
     let (code, stdout, stderr) =
         run(&["run", "--timeout", "0.3", "-c", "print('on', flush=True)\nwhile True: pass"]);
     assert_eq!((code, stdout.as_str()), (124, "on\n"));
-    assert!(stderr.contains("the cell was stopped after its 0.3 s"), "{stderr}");
+    assert!(stderr.contains("the cell took longer than 0.3 s and was stopped"), "{stderr}");
 }
 
 #[test]

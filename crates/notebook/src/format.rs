@@ -9,12 +9,12 @@ mod schema;
 use std::collections::HashMap;
 use std::fmt;
 
+use cellwright_cell::is_json;
+
 use self::schema::{
     CODE_CELL, CODE_METADATA, Fields, MARKDOWN_METADATA, NOTEBOOK, OUTPUTS, Others, Presence, RAW_METADATA,
     Shape, TEXT_CELL,
 };
-use cellwright_cell::is_json;
-
 use crate::json::{Json, Kind, Member};
 use crate::notebook::Notebook;
 

@@ -8,13 +8,13 @@ use std::time::SystemTime;
 use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
 use cellwright_editing::RunEntry;
 use cellwright_jupyter::timestamp;
-use cellwright_kernel::{Fate, StopReason};
+use cellwright_kernel::Fate;
 use cellwright_notebook::recording::{Recording, Results, Timing};
 use cellwright_output::{Artifacts, Kind};
 use cellwright_session as session;
 use cellwright_session::{
-    CallEvent, CallReport, CellReport, CellStatus, Collected, JobId, OutputSettings, Running, Turn,
-    TurnRequest,
+    CallEvent, CallReport, CellReport, CellStatus, Collected, JobId, KernelFate, OutputSettings, Running,
+    Turn, TurnRequest,
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -345,7 +345,7 @@ impl NotebookRun {
         {
             self.recording.kept_whole(cell, &artifact.to_string());
         }
-        if let Some(raised) = untold(&report.status) {
+        if let Some(raised) = unreported(&report.status) {
             self.recording.reducer().error(cell, raised);
         }
         self.recording.end(cell, report.execution_count, || timestamp(SystemTime::now()));
@@ -395,30 +395,20 @@ async fn until(due: Option<Instant>) {
 }
 
 /// What ended a cell without leaving an exception in its outputs.
-fn untold(status: &CellStatus) -> Option<Exception> {
-    let (name, message) = match status {
-        CellStatus::Died(death) => ("DeadKernelError", format!("{death}")),
-        CellStatus::Stopped { reason, kernel: kernel @ (Fate::Killed | Fate::Left | Fate::OutOfReach) } => {
-            let why = match reason {
-                StopReason::Cancelled | StopReason::Interrupted => "interrupted".to_owned(),
-                StopReason::TimedOut(limit) => format!("stopped after {} s", limit.as_secs_f64()),
-                StopReason::Shutdown => "stopped: the kernel was shut down".to_owned(),
-            };
-            let kernel = match kernel {
-                Fate::Survived | Fate::Killed => "had to be killed",
-                Fate::Left => "did not stop and was left",
-                Fate::OutOfReach => "is out of reach",
-            };
-            ("DeadKernelError", format!("the cell was {why}, and the kernel {kernel}"))
+fn unreported(status: &CellStatus) -> Option<Exception> {
+    match status {
+        CellStatus::Died(_)
+        | CellStatus::Stopped { kernel: Fate::Killed | Fate::Left | Fate::OutOfReach, .. } => {
+            let message = format!("the cell {}", status.ending(KernelFate::Stays));
+            Some(Exception { name: "DeadKernelError".to_owned(), message, ..Exception::default() })
         }
         CellStatus::Stopped { kernel: Fate::Survived, .. }
         | CellStatus::Waiting
         | CellStatus::Running
         | CellStatus::Ok
         | CellStatus::Error(_)
-        | CellStatus::NotRun(_) => return None,
-    };
-    Some(Exception { name: name.to_owned(), message, ..Exception::default() })
+        | CellStatus::NotRun(_) => None,
+    }
 }
 
 /// Keeps what the notebook has no room for.

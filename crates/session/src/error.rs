@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
-use crate::notice::{Departure, Span};
+use crate::notice::Departure;
+use crate::words::duration_words;
 
 /// What sessions could not do. Plain data, so that it reads the same from a daemon.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -52,7 +53,7 @@ pub enum SessionError {
     /// The kernel keeps dying.
     #[error(
         "the kernel died {crashes} times within {}, the last time because {last}; change what ends it, then reset the session to go on",
-        Span(*within)
+        duration_words(*within)
     )]
     CrashBudget {
         /// How often.

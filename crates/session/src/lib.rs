@@ -26,6 +26,7 @@ mod sessions;
 mod settings;
 mod setup;
 mod wire;
+mod words;
 mod worker;
 
 pub use call::{
@@ -43,3 +44,4 @@ pub use notice::{Departure, Notice};
 pub use report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, NotRun, Replacement};
 pub use sessions::{Activity, Force, SessionInfo, Sessions};
 pub use settings::{Limits, OutputSettings, Retry, Settings, Stored};
+pub use words::{KernelFate, duration_words};

@@ -7,6 +7,7 @@ use cellwright_kernel::Exit;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::SessionKey;
+use crate::words::duration_words;
 
 /// Something to know. Its `Display` is a sentence for people and models.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,8 +73,20 @@ pub enum Departure {
     ShutDown,
 }
 
+/// Cells are named by their place in the call, counted from 1.
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &|cell| (cell + 1).to_string())
+    }
+}
+
+impl Notice {
+    /// The sentence, with the numbers that the reader knows the cells by: those of a notebook, say.
+    pub fn with_cells(&self, number: impl Fn(usize) -> String) -> impl fmt::Display {
+        fmt::from_fn(move |f| self.write(f, &number))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, number: &dyn Fn(usize) -> String) -> fmt::Result {
         match self {
             Self::Departed(why) => {
                 write!(f, "the session's earlier kernel is gone with its variables: {why}")
@@ -89,7 +102,7 @@ impl fmt::Display for Notice {
                 write!(
                     f,
                     "{exit} before cell {} began; it ran on a fresh one, {}",
-                    cell + 1,
+                    number(*cell),
                     exit.variables()
                 )
             }
@@ -97,14 +110,14 @@ impl fmt::Display for Notice {
                 write!(
                     f,
                     "{exit} while cell {} ran; it was run again from its beginning on a fresh one, {}",
-                    cell + 1,
+                    number(*cell),
                     exit.variables()
                 )
             }
             Self::ResetJoined { cell } => write!(
                 f,
                 "cell {} was not given a kernel of its own: another call that asked at the same time had just reset it",
-                cell + 1
+                number(*cell)
             ),
             Self::Restarted => {
                 f.write_str("someone restarted the session, which stopped the call; the variables are gone")
@@ -132,7 +145,7 @@ impl fmt::Display for Notice {
                 write!(
                     f,
                     "cell {} asked for input, which this call cannot give; pass the value in the code",
-                    cell + 1
+                    number(*cell)
                 )
             }
             Self::Warning(text) => f.write_str(text),
@@ -143,25 +156,12 @@ impl fmt::Display for Notice {
 impl fmt::Display for Departure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Idle(time) => write!(f, "nobody held it, and it was idle for {}", Span(*time)),
+            Self::Idle(time) => write!(f, "nobody held it, and it was idle for {}", duration_words(*time)),
             Self::MadeRoom { limit } => {
                 write!(f, "it was the oldest idle one of {limit}, and another session needed the room")
             }
             Self::Exhausted => f.write_str("the system had no room for another kernel, and it was idle"),
             Self::ShutDown => f.write_str("it was shut down"),
-        }
-    }
-}
-
-/// A time for people, in the unit that fits.
-pub(crate) struct Span(pub(crate) Duration);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_secs() {
-            60 => f.write_str("a minute"),
-            seconds if seconds >= 60 && seconds.is_multiple_of(60) => write!(f, "{} minutes", seconds / 60),
-            _ => write!(f, "{} seconds", self.0.as_secs_f32()),
         }
     }
 }

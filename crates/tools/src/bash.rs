@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_output::Captured;
+use cellwright_session::duration_words;
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::handle::BackgroundHandle;
 use crate::reply::{ReplyPart, ToolFailure, ToolReply};
-use crate::report::{seconds, truncation};
+use crate::report::truncation;
 use crate::share;
 use crate::shell::{
     ClientShells, CommandEnd, CommandPhase, CommandResult, CommandStop, ShellCommand, ShellRequest,
@@ -157,7 +158,7 @@ pub(crate) fn tell(
         reply.content.clear();
     }
     match ended {
-        None => reply.note(format!("[{handle} runs for {}]", seconds(shell.began.elapsed()))),
+        None => reply.note(format!("[{handle} runs for {}]", duration_words(shell.began.elapsed()))),
         Some(ended) => {
             if let Some(end) = in_words(ended) {
                 reply.note(format!("[{end}]"));
@@ -183,9 +184,10 @@ fn in_words(ended: &CommandEnd) -> Option<String> {
     match &ended.how {
         CommandResult::Code(0) => None,
         CommandResult::Code(code) => Some(format!("exit code {code}")),
-        CommandResult::Stopped(CommandStop::TimedOut(limit)) => {
-            Some(format!("took longer than {} and was stopped with all it had started", seconds(*limit)))
-        }
+        CommandResult::Stopped(CommandStop::TimedOut(limit)) => Some(format!(
+            "took longer than {} and was stopped with all it had started",
+            duration_words(*limit)
+        )),
         CommandResult::Stopped(CommandStop::Cancelled) => {
             Some("was stopped with all it had started".to_owned())
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
 use cellwright_kernel::environment::Variables;
 use cellwright_kernel::runner::Examined;
-use cellwright_session::{Activity, Force, JobInfo, JobState, SessionError, SessionInfo};
+use cellwright_session::{Activity, Force, JobInfo, JobState, SessionError, SessionInfo, duration_words};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::bash;
 use crate::client::ToolClient;
 use crate::handle::BackgroundHandle;
 use crate::reply::{ToolFailure, ToolReply};
-use crate::report::{self, CallStage, CellNaming, seconds};
+use crate::report::{self, CallStage, CellNaming};
 use crate::shell::{CommandPhase, CommandStop, ShellCommand};
 use crate::timeout::{self, TimeoutRequest};
 use crate::toolbox::{BackgroundPolicy, CallContext, ToolboxState};
@@ -159,7 +159,7 @@ fn session_line(client: &ToolClient, session: &SessionInfo) -> String {
         add(format!("{} MB", memory >> 20));
     }
     if let Some(uptime) = session.uptime {
-        add(format!("up {}", seconds(uptime)));
+        add(format!("up {}", duration_words(uptime)));
     }
     line
 }
@@ -174,7 +174,7 @@ fn job_line(client: &ToolClient, job: &JobInfo) -> String {
         "{} in session {}: {state}, {}: {}",
         BackgroundHandle::Cells(job.id),
         client.names.shown(&job.key),
-        seconds(job.duration),
+        duration_words(job.duration),
         job.title
     )
 }
@@ -188,7 +188,7 @@ fn shell_line(shell: &ShellCommand) -> String {
     format!(
         "{}: {state}, started {} ago: {}",
         BackgroundHandle::Shell(shell.number),
-        seconds(shell.began.elapsed()),
+        duration_words(shell.began.elapsed()),
         shell.title
     )
 }
@@ -282,7 +282,10 @@ async fn work(
                         CallStage::Running,
                         &CellNaming::Counted,
                     );
-                    reply.note(format!("[{handle} is still running, for {}]", seconds(report.duration)));
+                    reply.note(format!(
+                        "[{handle} is still running, for {}]",
+                        duration_words(report.duration)
+                    ));
                     reply
                 }
                 JobState::Finished(report) => {

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use cellwright_kernel::{Exit, Fate, StopReason};
+use cellwright_kernel::Exit;
 use cellwright_output::{Captured, Image};
 use cellwright_run::PlannedCell;
 use cellwright_session::{
-    After, CallReport, CellReport, CellStatus, Collected, KernelChoice, KernelUse, NotRun, Replacement, Shown,
+    After, CallReport, CellReport, CellStatus, Collected, KernelChoice, KernelFate, KernelUse, NotRun,
+    Replacement, Shown, duration_words,
 };
 use serde_json::{Map, Value, json};
 
@@ -52,16 +52,23 @@ impl CellNaming<'_> {
         };
         let time = match cell.status {
             CellStatus::Waiting | CellStatus::NotRun(_) => String::new(),
-            _ => format!(", {}", seconds(cell.duration)),
+            _ => format!(", {}", duration_words(cell.duration)),
         };
-        format!("[cell {name}: {}{time}]\n", status(&cell.status))
+        format!("[cell {name}: {}{time}]\n", cell.status.word())
     }
 
     fn place(&self, cell: &CellReport, total: usize) -> String {
         match self {
             Self::Counted if total == 1 => "the cell".to_owned(),
-            Self::Counted => format!("cell {}", cell.index + 1),
-            Self::Notebook(cells) => format!("cell {}", cells[cell.index].index),
+            Self::Counted | Self::Notebook(_) => format!("cell {}", self.number(cell.index)),
+        }
+    }
+
+    /// The number that the reader knows a cell of the call by.
+    fn number(&self, cell: usize) -> String {
+        match self {
+            Self::Counted => (cell + 1).to_string(),
+            Self::Notebook(cells) => cells[cell].index.to_string(),
         }
     }
 }
@@ -105,7 +112,7 @@ pub(crate) fn reply(
         }
         show(settings, &cell.output, &mut images, &mut reply);
     }
-    let notes = notes(client, report);
+    let notes = notes(client, report, naming);
     if !notes.is_empty() {
         reply.note(notes.join("\n"));
     }
@@ -143,18 +150,6 @@ fn stored(settings: &ToolSettings, image: &Image) -> String {
     }
 }
 
-fn status(status: &CellStatus) -> &'static str {
-    match status {
-        CellStatus::Waiting => "waiting",
-        CellStatus::Running => "running",
-        CellStatus::Ok => "ok",
-        CellStatus::Error(_) => "error",
-        CellStatus::Stopped { .. } => "stopped",
-        CellStatus::Died(_) => "died",
-        CellStatus::NotRun(_) => "not run",
-    }
-}
-
 /// How a cell ended, when that needs words.
 fn end(cell: &CellReport) -> Option<String> {
     match &cell.status {
@@ -164,33 +159,14 @@ fn end(cell: &CellReport) -> Option<String> {
         | CellStatus::Running
         | CellStatus::Error(_)
         | CellStatus::NotRun(NotRun::AfterFailure | NotRun::Error | NotRun::Withdrawn) => None,
-        CellStatus::NotRun(NotRun::Stopped) => Some("was not run, for the call was stopped first".to_owned()),
-        CellStatus::Stopped { reason, kernel } => {
-            let reason = match reason {
-                StopReason::Cancelled => "was cancelled".to_owned(),
-                StopReason::TimedOut(limit) => {
-                    format!("took longer than {} and was stopped", seconds(*limit))
-                }
-                StopReason::Interrupted => "was interrupted".to_owned(),
-                StopReason::Shutdown => "was ended with its kernel".to_owned(),
-            };
-            Some(match kernel {
-                Fate::Survived => format!("{reason}; the kernel and its variables are there"),
-                Fate::Killed => format!("{reason}; the kernel had to be killed, its variables are gone"),
-                Fate::Left => {
-                    format!("{reason}, but the kernel is not ours to end: it goes on, and so may the cell")
-                }
-                Fate::OutOfReach => {
-                    format!("{reason}, but the kernel is out of reach: what became of it is not known")
-                }
-            })
+        CellStatus::NotRun(NotRun::Stopped) | CellStatus::Stopped { .. } | CellStatus::Died(_) => {
+            Some(cell.status.ending(KernelFate::Stays))
         }
-        CellStatus::Died(death) => Some(format!("did not end: {death}; {}", death.exit.variables())),
     }
 }
 
 /// What else is to be known, one line each.
-fn notes(client: &ToolClient, report: &CallReport) -> Vec<String> {
+fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(about) = &report.kernel.about {
         let is_new = about.pid.is_none_or(|pid| client.introduce(pid));
@@ -220,7 +196,9 @@ fn notes(client: &ToolClient, report: &CallReport) -> Vec<String> {
             KernelUse::None | KernelUse::Fresh | KernelUse::Reused | KernelUse::Replaced(_) => {}
         }
     }
-    notes.extend(report.notices.iter().map(|notice| format!("[{notice}]")));
+    notes.extend(
+        report.notices.iter().map(|notice| format!("[{}]", notice.with_cells(|cell| naming.number(cell)))),
+    );
     notes.extend(report.error.iter().map(|error| format!("[{error}]")));
     notes
 }
@@ -261,7 +239,7 @@ fn structured(
 fn cell(cell: &CellReport, text: &Captured, room: &mut usize) -> Value {
     let mut data = Map::new();
     let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
-    put("status", status(&cell.status).into());
+    put("status", cell.status.word().into());
     put("duration", cell.duration.as_secs_f64().into());
     if let Some(title) = &cell.title {
         put("title", title.as_str().into());
@@ -314,14 +292,4 @@ pub(crate) fn truncation(text: &Captured) -> Option<Value> {
     let truncation = text.truncation.as_ref()?;
     let artifact = truncation.full.artifact().map(ToString::to_string);
     Some(json!({ "lines": truncation.total.lines, "bytes": truncation.total.bytes, "artifact": artifact }))
-}
-
-/// `0.25 s`, `12 s`, `3 min 20 s`
-pub(crate) fn seconds(duration: Duration) -> String {
-    match duration.as_secs() {
-        0..10 => format!("{:.2} s", duration.as_secs_f64()).replace(".00 s", " s"),
-        seconds @ 10..60 => format!("{seconds} s"),
-        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
-    }
 }

@@ -15,7 +15,7 @@ use cellwright_jupyter::content::{
 use cellwright_jupyter::{
     Channel, ConnectionInfo, JupyterMessage, KernelClient, MessageHeader, MessageSession, SocketTransport,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;

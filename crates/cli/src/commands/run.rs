@@ -12,8 +12,8 @@ use anyhow::Context as _;
 use cellwright_editing::FileKind;
 use cellwright_kernel::{Comms, Stdin, StopReason};
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellStatus, KernelChoice, Mode, Next, Reset, Running, SessionId, Sessions,
-    Stored, Timeout,
+    Call, CallEvent, CallReport, CellStatus, KernelChoice, KernelFate, Mode, Next, Reset, Running, SessionId,
+    Sessions, Stored, Timeout,
 };
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,7 +25,7 @@ use self::notebooks::{NotebookRunFlags, NotebookRuns};
 use super::{input_bytes, named};
 use crate::config::LoadedConfig;
 use crate::exit::{self, CommandExit};
-use crate::render::{CallRender, JsonRender, KernelFate, PlainRender};
+use crate::render::{CallRender, JsonRender, PlainRender};
 use crate::{host, script};
 
 /// Run notebooks or Python code in a live kernel

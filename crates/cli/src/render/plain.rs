@@ -3,9 +3,8 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use cellwright_cell::{MimeBundle, Output, OutputChange, Stream, with_causes};
-use cellwright_kernel::{Fate, StopReason};
 use cellwright_output::{Display, json_text};
-use cellwright_session::{CallEvent, CallReport, CellStatus, NotRun};
+use cellwright_session::{CallEvent, CallReport, CellStatus, KernelFate, NotRun};
 
 use super::CallRender;
 
@@ -15,15 +14,6 @@ pub(crate) struct PlainRender {
     titles: Vec<Option<String>>,
     headings: bool,
     kernel: KernelFate,
-}
-
-/// What becomes of a kernel when we have told of its cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KernelFate {
-    /// It keeps its variables.
-    Stays,
-    /// It ends with us, and so do they.
-    Ends,
 }
 
 impl PlainRender {
@@ -71,7 +61,7 @@ impl CallRender for PlainRender {
         if matches!(failed.status, CellStatus::Error(_)) && self.titles.len() == 1 {
             return Ok(()); // its traceback says it all
         }
-        let how = format!("{name} {}", how_it_ended(&failed.status, self.kernel));
+        let how = format!("{name} {}", failed.status.ending(self.kernel));
         let skipped = report
             .cells
             .iter()
@@ -82,34 +72,6 @@ impl CallRender for PlainRender {
             1 => told(&format!("{how}; 1 later cell was not run")),
             _ => told(&format!("{how}; {skipped} later cells were not run")),
         }
-    }
-}
-
-/// How a cell went, after its name.
-pub(crate) fn how_it_ended(status: &CellStatus, then: KernelFate) -> String {
-    match status {
-        CellStatus::Ok => "ok".to_owned(),
-        CellStatus::Error(exception) => format!("raised {}", exception.name),
-        CellStatus::Stopped { reason, kernel } => stopped(*reason, *kernel, then),
-        CellStatus::Died(death) => format!("did not end: {death}; {}", death.exit.variables()),
-        CellStatus::Waiting | CellStatus::Running => "has not ended".to_owned(),
-        CellStatus::NotRun(_) => "was not run".to_owned(),
-    }
-}
-
-/// Why a cell was stopped, and what that left.
-fn stopped(reason: StopReason, kernel: Fate, then: KernelFate) -> String {
-    let why = match reason {
-        StopReason::Cancelled | StopReason::Interrupted => "was interrupted".to_owned(),
-        StopReason::TimedOut(limit) => format!("was stopped after its {} s", limit.as_secs_f64()),
-        StopReason::Shutdown => "was stopped: the kernel was shut down".to_owned(),
-    };
-    match kernel {
-        Fate::Survived if then == KernelFate::Stays => format!("{why}; the variables are still there"),
-        Fate::Survived => why,
-        Fate::Killed => format!("{why}; the kernel had to be killed, all variables are gone"),
-        Fate::Left => format!("{why}, but the kernel is not ours to end: it goes on, and so may the cell"),
-        Fate::OutOfReach => format!("{why}, but the kernel is out of reach: what became of it is not known"),
     }
 }
 

@@ -124,6 +124,25 @@ fn what_can_not_be_recorded_does_not_hide_what_the_run_came_to() {
 }
 
 #[test]
+fn a_notice_names_the_cell_of_the_notebook() {
+    let dies_once =
+        "import os\nif not os.path.exists('died'):\n    open('died', 'w').close()\n    os._exit(3)";
+    let desk = Desk::with(&[code("a", "1"), code("b", "2"), code("c", dies_once)]);
+    let settings = desk.path().join("cellwright/config.toml");
+    fs::create_dir(settings.parent().unwrap()).unwrap();
+    fs::write(settings, "[kernel]\nretry = \"once\"\n").unwrap();
+    let run = |arguments: &[&str]| {
+        drop(fs::remove_file(desk.path().join("died")));
+        let output = desk.command(arguments).env("XDG_CONFIG_HOME", desk.path()).output().unwrap();
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [_, stderr] = run(&["a.ipynb", "--cells", "1-2"]);
+    assert!(stderr.contains("note: the kernel exited with code 3 while cell 2 ran"), "{stderr}");
+    let [stdout, _] = run(&["a.ipynb", "--cells", "1-2", "--json"]);
+    assert!(stdout.contains("exited with code 3 while cell 2 ran"), "{stdout}");
+}
+
+#[test]
 fn what_can_not_work_is_told_before_the_run() {
     let desk = three();
     let (exit, _, stderr) = desk.run(&["a.ipynb", "-p", "class=1"]);

@@ -36,7 +36,7 @@ async fn a_session_nobody_holds_is_evicted_after_five_idle_minutes() {
     assert_eq!(report.notices, [Notice::Departed(Departure::Idle(Duration::from_mins(5)))]);
     assert_eq!(
         report.notices[0].to_string(),
-        "the session's earlier kernel is gone with its variables: nobody held it, and it was idle for 5 minutes"
+        "the session's earlier kernel is gone with its variables: nobody held it, and it was idle for 5 min"
     );
 }
 

@@ -126,7 +126,7 @@ async fn a_kernel_that_keeps_dying_is_given_up_until_reset() {
     let refused = fixture.run("a", &["print"]).await;
     assert_eq!(
         refused.error.as_ref().unwrap().to_string(),
-        "the kernel died 3 times within 10 minutes, the last time because the kernel exited with code 1; \
+        "the kernel died 3 times within 10 min, the last time because the kernel exited with code 1; \
          change what ends it, then reset the session to go on"
     );
     let mut call = fixture.call("a", &[]);

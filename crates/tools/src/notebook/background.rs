@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_run::{Finished, PlannedCell};
-use cellwright_session::{JobId, JobState};
+use cellwright_session::{JobId, JobState, duration_words};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
@@ -13,7 +13,7 @@ use super::run::{ActiveRun, reply};
 use crate::eval::goes_on;
 use crate::handle::BackgroundHandle;
 use crate::reply::{ToolFailure, ToolReply};
-use crate::report::{self, CallStage, CellNaming, seconds};
+use crate::report::{self, CallStage, CellNaming};
 use crate::toolbox::{CallContext, ToolboxState};
 use crate::workspace::ResolvedPath;
 
@@ -108,7 +108,7 @@ impl BackgroundRun {
         }
         let (report, note) = match state {
             JobState::Running(report) => {
-                let note = format!("[{handle} is still running, for {}]", seconds(report.duration));
+                let note = format!("[{handle} is still running, for {}]", duration_words(report.duration));
                 (report, note)
             }
             JobState::Finished(report) => {

@@ -20,8 +20,8 @@ use cellwright_notebook::select::CellSelection;
 use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
 use cellwright_session as session;
 use cellwright_session::{
-    Call, CallEvent, CellRequest, CellStatus, Client, Force, KernelChoice, Reset, SessionId, Sessions,
-    Timeout,
+    Call, CallEvent, CellRequest, CellStatus, Client, Force, KernelChoice, KernelFate, Reset, SessionId,
+    Sessions, Timeout,
 };
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
@@ -35,7 +35,6 @@ use crate::commands::CallerArguments;
 use crate::config::LoadedConfig;
 use crate::exit::{CommandExit, of_error, one_line};
 use crate::host;
-use crate::render::KernelFate;
 
 /// Notebooks to run, and how.
 pub(super) struct NotebookRuns {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cellwright_run::{Change, Finished, Plan, PlannedCell, RunNote};
-use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, NotRun};
+use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, KernelFate, NotRun};
 use serde_json::{Value, json};
 
 pub(super) use junit::junit;
@@ -15,7 +15,7 @@ pub(super) use junit::junit;
 use self::lines::ProgressLines;
 use crate::exit::one_line;
 use crate::print;
-use crate::render::{self, KernelFate};
+use crate::render;
 
 /// How runs are told.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +96,10 @@ impl RunDisplay {
     pub(super) fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
         if self.style.told == RunVerbosity::Json {
             let mut line = render::event_json(event);
+            if let CallEvent::Notice(notice) = event {
+                let cells = &self.cells;
+                line["text"] = notice.with_cells(|cell| cells[cell].index.to_string()).to_string().into();
+            }
             if let Some(cell) =
                 line.get("cell").and_then(Value::as_u64).and_then(|cell| usize::try_from(cell).ok())
             {
@@ -239,7 +243,7 @@ impl RunDisplay {
                     details: String::new(),
                 },
                 _ => CaseResult::Failed {
-                    message: render::how_it_ended(&cell.status, self.style.kernel),
+                    message: cell.status.ending(self.style.kernel),
                     details: details(cell),
                 },
             };

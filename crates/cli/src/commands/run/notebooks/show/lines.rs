@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use cellwright_cell::{Output, OutputChange};
 use cellwright_run::PlannedCell;
-use cellwright_session::{CallEvent, CallReport, CellStatus};
+use cellwright_session::{CallEvent, CallReport, CellStatus, KernelFate};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::{RunStyle, RunVerbosity};
-use crate::render::{self, KernelFate};
 use crate::show::TerminalSize;
 
 /// How often the last line is drawn while a cell prints.
@@ -73,12 +72,15 @@ impl ProgressLines {
                     CellStatus::Error(exception) if report.may_raise => {
                         format!("raised {}, as it may", exception.name)
                     }
-                    status => render::how_it_ended(status, self.kernel),
+                    status => status.ending(self.kernel),
                 };
                 let seconds = report.duration.as_secs_f64();
                 self.told(&format!("{} {how} ({seconds:.2} s)", heading(report.index, cells, LABEL)))
             }
-            CallEvent::Notice(notice) => self.told(&format!("note: {notice}")),
+            CallEvent::Notice(notice) => {
+                let notice = notice.with_cells(|cell| cells[cell].index.to_string());
+                self.told(&format!("note: {notice}"))
+            }
             _ => Ok(()),
         }
     }
@@ -121,8 +123,7 @@ impl ProgressLines {
         let name = if self.prefix.is_empty() { format!("{}: ", self.name) } else { String::new() };
         if let Some(failed) = report.failed() {
             let planned = &cells[failed.index];
-            let mut text =
-                format!("{name}cell {} {}", planned.index, render::how_it_ended(&failed.status, self.kernel));
+            let mut text = format!("{name}cell {} {}", planned.index, failed.status.ending(self.kernel));
             if let CellStatus::Error(exception) = &failed.status {
                 let at = exception.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
                 if let Some((at, source)) = at.and_then(|at| Some((at, planned.source.lines().nth(at)?))) {
