@@ -97,7 +97,9 @@ impl FileEditor<'_> {
         let named = || file.named.clone();
         let outputs = match (request.search, request.outputs) {
             // A search looks through all of an output, not through the part that fits on a page.
-            (Some(_), OutputView::Text { .. }) => OutputView::Text { budget: usize::MAX },
+            (Some(_), OutputView::Text { .. } | OutputView::Page { .. }) => {
+                OutputView::Text { budget: usize::MAX }
+            }
             (_, outputs) => outputs,
         };
         let view_request = ViewRequest { selector: request.selector, outputs, named: &file.named };

@@ -77,6 +77,11 @@ pub enum OutputView {
         /// Most bytes of outputs in the whole view, notices not counted.
         budget: usize,
     },
+    /// The same, on a page with the sources: outputs have what these leave of it, at least a quarter.
+    Page {
+        /// Most bytes of the page.
+        budget: usize,
+    },
 }
 
 /// What to show.
@@ -132,7 +137,9 @@ impl ViewRequest<'_> {
         let names_output = !matches!(self.selector.part, NotebookPart::Whole | NotebookPart::Cells(_));
         match self.outputs {
             OutputView::None if !self.selector.raw && !names_output => Need::Sources,
-            OutputView::None | OutputView::Summary | OutputView::Text { .. } => Need::All,
+            OutputView::None | OutputView::Summary | OutputView::Text { .. } | OutputView::Page { .. } => {
+                Need::All
+            }
         }
     }
 }
@@ -231,13 +238,13 @@ impl NotebookView {
                     line += feeds(&self.text[start..]);
                 }
             }
-            OutputView::Text { budget } => {
+            OutputView::Text { .. } | OutputView::Page { .. } => {
                 let cells: Vec<_> = chosen.map(|cell| (contents(notebook, &cell), cell)).collect();
                 let lengths: Vec<_> = cells
                     .iter()
                     .flat_map(|(outputs, _)| outputs.iter().map(|(_, content)| content.text.len()))
                     .collect();
-                let share = fair_share(&lengths, budget);
+                let share = fair_share(&lengths, output_room(request.outputs, &cells));
                 for (outputs, cell) in &cells {
                     self.end_cell(cell, &mut line, |text| print(text, cell));
                     for (number, output) in outputs.iter().enumerate() {
@@ -346,6 +353,32 @@ fn contents<'a>(notebook: &Notebook, cell: &Cell<'a>) -> Vec<(Output<'a>, Output
         (output, content)
     };
     cell.outputs().into_iter().map(with_content).collect()
+}
+
+/// How many bytes the texts of outputs may have.
+fn output_room(view: OutputView, cells: &[(Vec<(Output<'_>, OutputContent)>, Cell<'_>)]) -> usize {
+    // Bytes of a marker, and of a notice that an output is cut.
+    const MARKER: usize = 40;
+    const NOTICE: usize = 200;
+    let budget = match view {
+        OutputView::None | OutputView::Summary => return 0,
+        OutputView::Text { budget } => return budget,
+        OutputView::Page { budget } => budget,
+    };
+    let beside = |(cell, number): (usize, usize), (output, content): &(Output<'_>, OutputContent)| {
+        let notes = content.image_notes(cell, number).iter().map(|note| note.len() + 1).sum::<usize>();
+        // An output that is small beside the page is not cut.
+        let notice = if content.text.len() > budget / 64 { NOTICE } else { 0 };
+        MARKER + content.describe(output).len() + notes + notice
+    };
+    let others: usize = cells
+        .iter()
+        .map(|(outputs, cell)| {
+            let outputs = outputs.iter().enumerate().map(|(number, it)| beside((cell.index(), number), it));
+            MARKER + cell.source().len() + outputs.sum::<usize>() + MARKER * 2 * cell.attachments().len()
+        })
+        .sum();
+    budget.saturating_sub(others).max(budget / 4)
 }
 
 /// One image of each output, and each attachment: those whose format can be shown.

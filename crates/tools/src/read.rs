@@ -57,7 +57,7 @@ pub(crate) fn read(
     let outputs = match arguments.outputs {
         None | Some(OutputsArgument::None) => OutputView::None,
         Some(OutputsArgument::Summary) => OutputView::Summary,
-        Some(OutputsArgument::Text) => OutputView::Text { budget: context.reader.budget() },
+        Some(OutputsArgument::Text) => OutputView::Page { budget: context.reader.budget() },
     };
     let request = ReadRequest {
         selector: &selector,

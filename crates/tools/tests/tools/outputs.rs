@@ -80,3 +80,14 @@ async fn only_four_of_seven_attachments_could_be_seen() {
     let missing = fixture.error("read", json!({ "path": "a.ipynb#0:x.png" })).await;
     assert!(missing.contains("nothing is attached to it"), "{missing}");
 }
+
+#[tokio::test]
+async fn a_short_output_after_a_long_one_was_on_the_next_page() {
+    let fixture = Fixture::new();
+    let long = (1..=20_000).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
+    put(&fixture, &[code("a", &[&long, &long, "the short one\n"]), code("b", &[&long, "the last one\n"])]);
+    let read = fixture.ok("read", json!({ "path": "a.ipynb", "outputs": "text" })).await;
+    assert!(read.contains("the short one\n") && read.contains("the last one\n"), "{read}");
+    assert!(read.contains("bytes not shown; read a.ipynb#1.0:") && !read.contains("go on with"), "{read}");
+    assert!(read.len() > 45 * 1024, "{} bytes", read.len());
+}
