@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use cellwright_editing::{RunEntry, RunHistory};
-use cellwright_notebook::file::{self, Expected, Found, IfMissing, TrackedFile};
+use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing, TrackedFile};
 use cellwright_notebook::{Edited, NoSuchCell, Notebook};
 
 use crate::note::RunNote;
@@ -65,7 +65,7 @@ impl Draft {
         let (chosen, note, is_kept) = match written {
             // The old outputs in a new copy are in the notebook that it is a copy of.
             Some(WrittenDraft { chosen, note, is_new }) => {
-                let is_kept = is_new || matches!(note, Some(RunNote::ReplacedNotebook { .. }));
+                let is_kept = is_new || matches!(note, Some(RunNote::ReplacedFile { .. }));
                 (chosen, note, is_kept)
             }
             None => (chosen(file.notebook(), &request.cells)?, None, false),
@@ -99,7 +99,8 @@ struct WrittenDraft {
     is_new: bool,
 }
 
-type Planned = (Option<Notebook>, (Vec<usize>, Option<RunNote>));
+/// What a file becomes, if something else than it is; which cells are to run; what was replaced.
+type DraftContent<Content> = (Option<Content>, (Vec<usize>, Option<RunNote>));
 
 impl DraftChange<'_> {
     fn write(&self) -> Result<WrittenDraft, PlanError> {
@@ -111,13 +112,22 @@ impl DraftChange<'_> {
         };
         let written =
             file::update_with(&self.request.save, self.path, if_missing, &Expected::Anything, change);
+        let written = match written {
+            Err(PlanError::File(source @ FileError::Parse { .. })) if is_copy && !self.request.force => {
+                Err(PlanError::OtherFile { path: self.path.to_owned(), source })
+            }
+            Err(PlanError::File(FileError::Parse { .. })) if is_copy => {
+                file::update_bytes(&self.request.save, self.path, |now| self.copy_over_file(now))
+            }
+            written => written,
+        };
         let written = written.inspect_err(|_| self.entry.take().withdraw())?;
         let (chosen, note) = written.outcome;
         Ok(WrittenDraft { chosen, note, is_new: written.found == Found::Nothing })
     }
 
     /// The copy of the source that takes the place of `now`.
-    fn copy_over(&self, now: &Notebook) -> Result<Planned, PlanError> {
+    fn copy_over(&self, now: &Notebook) -> Result<DraftContent<Notebook>, PlanError> {
         let PreparedCells { edited, chosen } = PreparedCells::of(self.source, self.request)?;
         let copy = edited.and_then(|edited| edited.notebook).unwrap_or_else(|| self.source.clone());
         // A file that does not exist is handed over as an empty notebook.
@@ -125,12 +135,22 @@ impl DraftChange<'_> {
             return Ok((Some(copy), (chosen, None)));
         }
         let unkept = self.kept(self.history.keep_notebook(now, &copy))?;
-        let note = RunNote::ReplacedNotebook { path: self.path.to_owned(), unkept };
+        let note = RunNote::ReplacedFile { path: self.path.to_owned(), unkept };
         Ok((Some(copy), (chosen, Some(note))))
     }
 
+    /// The same for a file that is not a notebook, because the caller insists.
+    fn copy_over_file(&self, now: &[u8]) -> Result<DraftContent<Vec<u8>>, PlanError> {
+        self.entry.take().withdraw();
+        let PreparedCells { edited, chosen } = PreparedCells::of(self.source, self.request)?;
+        let copy = edited.and_then(|edited| edited.notebook).unwrap_or_else(|| self.source.clone());
+        let unkept = self.kept(self.history.keep_file(now, &copy))?;
+        let note = RunNote::ReplacedFile { path: self.path.to_owned(), unkept };
+        Ok((Some(copy.text().as_bytes().to_vec()), (chosen, Some(note))))
+    }
+
     /// The notebook with the parameters in it.
-    fn with_parameters(&self, now: &Notebook) -> Result<Planned, PlanError> {
+    fn with_parameters(&self, now: &Notebook) -> Result<DraftContent<Notebook>, PlanError> {
         let PreparedCells { edited, chosen } = PreparedCells::of(now, self.request)?;
         let Some(edited) = edited else { return Ok((None, (chosen, None))) };
         let unkept = self.kept(self.history.keep_parameters(now, &edited))?;

@@ -9,8 +9,8 @@ use cellwright_notebook::index_ranges;
 /// Something that a run replaced, and whether undo brings it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunNote {
-    /// There was another notebook in the file for the outputs.
-    ReplacedNotebook {
+    /// There was something else in the file for the outputs.
+    ReplacedFile {
         /// The file.
         path: PathBuf,
         /// Why it could not be kept, if it could not.
@@ -34,7 +34,7 @@ impl RunNote {
     /// Whether something is gone for good.
     pub fn is_loss(&self) -> bool {
         match self {
-            Self::ReplacedNotebook { unkept, .. } => unkept.is_some(),
+            Self::ReplacedFile { unkept, .. } => unkept.is_some(),
             Self::ReplacedOutputs { .. } => false,
             Self::UnkeptParameters { .. } | Self::UnkeptOutputs(_) => true,
         }
@@ -44,10 +44,10 @@ impl RunNote {
 impl fmt::Display for RunNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ReplacedNotebook { path, unkept: None } => {
+            Self::ReplacedFile { path, unkept: None } => {
                 write!(f, "{} was replaced; undo brings back what it was", path.display())
             }
-            Self::ReplacedNotebook { path, unkept: Some(reason) } => {
+            Self::ReplacedFile { path, unkept: Some(reason) } => {
                 write!(f, "{} was replaced; undo cannot bring back what it was: {reason}", path.display())
             }
             Self::UnkeptParameters { reason } => {

@@ -165,6 +165,14 @@ pub enum PlanError {
     /// Parameters that could not be put in.
     #[error("the parameters could not be put into the notebook")]
     Injection(#[from] EditError),
+    /// The file for the outputs holds something else than a notebook, and the caller did not insist.
+    #[error("nothing was run; use force to replace {}", path.display())]
+    OtherFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FileError,
+    },
     /// Text that would be replaced could not be kept, and the caller did not insist.
     #[error(
         "nothing was run: undo could not keep what {} is now; make the folder writable, or use force to replace it \

@@ -96,6 +96,23 @@ fn a_notebook_that_the_outputs_of_another_one_replaced_was_gone() {
 }
 
 #[test]
+fn a_broken_file_could_not_be_replaced_by_outputs_even_with_force() {
+    let desk = Desk::with(&[code("a", "print('new')")]);
+    let broken = b"{\"cells\": [ \xff my work";
+    fs::write(desk.path().join("other.ipynb"), broken).unwrap();
+    let (exit, _, stderr) = desk.run(&["a.ipynb", "-o", "other.ipynb"]);
+    assert_eq!(exit, 1, "{stderr}");
+    assert!(stderr.contains("nothing was run; use force to replace other.ipynb"), "{stderr}");
+    assert_eq!(fs::read(desk.path().join("other.ipynb")).unwrap(), broken);
+    let (exit, _, stderr) = desk.run(&["a.ipynb", "-o", "other.ipynb", "--force"]);
+    assert_eq!(exit, 0, "{stderr}");
+    assert!(stderr.contains("note: other.ipynb was replaced; undo brings back what it was\n"), "{stderr}");
+    assert_eq!(desk.shown("other.ipynb"), ["new\n"]);
+    undone(&desk, "other.ipynb");
+    assert_eq!(fs::read(desk.path().join("other.ipynb")).unwrap(), broken);
+}
+
+#[test]
 fn a_copy_without_cells_to_run_replaced_a_notebook_without_a_word() {
     let desk = Desk::with(&[json!({"cell_type": "markdown", "id": "m", "metadata": {}, "source": "text"})]);
     desk.put("other.ipynb", &[code("x", "my_work = 1")]);

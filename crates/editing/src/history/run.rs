@@ -88,7 +88,12 @@ impl RunHistory {
 
     /// Keeps a notebook that a run with the copy `after` of another one replaces. The run may then add outputs to that.
     pub fn keep_notebook(&self, before: &Notebook, after: &Notebook) -> io::Result<RunEntry> {
-        let content = StoredContent::Text(before.text().to_owned());
+        self.keep_file(before.text().as_bytes(), after)
+    }
+
+    /// The same of a file that need not be a notebook.
+    pub fn keep_file(&self, before: &[u8], after: &Notebook) -> io::Result<RunEntry> {
+        let content = StoredContent::of(before);
         self.keep(&StoredChange {
             sources_after: Some(sources_print(after)),
             ..StoredChange::of_run(
