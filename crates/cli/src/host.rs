@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_kernel::Launch;
 use cellwright_kernel::environment::Rules;
 use cellwright_kernel::gateway::{Address, Shared};
 use cellwright_kernel::interpreter::Search;
 use cellwright_kernel::zmq::Link;
+use cellwright_kernel::{Gateways, Launch, StartAny, StartRunner};
 use cellwright_output::Artifacts;
 use cellwright_session::daemon::{self, Place, Spawn};
-use cellwright_session::{Client, Gateways, Retry, Settings, StartAny, StartRunner};
+use cellwright_session::{Client, Retry, Settings};
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Runtime;

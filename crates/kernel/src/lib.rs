@@ -5,7 +5,7 @@
 //! [`zmq`] or through a [`gateway`]. [`interpreter`] finds the Python to
 //! run and [`environment`] what it may see of ours.
 //!
-//! Which kernel a call uses, and when one is replaced, is left to the session.
+//! [`StartAny`] starts whichever kernel a [`KernelChoice`] names. When one is replaced is left to the session.
 
 mod comm;
 mod conversation;
@@ -21,6 +21,8 @@ mod mailbox;
 mod outcome;
 mod request;
 pub mod runner;
+mod setup;
+mod start;
 mod token;
 pub mod transport;
 pub mod zmq;
@@ -34,4 +36,9 @@ pub use kernel::Kernel;
 pub use outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
 pub use request::{AskError, Completions, Question, Reply, Variable, Variables};
 pub use runner::{Launch, LaunchError, Launched};
+pub use setup::{Limits, Module, Prelude, Setup};
+pub use start::{
+    About, Gateways, InvalidKernelChoice, KernelChoice, Launcher, Start, StartAny, StartError, StartRunner,
+    Started,
+};
 pub use token::random_token;

@@ -22,7 +22,7 @@ use tokio::task;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 pub use launch::{Examined, Launch, LaunchError, Launched, Rejected, Rejection};
-pub use wire::{Limits, Module, Prelude, Ready, Setup};
+pub use wire::Ready;
 
 use crate::event::Event;
 use crate::outcome::Exit;

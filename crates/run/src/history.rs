@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use cellwright_kernel::About;
 use cellwright_notebook::{Cell, Fingerprint, Notebook};
-use cellwright_session::{About, SessionKey};
+use cellwright_session::SessionKey;
 
 use crate::displays::EarlierDisplay;
 use crate::plan::is_run;

@@ -6,13 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cellwright_editing::{HistoryStore, RunEntry, RunHistory};
+use cellwright_kernel::KernelChoice;
 use cellwright_notebook::file::{FileError, SaveSettings, TrackedFile};
 use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Cell, CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook};
 use cellwright_output::Artifacts;
-use cellwright_session::{
-    Call, CellRequest, Client, KernelChoice, Reset, SessionError, SessionId, Timeout, Turns,
-};
+use cellwright_session::{Call, CellRequest, Client, Reset, SessionError, SessionId, Timeout, Turns};
 use futures_util::future::BoxFuture;
 
 use crate::displays::EarlierDisplay;

@@ -9,14 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
-use cellwright_kernel::Launch;
 use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::{Launch, StartRunner};
 use cellwright_output::Artifacts;
 use cellwright_session::bridge::OfCallers;
 use cellwright_session::daemon::{self, Place, Serve};
-use cellwright_session::{
-    Call, CallReport, CellRequest, Client, Notice, Sessions, Settings, StartRunner, Timeout,
-};
+use cellwright_session::{Call, CallReport, CellRequest, Client, Notice, Sessions, Settings, Timeout};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]

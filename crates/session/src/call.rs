@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cellwright_cell::OutputChange;
 use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{Comms, Stdin, StopReason};
+use cellwright_kernel::{About, Comms, KernelChoice, Stdin, StopReason};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -15,9 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::bridge::ToolHost;
 use crate::collect::Collected;
 use crate::comm::Comm;
-use crate::identity::{KernelChoice, SessionId};
+use crate::identity::SessionId;
 use crate::jobs::JobId;
-use crate::launcher::About;
 use crate::notice::Notice;
 use crate::report::{CallReport, CellReport};
 use crate::wire;
@@ -60,6 +59,25 @@ pub struct Call {
 }
 
 impl Call {
+    /// A call that runs nothing: it makes a session's kernel ready for its first cell, or a fresh one.
+    ///
+    /// The empty cell waits until the kernel is set up, and reports what that came to.
+    pub fn ensure_kernel(
+        session: SessionId,
+        cwd: impl Into<PathBuf>,
+        kernel: KernelChoice,
+        reset: Reset,
+    ) -> Self {
+        let nothing = CellRequest {
+            silent: true,
+            store_history: false,
+            timeout: Timeout::Never,
+            reset,
+            ..CellRequest::new("")
+        };
+        Self { kernel, ..Self::new(session, cwd, vec![nothing]) }
+    }
+
     /// A call of cells without input, in a session that stays.
     pub fn new(session: SessionId, cwd: impl Into<PathBuf>, cells: Vec<CellRequest>) -> Self {
         Self {

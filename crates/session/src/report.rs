@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_cell::Exception;
-use cellwright_kernel::{Death, Exit, Fate, StopReason};
+use cellwright_kernel::{About, Death, Exit, Fate, StopReason};
 use serde::{Deserialize, Serialize};
 
 use crate::collect::Collected;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
-use crate::launcher::About;
 use crate::notice::Notice;
 
 /// What a call came to. Of one that is still running: so far.

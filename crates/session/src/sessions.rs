@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_kernel::About;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,6 @@ use tokio_util::sync::DropGuard;
 
 use crate::client::Client;
 use crate::identity::SessionKey;
-use crate::launcher::About;
 use crate::local::Local;
 use crate::registry::Shared;
 use crate::settings::Settings;

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::runner::Prelude;
+use cellwright_kernel::{Launcher, Prelude};
 use cellwright_output::{Artifacts, Colours};
 
 use crate::bridge::ToolHost;
-use crate::launcher::Launcher;
 
 /// How sessions behave. [`Settings::new`] has the usual values.
 #[derive(Clone)]

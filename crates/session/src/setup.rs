@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cellwright_kernel::runner::{Module, Setup};
+use cellwright_kernel::{Module, Setup};
 
 use crate::bridge::Access;
 use crate::settings::Settings;

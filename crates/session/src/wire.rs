@@ -28,13 +28,13 @@ mod tests {
     use std::time::Duration;
 
     use cellwright_cell::Exception;
-    use cellwright_kernel::{Death, Exit, Fate, ProcessExit, StopReason};
+    use cellwright_kernel::{About, Death, Exit, Fate, KernelChoice, ProcessExit, StopReason};
     use cellwright_output::{ArtifactId, Captured, Extent, FullText, Truncation};
     use serde_json::Value;
 
     use crate::collect::{Collected, Shown};
     use crate::report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, Replacement};
-    use crate::{About, Departure, KernelChoice, Notice, SessionError, SessionKey};
+    use crate::{Departure, Notice, SessionError, SessionKey};
 
     #[test]
     fn a_report_arrives_as_it_was_sent() {

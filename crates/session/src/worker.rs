@@ -19,7 +19,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{Comms, Event, Exit, Stdin, Variables as KernelVariables};
+use cellwright_kernel::{About, Comms, Event, Exit, Stdin, Variables as KernelVariables};
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -30,7 +30,6 @@ use crate::call::{CallEvent, CellRequest, Turns};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
-use crate::launcher::About;
 use crate::notice::{Departure, Notice};
 use crate::registry::{ClientId, End, Shared, Ticket};
 use crate::report::{CallReport, NotRun, Replacement};

@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::Stdin;
+use cellwright_kernel::{KernelChoice, Stdin};
 use cellwright_output::Display;
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellRequest, JobId, JobState, KernelChoice, Next, Reset, Running,
-    SessionKey, Timeout,
+    Call, CallEvent, CallReport, CellRequest, JobId, JobState, Next, Reset, Running, SessionKey, Timeout,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

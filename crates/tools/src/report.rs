@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use cellwright_kernel::Exit;
+use cellwright_kernel::{Exit, KernelChoice};
 use cellwright_output::{Captured, Image};
 use cellwright_run::PlannedCell;
 use cellwright_session::{
-    After, CallReport, CellReport, CellStatus, Collected, KernelChoice, KernelFate, KernelUse, NotRun,
-    Replacement, Shown, duration_words,
+    After, CallReport, CellReport, CellStatus, Collected, KernelFate, KernelUse, NotRun, Replacement, Shown,
+    duration_words,
 };
 use serde_json::{Map, Value, json};
 

@@ -7,14 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use cellwright_editing::{FileEditor, HistoryStore, ProcessMemory, ReadMemory};
-use cellwright_kernel::Launch;
 use cellwright_kernel::environment::Variables;
+use cellwright_kernel::{KernelChoice, Launch};
 use cellwright_notebook::file::SaveSettings;
 use cellwright_output::{Artifacts, Image, ImageLimits, Limits};
 use cellwright_run::History;
-use cellwright_session::{
-    Call, CallReport, CellRequest, KernelChoice, SessionError, SessionKey, Sessions, Timeout,
-};
+use cellwright_session::{Call, CallReport, Reset, SessionError, SessionKey, Sessions};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -260,11 +258,9 @@ impl Toolbox {
             if !self.shared.offers(ToolName::Eval) || !stays {
                 return;
             }
-            let mut nothing = CellRequest::new("");
-            (nothing.silent, nothing.store_history, nothing.timeout) = (true, false, Timeout::Never);
             let Ok(session) = client.names.session(None) else { return };
-            let mut call = Call::new(session, client.workspace().start(), vec![nothing]);
-            call.kernel = self.shared.settings.kernel_for(client, None);
+            let kernel = self.shared.settings.kernel_for(client, None);
+            let call = Call::ensure_kernel(session, client.workspace().start(), kernel, Reset::No);
             let Ok(sessions) = client.sessions().await else { return };
             match sessions.call(call).await {
                 Ok(running) => self.shared.learn(&*running.report().await),

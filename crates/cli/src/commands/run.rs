@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use cellwright_editing::FileKind;
-use cellwright_kernel::{Comms, Stdin, StopReason};
+use cellwright_kernel::{Comms, KernelChoice, Stdin, StopReason};
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellStatus, KernelChoice, KernelFate, Mode, Next, Reset, Running, SessionId,
-    Sessions, Stored, Timeout,
+    Call, CallEvent, CallReport, CellStatus, KernelFate, Mode, Next, Reset, Running, SessionId, Sessions,
+    Stored, Timeout,
 };
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};

@@ -12,7 +12,7 @@ use super::{json_text, literal};
 use crate::event::Event;
 use crate::outcome::Exit;
 use crate::request::Variable;
-use crate::runner::{Prelude, Setup};
+use crate::setup::{Prelude, Setup};
 use crate::transport::{CellId, Incoming, Request, Transport, Verdict};
 
 const PREPARE: &str = include_str!("../../python/prepare_ipython.py");

@@ -20,7 +20,7 @@ use crate::environment::Variables;
 use crate::execution::Background;
 use crate::kernel::Kernel;
 use crate::outcome::Exit;
-use crate::runner::Setup;
+use crate::setup::Setup;
 
 /// How long a server may take to tell what it can start.
 const HEALTH: Duration = Duration::from_secs(10);

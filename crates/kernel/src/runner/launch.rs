@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::lines::Lines;
 use super::order::{Order, Said};
 use super::pipe::{Outbox, Pipe};
-use super::wire::{Configure, Message, PROTOCOL, Ready, Setup, ToRunner};
+use super::wire::{Configure, Message, PROTOCOL, Ready, ToRunner};
 use super::{CHUNK, LONGEST_MESSAGE, Life, Runner, files};
 use crate::driver::Graces;
 use crate::environment::Rules;
@@ -23,6 +23,7 @@ use crate::execution::Background;
 use crate::interpreter::{Candidate, Search};
 use crate::kernel::Kernel;
 use crate::outcome::Exit;
+use crate::setup::Setup;
 use crate::token::random_token;
 use crate::transport::Incoming;
 

@@ -24,7 +24,7 @@ use crate::interpreter::Search;
 use crate::kernel::Kernel;
 use crate::kernelspecs::Places;
 use crate::outcome::Exit;
-use crate::runner::Setup;
+use crate::setup::Setup;
 
 /// What ipykernel is started with in place of its own launcher.
 const LAUNCH_IPYKERNEL: &str = include_str!("../../python/launch_ipykernel.py");

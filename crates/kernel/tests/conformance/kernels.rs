@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::runner::{Module, Prelude, Setup};
 use cellwright_kernel::zmq::Link;
 use cellwright_kernel::{Background, Cell, Event, Kernel, Launch, Outcome, gateway, zmq};
+use cellwright_kernel::{Module, Prelude, Setup};
 use cellwright_testkit::servers::Server;
 use cellwright_testkit::{patient_graces, python};
 use tempfile::TempDir;

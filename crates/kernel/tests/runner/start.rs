@@ -320,10 +320,7 @@ async fn the_setup_is_done_before_the_first_cell() {
     fs::write(&module, "x = 1\nx = undefined\n").unwrap();
     let mut fixture = Fixture::start_with(|launch| {
         launch.setup.path.push("/some/where".into());
-        launch
-            .setup
-            .modules
-            .push(cellwright_kernel::runner::Module { name: "broken".into(), path: module.clone() });
+        launch.setup.modules.push(cellwright_kernel::Module { name: "broken".into(), path: module.clone() });
     })
     .await;
     let cwd = fs::canonicalize(fixture.folder.path()).unwrap();
@@ -343,7 +340,7 @@ async fn with_module(source: &str) -> (Fixture, tempfile::TempDir) {
     fs::write(&path, source).unwrap();
     let fixture = Fixture::start_with(|launch| {
         launch.modules_within = Duration::from_millis(300);
-        launch.setup.modules.push(cellwright_kernel::runner::Module { name: "m8".into(), path });
+        launch.setup.modules.push(cellwright_kernel::Module { name: "m8".into(), path });
     });
     (fixture.await, folder)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_cell::with_causes;
-use cellwright_kernel::{Background, Comms, Exit, Kernel};
+use cellwright_kernel::{About, Background, Comms, Exit, Kernel, Start, StartError, Started};
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
@@ -18,7 +18,6 @@ use super::{Current, Status, Worker, asked, hear};
 use crate::bridge::Bridge;
 use crate::call::{CallEvent, Reset};
 use crate::error::SessionError;
-use crate::launcher::{About, Start, StartError, Started};
 use crate::notice::Notice;
 use crate::report::{KernelUse, Replacement};
 use crate::setup::setup;
@@ -103,7 +102,12 @@ impl Worker {
         self.connect_bridge().await;
         let (setup, warnings) = setup(&self.shared.settings, &self.key.cwd, self.access.as_ref());
         let launcher = Arc::clone(&self.shared.settings.launcher);
-        let start = Start { key: self.key.clone(), setup, variables: current.variables.clone() };
+        let start = Start {
+            kernel: self.key.kernel.clone(),
+            cwd: self.key.cwd.clone(),
+            setup,
+            variables: current.variables.clone(),
+        };
         // A bug in one way to start a kernel must not take the session, and every call that waits for it, along.
         let mut starting = AssertUnwindSafe(launcher.start(start)).catch_unwind();
         loop {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::{Death, Fate};
+use cellwright_kernel::{Death, Fate, Launcher, Start, StartError, Started};
 use cellwright_session::{
-    After, Call, CellRequest, CellStatus, Departure, KernelUse, Launcher, NotRun, Notice, Replacement, Reset,
-    Retry, SessionError, Sessions, Settings, Start, StartError, Started, Timeout,
+    After, Call, CellRequest, CellStatus, Departure, KernelUse, NotRun, Notice, Replacement, Reset, Retry,
+    SessionError, Sessions, Settings, Timeout,
 };
 use futures_util::future::BoxFuture;
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cellwright_kernel::transport::{Incoming, Request, Step, StopFailed, Transport};
-use cellwright_kernel::{Exit, Graces, Kernel, ProcessExit};
+use cellwright_kernel::{About, Exit, Graces, Kernel, Launcher, ProcessExit, Start, StartError, Started};
 use cellwright_session::{
-    About, Call, CallEvent, CallReport, CellRequest, CellStatus, Client, Launcher, Next, Running,
-    SessionError, SessionId, SessionKey, Sessions, Settings, Start, StartError, Started,
+    Call, CallEvent, CallReport, CellRequest, CellStatus, Client, Next, Running, SessionError, SessionId,
+    SessionKey, Sessions, Settings,
 };
 use cellwright_testkit::{Log, ScriptedKernel};
 use futures_util::future::BoxFuture;
@@ -148,7 +148,7 @@ impl Fixture {
     pub(crate) fn key(&self, session: &str) -> SessionKey {
         let session: SessionId = session.parse().unwrap();
         let cwd = self.folder.path().canonicalize().unwrap();
-        SessionKey { session, cwd, kernel: cellwright_session::KernelChoice::default() }
+        SessionKey { session, cwd, kernel: cellwright_kernel::KernelChoice::default() }
     }
 
     /// Runs cells to their report.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cellwright_kernel::gateway::{Address, Launch};
-use cellwright_kernel::{Death, Exit};
-use cellwright_session::{About, CellStatus, KernelUse, Launcher, Replacement, Start, StartError, Started};
+use cellwright_kernel::{About, Death, Exit, Launcher, Start, StartError, Started};
+use cellwright_session::{CellStatus, KernelUse, Replacement};
 use cellwright_testkit::servers::{Server, free_port};
 use futures_util::future::BoxFuture;
 
@@ -16,7 +16,7 @@ struct OnServer(Address);
 impl Launcher for OnServer {
     fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
         Box::pin(async move {
-            let launch = Launch::new(self.0.clone(), start.key.cwd, [].into());
+            let launch = Launch::new(self.0.clone(), start.cwd, [].into());
             let launched = Launch { away: Duration::from_millis(300), ..launch }.start().await;
             let launched = launched.map_err(|error| StartError::Other(error.to_string()))?;
             Ok(Started {

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use cellwright_kernel::Launch;
 use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::{KernelChoice, Launch, StartRunner};
 use cellwright_output::Artifacts;
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellRequest, Client, KernelChoice, Next, Running, SessionKey, Sessions,
-    Settings, StartRunner,
+    Call, CallEvent, CallReport, CellRequest, Client, Next, Running, SessionKey, Sessions, Settings,
 };
 use cellwright_testkit::{patient_graces, python};
 use tempfile::TempDir;

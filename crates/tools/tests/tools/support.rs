@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_editing::HistoryStore;
-use cellwright_kernel::Launch;
 use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::{KernelChoice, Launch, StartRunner};
 use cellwright_notebook::file::SaveSettings;
 use cellwright_output::{Artifacts, ImageLimits, Limits};
-use cellwright_session::{KernelChoice, StartRunner};
 use cellwright_testkit::{patient_graces, python};
 use cellwright_tools::{
     BackgroundPolicy, CallContext, ReplyPart, RunMode, SessionNames, ToolClient, ToolReply, ToolSettings,

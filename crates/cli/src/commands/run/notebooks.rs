@@ -14,14 +14,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use cellwright_editing::{ChangeOptions, FileName};
-use cellwright_kernel::{Comms, StopReason};
+use cellwright_kernel::{Comms, KernelChoice, StopReason};
 use cellwright_notebook::file::FileError;
 use cellwright_notebook::select::CellSelection;
 use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
 use cellwright_session as session;
 use cellwright_session::{
-    Call, CallEvent, CellRequest, CellStatus, Client, Force, KernelChoice, KernelFate, Reset, SessionId,
-    Sessions, Timeout,
+    Call, CallEvent, CellStatus, Client, Force, KernelFate, Reset, SessionId, Sessions, Timeout,
 };
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
@@ -200,15 +199,7 @@ impl RunContext {
         reset: Reset,
         show: &mut RunDisplay,
     ) -> anyhow::Result<Option<Vec<CallEvent>>> {
-        let nothing = CellRequest {
-            silent: true,
-            store_history: false,
-            timeout: Timeout::Never,
-            reset,
-            ..CellRequest::new("")
-        };
-        let mut call = Call::new(session.clone(), &home.cwd, vec![nothing]);
-        call.kernel = kernel.clone();
+        let mut call = Call::ensure_kernel(session.clone(), &home.cwd, kernel.clone(), reset);
         call.variables.clone_from(&self.variables);
         call.stop = self.stop.child_token();
         let mut running = self.client.call(call).await?;

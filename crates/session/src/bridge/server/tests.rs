@@ -1,12 +1,13 @@
 use std::path::Path;
 
+use cellwright_kernel::KernelChoice;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use super::super::{Access, Bridge, Caller, ToolScope};
 use super::*;
-use crate::identity::{KernelChoice, SessionKey};
+use crate::identity::SessionKey;
 
 /// Answers with the arguments; `wait` never does, and says when it is dropped.
 struct Host(mpsc::UnboundedSender<&'static str>);

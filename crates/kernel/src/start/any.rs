@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use cellwright_cell::with_causes;
-use cellwright_kernel::gateway::{self, Address, Shared};
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::zmq::{self, Link};
-use cellwright_kernel::{Background, Kernel};
 use futures_util::future::BoxFuture;
 
-use super::{About, Launcher, Start, StartError, StartRunner, Started};
-use crate::identity::KernelChoice;
+use super::{About, KernelChoice, Launcher, Start, StartError, StartRunner, Started};
+use crate::execution::Background;
+use crate::gateway::{self, Address, Shared};
+use crate::interpreter::Search;
+use crate::kernel::Kernel;
+use crate::zmq::{self, Link};
 
 /// Starts our runner, installed Jupyter kernels, kernels on servers, and joins kernels that run already.
 #[derive(Clone, Debug)]
@@ -38,11 +38,11 @@ pub enum Gateways {
 
 impl Launcher for StartAny {
     fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
-        match start.key.kernel.clone() {
+        match start.kernel.clone() {
             KernelChoice::Python { .. } => self.runner.start(start),
             KernelChoice::Jupyter { name } => Box::pin(self.start_jupyter(name.into(), start)),
             KernelChoice::Gateway { name } => Box::pin(self.start_gateway(name.map(Into::into), start)),
-            KernelChoice::Existing { file } => Box::pin(attach(start.key.cwd.join(file))),
+            KernelChoice::Existing { file } => Box::pin(attach(start.cwd.join(file))),
         }
     }
 }
@@ -92,7 +92,7 @@ impl StartAny {
 
     fn search(&self, start: &Start) -> Search {
         let mut search = self.runner.template.search.clone();
-        search.cwd.clone_from(&start.key.cwd);
+        search.cwd.clone_from(&start.cwd);
         if let Some(variables) = &start.variables {
             search.variables.clone_from(variables);
         }
@@ -106,7 +106,7 @@ async fn on_server(
     start: Start,
     search: Search,
 ) -> Result<Started, StartError> {
-    let mut launch = gateway::Launch::new(address.clone(), start.key.cwd, search.variables);
+    let mut launch = gateway::Launch::new(address.clone(), start.cwd, search.variables);
     launch.name = name;
     launch.setup = start.setup;
     let launched = launch.start().await.map_err(|error| failed(&error))?;

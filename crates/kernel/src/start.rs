@@ -1,20 +1,23 @@
-//! Starting the kernel a session asks for.
+//! Choosing and starting kernels of every transport.
 
 mod any;
+mod choice;
 
 use std::fmt;
 use std::path::PathBuf;
 
-use cellwright_kernel::environment::Variables;
-use cellwright_kernel::runner::Setup;
-use cellwright_kernel::{Background, Kernel, Launch, LaunchError};
 use futures_util::future::BoxFuture;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::identity::{KernelChoice, SessionKey};
+use crate::environment::Variables;
+use crate::execution::Background;
+use crate::kernel::Kernel;
+use crate::runner::{Launch, LaunchError};
+use crate::setup::Setup;
 
 pub use any::{Gateways, StartAny};
+pub use choice::{InvalidKernelChoice, KernelChoice};
 
 /// A way to start kernels.
 pub trait Launcher: Send + Sync + 'static {
@@ -25,8 +28,10 @@ pub trait Launcher: Send + Sync + 'static {
 /// A kernel to be started.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// For which session, and so where and which.
-    pub key: SessionKey,
+    /// Which.
+    pub kernel: KernelChoice,
+    /// In which folder.
+    pub cwd: PathBuf,
     /// What its first cell finds.
     pub setup: Setup,
     /// The environment it inherits, as far as the rules let it; none for this process's.
@@ -97,13 +102,10 @@ impl Launcher for StartRunner {
     fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
         Box::pin(async move {
             let mut launch = self.template.clone();
-            let KernelChoice::Python { named } = start.key.kernel else {
-                return Err(StartError::Other(format!(
-                    "`{}` is not a kernel of the runner",
-                    start.key.kernel
-                )));
+            let KernelChoice::Python { named } = start.kernel else {
+                return Err(StartError::Other(format!("`{}` is not a kernel of the runner", start.kernel)));
             };
-            launch.search.cwd = start.key.cwd;
+            launch.search.cwd = start.cwd;
             launch.search.explicit = named.or(launch.search.explicit);
             launch.setup = start.setup;
             if let Some(variables) = start.variables {
