@@ -8,4 +8,5 @@ mod page;
 mod support;
 mod undoing;
 mod view;
+mod view_laws;
 mod widgets;

@@ -214,7 +214,7 @@ mod tests {
         let UserSettings { kernel, session, tools, python, .. } = &config.settings;
         assert_eq!(
             (kernel.timeout, kernel.retry, session.limit, session.idle),
-            (90, super::super::RetryMode::Once, 2, 300)
+            (90, crate::config::RetryMode::Once, 2, 300)
         );
         assert_eq!((tools.mode, python.path.as_deref()), (RunMode::BashOnly, Some(Path::new("mine"))));
         let origins =

@@ -7,11 +7,14 @@ pub(super) mod as_text {
 
     use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-    pub(in super::super) fn serialize<S: Serializer>(value: &impl Display, to: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::knowledge) fn serialize<S: Serializer>(
+        value: &impl Display,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         to.collect_str(value)
     }
 
-    pub(in super::super) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
+    pub(in crate::knowledge) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
     where
         T: FromStr<Err: Display>,
         D: Deserializer<'de>,
@@ -25,14 +28,14 @@ pub(super) mod as_option {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de};
 
     #[expect(clippy::ref_option, reason = "serde asks for this signature")]
-    pub(in super::super) fn serialize<S: Serializer>(
+    pub(in crate::knowledge) fn serialize<S: Serializer>(
         value: &Option<Fingerprint>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         value.map(|value| value.to_string()).serialize(to)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in crate::knowledge) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<Fingerprint>, D::Error> {
         let text = Option::<String>::deserialize(from)?;
@@ -44,14 +47,14 @@ pub(super) mod as_texts {
     use cellwright_notebook::Fingerprint;
     use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-    pub(in super::super) fn serialize<S: Serializer>(
+    pub(in crate::knowledge) fn serialize<S: Serializer>(
         values: &[Fingerprint],
         to: S,
     ) -> Result<S::Ok, S::Error> {
         to.collect_seq(values.iter().map(ToString::to_string))
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in crate::knowledge) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Vec<Fingerprint>, D::Error> {
         let texts = Vec::<String>::deserialize(from)?;
@@ -65,14 +68,14 @@ pub(super) mod as_versions {
     use cellwright_notebook::Fingerprint;
     use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-    pub(in super::super) fn serialize<S: Serializer>(
+    pub(in crate::knowledge) fn serialize<S: Serializer>(
         values: &BTreeMap<String, Fingerprint>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         to.collect_map(values.iter().map(|(id, version)| (id, version.to_string())))
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in crate::knowledge) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<BTreeMap<String, Fingerprint>, D::Error> {
         let texts = BTreeMap::<String, String>::deserialize(from)?;

@@ -122,8 +122,8 @@ pub fn without_secrets(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rest::refusal;
     use super::*;
+    use crate::gateway::rest::refusal;
 
     #[test]
     fn an_address_is_read_as_people_paste_it() {

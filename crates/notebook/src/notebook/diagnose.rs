@@ -74,7 +74,7 @@ fn conflict(text: &str) -> Option<ParseError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Notebook, ParseError};
+    use crate::notebook::{Notebook, ParseError};
 
     #[test]
     fn a_notebook_in_utf_16_was_called_empty() {

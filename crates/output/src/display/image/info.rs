@@ -91,8 +91,8 @@ fn beginning(data: &str) -> String {
 mod tests {
     use base64::{Engine as _, prelude::BASE64_STANDARD};
 
-    use super::super::Image;
     use super::*;
+    use crate::display::image::Image;
 
     fn png(padding: usize) -> Vec<u8> {
         let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02\x08\x02\0\0\0".to_vec();

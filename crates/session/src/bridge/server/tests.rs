@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
-use super::super::{Access, Bridge, Caller, ToolScope};
 use super::*;
+use crate::bridge::{Access, Bridge, Caller, ToolScope};
 use crate::identity::SessionKey;
 
 /// Answers with the arguments; `wait` never does, and says when it is dropped.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{CaseResult, TestCase, TestSuite};
 
 /// A report of these suites.
-pub(in super::super) fn junit(suites: &[TestSuite]) -> String {
+pub(in crate::commands::run::notebooks) fn junit(suites: &[TestSuite]) -> String {
     let mut xml = String::new();
     write(&mut xml, suites).expect("a String takes everything");
     xml
