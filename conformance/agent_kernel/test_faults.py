@@ -73,6 +73,19 @@ class Faults(unittest.TestCase):
             execute(client, "%agent render auto")
             self.works(client)
 
+    def test_a_signal_interrupts_the_turn(self):
+        with running() as (manager, client):
+            told = []
+
+            def interrupt(message):
+                if not told and "waiting" in str(message["content"]):
+                    told.append(message)
+                    manager.provisioner.process.send_signal(signal.SIGINT)
+
+            outcome = execute(client, "say waiting\nwait", on_output=interrupt)
+            self.assertEqual(outcome.reply["ename"], "Interrupted")
+            self.works(client)
+
     def test_garbage_and_unknown_messages(self):
         with running() as (_, client):
             outcome = execute(client, "garbage\nunknown\nduplicate\nsay after")

@@ -61,6 +61,17 @@ class Magics(unittest.TestCase):
                 self.assertIn("hello", execute(client, "%agent use mine\nsay hello").text)
                 self.assertIn("FROM_SETTINGS", execute(client, "%agent env").text)
 
+    def test_a_bad_setting_is_shown_in_the_first_cell(self):
+        with tempfile.TemporaryDirectory() as home:
+            settings = Path(home) / "project/.cellwright/config.toml"
+            settings.parent.mkdir(parents=True)
+            settings.write_text('[agent]\npermissions = "auto"\n')
+            with running(env=bare(home), cwd=settings.parents[1]) as (_, client):
+                outcome = execute(client, "say hello")
+                self.assertEqual(outcome.status, "error")
+                self.assertIn("config.toml", outcome.error)
+                self.assertIn("permissions", outcome.error)
+
     def test_the_environment_names_an_agent(self):
         with tempfile.TemporaryDirectory() as home:
             variables = {"ACP_AGENT_COMMAND": FAULT_AGENT[0], "ACP_AGENT_ARGS": shlex.join(FAULT_AGENT[1:])}
@@ -84,6 +95,9 @@ class Magics(unittest.TestCase):
         updates = "".join(line for line in logged.splitlines() if "cellwright::updates" in line)
         self.assertNotIn("loudly", updates, "what was not asked for by name")
         self.assertIn("DEBUG", logged)
+        # Every message is there, to the agent and from it.
+        for line in ("to the agent: ", "session/prompt", "from the agent: ", "agent_message_chunk", "loudly"):
+            self.assertIn(line, logged)
 
     def test_without_being_asked_nothing_is_logged(self):
         with tempfile.TemporaryFile("w+") as log:

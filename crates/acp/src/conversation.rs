@@ -160,6 +160,8 @@ struct LateUpdates {
     expected: bool,
     /// When the agent last reported something.
     last_heard: Option<Instant>,
+    /// The agent has loaded an old session. Some play it back after they said that it is loaded.
+    replayed: bool,
 }
 
 impl AgentConversation {
@@ -232,12 +234,18 @@ impl AgentConversation {
         };
         self.state.updates.log(&event);
         match event {
+            // It belongs to no cell of this kernel.
+            AgentEvent::Update(notification) if self.late.replayed => {
+                self.late.last_heard = Some(Instant::now());
+                lock(&self.facts).learn(&notification.update);
+            }
             AgentEvent::Update(notification) => {
                 if self.session.as_ref() == Some(&notification.session_id)
                     && !lock(&self.facts).learn(&notification.update)
                     && let Some(turn) = &mut self.last_turn
                 {
-                    self.late = LateUpdates { expected: true, last_heard: Some(Instant::now()) };
+                    self.late =
+                        LateUpdates { expected: true, last_heard: Some(Instant::now()), replayed: false };
                     turn.update(notification.update);
                     turn.drain().await;
                 }

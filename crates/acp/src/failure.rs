@@ -4,6 +4,7 @@ use cellwright_jupyter::content::{ErrorOutput, ExceptionContent};
 
 use crate::agent::{AgentStartError, CallError};
 use crate::kernel::KernelSetup;
+use crate::visible::visible;
 
 /// The most lines of an agent's standard error that a failure shows.
 const STDERR_LINES: usize = 20;
@@ -156,9 +157,10 @@ impl CellFailure {
 
     pub(crate) fn exception(&self) -> ExceptionContent {
         let ename = self.kind.ename().to_owned();
-        let mut traceback = vec![format!("\x1b[31m{ename}\x1b[0m: {}", self.message)];
-        traceback.extend(self.details.iter().cloned());
-        ExceptionContent { ename, evalue: self.message.clone(), traceback }
+        let message = visible(&self.message).into_owned();
+        let mut traceback = vec![format!("\x1b[31m{ename}\x1b[0m: {message}")];
+        traceback.extend(self.details.iter().map(|line| visible(line).into_owned()));
+        ExceptionContent { ename, evalue: message, traceback }
     }
 
     pub(crate) fn output(&self) -> ErrorOutput {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use cellwright_jupyter::{BindError, ConnectionInfo, KernelServer, MessageSession};
 use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::router::MessageRouter;
@@ -37,6 +38,8 @@ pub struct KernelSetup {
     pub agent: Option<String>,
     /// The help for a user who has no agent.
     pub guidance: String,
+    /// Why the settings cannot be used. Every prompt reports it, and no agent starts.
+    pub trouble: Option<String>,
     /// What happens when the agent asks for a permission, until the user sets it.
     pub approval: ApprovalMode,
     /// How long an agent may take to end a turn after it was asked to. Then the agent is ended.
@@ -109,15 +112,17 @@ pub enum RunError {
 }
 
 /// Runs a kernel until a client shuts it down, or until `end`. Nothing that it started survives it.
+/// Each notification of `interrupts` stops what runs, as a client's request does.
 pub fn run(
     connection: &ConnectionInfo,
     setup: KernelSetup,
     end: CancellationToken,
+    interrupts: Arc<Notify>,
 ) -> BoxFuture<'_, Result<(), RunError>> {
     // Boxed, so that the kernel is compiled here and not again in the crate that awaits it.
     Box::pin(async move {
         let server = KernelServer::bind(connection, MessageSession::new("cellwright")).await?;
-        MessageRouter::new(server, Arc::new(setup)).run(end).await;
+        MessageRouter::new(server, Arc::new(setup)).run(end, &interrupts).await;
         Ok(())
     })
 }

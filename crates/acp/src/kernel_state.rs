@@ -116,6 +116,11 @@ impl Drop for InterruptRegistration {
 
 /// Why there is no agent: none was found, or not the one that was asked for.
 fn no_agent(setup: &KernelSetup) -> CellFailure {
+    if let Some(trouble) = &setup.trouble {
+        let message = format!("the settings cannot be used: {trouble}");
+        let advice = "Correct them, then restart the kernel. No agent was started.";
+        return CellFailure::new(FailureKind::NoAgent, message).with(advice.to_owned());
+    }
     match (&setup.agent, setup.agents.as_slice()) {
         (Some(name), [_, ..]) => CellFailure::no_such_agent(name, setup),
         (Some(name), []) => CellFailure::new(FailureKind::NoAgent, format!("there is no agent `{name}`"))

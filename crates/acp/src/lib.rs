@@ -21,3 +21,4 @@ mod tool_calls;
 mod tool_kind;
 mod turn;
 mod view;
+mod visible;

@@ -20,6 +20,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::Value;
 
 use crate::view::LineDiff;
+use crate::visible::visible;
 pub(crate) use command::{command, command_of, essence, folder, has_environment};
 pub(crate) use history::{DecisionHistory, DecisionRecord};
 
@@ -252,7 +253,8 @@ pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String 
     let shown = std::iter::once(title.to_owned()).chain(command).chain(folder).chain(hidden).chain(changes);
     // Indented, so that no line of it looks like one of the options below.
     let shown: Vec<String> = shown.map(|text| visible(text.trim()).replace('\n', "\n      ")).collect();
-    let options = options.iter().enumerate().map(|(n, option)| format!("  {}) {}\n", n + 1, option.name));
+    let options =
+        options.iter().enumerate().map(|(n, option)| format!("  {}) {}\n", n + 1, visible(&option.name)));
     format!("Permission: {}\n{}Number, y or n: ", shown.join("\n      "), options.collect::<String>())
 }
 
@@ -272,21 +274,6 @@ fn changes(call: &ToolCall) -> impl Iterator<Item = LineDiff> {
         ToolCallContent::Diff(diff) => Some(LineDiff::of(diff)),
         _ => None,
     })
-}
-
-/// `text` with control and invisible characters escaped.
-fn visible(text: &str) -> String {
-    let shown = text.chars().map(|c| match c {
-        '\n' | '\t' => c.to_string(),
-        c if c.is_control() || is_invisible(c) => c.escape_unicode().to_string(),
-        c => c.to_string(),
-    });
-    shown.collect()
-}
-
-/// Characters that hide others or change their order.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
 /// The decision that the user typed: an option's number or name, `y` for once, or `n` for no, which

@@ -272,8 +272,13 @@ impl AgentTurn {
         self.drain().await;
     }
 
-    /// Publishes the rest after the end. After an interrupt, only what can be shown at once.
+    /// Publishes the rest after the end, unless the user interrupts meanwhile. The end of a turn that
+    /// was interrupted before is shown like any other; a second interrupt cuts it.
     pub(crate) async fn drain(&mut self) -> TurnOutput {
+        let stop = self.stop.clone();
+        let was_interrupted = stop.is_asked();
+        let cut = async move { if was_interrupted { stop.forced().await } else { stop.asked().await } };
+        tokio::pin!(cut);
         while let Some(due) = self.view.due() {
             // A timer that is due fires up to a millisecond late. An interrupt would win over it.
             if due <= Instant::now() {
@@ -283,7 +288,7 @@ impl AgentTurn {
             tokio::select! {
                 biased; // due output beats the interrupt
                 () = tokio::time::sleep_until(due.into()) => self.flush().await,
-                () = self.stop.asked() => {
+                () = &mut cut => {
                     for show in self.view.cut_short(&self.calls) {
                         self.cell.show(show, &self.stop).await;
                     }

@@ -3,7 +3,8 @@
 Each line of a prompt is an order, for example `say hello`, `chunks 100000 50`, `crash 3`; see `ORDERS`.
 Faults at the start are arguments: `--banner`, `--slow SECONDS`, `--auth`, `--version N`, `--no-initialize`,
 `--no-http` (supports MCP servers over stdio only), `--ask-at-login` (asks its user while it signs in),
-`--forgetful` (cannot continue old sessions), `--mute` (writes to standard error and never answers).
+`--forgetful` (cannot continue old sessions), `--late-replay` (plays them back after the answer),
+`--exclusive` (continues only sessions of this process), `--mute` (writes to standard error and never answers).
 A session named `missing` cannot be loaded or resumed.
 """
 
@@ -198,6 +199,16 @@ def order_close(session, rest):
 def order_wait(session, rest):
     """Waits to be cancelled."""
     cancelled[session].wait()
+
+
+def order_farewell(session, rest):
+    """Counts until it is cancelled, and then has last words of several kinds."""
+    number = 0
+    while not cancelled[session].wait(0.001):
+        say(session, f"step {number}\n")
+        number += 1
+    tool(session, "last", title="Tidy up", kind="other", status="completed")
+    say(session, f"{number} steps, good bye\n")
 
 
 def order_hang(session, rest):
@@ -536,7 +547,7 @@ def handle(method: str, params: dict):
                 "sessionCapabilities": {
                     name: {}
                     for name in ("resume", "list", "close", "delete", "fork")
-                    if name != "resume" or "--forgetful" not in sys.argv
+                    if name != "resume" or not {"--forgetful", "--late-replay"} & set(sys.argv)
                 },
             },
             "authMethods": [
@@ -571,7 +582,12 @@ def handle(method: str, params: dict):
         return {"sessionId": session, **opened(session, params)}
     if method in ("session/resume", "session/load") and params["sessionId"] == "missing":
         return {"code": -32002, "message": "No such session"}
+    if method == "session/resume" and "--exclusive" in sys.argv and params["sessionId"] not in sessions:
+        return {"code": -32603, "message": "session is in use by another client"}
     if method == "session/resume":
+        return opened(params["sessionId"], params)
+    if method == "session/load" and "--late-replay" in sys.argv:
+        threading.Timer(0.05, say, [params["sessionId"], "an old answer"]).start()
         return opened(params["sessionId"], params)
     if method == "session/load":
         say(params["sessionId"], "an old question", "user_message_chunk")

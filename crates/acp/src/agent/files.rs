@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use agent_client_protocol_schema::v1::{Error, ErrorCode, ReadTextFileRequest, WriteTextFileRequest};
 use cellwright_notebook::file::Replacement;
 
+/// The most that an agent gets of a file at once.
+const LONGEST_READ: u64 = 64 * 1024 * 1024;
+
 /// The longest file that a question about a write compares with its new text.
 const MOST_COMPARED: u64 = 1024 * 1024;
 
@@ -14,24 +17,27 @@ const MOST_COMPARED: u64 = 1024 * 1024;
 pub(super) fn read(request: &ReadTextFileRequest) -> Result<String, Error> {
     let path = absolute(&request.path)?;
     let failed = |error| failure(path, &error);
-    let mut file = File::open(path).map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
+    // Looked at before it is opened: opening a FIFO waits for somebody who writes to it.
+    if !path.metadata().map_err(failed)?.is_file() {
         return Err(refused(format!("`{}` is not a regular file", path.display())));
     }
+    let file = File::open(path).map_err(failed)?;
     let mut text = String::new();
     if request.line.is_none() && request.limit.is_none() {
-        file.read_to_string(&mut text).map_err(failed)?;
-        return Ok(text);
+        file.take(LONGEST_READ + 1).read_to_string(&mut text).map_err(failed)?;
+        return if text.len() as u64 > LONGEST_READ { Err(too_long(path)) } else { Ok(text) };
     }
     let mut lines = BufReader::new(file);
-    let mut skipped = Vec::new();
     for _ in 1..request.line.unwrap_or(1) {
-        skipped.clear();
-        lines.read_until(b'\n', &mut skipped).map_err(failed)?;
+        lines.skip_until(b'\n').map_err(failed)?;
     }
     for _ in 0..request.limit.unwrap_or(u32::MAX) {
-        if lines.read_line(&mut text).map_err(failed)? == 0 {
+        let left = (LONGEST_READ + 1).saturating_sub(text.len() as u64);
+        if (&mut lines).take(left).read_line(&mut text).map_err(failed)? == 0 {
             break;
+        }
+        if text.len() as u64 > LONGEST_READ {
+            return Err(too_long(path));
         }
     }
     Ok(text)
@@ -92,6 +98,11 @@ fn real(path: &Path) -> Option<PathBuf> {
     None
 }
 
+fn too_long(path: &Path) -> Error {
+    let advice = "ask for a part of it with `line` and `limit`";
+    refused(format!("`{}` is longer than {} MiB; {advice}", path.display(), LONGEST_READ >> 20))
+}
+
 fn absolute(path: &Path) -> Result<&Path, Error> {
     if path.is_absolute() {
         return Ok(path);
@@ -145,6 +156,20 @@ mod tests {
         assert_eq!(code(folder.path()), ErrorCode::InternalError);
         std::fs::write(folder.path().join("binary"), [0xFF, 0xFE]).expect("written");
         assert_eq!(code(&folder.path().join("binary")), ErrorCode::InternalError);
+    }
+
+    #[test]
+    fn a_fifo_and_a_huge_file_are_refused_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (fifo, huge) = (folder.path().join("fifo"), folder.path().join("huge"));
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("it runs").success());
+        File::create(&huge).and_then(|file| file.set_len(LONGEST_READ + 1)).expect("made");
+        let refusal = |path: &Path, limit: Option<u32>| {
+            read(&ReadTextFileRequest::new("s", path).limit(limit)).expect_err("not readable").message
+        };
+        assert!(refusal(&fifo, None).ends_with("is not a regular file"));
+        assert!(refusal(&huge, None).contains("longer than 64 MiB"));
+        assert!(refusal(&huge, Some(1)).contains("longer than 64 MiB"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde::de::IgnoredAny;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{self, error::SendError};
+use tracing::debug;
 
 use super::connection::OutgoingLines;
 use super::event::AgentEvent;
@@ -26,13 +27,22 @@ const USUAL: usize = 1 << 20;
 /// Pieces of text are joined up to this many bytes.
 const GATHERED: usize = 4 << 10;
 
+/// The most bytes of a message in the log.
+const LOGGED: usize = 64 << 10;
+
 /// Writes lines to the agent until the queue ends. Then its input ends.
 pub(super) async fn write(mut lines: OutgoingLines, mut stdin: pipe::Sender) -> io::Result<()> {
     while let Some(mut line) = lines.recv().await {
+        debug!("to the agent: {}", beginning(&line));
         line.push('\n');
         stdin.write_all(line.as_bytes()).await?;
     }
     Ok(())
+}
+
+/// The beginning of a message, for the log.
+fn beginning(line: &str) -> &str {
+    &line[..line.floor_char_boundary(LOGGED)]
 }
 
 /// The lines of the agent, except session updates. These are many, and go to `events` directly; if
@@ -65,6 +75,7 @@ impl IncomingLines {
                 return Ok(None);
             }
             let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+            debug!("from the agent: {}", beginning(text.trim_end()));
             let piece = TextPiece::of(&text);
             if let (Some(gathered), Some(piece)) = (&mut gathered, &piece)
                 && gathered.session == piece.session

@@ -5,6 +5,8 @@ use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionId, SessionModeState,
 };
 
+use tokio::time::Instant;
+
 use super::listen::UpdateUse;
 use super::{AgentConversation, AgentTurn, CellFailure, FailureKind, RunningAgent, lock};
 use crate::agent::{AgentLog, AgentProcess};
@@ -156,6 +158,8 @@ impl AgentConversation {
             ReopenMethod::Load => {
                 let request = LoadSessionRequest::new(session.clone(), workspace).mcp_servers(servers);
                 let opened = self.request_with(request, turn, updates).await?;
+                self.late.replayed = true;
+                self.late.last_heard = Some(Instant::now());
                 (opened.modes, opened.config_options)
             }
             ReopenMethod::Resume => {

@@ -16,6 +16,7 @@ use crate::permission::{self, DecisionSource, PermissionDecision, PolicyVerdict}
 use crate::tool_calls::PermissionAsker;
 use crate::turn::{AgentTurn, TurnPlace};
 use crate::view::ViewStyle;
+use crate::visible::visible;
 
 /// A question that waits for the user's answer.
 pub(crate) type PendingQuestion<'a> = Pin<Box<dyn Future<Output = AnsweredQuestion> + Send + 'a>>;
@@ -266,7 +267,7 @@ fn label(option: &PermissionOption) -> (String, &'static str) {
         PermissionOptionKind::RejectOnce | PermissionOptionKind::RejectAlways => "danger",
         _ => "",
     };
-    (option.name.clone(), style)
+    (visible(&option.name).into_owned(), style)
 }
 
 fn by_stdin<'a>(

@@ -80,8 +80,9 @@ impl AgentConversation {
         let ready = self.ready(turn).await;
         turn.flush().await;
         ready?;
-        if self.late.expected {
+        if self.late.expected || self.late.replayed {
             self.await_silence().await;
+            self.late.replayed = false;
         }
         Ok(())
     }
@@ -143,6 +144,7 @@ impl AgentConversation {
         self.late = LateUpdates {
             expected: self.late.expected || turn.stop.is_asked(),
             last_heard: Some(Instant::now()),
+            replayed: false,
         };
         answer.map(|answer| answer.map(|answer| answer.response.stop_reason))
     }

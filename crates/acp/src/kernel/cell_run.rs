@@ -15,6 +15,7 @@ use crate::kernel_state::{KernelState, lock};
 use crate::magic::{self, PromptReference, references};
 use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
 use crate::view::ViewStyle;
+use crate::visible::visible;
 
 /// The kernel, as its cells see it.
 pub(crate) struct PromptKernel {
@@ -210,7 +211,7 @@ impl CellRun<'_> {
 
     /// Shows a text. The last one of a cell is its result.
     pub(crate) async fn result(&self, text: String, last: bool) {
-        let data = serde_json::Map::from_iter([("text/plain".to_owned(), Value::from(text))]);
+        let data = serde_json::Map::from_iter([("text/plain".to_owned(), Value::from(&*visible(&text)))]);
         if last {
             let result = ExecuteResult {
                 execution_count: Some(self.count.into()),

@@ -223,10 +223,17 @@ impl CellRun<'_> {
             SessionMagic::Fork(None) => self.perform(AgentCommand::Fork).await,
             SessionMagic::Fork(Some(name)) => {
                 let choice = self.choice()?;
+                let before = sessions.current().0;
                 let copy = self.perform(AgentCommand::Copy).await?;
                 let handle = sessions.begin(&name, None, None)?;
-                handle.perform(AgentCommand::Use(choice), self.turn(TurnPlace::Foreground)).await?;
-                handle.perform(AgentCommand::Resume(copy), self.turn(TurnPlace::Foreground)).await?;
+                for command in [AgentCommand::Use(choice), AgentCommand::Resume(copy)] {
+                    if let Err(failure) = handle.perform(command, self.turn(TurnPlace::Foreground)).await {
+                        sessions.switch(&before)?;
+                        sessions.remove(&name)?;
+                        handle.end().await;
+                        return Err(failure.with(format!("You are still in `{before}`.")));
+                    }
+                }
                 Ok(format!("the conversation continues in a copy, `{name}`"))
             }
             SessionMagic::Close(name) => {

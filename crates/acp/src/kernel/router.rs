@@ -10,6 +10,7 @@ use cellwright_jupyter::content::{
 };
 use cellwright_jupyter::{ClientMessage, ClientRequest, KernelServer, PROTOCOL_VERSION};
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -39,10 +40,14 @@ impl MessageRouter {
         Self { server, kernel, main, subshells: HashMap::new() }
     }
 
-    pub(crate) async fn run(mut self, end: CancellationToken) {
+    pub(crate) async fn run(mut self, end: CancellationToken, interrupts: &Notify) {
         loop {
             let arrival = tokio::select! {
                 arrival = self.server.recv() => arrival,
+                () = interrupts.notified() => {
+                    self.kernel.state.interrupt();
+                    continue;
+                }
                 () = end.cancelled() => break,
             };
             match arrival {

@@ -4,6 +4,7 @@
 use cellwright_cell::Stream;
 
 use super::OutputMessage;
+use crate::visible::visible;
 
 /// The text that waits to be printed.
 #[derive(Debug, Default)]
@@ -27,6 +28,7 @@ impl StreamPrinter {
         if text.is_empty() {
             return;
         }
+        let text = &*visible(text);
         let name = if section == PrintSection::Answer { Stream::Stdout } else { Stream::Stderr };
         let broken = matches!(self.last, Some((last, ended)) if !ended && (last != section || section == PrintSection::Aside));
         match self.queue.last_mut() {

@@ -1,6 +1,7 @@
 //! A kernel in this process, and a Jupyter client that talks to it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_acp::agent::{AgentFiles, AgentLaunch};
@@ -16,6 +17,7 @@ use cellwright_jupyter::{
     Channel, ConnectionInfo, JupyterMessage, KernelClient, MessageHeader, MessageSession, SocketTransport,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -54,7 +56,9 @@ impl TestKernel {
         let serving = {
             let connection = connection.clone();
             async move {
-                kernel::run(&connection, setup, CancellationToken::new()).await.expect("it can listen");
+                kernel::run(&connection, setup, CancellationToken::new(), Arc::new(Notify::new()))
+                    .await
+                    .expect("it can listen");
             }
         };
         let kernel = AbortOnDropHandle::new(tokio::spawn(serving));
@@ -270,6 +274,7 @@ fn setup(workspace: &std::path::Path, args: &[&str]) -> KernelSetup {
         environment,
         agent: None,
         guidance: String::new(),
+        trouble: None,
         approval: ApprovalMode::Ask,
         grace: Duration::from_secs(5),
         debug_updates: Vec::new(),

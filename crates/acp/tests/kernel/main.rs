@@ -1,6 +1,7 @@
 //! The agent kernel as a Jupyter client sees it, with `testkit`'s agent that errs on request.
 
 mod client;
+mod endings;
 mod questions;
 
 use cellwright_jupyter::Channel;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,6 +15,7 @@ use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::ConnectionInfo;
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::Layer as _;
@@ -49,7 +51,27 @@ impl KernelRun {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let connection = ConnectionInfo::read(&self.connection_file)?;
         let workspace = std::env::current_dir().context("the current folder is gone")?;
-        let config = LoadedConfig::load(&workspace, Vec::new())?;
+        // A kernel that dies is started again and again, and its reason is in a log that nobody
+        // reads. This one starts, and its first cell shows what is wrong.
+        let setup = match LoadedConfig::load(&workspace, Vec::new()) {
+            Ok(config) => {
+                log(&config.settings.agent);
+                self.setup(&config, workspace)
+            }
+            Err(error) => without_settings(workspace, format!("{error:#}")),
+        };
+        let runtime = host::runtime()?;
+        host::block_on(&runtime, async {
+            let (end, interrupts) = (CancellationToken::new(), Arc::new(Notify::new()));
+            let watching = until_told(end.clone(), Arc::clone(&interrupts))?.boxed();
+            let watch = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(watching));
+            kernel::run(&connection, setup, end, interrupts).await?;
+            drop(watch);
+            anyhow::Ok(())
+        })
+    }
+
+    fn setup(self, config: &LoadedConfig, workspace: PathBuf) -> KernelSetup {
         let agent = &config.settings.agent;
         let launch = |program: OsString, args: Vec<OsString>, env: &BTreeMap<String, String>| {
             let mut environment = config.environment.clone();
@@ -68,7 +90,7 @@ impl KernelRun {
                 let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
                 vec![(name, launch(program.clone(), args.to_vec(), &BTreeMap::new()))]
             }
-            None => agents::all(&config)
+            None => agents::all(config)
                 .into_iter()
                 .map(|agent| {
                     let args = agent.args.iter().map(OsString::from).collect();
@@ -82,7 +104,7 @@ impl KernelRun {
             PermissionMode::Deny => ApprovalMode::Deny,
         });
         let environment = config.environment.clone().into_iter().collect();
-        let setup = KernelSetup {
+        KernelSetup {
             workspace,
             agents,
             environment,
@@ -92,17 +114,24 @@ impl KernelRun {
             grace: Duration::from_secs(5),
             debug_updates: agent.debug_updates.clone(),
             own_servers: OwnServers::new(agents::own_servers::of),
-        };
-        log(agent);
-        let runtime = host::runtime()?;
-        host::block_on(&runtime, async {
-            let end = CancellationToken::new();
-            let watch =
-                tokio_util::task::AbortOnDropHandle::new(tokio::spawn(until_told(end.clone())?.boxed()));
-            kernel::run(&connection, setup, end).await?;
-            drop(watch);
-            anyhow::Ok(())
-        })
+            trouble: None,
+        }
+    }
+}
+
+/// A kernel that can only report why its settings cannot be used.
+fn without_settings(workspace: PathBuf, trouble: String) -> KernelSetup {
+    KernelSetup {
+        workspace,
+        agents: Vec::new(),
+        environment: std::env::vars_os().collect(),
+        agent: None,
+        guidance: trouble.clone(),
+        approval: ApprovalMode::Deny,
+        grace: Duration::from_secs(5),
+        debug_updates: Vec::new(),
+        own_servers: OwnServers::new(|_| Vec::new()),
+        trouble: Some(trouble),
     }
 }
 
@@ -125,8 +154,11 @@ fn log(settings: &AgentKernel) {
 }
 
 /// Ends the kernel when it is told to by a signal, or when the one who started it has gone, as Jupyter's own kernels do.
-/// An interrupt comes by message; the signal, which a terminal sends to everyone in it, is not for us.
-fn until_told(end: CancellationToken) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+/// An interrupt mostly comes by message; the signal means the same.
+fn until_told(
+    end: CancellationToken,
+    interrupts: Arc<Notify>,
+) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let parent = std::env::var_os("JPY_PARENT_PID").map(|_| parent_id());
@@ -136,7 +168,7 @@ fn until_told(end: CancellationToken) -> anyhow::Result<impl Future<Output = ()>
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
-                _ = interrupt.recv() => {}
+                _ = interrupt.recv() => interrupts.notify_one(),
                 _ = look.tick(), if parent.is_some() => if parent != Some(parent_id()) { break },
             }
         }
