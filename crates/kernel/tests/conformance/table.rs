@@ -168,7 +168,7 @@ pub(crate) const CASES: &[Case] = &[
         &[
             Plain("x = 2"),
             // Python notices an interrupt that comes just before a call blocks when that call is over.
-            Interrupted("import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)"),
+            Interrupted("import time\nprint('ready\\n', end='', flush=True)\nwhile True: time.sleep(0.01)"),
             Plain("x"),
         ],
         "= completed\nout ready\\n\nerror KeyboardInterrupt: \n= interrupted, the kernel survived\nresult 2\n= completed",
@@ -178,7 +178,7 @@ pub(crate) const CASES: &[Case] = &[
         "an interrupt reaches child processes",
         &[
             Interrupted(
-                "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\nprint('ready', flush=True)\nchild.wait();",
+                "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\nprint('ready\\n', end='', flush=True)\nchild.wait();",
             ),
             // Python may lose the status of a child that ends while its wait is interrupted, and says 0 then.
             Plain("child.wait(20) in (-2, 0), x"),
@@ -194,13 +194,13 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case(
         "a cell whose caller is gone is interrupted",
-        &[Cancelled("print('ready', flush=True)\nwhile True: pass"), Plain("x")],
+        &[Cancelled("print('ready\\n', end='', flush=True)\nwhile True: pass"), Plain("x")],
         "out ready\\n\nerror KeyboardInterrupt: \n= cancelled, the kernel survived\nresult 2\n= completed",
         &[],
     ),
     case(
         "an interrupt stops a cell that awaits",
-        &[Cancelled("print('ready', flush=True)\nawait asyncio.sleep(600)"), Plain("x")],
+        &[Cancelled("print('ready\\n', end='', flush=True)\nawait asyncio.sleep(600)"), Plain("x")],
         "out ready\\n\nerror KeyboardInterrupt: \n= cancelled, the kernel survived\nresult 2\n= completed",
         &[differs(
             IPYKERNEL,
