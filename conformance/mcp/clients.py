@@ -218,7 +218,7 @@ class EveryClient:
         async with self.connect(list_roots_callback=roots) as client:
             refused = await client.call_tool("read", {"path": str(self.folder.path / "a.txt")})
             self.assertTrue(refused.is_error)
-            self.assertIn("the workspace is /nonexistent, which is no folder here", text(refused))
+            self.assertIn("the workspace is /nonexistent, which is not a folder here", text(refused))
             self.assertIn("42", text(await client.call_tool("eval", {"code": "6 * 7"})))
 
     async def test_folders_are_fixed_or_opened_by_whoever_starts_the_server(self):

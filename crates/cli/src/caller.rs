@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_caller_is_that_one_and_others_are_told_apart_by_their_process() {
+    fn a_caller_is_known_by_its_name_or_else_by_its_process() {
         let named = |name: &str| [("CELLWRIGHT_CALLER".into(), name.into())].into();
         assert_eq!(name(&named("a"), None), "caller a");
         assert_eq!(name(&named("a"), Some("work")), "session work");

@@ -63,7 +63,7 @@ fn comm_messages_are_events_for_programs_and_nothing_for_people() {
 }
 
 #[test]
-fn a_session_that_stays_passes_comms_on_to_who_asks_and_only_while_they_do() {
+fn a_session_that_stays_passes_comms_to_clients_only_while_they_ask() {
     let user = User::new();
     let run = ["run", "--session", "s", "--kernel", "jupyter:python3", "-c"];
     assert_eq!(user.comms(&[&run[..], &[WIDGET, "--json"]].concat()), expected());

@@ -137,7 +137,7 @@ impl Doctor {
 }
 
 #[test]
-fn a_healthy_machine_is_told_calmly() {
+fn a_healthy_machine_has_a_calm_report() {
     let home = Home::without_python();
     home.script("bin/python3", &python(""));
     let (code, text, stderr) = home.run(&["doctor"]);
@@ -177,7 +177,7 @@ fn the_python_it_names_is_the_one_that_runs_cells() {
 
 /// K17.
 #[test]
-fn broken_environments_do_not_hide_a_working_python_and_are_told() {
+fn broken_environments_are_reported_and_do_not_hide_a_working_python() {
     let home = Home::new();
     home.write("work/.venv/pyvenv.cfg", "");
     fs::create_dir_all(home.path("work/.venv/bin")).unwrap();
@@ -215,7 +215,7 @@ fn wrong_settings_fail_as_they_do_everywhere() {
 }
 
 #[test]
-fn signs_are_for_terminals_and_colours_for_those_who_want_them() {
+fn symbols_are_for_terminals_and_colours_are_optional() {
     let home = Home::new();
     home.write(".config/cellwright/config.toml", "[kernel]\ntimout = 3\n");
     let mut seen = home.at_terminal(&["doctor"], "");
@@ -226,7 +226,7 @@ fn signs_are_for_terminals_and_colours_for_those_who_want_them() {
 }
 
 #[test]
-fn a_package_that_can_not_be_imported_and_a_bad_module_are_told() {
+fn a_package_that_cannot_be_imported_and_a_bad_module_are_reported() {
     let home = Home::new();
     home.write("work/matplotlib.py", "raise RuntimeError('half installed')\n");
     home.write("work/.cellwright/modules/helpers.py", "1 / 0\n");
@@ -238,7 +238,7 @@ fn a_package_that_can_not_be_imported_and_a_bad_module_are_told() {
 }
 
 #[test]
-fn clients_are_told_with_what_they_know_of_us() {
+fn clients_are_listed_with_their_entry_for_us() {
     let home = Home::new();
     for program in ["claude", "codex", "gemini", "zeditor"] {
         home.script(&format!("bin/{program}"), "#!/bin/sh\n");
@@ -262,7 +262,7 @@ fn clients_are_told_with_what_they_know_of_us() {
 }
 
 #[test]
-fn jupyter_kernels_that_can_not_start_are_told() {
+fn jupyter_kernels_that_cannot_start_are_reported() {
     let mut home = Home::new();
     let spec = |name: &str, text: &str| home.write(&format!("kernels/kernels/{name}/kernel.json"), text);
     spec("good", r#"{"argv": ["python3", "-m", "x"], "display_name": "Good", "language": "python"}"#);
@@ -330,7 +330,7 @@ fn gateway_for(token: &'static str, requests: usize) -> String {
 }
 
 #[test]
-fn folders_that_can_not_be_used_and_what_was_left_in_them_are_told() {
+fn unusable_folders_and_leftovers_are_reported() {
     let home = Home::new();
     fs::create_dir_all(home.path("run/cellwright")).unwrap();
     fs::set_permissions(home.path("run/cellwright"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -368,7 +368,7 @@ fn wheel(folder: &Path, name: &str) -> String {
 }
 
 #[test]
-fn setup_makes_an_environment_once_adds_packages_and_rebuilds_only_when_told() {
+fn setup_makes_an_environment_once_adds_packages_and_rebuilds_only_with_force() {
     let home = Home::new();
     let told = |arguments: &[&str]| {
         let (code, stdout, stderr) = home.run(&[&["setup", "python"], arguments].concat());
@@ -398,8 +398,7 @@ fn setup_makes_an_environment_once_adds_packages_and_rebuilds_only_when_told() {
     fs::remove_file(&python).unwrap();
     symlink("/gone/python", &python).unwrap();
     let (code, refused) = told(&[]);
-    let expected =
-        format!("error: {venv}: it does not work; `cellwright setup python --force` makes it anew");
+    let expected = format!("error: {venv}: it does not work; `cellwright setup python --force` replaces it");
     assert!(code == 1 && refused.starts_with(&expected), "{refused}");
     assert_eq!(fs::read_link(&python).unwrap(), Path::new("/gone/python"));
 
@@ -410,7 +409,7 @@ fn setup_makes_an_environment_once_adds_packages_and_rebuilds_only_when_told() {
     );
     home.script("bin/uv", &uv);
     let (code, anew) = told(&["--force"]);
-    assert_eq!((code, anew.starts_with(&format!("made anew {venv} by uv: cpython 3."))), (0, true), "{anew}");
+    assert_eq!((code, anew.starts_with(&format!("replaced {venv} by uv: cpython 3."))), (0, true), "{anew}");
     let (code, ..) = home.run(&["run", "-c", "import tiny_package"]);
     assert_eq!(code, 1, "what was installed in it is gone, as was told");
 }

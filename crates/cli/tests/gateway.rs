@@ -103,7 +103,7 @@ fn the_settings_show_neither_the_token_nor_the_password_of_a_gateway() {
 }
 
 #[test]
-fn a_shared_gateway_that_is_not_used_is_told() {
+fn a_shared_gateway_that_is_not_used_is_reported() {
     let user = User::new();
     let output =
         user.command(&["gateway", "status"]).env("CELLWRIGHT_GATEWAY_URL", "http://host:1/?token=t").output();

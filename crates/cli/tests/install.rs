@@ -118,7 +118,7 @@ fn each_client_gets_the_entry_its_own_parser_expects() {
 }
 
 #[test]
-fn what_was_done_is_told_line_by_line() {
+fn an_install_shows_the_changed_lines() {
     let home = Home::with(".codex/config.toml", "model = \"x\"\n");
     let mut told = home.run(&["codex"]).1;
     told += &home.run(&["codex"]).1;
@@ -130,7 +130,7 @@ fn what_was_done_is_told_line_by_line() {
 }
 
 #[test]
-fn what_is_told_holds_nothing_of_other_servers() {
+fn an_install_shows_nothing_of_other_servers() {
     for others in [
         r#"{"mcpServers": {"other": {"command": "x", "env": {"KEY": "secret"}}}}"#,
         "{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\", \"env\": {\"KEY\": \"secret\"}}\n  }\n}\n",
@@ -314,7 +314,7 @@ fn an_entry_of_another_program_is_brought_here_and_keeps_what_the_user_added() {
 }
 
 #[test]
-fn a_file_that_can_not_be_edited_safely_is_left_alone() {
+fn a_file_that_cannot_be_edited_safely_is_left_alone() {
     let mut told = String::new();
     for (client, file, text) in [
         ("claude", ".claude.json", "{ \"mcpServers\": "),

@@ -84,7 +84,7 @@ fn a_kernel_can_be_installed_for_one_environment() {
 }
 
 #[test]
-fn what_can_not_be_installed_is_told_with_what_helps() {
+fn a_failed_install_is_reported_with_advice() {
     let home = Home::new(&[]);
     let python = home.path(".local/share/jupyter/kernels/python3");
     std::fs::create_dir_all(&python).unwrap();

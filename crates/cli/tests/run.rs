@@ -97,7 +97,7 @@ fn a_cell_that_takes_too_long_is_stopped() {
 }
 
 #[test]
-fn k8_a_kernel_that_dies_is_told_with_how() {
+fn k8_a_kernel_death_is_reported_with_its_cause() {
     let (code, _, stderr) = run(&["run", "-c", "import os; os._exit(7)"]);
     assert_eq!(code, 1);
     assert!(stderr.contains("exited with code 7"), "{stderr}");
@@ -320,7 +320,7 @@ fn a_named_session_keeps_its_variables_between_calls() {
 }
 
 #[test]
-fn with_json_all_that_threads_showed_between_calls_is_told() {
+fn with_json_all_that_threads_showed_between_calls_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("config/cellwright/config.toml");
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();

@@ -87,7 +87,7 @@ fn tagged(id: &str, source: &str, tags: &[&str]) -> Value {
 }
 
 #[test]
-fn outputs_are_written_into_the_notebook_and_each_cell_is_told() {
+fn outputs_are_written_into_the_notebook_and_each_cell_is_reported() {
     let desk = Desk::with(&[
         code("a", "# a comment\nx = 1"),
         json!({"cell_type": "markdown", "id": "m", "metadata": {}, "source": "# T"}),
@@ -175,7 +175,7 @@ fn a_cell_that_takes_too_long_is_interrupted_and_what_it_printed_is_kept() {
 }
 
 #[test]
-fn a_kernel_that_dies_is_told_in_the_notebook() {
+fn a_kernel_that_dies_leaves_an_error_in_the_notebook() {
     let desk = Desk::with(&[code("a", "print('a', flush=True)\nimport os\nos._exit(7)"), code("b", "1")]);
     let (exit, _, stderr) = desk.run(&["a.ipynb"]);
     assert_eq!(exit, 1, "{stderr}");
@@ -293,7 +293,7 @@ fn programs_get_events_and_know_what_is_saved() {
 }
 
 #[test]
-fn several_notebooks_run_at_once_and_a_report_tells_of_all() {
+fn several_notebooks_run_at_once_and_a_report_covers_all() {
     let desk = Desk::new();
     // Each waits for the other to have begun.
     let meet = |me: &str, other: &str| {

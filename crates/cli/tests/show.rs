@@ -203,7 +203,7 @@ fn long_outputs_are_shortened_unless_asked_for_whole() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_told() {
+fn what_cannot_be_shown_is_reported() {
     let folder = Folder::new();
     fs::write(folder.path().join("broken.ipynb"), "{\"cells\": [").unwrap();
     let told = |target: &str| folder.show(&[target]);

@@ -41,7 +41,7 @@ pub enum TextFileError {
         named: String,
     },
     /// An empty text matches everywhere.
-    #[error("{named}: `old` is empty; to add text, give the line it stands beside, and both in `new`")]
+    #[error("{named}: `old` is empty; to add text, give the line beside it as `old`, and both in `new`")]
     EmptyOld {
         /// What the caller calls the file.
         named: String,

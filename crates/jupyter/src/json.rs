@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_json_is_an_error_that_tells_of_the_text_as_it_came() {
+    fn text_that_is_not_json_is_an_error_that_quotes_the_text() {
         let broken = JsonText::from(Bytes::from_static(b"{\"a\": }"));
         assert_eq!(
             broken.parse::<Value>().expect_err("broken").to_string(),

@@ -315,7 +315,7 @@ impl Driver {
             return self.settle_later();
         }
         if !running.idle {
-            let warning = "the kernel did not tell the end of the cell's output: some of it may be missing";
+            let warning = "the kernel did not report the end of the cell's output: some of it may be missing";
             self.deliver(Event::Warning(warning.into()));
         }
         self.finish();

@@ -320,7 +320,7 @@ impl Transport for Runner {
         match self.child.state() {
             Some(ProcessState::Stopped) => match self.child.signal(Signal::SIGCONT) {
                 Ok(()) => {
-                    let told = "the kernel's process had been stopped (SIGSTOP); it was told to go on";
+                    let told = "the kernel's process had been stopped (SIGSTOP); it was continued";
                     Pulse::Continued(told.into())
                 }
                 Err(error) => Pulse::Continued(format!(

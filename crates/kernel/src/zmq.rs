@@ -166,7 +166,7 @@ impl Transport for Zmq {
         if let Request::Shutdown = request {
             match &mut self.process {
                 Process::Ours(owned) => owned.ending = true,
-                Process::Theirs { .. } => return self.leave("left the kernel, which goes on"),
+                Process::Theirs { .. } => return self.leave("left the kernel, which continues"),
             }
         }
         if let Some(message) = self.conversation.say(self.sender.session(), request) {
@@ -229,7 +229,7 @@ impl Transport for Zmq {
             }
             (Process::Theirs { .. }, Step::Terminate | Step::Kill) => {
                 self.conversation
-                    .warn("the kernel is not ours to end: it goes on, and so may the cell".to_owned());
+                    .warn("the kernel belongs to others: it continues, and so may the cell".to_owned());
                 self.leave("left the kernel, which did not stop");
                 Ok(())
             }

@@ -125,10 +125,10 @@ async fn output_that_comes_long_after_the_reply_is_still_the_cells() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cell_whose_end_is_not_told_says_that_output_may_be_missing() {
+async fn a_cell_without_an_end_warns_that_output_may_be_missing() {
     let (kernel, _background, _) = start();
     let (said, finished) = run(&kernel, Cell::new("print a\nno idle")).await;
-    let warning = "<the kernel did not tell the end of the cell's output: some of it may be missing>";
+    let warning = "<the kernel did not report the end of the cell's output: some of it may be missing>";
     assert_eq!((said, finished), (vec!["a".into(), warning.into()], completed(1)));
 }
 
@@ -200,7 +200,7 @@ async fn a_cell_that_ignores_interrupts_costs_the_kernel_and_the_outcome_says_so
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kernel_that_can_not_even_be_killed_is_given_up() {
+async fn a_kernel_that_cannot_even_be_killed_is_given_up() {
     let (kernel, _background, _) = start();
     let (_, finished) = run(&kernel, timed("immortal\nsleep 360000", Duration::from_secs(1))).await;
     assert_eq!(finished.outcome, stopped(StopReason::TimedOut(Duration::from_secs(1)), Fate::Killed));
@@ -310,7 +310,7 @@ async fn an_interrupt_from_the_handle_stops_the_cell_without_consequences() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn death_under_a_cell_tells_whether_it_had_started() {
+async fn a_kernel_death_reports_whether_the_cell_had_started() {
     for (code, started) in [("print a\ndie 3", true), ("not started\ndie 3", false)] {
         let (kernel, mut background, _) = start();
         let queued_after = {

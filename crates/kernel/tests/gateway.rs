@@ -49,7 +49,7 @@ async fn run(launched: &Launched, code: &str) -> Seen {
 }
 
 #[tokio::test]
-async fn a_connection_cut_in_the_middle_of_a_stream_doubles_nothing_and_tells_what_is_missing() {
+async fn a_connection_cut_in_a_stream_doubles_nothing_and_reports_what_is_missing() {
     let server = Server::kernel_gateway().await;
     let proxy = Proxy::before(server.port).await;
     let launched = start(server.address_at(proxy.port)).await;
@@ -184,7 +184,7 @@ async fn a_link_that_stays_cut_is_given_up_and_another_kernel_is_as_good() {
 }
 
 #[tokio::test]
-async fn output_that_a_server_throws_away_is_told() {
+async fn output_that_a_server_discards_is_reported() {
     let server = Server::kernel_gateway_at(free_port(), &[]).await;
     let launched = start(server.address()).await;
     let seen = run(&launched, "for i in range(30): print('x' * 1_000_000, flush=True)").await;

@@ -89,7 +89,7 @@ fn text(events: &[Event]) -> String {
 }
 
 #[tokio::test]
-async fn a_kernel_that_dies_at_its_start_is_told_of_with_its_last_words() {
+async fn a_kernel_that_dies_at_its_start_is_reported_with_its_stderr() {
     let place = Place::new();
     place.install("broken", &spec(&["-c", "raise SystemExit('no licence, {resource_dir}')"]));
     let error = place.launch("broken").start().await.unwrap_err().to_string();
@@ -122,7 +122,7 @@ async fn what_ipykernel_warns_of_at_every_start_are_not_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_kernel_that_never_gets_ready_is_given_up_and_told_of() {
+async fn a_kernel_that_never_gets_ready_is_given_up_and_reported() {
     let place = Place::new();
     place.install(
         "deaf",
@@ -139,7 +139,7 @@ async fn a_kernel_that_never_gets_ready_is_given_up_and_told_of() {
 }
 
 #[tokio::test]
-async fn kernels_that_can_not_be_started_say_why() {
+async fn kernels_that_cannot_be_started_report_why() {
     let place = Place::new();
     place.install("gone", &json!({"argv": ["/nowhere/kernel", "{connection_file}"], "language": "none"}));
     place.install("empty", &json!({"argv": [], "language": "none"}));
@@ -179,7 +179,7 @@ async fn an_attached_kernel_is_shared_and_outlives_us() {
     let (_, finished) = hurried.kernel.execute(cell).await.collect().await;
     assert_eq!(finished.outcome, Outcome::Stopped { reason, kernel: Fate::Left });
 
-    assert_eq!(guest.kernel.shutdown().await.to_string(), "left the kernel, which goes on");
+    assert_eq!(guest.kernel.shutdown().await.to_string(), "left the kernel, which continues");
     // What others ran was theirs.
     while let Some(event) = guest.background.try_next() {
         assert!(!text(&[event]).contains("owner"));
@@ -216,7 +216,7 @@ async fn a_kernel_that_is_busy_with_its_owners_cell_is_attached_to() {
 }
 
 #[tokio::test]
-async fn quit_in_a_kernel_of_others_ends_it_and_that_is_told() {
+async fn quit_in_a_kernel_of_others_ends_it_with_a_warning() {
     let place = Place::new();
     let owner = place.launch("python3").start().await.unwrap();
     // As in a kernel that was not prepared by us.

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_text_that_looks_marked_is_plain_and_the_lines_told_are_those_replaced() {
+    fn a_plain_text_that_looks_marked_is_plain_and_the_replaced_lines_are_reported() {
         let replaced = |old: &str, new: &str| {
             let replacement = Replacement { old: old.into(), new: new.into(), matches: Matches::All };
             replace(CELLS, TextKind::Plain, &[replacement]).map(|replaced| (replaced.text, replaced.lines))

@@ -241,7 +241,7 @@ impl fmt::Display for Note {
                 )
             }
             Self::AlreadyThere { cell } => {
-                write!(f, "what was to come back was there already, as cell {cell}")
+                write!(f, "the cell was already back, as cell {cell}")
             }
             Self::IdsTaken { cells } => {
                 write!(

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_that_was_kept_tells_the_same() {
+    fn a_stored_snapshot_finds_the_same_changes() {
         let notebook = |source: &str| {
             let cells = format!(
                 r#"{{"cell_type":"raw","id":"a\n b","source":"{source}"}},{{"cell_type":"raw","source":""}}"#

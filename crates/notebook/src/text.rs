@@ -32,8 +32,8 @@ pub enum TextError {
     },
     /// A marker, almost.
     #[error(
-        "line {line}: {found:?} looks like a cell marker but is none; write `# %% [code]`, `# %% [markdown]` or \
-         `# %% [raw]` to start a cell, or one `%` more to have this line as text"
+        "line {line}: {found:?} looks like a cell marker but is not one; write `# %% [code]`, `# %% [markdown]` or \
+         `# %% [raw]` to start a cell, or add one `%` to keep this line as text"
     )]
     NearMiss {
         /// Counting from 1.
@@ -201,8 +201,8 @@ mod tests {
     fn n10_a_near_miss_of_a_marker_is_refused_with_its_line() {
         refused(
             "# %% [code]\nx\n# %% [Code]\ny",
-            "line 3: \"# %% [Code]\" looks like a cell marker but is none; write `# %% [code]`, `# %% [markdown]` or \
-             `# %% [raw]` to start a cell, or one `%` more to have this line as text",
+            "line 3: \"# %% [Code]\" looks like a cell marker but is not one; write `# %% [code]`, `# %% [markdown]` or \
+             `# %% [raw]` to start a cell, or add one `%` to keep this line as text",
         );
         for miss in ["#%%", "# %% [code] ", "# %%", "# %% [markdown] cell:x"] {
             assert!(matches!(

@@ -104,7 +104,7 @@ fn n5_what_python_writes_beyond_json_can_be_opened() {
 }
 
 #[test]
-fn n5_lone_surrogates_in_lines_nobody_edited_stay_and_others_are_told_of() {
+fn n5_lone_surrogates_in_lines_nobody_edited_stay_and_others_are_reported() {
     let file = |source: &str| with_cells(&format!(r#"{{"cell_type":"raw","source":{source}}}"#), 4);
     let check = |before: &str, source: &str, after: &str, notes: &str| {
         let edited = edit(&notebook(&file(before)), 0, source);

@@ -110,7 +110,7 @@ pub enum ArtifactError {
         directory: PathBuf,
     },
     /// Text was asked of an image, say.
-    #[error("{id} is no text; it is a {kind} file")]
+    #[error("{id} is not text; it is a {kind} file")]
     NotText {
         /// The one asked for.
         id: ArtifactId,
@@ -132,7 +132,7 @@ pub enum ArtifactError {
 
 /// The text is no artifact id.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no artifact id; one looks like `artifact://k3v9x2mq`")]
+#[error("`{0}` is not an artifact id; one looks like `artifact://k3v9x2mq`")]
 pub struct InvalidId(String);
 
 /// An artifact being written. Dropping it leaves what was written.

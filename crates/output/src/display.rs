@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_that_is_one_table_is_told_from_a_page_with_tables() {
+    fn html_that_is_one_table_is_distinguished_from_a_page_with_tables() {
         let table = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>";
         let of = |html: String| html_table(&MimeData::from_iter([("text/html".to_owned(), html.into())]));
         let frame = of(format!("<div>{table}<p>1 rows × 2 columns</p></div>")).unwrap();

@@ -73,7 +73,7 @@ fn o6_one_line_of_200_megabytes_costs_no_memory() {
 }
 
 #[test]
-fn o5_a_full_disk_is_told_and_the_capture_goes_on() {
+fn o5_a_full_disk_is_reported_and_the_capture_continues() {
     let spill = Spill::with_draft(Draft::onto(File::options().write(true).open("/dev/full").unwrap()));
     let mut sink = Sink::with_spill(Limits { head: 8, tail: 12, line: 8 }, Colours::Dropped, spill);
     for line in 0..100_000 {

@@ -41,18 +41,18 @@ fn ids_parse_as_they_are_shown_and_nothing_else_does() {
     for wrong in ["", "artifact://", "../../etc", "artifact://../secret", "ABCDEFGH", "abcdefg", "abcdefghi"]
     {
         let error = wrong.parse::<ArtifactId>().unwrap_err().to_string();
-        assert_eq!(error, format!("`{wrong}` is no artifact id; one looks like `artifact://k3v9x2mq`"));
+        assert_eq!(error, format!("`{wrong}` is not an artifact id; one looks like `artifact://k3v9x2mq`"));
     }
 }
 
 #[test]
-fn what_is_not_there_or_no_text_is_told() {
+fn a_missing_artifact_and_one_that_is_not_text_are_reported() {
     let (_folder, artifacts) = store();
     let id: ArtifactId = "artifact://00000000".parse().unwrap();
     assert!(matches!(artifacts.open(&id), Err(ArtifactError::NotFound { .. })));
     let image = artifacts.open(&artifacts.save(Kind::Png, b"\x89PNG").unwrap()).unwrap();
     let error = image.lines(1..=2, 100).unwrap_err().to_string();
-    assert_eq!(error, format!("{} is no text; it is a png file", image.id));
+    assert_eq!(error, format!("{} is not text; it is a png file", image.id));
     assert_eq!(image.content(3).unwrap(), None);
     assert_eq!(image.content(4).unwrap().unwrap(), b"\x89PNG");
 }

@@ -55,7 +55,7 @@ fn a_text_that_only_names_the_object_gives_way() {
 }
 
 #[test]
-fn what_is_markdown_is_told() {
+fn markdown_is_marked_as_such() {
     for (bundle, is_markdown) in [
         (json!({"text/markdown": "*m*"}), true),
         (json!({"text/html": "<b>h</b>"}), true),
@@ -142,7 +142,7 @@ fn status_events_are_structure_under_each_of_their_names() {
 }
 
 #[test]
-fn a_plotly_figure_is_told_in_a_line() {
+fn a_plotly_figure_is_summarised_in_a_line() {
     let figure = json!({
         "data": [
             {"type": "bar", "name": "sales", "x": ["a", "b", "c"], "y": [1, 2, 3]},
@@ -159,7 +159,7 @@ fn a_plotly_figure_is_told_in_a_line() {
 }
 
 #[test]
-fn vega_charts_are_told_in_a_line() {
+fn vega_charts_are_summarised_in_a_line() {
     let layered = json!({
         "title": "Cars", "datasets": {"d1": [{"a": 1}, {"a": 2}]}, "data": {"name": "d1"},
         "layer": [
@@ -247,8 +247,8 @@ fn image_sizes_are_read_from_their_headers() {
 }
 
 #[test]
-fn an_image_that_is_none_is_told() {
-    check_text(&json!({"image/png": "bm90IGFuIGltYWdl"}), "[image/png that is no image]");
+fn data_that_is_not_an_image_is_reported() {
+    check_text(&json!({"image/png": "bm90IGFuIGltYWdl"}), "[image/png that is not an image]");
     let broken = display(&json!({"image/png": "!!", "text/plain": "p"})).text.unwrap();
     insta::assert_snapshot!(broken, @r"
     p

@@ -100,7 +100,7 @@ fn colours_are_set_and_reset_within_each_line() {
 }
 
 #[test]
-fn o3_a_character_split_between_chunks_is_whole_and_a_broken_one_is_told() {
+fn o3_a_character_split_between_chunks_is_whole_and_a_broken_one_is_replaced() {
     let mut sink = Sink::new(Limits::default(), Colours::Dropped);
     sink.write(Stream::Stdout, b"\xe2\x82");
     sink.write(Stream::Stderr, b"!");
@@ -159,7 +159,7 @@ fn k27_what_is_cleared_is_forgotten_also_in_the_artifact() {
 }
 
 #[test]
-fn o2_the_notice_tells_what_is_missing_and_the_artifact_has_all_of_it() {
+fn o2_the_notice_names_what_is_missing_and_the_artifact_has_all_of_it() {
     let store = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(store.path());
     let mut sink =
@@ -194,7 +194,7 @@ fn o2_the_notice_tells_what_is_missing_and_the_artifact_has_all_of_it() {
 }
 
 #[test]
-fn o5_an_artifact_that_cannot_be_created_is_told() {
+fn o5_an_artifact_that_cannot_be_created_is_reported() {
     let store = tempfile::tempdir().unwrap();
     let file = store.path().join("file");
     std::fs::write(&file, "").unwrap();

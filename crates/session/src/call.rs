@@ -103,7 +103,7 @@ pub enum Abandoned {
     /// It is stopped.
     #[default]
     Stop,
-    /// It goes on in the background.
+    /// It continues in the background.
     GoOn,
 }
 

@@ -15,7 +15,7 @@ use crate::identity::SessionKey;
 use crate::report::CallReport;
 use crate::worker::Control;
 
-/// Names a call that goes on in the background.
+/// Names a call that continues in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct JobId(pub(crate) u64);
 
@@ -75,7 +75,7 @@ pub(crate) struct Job {
 pub(crate) enum Kept {
     /// Someone follows it; it goes when they leave.
     Followed,
-    /// It goes on in the background.
+    /// It continues in the background.
     Background,
     /// As before, and its report has been handed to someone.
     Collected,
@@ -95,7 +95,7 @@ impl Jobs {
         self.kept.push_back(job);
     }
 
-    /// A call goes on in the background.
+    /// A call continues in the background.
     pub(crate) fn detach(&mut self, id: JobId, limit: usize) {
         if let Some(job) = self.named(id) {
             job.state = Kept::Background;

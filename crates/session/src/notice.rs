@@ -156,7 +156,7 @@ impl Notice {
 impl fmt::Display for Departure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Idle(time) => write!(f, "nobody held it, and it was idle for {}", duration_words(*time)),
+            Self::Idle(time) => write!(f, "it was idle for {}, and nobody used it", duration_words(*time)),
             Self::MadeRoom { limit } => {
                 write!(f, "it was the oldest idle one of {limit}, and another session needed the room")
             }

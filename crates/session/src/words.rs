@@ -41,7 +41,7 @@ impl CellStatus {
                     Fate::Survived => format!("{why}; the kernel and its variables are there"),
                     Fate::Killed => format!("{why}; the kernel had to be killed, its variables are gone"),
                     Fate::Left => {
-                        format!("{why}, but the kernel is not ours to end: it goes on, and so may the cell")
+                        format!("{why}, but the kernel belongs to others: it continues, and so may the cell")
                     }
                     Fate::OutOfReach => {
                         format!("{why}, but the kernel is out of reach: what became of it is not known")
@@ -50,7 +50,7 @@ impl CellStatus {
             }
             Self::Died(death) => format!("did not end: {death}; {}", death.exit.variables()),
             Self::Waiting | Self::Running => "has not ended".to_owned(),
-            Self::NotRun(NotRun::Stopped) => "was not run, for the call was stopped first".to_owned(),
+            Self::NotRun(NotRun::Stopped) => "was not run, because the call was stopped first".to_owned(),
             Self::NotRun(NotRun::AfterFailure | NotRun::Error | NotRun::Withdrawn) => {
                 "was not run".to_owned()
             }

@@ -174,7 +174,7 @@ fn an_image_that_is_updated_is_one_image() {
 }
 
 #[test]
-fn a_value_is_told_as_the_value_it_is() {
+fn a_value_is_reported_as_the_value_it_is() {
     let settings = OutputSettings::default();
     let value = json!({ "b": [1, 2], "a": null });
     let (told, recording) = both(&[result(bundle(json!({ "application/json": value.clone() })))], &settings);
@@ -216,7 +216,7 @@ fn of_much_text_the_same_is_left_out_and_all_of_it_is_stored() {
 }
 
 #[test]
-fn a_display_that_is_out_of_reach_is_told_again_at_the_end() {
+fn a_display_that_is_out_of_reach_is_shown_again_at_the_end() {
     let mut collector = Collector::new(&OutputSettings::default());
     collector.apply(&show_as("d", text("running")));
     for _ in 0..5 {

@@ -59,7 +59,7 @@ impl<'a> CallWatch<'a> {
 
 async fn answer(context: &CallContext, request: InputRequest) {
     let Some(ask) = &context.ask else {
-        return request.refuse("nobody can be asked; pass the value in the code");
+        return request.refuse("there is nobody to ask; pass the value in the code");
     };
     match ask.ask(request.prompt.clone(), request.password).await {
         Ok(line) => request.answer(line),

@@ -75,7 +75,7 @@ pub(crate) async fn bash(
         if let Some(limit) = limit {
             stop_after(&shell, limit);
         }
-        let mut reply = started(&shell, "goes on in the background");
+        let mut reply = started(&shell, "continues in the background");
         reply.content.insert(0, ReplyPart::Text(shells.take_output(&shell).text));
         reply
     };

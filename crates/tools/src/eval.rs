@@ -99,7 +99,7 @@ pub(crate) async fn eval(
     Ok(reply)
 }
 
-/// Reads a call to its end, or for as long as a call may take before it goes on in the background.
+/// Reads a call to its end, or for as long as a call may take before it continues in the background.
 async fn follow(
     shared: &Arc<ToolboxState>,
     context: &CallContext,
@@ -140,7 +140,7 @@ async fn follow(
     }
 }
 
-/// Tells of a call that goes on in the background.
+/// Tells of a call that continues in the background.
 pub(crate) async fn background(
     shared: &Arc<ToolboxState>,
     context: &CallContext,
@@ -155,7 +155,7 @@ pub(crate) async fn background(
     }
 }
 
-/// What a call came to that goes on in the background, and how to follow it.
+/// What a call came to that continues in the background, and how to follow it.
 pub(crate) fn goes_on(
     shared: &ToolboxState,
     context: &CallContext,
@@ -164,7 +164,7 @@ pub(crate) fn goes_on(
     naming: &CellNaming<'_>,
 ) -> ToolReply {
     let mut reply = report::reply(&shared.settings, context, report, CallStage::Running, naming);
-    let ToolReply { content, structured, .. } = started(job, "goes on in the background");
+    let ToolReply { content, structured, .. } = started(job, "continues in the background");
     reply.content.extend(content);
     if let (Some(Value::Object(all)), Some(Value::Object(handle))) = (&mut reply.structured, structured) {
         all.extend(handle);

@@ -91,7 +91,7 @@ pub(crate) async fn kernel(
         }
         (KernelAction::Wait, Some(_)) if arguments.timeout.is_some_and(|seconds| seconds <= 0.0) => {
             Err(ToolFailure::new(
-                "`timeout` must be 1 to 600 seconds; `output` tells what there is without waiting",
+                "`timeout` must be 1 to 600 seconds; `output` shows what there is without waiting",
             ))
         }
         (KernelAction::Wait, Some(handle)) => {
@@ -250,7 +250,7 @@ async fn interrupt_work(client: &ToolClient, handle: BackgroundHandle) -> Result
         }
         BackgroundHandle::Shell(number) => shell(client, number)?.stop(CommandStop::Cancelled),
     }
-    Ok(ToolReply::text(format!("{handle} is being stopped; wait tells what became of it")))
+    Ok(ToolReply::text(format!("{handle} is being stopped; `wait` reports how it ended")))
 }
 
 /// Waits for background work, at most so long, and tells what it came to so far.
@@ -271,7 +271,7 @@ async fn work(
             let sessions = client.sessions().await?;
             let state = tokio::select! {
                 state = sessions.wait(job, at_most) => state?,
-                () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} goes on"))),
+                () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} continues"))),
             };
             Ok(match state {
                 JobState::Running(report) => {
@@ -298,7 +298,7 @@ async fn work(
             tokio::select! {
                 // In time or not, what is there afterwards is what counts.
                 _ = tokio::time::timeout(at_most, shell.over()) => {}
-                () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} goes on"))),
+                () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} continues"))),
             }
             let lasts = shared.settings.background != BackgroundPolicy::Nothing;
             Ok(bash::tell(&client.shells, &shell, &shell.phase(), lasts))
@@ -318,7 +318,7 @@ async fn own_job(client: &ToolClient, job: cellwright_session::JobId) -> Result<
 fn shell(client: &ToolClient, number: u64) -> Result<Arc<ShellCommand>, ToolFailure> {
     client.shells.named(number).ok_or_else(|| {
         ToolFailure::new(format!(
-            "there is no {}; its end may have been told already",
+            "there is no {}; its end may have been reported already",
             BackgroundHandle::Shell(number)
         ))
     })

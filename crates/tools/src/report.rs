@@ -178,18 +178,18 @@ fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> V
             ) => {
                 notes.push(match report.key.kernel {
                     KernelChoice::Existing { .. } => {
-                        format!("[connected anew, for the kernel was out of reach: {about}]")
+                        format!("[reconnected, because the kernel was out of reach: {about}]")
                     }
                     // Of a server's kernel nobody knows whether it is there.
                     KernelChoice::Python { .. }
                     | KernelChoice::Jupyter { .. }
                     | KernelChoice::Gateway { .. } => {
-                        format!("[fresh kernel, for the one before was out of reach: {about}]")
+                        format!("[fresh kernel, because the previous one was out of reach: {about}]")
                     }
                 });
             }
             KernelUse::Replaced(Replacement::DiedEarlier(_)) => {
-                notes.push(format!("[fresh kernel, for the one before had died: {about}]"));
+                notes.push(format!("[fresh kernel, because the previous one had died: {about}]"));
             }
             KernelUse::Fresh | KernelUse::Reused if is_new => notes.push(format!("[kernel: {about}]")),
             // A death in or just before this call is told by the cell or by a notice.

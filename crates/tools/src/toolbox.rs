@@ -372,7 +372,7 @@ impl ToolboxState {
         }
     }
 
-    /// How long a call is followed before it goes on in the background; `None` for to its end, as programs need it.
+    /// How long a call is followed before it continues in the background; `None` for to its end, as programs need it.
     pub(crate) fn patience(&self, context: &CallContext) -> Option<Duration> {
         match (self.settings.background, context.reader) {
             (BackgroundPolicy::After(time), ReplyReader::Model) => Some(time),

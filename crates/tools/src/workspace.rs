@@ -65,7 +65,7 @@ pub enum PathError {
     },
     /// There is no inside.
     #[error(
-        "{named} cannot be used: the workspace is {}, which is no folder here; name another, or start cellwright with --root FOLDER",
+        "{named} cannot be used: the workspace is {}, which is not a folder here; name another, or start cellwright with --root FOLDER",
         list(missing)
     )]
     NoRoot {
@@ -297,7 +297,7 @@ mod tests {
         let none = workspace.clone().with_roots([nowhere.clone()]);
         let refused = none.file("a.txt").unwrap_err().to_string();
         assert!(
-            refused.contains(&format!("the workspace is {}, which is no folder", nowhere.display())),
+            refused.contains(&format!("the workspace is {}, which is not a folder", nowhere.display())),
             "{refused}"
         );
         let some = workspace.clone().with_roots([nowhere.clone(), folder.path().join("elsewhere")]);

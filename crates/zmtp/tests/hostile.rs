@@ -102,7 +102,7 @@ async fn a_frame_over_the_limit_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn who_never_introduces_itself_is_hung_up_on() {
+async fn a_peer_that_never_introduces_itself_is_disconnected() {
     let mut router =
         router(SocketOptions { handshake: Duration::from_millis(100), ..SocketOptions::default() }).await;
     let mut silent = dial(router.endpoint()).await;
@@ -114,7 +114,7 @@ async fn who_never_introduces_itself_is_hung_up_on() {
 }
 
 #[tokio::test]
-async fn who_stops_answering_heartbeats_is_hung_up_on() {
+async fn a_peer_that_stops_answering_heartbeats_is_disconnected() {
     let heartbeat = Heartbeat { interval: Duration::from_millis(50), timeout: Duration::from_millis(100) };
     let router = router(SocketOptions { heartbeat: Some(heartbeat), ..SocketOptions::default() }).await;
     let mut peer = introduced(router.endpoint(), 1, DEALER, 30).await;
@@ -125,7 +125,7 @@ async fn who_stops_answering_heartbeats_is_hung_up_on() {
 }
 
 #[tokio::test]
-async fn who_promised_to_speak_within_a_time_and_does_not_is_hung_up_on() {
+async fn a_peer_that_breaks_its_promised_time_is_disconnected() {
     let router = router(SocketOptions::default()).await;
     let mut peer = introduced(router.endpoint(), 1, DEALER, 30).await;
     peer.write_all(b"\x04\x0b\x04PING\x00\x01mark").await.expect("connected");

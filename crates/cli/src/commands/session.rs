@@ -77,7 +77,7 @@ async fn named(client: &Client, names: &[SessionId]) -> anyhow::Result<Vec<Sessi
         found.extend(sessions.iter().filter(|session| session.key.session == *name).cloned());
         anyhow::ensure!(
             found.len() > before,
-            "there is no session `{name}`; `cellwright session list` shows those there are"
+            "there is no session `{name}`; `cellwright session list` lists them"
         );
     }
     Ok(found)

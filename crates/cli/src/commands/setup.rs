@@ -73,7 +73,7 @@ impl SetupPython {
             .with_context(|| format!("could not make {}", search.cwd.display()))?;
         create_managed(&search, &venv, base.as_deref(), &self.with).await?;
         let python = started(&launch, &venv).await?;
-        let made = if there { "made anew" } else { "made" };
+        let made = if there { "replaced" } else { "made" };
         let with = if uv(&launch) { "uv" } else { "python -m venv" };
         print::plain(&format!("{made} {} by {with}: {}{}\n", venv.display(), named(&python), self.packages()))
     }
@@ -81,12 +81,12 @@ impl SetupPython {
     /// Leaves an environment that works as it is, but for packages that were asked for.
     async fn add_to(&self, launch: &Launch, venv: &Path) -> anyhow::Result<()> {
         let python = started(launch, venv).await.map_err(|error| {
-            let told = "it does not work; `cellwright setup python --force` makes it anew (its packages will be gone)";
+            let told = "it does not work; `cellwright setup python --force` replaces it, with its packages";
             error.context(told).context(venv.display().to_string())
         })?;
         anyhow::ensure!(
             self.python.is_none(),
-            "{} is there already, with {}; --force makes it anew with another one",
+            "{} already exists, with {}; --force replaces it with another one",
             venv.display(),
             named(&python)
         );

@@ -130,7 +130,7 @@ fn log_level(value: &str) -> anyhow::Result<Value> {
         "warn" | "warning" => Ok("warn".into()),
         "info" => Ok("info".into()),
         "debug" | "trace" => Ok("debug".into()),
-        _ => bail!("`{value}` is no log level; use error, warn, info or debug"),
+        _ => bail!("`{value}` is not a log level; use error, warn, info or debug"),
     }
 }
 

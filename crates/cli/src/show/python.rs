@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_told_apart() {
+    fn tokens_are_distinguished() {
         assert_eq!(
             styled("def area(r):  # π\n    return 3.14e-2 * r"),
             [(KEYWORD, "def"), (DEFINED, "area"), (COMMENT, "# π"), (KEYWORD, "return"), (NUMBER, "3.14e-2")]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn magics_are_told_from_remainders() {
+    fn magics_are_distinguished_from_remainders() {
         assert_eq!(styled("%time x % y\n!ls 'a"), [(MAGIC, "%time"), (MAGIC, "!ls 'a")]);
         assert_eq!(styled("%%bash\nif 'x"), [(MAGIC, "%%bash")]);
         assert_eq!(styled("%%time\nif x"), [(MAGIC, "%%time"), (KEYWORD, "if")]);

@@ -94,7 +94,7 @@ fn refusals_say_what_to_do_and_change_nothing() {
     error: nb.ipynb: cell 0 has no image 0.0; a summary of the outputs lists those it has
     error: nb.ipynb: the text has no cells and would delete all 2; to do that, use the delete action
     error: stdin: line 1: the text must start with a cell marker such as `# %% [code]`, but starts with "print(1)"
-    error: stdin: line 3: "#%%" looks like a cell marker but is none; write `# %% [code]`, `# %% [markdown]` or `# %% [raw]` to start a cell, or one `%` more to have this line as text
+    error: stdin: line 3: "#%%" looks like a cell marker but is not one; write `# %% [code]`, `# %% [markdown]` or `# %% [raw]` to start a cell, or add one `%` to keep this line as text
     error: nb.ipynb: line 1, column 11: `cells` must be an array
     error: nb.ipynb: 3 matches for "n", on lines 2, 3, 3; add text around it until it is unique, or replace all
     error: nb.ipynb: no match for "print( n )"; line 3 is close: check white space and line ends
@@ -314,7 +314,7 @@ fn n15_a_cell_named_by_its_place_is_left_alone_when_it_is_another_one_now() {
 }
 
 #[test]
-fn n15_cells_without_ids_are_told_apart_by_what_they_say() {
+fn n15_cells_without_ids_are_matched_by_their_text() {
     let cell = |source: &str| format!(r#"{{"cell_type": "raw", "metadata": {{}}, "source": "{source}"}}"#);
     let file =
         |sources: [&str; 3]| format!(r#"{{"cells": [{}], "nbformat": 4}}"#, sources.map(cell).join(", "));
@@ -383,7 +383,7 @@ fn an_image_of_an_output_becomes_a_file() {
 }
 
 #[test]
-fn what_is_created_or_changed_outside_cells_is_told() {
+fn what_is_created_or_changed_outside_cells_is_reported() {
     let folder = Folder::with("nb.ipynb", NOTEBOOK);
     let created = folder.run(&["write", "new.ipynb"], "# %% [code]\nx\n");
     assert_eq!(

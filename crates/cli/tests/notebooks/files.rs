@@ -158,7 +158,7 @@ fn a_write_that_could_not_be_saved_can_be_made_again() {
 }
 
 #[test]
-fn a_notebook_whose_outputs_can_not_be_saved_is_not_run() {
+fn a_notebook_whose_outputs_cannot_be_saved_is_not_run() {
     for (folder_mode, file_mode, attempt) in
         [(0o555, 0o644, "write into its folder"), (0o755, 0o444, "write it")]
     {

@@ -35,7 +35,7 @@ fn with_parameters_the_cells_that_were_named_run_and_so_does_the_one_with_the_pa
 }
 
 #[test]
-fn a_run_that_can_not_begin_changes_no_file() {
+fn a_run_that_cannot_begin_changes_no_file() {
     let desk = three();
     let mut unknown = desk.notebook("a.ipynb");
     unknown["metadata"]["kernelspec"] = json!({"name": "nope", "display_name": "x", "language": "python"});
@@ -64,7 +64,7 @@ fn a_run_that_can_not_begin_changes_no_file() {
 }
 
 #[test]
-fn what_is_told_of_the_kernel_is_told_whether_it_starts_before_the_notebook_is_changed_or_after() {
+fn kernel_notices_are_shown_whether_it_starts_before_or_after_the_notebook_changes() {
     let desk = three();
     fs::create_dir_all(desk.path().join(".cellwright/modules")).unwrap();
     fs::write(desk.path().join(".cellwright/modules/bad.py"), "1 / 0\n").unwrap();
@@ -108,7 +108,7 @@ fn sessions_of_the_daemon_stay_when_several_notebooks_run() {
 }
 
 #[test]
-fn what_can_not_be_recorded_does_not_hide_what_the_run_came_to() {
+fn a_failed_record_does_not_hide_the_result_of_the_run() {
     // Asked for its platform, after the run, this Python takes the notebook away.
     let away = "import os, platform\nplatform.platform = lambda: os.remove('a.ipynb')";
     let desk = Desk::with(&[code("a", away), code("b", "1 / 0")]);
@@ -143,7 +143,7 @@ fn a_notice_names_the_cell_of_the_notebook() {
 }
 
 #[test]
-fn what_can_not_work_is_told_before_the_run() {
+fn what_cannot_work_is_reported_before_the_run() {
     let desk = three();
     let (exit, _, stderr) = desk.run(&["a.ipynb", "-p", "class=1"]);
     assert_eq!((exit, stderr.as_str()), (1, "error: `class` cannot be the name of a variable\n"));

@@ -197,7 +197,7 @@ async fn a_running_cell_is_interrupted_by_signal_and_by_message() {
 }
 
 #[tokio::test]
-async fn a_kernel_with_another_key_is_told_of() {
+async fn a_kernel_with_another_key_is_reported() {
     let mut kernel = Kernel::start(SocketTransport::Ipc).await;
     let info = ConnectionInfo { key: "another".to_owned(), ..kernel.reserved.info.clone() };
     let mut stranger = KernelClient::connect(&info, MessageSession::new("tests")).expect("supported");

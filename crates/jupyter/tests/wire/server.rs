@@ -107,7 +107,7 @@ async fn a_flood_reaches_a_client_that_reads() {
 }
 
 #[tokio::test]
-async fn who_does_not_read_its_iopub_still_gets_its_replies() {
+async fn a_client_that_does_not_read_its_iopub_still_gets_its_replies() {
     let mut info = ConnectionInfo::local(SocketTransport::Tcp, "127.0.0.1".into(), [0; 5]);
     info.key.clear(); // signing this much takes long in a debug build
     let mut server = KernelServer::bind(&info, MessageSession::new("kernel")).await.expect("binds");

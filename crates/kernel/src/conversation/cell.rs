@@ -154,7 +154,7 @@ mod tests {
 
     /// ipykernel prints an exception group instead of sending it; only the reply has it.
     #[test]
-    fn an_exception_that_only_the_reply_tells_is_shown_in_either_order() {
+    fn an_exception_that_is_only_in_the_reply_is_shown_in_either_order() {
         let reply = || -> ExecuteReply {
             let content = serde_json::json!({
                 "status": "error", "execution_count": 1, "ename": "ExceptionGroup", "evalue": "many", "traceback": []

@@ -139,6 +139,6 @@ pub(super) fn listed_variables(expressions: &Map<String, Value>) -> Result<(Vec<
     let answer = expressions.get("variables");
     let told = answer.and_then(|answer| json_text(answer.get("data")?)).and_then(|text| text.parse().ok());
     let Listed { variables, total } =
-        told.ok_or_else(|| "this kernel does not tell its variables".to_owned())?;
+        told.ok_or_else(|| "this kernel does not list its variables".to_owned())?;
     Ok((variables, total))
 }

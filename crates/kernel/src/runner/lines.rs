@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_whole_however_the_stream_is_cut_and_long_ones_are_skipped_and_told() {
+    fn lines_are_whole_however_the_stream_is_cut_and_long_ones_are_skipped_and_reported() {
         let stream = b"one\n\ntwo\n0123456789\nthree\nrest";
         for size in 1..stream.len() {
             let mut lines = Lines::new(6);

@@ -85,7 +85,7 @@ impl StartAny {
         let address = shared.address().await.map_err(|error| failed(&error))?;
         let mut started = on_server(address, name, start, search).await?;
         started.warnings.push(format!(
-            "the shared gateway had run out of files and was started anew; its other kernels have ended with it ({exhausted})"
+            "the shared gateway had run out of files and was restarted; its other kernels have ended ({exhausted})"
         ));
         Ok(started)
     }

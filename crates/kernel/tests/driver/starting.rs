@@ -10,7 +10,7 @@ use super::{completed, lines, run, start, stopped, timed};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn a_kernel_that_answers_nothing_is_told_of_and_given_up() {
+async fn a_kernel_that_answers_nothing_is_reported_and_given_up() {
     let Graces { start: look, answer, .. } = Graces::default();
     for (does, patience, told) in [
         ("hang", answer, "for 10 seconds the kernel does not answer; after 15 seconds it is replaced"),

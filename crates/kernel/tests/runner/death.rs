@@ -31,7 +31,7 @@ async fn k8_an_exit_by_python_is_an_exception_and_the_kernel_lives() {
 }
 
 #[tokio::test]
-async fn k8_other_deaths_are_told_apart_with_everything_printed_before() {
+async fn k8_other_deaths_are_distinguished_and_keep_what_was_printed() {
     for (code, expected) in [
         ("import os\nprint('before')\nos._exit(3)", "the kernel exited with code 3 while the cell ran"),
         (
@@ -58,7 +58,7 @@ async fn k8_other_deaths_are_told_apart_with_everything_printed_before() {
 }
 
 #[tokio::test]
-async fn a_kernel_killed_before_during_or_after_a_cell_is_told_truthfully() {
+async fn a_kernel_killed_before_during_or_after_a_cell_is_reported_truthfully() {
     let fixture = Fixture::start().await;
     kill(fixture.pid);
     assert_eq!(fixture.run("1").await.finished.outcome, died(KILLED, false));
@@ -79,7 +79,7 @@ async fn a_kernel_killed_before_during_or_after_a_cell_is_told_truthfully() {
 }
 
 #[tokio::test]
-async fn a_kernel_that_closes_its_connection_is_ended_and_told() {
+async fn a_kernel_that_closes_its_connection_is_ended_and_reported() {
     let fixture = Fixture::start().await;
     let ran = fixture.run("import os, time\nprint('before', flush=True)\nos.close(4)\ntime.sleep(600)").await;
     // The runner notices by itself and ends; if it does not, we end it.

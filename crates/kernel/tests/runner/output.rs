@@ -123,7 +123,7 @@ async fn the_two_streams_and_displays_keep_their_order() {
 }
 
 #[tokio::test]
-async fn k10_values_that_json_can_not_say_are_shown_all_the_same() {
+async fn k10_values_that_json_cannot_hold_are_shown_anyway() {
     let fixture = Fixture::start().await;
     let code = "class Odd:\n\
         \x20   def _repr_mimebundle_(self, include=None, exclude=None):\n\
@@ -136,7 +136,7 @@ async fn k10_values_that_json_can_not_say_are_shown_all_the_same() {
 }
 
 #[tokio::test]
-async fn k13_commands_can_not_steal_the_protocol_and_any_bytes_are_output() {
+async fn k13_commands_cannot_steal_the_protocol_and_any_bytes_are_output() {
     let fixture = Fixture::start().await;
     assert_eq!(fixture.stdout("!cat; printf 'a\\377b'").await, "a\u{fffd}b");
     assert_eq!(fixture.stdout("import os\nprint(len(os.read(0, 10)))").await, "0\n");
@@ -171,7 +171,7 @@ async fn a_megabyte_frame_and_a_hundred_thousand_lines_arrive() {
 }
 
 #[tokio::test]
-async fn a_message_that_can_not_be_read_is_told_and_does_no_harm() {
+async fn an_unreadable_message_is_reported_and_does_no_harm() {
     let mut fixture = Fixture::start().await;
     let code = r#"import os; os.write(4, b'garbage\n{"type":"dance"}\n'); 5"#;
     assert_eq!(fixture.run(code).await.result(), Some("5"));

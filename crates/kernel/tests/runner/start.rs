@@ -377,7 +377,7 @@ async fn the_managed_environment_is_made_with_python_and_found() {
 }
 
 #[tokio::test]
-async fn the_managed_environment_is_made_with_uv_when_it_is_there_and_failure_is_told() {
+async fn the_managed_environment_is_made_with_uv_if_possible_and_failures_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut search = search(folder.path());
     let tools = folder.path().join("tools");

@@ -224,5 +224,5 @@ async fn a_kernel_that_was_stopped_while_idle_goes_on() {
     assert!(std::process::Command::new("/bin/sh").args(["-c", &stop]).status().unwrap().success());
     let ran = fixture.run("print(x + 1)").await;
     assert_eq!((&ran.finished.outcome, ran.stdout().as_str()), (&Outcome::Completed, "2\n"));
-    assert!(format!("{ran:?}").contains("it was told to go on"), "{ran:?}");
+    assert!(format!("{ran:?}").contains("it was continued"), "{ran:?}");
 }

@@ -34,7 +34,7 @@ async fn held(code: impl FnOnce(&Door) -> String, graces: Graces) -> Fixture {
 }
 
 #[tokio::test]
-async fn a_kernel_whose_interpreter_is_held_is_told_of_and_given_up() {
+async fn a_kernel_whose_interpreter_is_held_is_reported_and_given_up() {
     let graces = Graces { start: SECOND / 2, answer: 4 * SECOND, ..Graces::default() };
     let fixture = held(holds_the_interpreter, graces).await;
     let ran = fixture.run("x").await;

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_nothing_open_and_was_silent_longest_goes_first() {
+    fn the_client_that_was_silent_longest_and_has_nothing_open_goes_first() {
         let guests = HttpClients::default();
         let ids: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
         let streaming = guests.visit("a");

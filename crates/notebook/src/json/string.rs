@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_pair_is_told_from_what_it_reads_as() {
+    fn half_a_surrogate_pair_is_distinguished_from_what_it_reads_as() {
         for lone in [r"\ud800", r"x\uDFFFy", r"\ud83d\ude00\ude00", r"\ud800\u0041"] {
             assert!(has_lone_surrogate(lone), "{lone}");
         }

@@ -129,7 +129,7 @@ impl Image {
             };
             match bytes.map(Self::new) {
                 Ok(Some(image)) => return Some(Ok(image)),
-                Ok(None) => broken = Some(format!("[{mime} that is no image]")),
+                Ok(None) => broken = Some(format!("[{mime} that is not an image]")),
                 Err(error) => broken = Some(format!("[{mime} that could not be decoded: {error}]")),
             }
         }

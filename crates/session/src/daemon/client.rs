@@ -285,7 +285,7 @@ async fn call_tool(
 ) -> Result<Value, String> {
     match host {
         Some(host) => host.call(scope, name, args).await,
-        None => Err("whoever runs this cell offers no tools".to_owned()),
+        None => Err("the client that runs this cell offers no tools".to_owned()),
     }
 }
 

@@ -47,7 +47,7 @@ impl Forward {
 impl ToolHost for Forward {
     fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async move {
-            let gone = "whoever ran this cell is gone, and its tools with it";
+            let gone = "the client that ran this cell has left, and its tools with it";
             let (answer, answered) = oneshot::channel();
             let sent = self.calls.send(Forwarded { scope, name, args, answer }).await;
             sent.map_err(|_| gone.to_owned())?;

@@ -145,7 +145,7 @@ async fn k21_no_timeout_is_none_and_a_huge_one_does_not_overflow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_is_answered_by_a_caller_who_can() {
+async fn input_is_answered_by_a_caller_that_can() {
     let fixture = Fixture::new();
     let mut call = fixture.call("a", &["ask name?"]);
     call.stdin = Stdin::Forwarded;
@@ -217,7 +217,7 @@ async fn a_call_that_waits_for_its_turn_can_be_stopped_and_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k7_input_nobody_can_give_is_refused_at_once_and_told() {
+async fn k7_input_nobody_can_give_is_refused_at_once_with_a_notice() {
     let fixture = Fixture::new();
     let report = fixture.run("a", &["ask name?"]).await;
     assert!(matches!(report.cells[0].status, CellStatus::Error(_)));
@@ -242,7 +242,7 @@ async fn output_after_a_cell_is_shown_with_the_next_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_does_not_read_holds_up_its_cell_and_nothing_else() {
+async fn a_caller_that_does_not_read_holds_up_its_cell_and_nothing_else() {
     let fixture = Fixture::new();
     // More than every buffer on the way holds.
     let slow = fixture.client.call(fixture.call("a", &["flood 200", "print end"])).await.unwrap();

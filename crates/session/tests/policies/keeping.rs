@@ -36,7 +36,7 @@ async fn a_session_nobody_holds_is_evicted_after_five_idle_minutes() {
     assert_eq!(report.notices, [Notice::Departed(Departure::Idle(Duration::from_mins(5)))]);
     assert_eq!(
         report.notices[0].to_string(),
-        "the session's earlier kernel is gone with its variables: nobody held it, and it was idle for 5 min"
+        "the session's earlier kernel is gone with its variables: it was idle for 5 min, and nobody used it"
     );
 }
 
@@ -232,7 +232,7 @@ async fn when_everyone_has_left_every_kernel_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_does_not_read_does_not_keep_a_session_from_ending() {
+async fn a_caller_that_does_not_read_does_not_keep_a_session_from_ending() {
     let fixture = Fixture::new();
     let stalled = begin(&fixture.client, fixture.call("a", &["flood 200\nsleep 100"])).await;
     fixture.sessions.shutdown().await;

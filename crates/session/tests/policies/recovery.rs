@@ -37,7 +37,7 @@ async fn a_cell_that_died_is_run_again_once_when_that_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cell_that_can_not_be_run_again_keeps_what_it_printed() {
+async fn a_cell_that_cannot_be_run_again_keeps_what_it_printed() {
     let fixture = Fixture::with(|settings| {
         settings.retry = Retry::Once;
         settings.limits.crashes = 1;
@@ -75,7 +75,7 @@ impl Launcher for Buggy {
 }
 
 #[tokio::test]
-async fn a_start_that_panics_is_told_as_an_error_and_the_session_goes_on() {
+async fn a_start_that_panics_is_an_error_and_the_session_continues() {
     let client = Sessions::new(Settings::new(Buggy)).client();
     let folder = tempfile::tempdir().unwrap();
     for _ in 0..2 {
@@ -104,7 +104,7 @@ async fn a_cell_that_no_kernel_begins_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kernel_that_died_between_calls_is_replaced_and_told() {
+async fn a_kernel_that_died_between_calls_is_replaced_and_reported() {
     let fixture = Fixture::new();
     fixture.kernels.doom_next(Doom::After(Duration::from_secs(5)));
     fixture.run("a", &["print"]).await;
@@ -160,7 +160,7 @@ async fn k22_a_stop_that_had_to_kill_says_that_variables_are_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kernel_that_can_not_be_started_is_an_error_and_the_next_call_tries_again() {
+async fn a_kernel_that_cannot_be_started_is_an_error_and_the_next_call_tries_again() {
     let fixture = Fixture::new();
     fixture.kernels.fail_next(StartError::Other("there is no Python".into()));
     let report = fixture.run("a", &["print"]).await;
@@ -169,7 +169,7 @@ async fn a_kernel_that_can_not_be_started_is_an_error_and_the_next_call_tries_ag
 }
 
 #[tokio::test(start_paused = true)]
-async fn k23_when_the_system_has_no_room_idle_sessions_go_and_are_told() {
+async fn k23_when_the_system_has_no_room_idle_sessions_end_with_a_notice() {
     let fixture = Fixture::new();
     fixture.run("idle", &["print"]).await;
     let busy = begin(&fixture.client, fixture.call("busy", &["sleep 5"])).await;

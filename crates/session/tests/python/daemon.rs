@@ -76,7 +76,7 @@ async fn cells_call_the_tools_of_the_client_that_runs_them() {
     // The kernel is started by a client that has none.
     let refused = run(&without, &folder, "tool.echo()").await;
     let told = &refused.cells[0].output.text.text;
-    assert!(told.trim_end().ends_with("whoever runs this cell offers no tools"), "{told}");
+    assert!(told.trim_end().ends_with("the client that runs this cell offers no tools"), "{told}");
     let thread = r"
 import threading
 go = threading.Event()
@@ -96,7 +96,7 @@ thread.start()";
     assert_eq!(report.cells[1].output.text.text, expected);
     // What goes on afterwards has the tools of whoever runs a cell then.
     let told = text(&without, &folder, "go.set(); thread.join()").await;
-    assert!(told.trim_end().ends_with("whoever runs this cell offers no tools"), "{told}");
+    assert!(told.trim_end().ends_with("the client that runs this cell offers no tools"), "{told}");
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn a_daemon_of_another_version_makes_way_only_when_it_has_nothing_to_lose(
 }
 
 #[tokio::test]
-async fn a_daemon_that_dies_under_a_call_is_told_and_replaced() {
+async fn a_daemon_that_dies_under_a_call_is_reported_and_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let client = connect(&folder).await;
     let code = "import os, time\nprint(os.getpid(), os.getppid(), flush=True)\ntime.sleep(600)";

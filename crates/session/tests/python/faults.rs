@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use super::support::{Fixture, facts, host, notices, signal, until_printed};
 
 #[tokio::test]
-async fn a_kernel_killed_between_calls_is_replaced_and_told() {
+async fn a_kernel_killed_between_calls_is_replaced_and_reported() {
     let fixture = Fixture::new();
     fixture.run(&["x = 1"]).await;
     let pid = fixture.pid().await;
@@ -32,7 +32,7 @@ async fn a_kernel_killed_between_calls_is_replaced_and_told() {
 }
 
 #[tokio::test]
-async fn a_kernel_killed_during_a_cell_is_told_and_the_cell_not_run_again() {
+async fn a_kernel_killed_during_a_cell_is_reported_and_the_cell_not_run_again() {
     let fixture = Fixture::new();
     let code = "import time\nopen('count', 'a').write('x')\nprint('begun', flush=True)\ntime.sleep(60)";
     let pid = fixture.pid().await;
@@ -46,7 +46,7 @@ async fn a_kernel_killed_during_a_cell_is_told_and_the_cell_not_run_again() {
 }
 
 #[tokio::test]
-async fn k8_a_segfault_an_exit_and_an_exception_are_told_apart() {
+async fn k8_a_segfault_an_exit_and_an_exception_are_distinguished() {
     let fixture = Fixture::with(|settings, _| settings.limits.crashes = 10);
     let mut told = Vec::new();
     for code in ["import sys; sys.exit(3)", "import os; os._exit(3)", "import ctypes; ctypes.string_at(0)"] {
@@ -89,7 +89,7 @@ async fn a_kernel_that_is_stopped_is_killed_after_the_timeout_and_replaced() {
 }
 
 #[tokio::test]
-async fn a_kernel_that_does_not_answer_is_replaced_and_told() {
+async fn a_kernel_that_does_not_answer_is_replaced_and_reported() {
     let fixture = Fixture::launched(
         |launch| {
             launch.graces.start = Duration::from_secs(1);
@@ -143,7 +143,7 @@ async fn when_the_sessions_are_gone_so_are_the_kernels() {
 }
 
 #[test]
-fn a_full_disk_under_the_artifacts_is_told_and_harms_nothing() {
+fn a_full_disk_under_the_artifacts_is_reported_and_harms_nothing() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("artifacts")).unwrap();
     let mut command = Command::new("unshare");
@@ -159,7 +159,7 @@ fn a_full_disk_under_the_artifacts_is_told_and_harms_nothing() {
 }
 
 #[test]
-fn k23_without_descriptors_idle_sessions_make_room_and_are_told() {
+fn k23_without_descriptors_idle_sessions_make_room_with_a_notice() {
     let folder = tempfile::tempdir().unwrap();
     let inner = host("crowd", folder.path());
     let mut command = Command::new("sh");

@@ -142,7 +142,7 @@ async fn more_images_than_a_report_holds_go_to_the_artifacts() {
 }
 
 #[tokio::test]
-async fn k16_a_kernel_that_takes_much_memory_is_told() {
+async fn k16_a_kernel_that_takes_much_memory_is_reported() {
     let fixture = Fixture::with(|settings, _| settings.limits.memory = Some(1));
     fixture.run(&["1"]).await;
     // It is looked at now and then only.

@@ -96,7 +96,7 @@ impl BackgroundRun {
                 over.is_ok_and(|over| over.is_ok())
             }
             () = context.stop.cancelled() => {
-                return Err(ToolFailure::new(format!("no longer waiting; {handle} goes on")));
+                return Err(ToolFailure::new(format!("no longer waiting; {handle} continues")));
             }
         };
         let naming = CellNaming::Notebook(&self.cells);

@@ -174,7 +174,7 @@ async fn first_stale(
     Ok(shared.history().first_stale(&key, kernel.as_ref(), &notebook))
 }
 
-/// Reads a run to its end, or for as long as a call may take before it goes on in the background.
+/// Reads a run to its end, or for as long as a call may take before it continues in the background.
 async fn follow(
     shared: &Arc<ToolboxState>,
     context: &CallContext,

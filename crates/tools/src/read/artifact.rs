@@ -29,7 +29,7 @@ pub(super) fn artifact(
         let image = artifact.content(LARGEST_IMAGE)?.and_then(Image::new);
         let image = image.ok_or_else(|| {
             ToolFailure::new(format!(
-                "{} is no text and no image; it is at {}",
+                "{} is neither text nor an image; it is at {}",
                 artifact.id,
                 artifact.path.display()
             ))

@@ -39,7 +39,7 @@ async fn a_call_that_takes_long_goes_on_in_the_background() {
     let code = format!("{UNTIL_TOLD}'done'");
     let reply = fixture.call("eval", json!({ "code": code, "timeout": 60 })).await;
     let told = reply.to_text();
-    assert!(!reply.is_error && told.contains("goes on in the background"), "{told}");
+    assert!(!reply.is_error && told.contains("continues in the background"), "{told}");
     let handle = reply.structured.unwrap()["handle"].as_str().unwrap().to_owned();
     let command = "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo done";
     let shell = fixture.call("bash", json!({ "command": command, "timeout": 60 })).await;
@@ -61,7 +61,7 @@ async fn a_program_waits_for_the_whole_output_however_long_it_takes() {
     let all = fixture.call_in("bash", command.clone(), &program);
     let model = async {
         let told = fixture.ok("bash", command).await;
-        assert!(told.contains("goes on in the background"), "{told}");
+        assert!(told.contains("continues in the background"), "{told}");
         fixture.put("go", "");
     };
     let (reply, ()) = tokio::join!(all, model);
@@ -74,7 +74,7 @@ async fn a_command_that_goes_on_by_itself_keeps_its_time_limit() {
         settings.background = BackgroundPolicy::After(Duration::from_millis(300));
     });
     let told = fixture.ok("bash", json!({ "command": "sleep 300", "timeout": 1 })).await;
-    assert!(told.contains("sh-1 goes on in the background"), "{told}");
+    assert!(told.contains("sh-1 continues in the background"), "{told}");
     let over = fixture.error("kernel", json!({ "action": "wait", "handle": "sh-1" })).await;
     assert!(over.contains("took longer than 1 s and was stopped"), "{over}");
 }
@@ -101,7 +101,7 @@ async fn a_call_that_waits_for_its_user_does_not_go_on_in_the_background() {
     let asks = fixture.call_in("eval", json!({ "code": "input('who? ')" }), &context);
     let others = async {
         let told = fixture.ok("bash", json!({ "command": "while [ ! -e go ]; do sleep 0.02; done" })).await;
-        assert!(told.contains("goes on in the background"), "{told}");
+        assert!(told.contains("continues in the background"), "{told}");
         fixture.put("go", "");
         user.0.notify_one();
     };
@@ -130,5 +130,5 @@ async fn background_work_is_listed_and_stopped() {
     );
     assert!(fixture.error("kernel", json!({ "action": "wait" })).await.contains("needs `handle`"));
     let no_time = json!({ "action": "wait", "handle": "py-99", "timeout": 0 });
-    assert!(fixture.error("kernel", no_time).await.contains("`output` tells what there is without waiting"));
+    assert!(fixture.error("kernel", no_time).await.contains("`output` shows what there is without waiting"));
 }

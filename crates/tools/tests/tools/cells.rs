@@ -48,7 +48,7 @@ async fn a_cell_that_takes_too_long_is_stopped_and_the_variables_are_there() {
 }
 
 #[tokio::test]
-async fn a_kernel_that_died_is_told_and_replaced() {
+async fn a_kernel_that_died_is_reported_and_replaced() {
     let fixture = Fixture::new();
     fixture.ok("eval", json!({ "code": "x = 5" })).await;
     let died = fixture.error("eval", json!({ "code": "import os\nos._exit(7)" })).await;
@@ -167,7 +167,7 @@ async fn cells_call_tools_and_get_whole_values() {
 }
 
 #[tokio::test]
-async fn a_client_that_moves_is_told_where_its_variables_are() {
+async fn a_client_that_moves_learns_where_its_variables_are() {
     let fixture = Fixture::new();
     fixture.ok("eval", json!({ "code": "x = 5" })).await;
     let sub = fixture.path().join("sub");

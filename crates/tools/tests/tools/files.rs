@@ -101,7 +101,7 @@ async fn an_edit_of_nothing_in_a_text_file_says_how_to_add_text() {
 }
 
 #[tokio::test]
-async fn lines_that_can_not_be_are_told_from_a_file_that_is_not_there() {
+async fn impossible_lines_are_not_reported_as_a_missing_file() {
     let fixture = Fixture::new();
     fixture.put("a.txt", "one\n");
     for lines in ["5-2", "0-"] {
@@ -193,7 +193,7 @@ async fn cells_are_named_by_index_id_or_range() {
 }
 
 #[tokio::test]
-async fn several_cells_are_inserted_at_once_and_told_with_their_sources() {
+async fn several_cells_are_inserted_at_once_and_reported_with_their_sources() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", NOTEBOOK);
     let several = "# %% [markdown]\nPart\n# %% [code]\nn + 1\n";
@@ -217,7 +217,7 @@ async fn several_cells_are_inserted_at_once_and_told_with_their_sources() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_told_apart() {
+async fn wrong_arguments_get_their_own_messages() {
     let fixture = Fixture::new();
     for (tool, arguments, message) in [
         ("red", json!({}), "unknown tool `red`; did you mean `read`?"),

@@ -79,7 +79,7 @@ async fn history_shows_times_and_undos_and_undo_takes_no_cell() {
 }
 
 #[tokio::test]
-async fn a_widget_without_text_is_told_from_its_saved_state() {
+async fn a_widget_without_text_is_shown_from_its_saved_state() {
     let fixture = Fixture::new();
     let view = |model: &str| {
         json!({"output_type": "display_data", "metadata": {}, "data": {

@@ -159,7 +159,7 @@ fn told(reply: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn k27_a_reply_tells_what_the_notebook_holds() {
+async fn k27_a_reply_shows_what_the_notebook_holds() {
     let fixture = Fixture::new();
     let cells = [
         "print('before')\nh = display('0%', display_id=True)\nprint('after', end='')",
@@ -183,7 +183,7 @@ async fn k27_a_reply_tells_what_the_notebook_holds() {
 }
 
 #[tokio::test]
-async fn a_reply_tells_which_displays_of_other_cells_were_updated() {
+async fn a_reply_names_updated_displays_of_other_cells() {
     let fixture = Fixture::new();
     fixture.put("a.ipynb", &notebook(&["h = display('one', display_id='k')", "h.update('two')\nprint(1)"]));
     let run = |cell| json!({ "action": "run", "path": "a.ipynb", "cell": cell });
@@ -392,7 +392,7 @@ async fn a_run_that_takes_long_goes_on_in_the_background_and_is_still_recorded()
     );
     let reply = fixture.call("notebook", json!({ "action": "run", "path": "a.ipynb" })).await;
     let handle = reply.structured.as_ref().unwrap()["handle"].clone();
-    assert!(reply.to_text().contains("goes on in the background"), "{}", reply.to_text());
+    assert!(reply.to_text().contains("continues in the background"), "{}", reply.to_text());
     let waited = fixture.ok("kernel", json!({ "action": "wait", "handle": handle, "timeout": 60 })).await;
     assert!(waited.contains("done"), "{waited}");
     assert_eq!(printed(&fixture, "a.ipynb"), [("begun\ndone\n".to_owned(), json!(1))]);

@@ -39,7 +39,7 @@ fn parts(document: &str) -> Vec<Part> {
 }
 
 #[tokio::test]
-async fn what_a_model_is_told_when_it_edits_notebooks() {
+async fn what_a_model_reads_when_it_edits_notebooks() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/scenarios.md");
     let document = std::fs::read_to_string(&path).unwrap();
     let (mut fixture, mut is_error, mut reply) = (Fixture::new(), false, String::new());

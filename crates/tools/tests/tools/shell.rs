@@ -35,7 +35,7 @@ async fn another_folder_is_for_one_command() {
 }
 
 #[tokio::test]
-async fn both_streams_come_in_order_and_the_exit_code_is_told() {
+async fn both_streams_come_in_order_with_the_exit_code() {
     let fixture = Fixture::new();
     let reply = fixture.call("bash", json!({ "command": "echo a; echo b >&2; echo c; exit 4" })).await;
     assert_eq!((reply.to_text().as_str(), reply.is_error), ("a\nb\nc\n\n[exit code 4]", true));
@@ -75,7 +75,7 @@ async fn a_flood_of_output_is_stopped_in_time() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_running_is_kept_told_and_ended_on_request() {
+async fn what_a_command_leaves_running_is_kept_reported_and_ended_on_request() {
     let fixture = Fixture::new();
     let command = "(while [ ! -e go ]; do sleep 0.05; done; echo late; touch done; exec sleep 300) &
         echo $! > pid; echo now";
@@ -150,7 +150,7 @@ async fn a_shell_sees_no_secrets() {
 }
 
 #[tokio::test]
-async fn commands_that_can_not_be_started_say_why() {
+async fn commands_that_cannot_be_started_report_why() {
     let fixture = Fixture::new();
     for (command, told) in [
         (" ".to_owned(), "the command is empty"),

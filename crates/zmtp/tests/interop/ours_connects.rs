@@ -123,7 +123,7 @@ async fn heartbeats_both_ways_keep_a_quiet_connection() {
 }
 
 #[tokio::test]
-async fn a_peer_that_wants_a_password_is_told_of() {
+async fn a_peer_that_wants_a_password_is_reported() {
     let mut python = Python::start();
     let plain = json!({"bind": "tcp://127.0.0.1:*", "options": {"PLAIN_SERVER": 1}});
     let endpoint = python.open("router", "ROUTER", plain).await;

@@ -30,7 +30,7 @@ pub(super) async fn secure(
         Ok(stream) => Ok(Box::new(stream)),
         // What a server does that expects something else than TLS.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Err(ConnectionFailure::Tls("it hung up when it was to speak TLS".to_owned()))
+            Err(ConnectionFailure::Tls("it closed the connection instead of using TLS".to_owned()))
         }
         Err(error) => Err(ConnectionFailure::of(&error)),
     }

@@ -117,7 +117,7 @@ async fn an_unknown_token_is_refused_before_the_body_is_sent() {
 }
 
 #[tokio::test]
-async fn one_who_sends_first_and_reads_later_gets_to_read_the_refusal() {
+async fn a_client_that_sends_first_and_reads_later_gets_the_refusal() {
     let fixture = Fixture::new().await;
     let mut stream = fixture.begin("wrong", "Content-Length: 300000").await;
     for _ in 0..3 {

@@ -66,7 +66,7 @@ impl<'a> YamlReader<'a> {
             Event::MappingStart(anchor, _) => (self.members(depth)?, anchor),
             Event::Alias(anchor) => {
                 let value = self.anchors.get(&anchor).cloned();
-                let value = value.ok_or_else(|| fault("the alias is inside of what it stands for", at))?;
+                let value = value.ok_or_else(|| fault("the alias is inside its own value", at))?;
                 self.count(size(&value), at)?;
                 (value, 0)
             }
@@ -283,7 +283,7 @@ mod tests {
             "o:\n  <<: 5\n",
             "what is merged by `<<` must be a mapping or a list of mappings at line 2, column 7",
         );
-        check_refused("a: &a [*a]", "the alias is inside of what it stands for at line 1, column 8");
+        check_refused("a: &a [*a]", "the alias is inside its own value at line 1, column 8");
         let levels = ('b'..'k').zip('a'..).map(|(name, last)| {
             let aliases = vec![format!("*{last}"); 9].join(", ");
             format!("{name}: &{name} [{aliases}]\n")
