@@ -19,7 +19,7 @@ pub(crate) struct ConfiguredAgent {
     pub(crate) args: Vec<String>,
     /// Beyond what it sees anyway.
     pub(crate) env: BTreeMap<String, String>,
-    /// Who says so: a file, a variable, or `PATH`.
+    /// Where it comes from: a file, a variable, or `PATH`.
     pub(crate) from: String,
 }
 

@@ -1,4 +1,4 @@
-//! Who runs this command: what one caller has read does not vouch for another.
+//! The caller of this command. What one caller has read does not count for another.
 //!
 //! A caller is what `CELLWRIGHT_CALLER` (or `--session`) says, else the nearest program above us that is not a shell or a
 //! wrapper such as `timeout` or `uv`, else the terminal. So the commands of one agent share what they have read, and so

@@ -30,7 +30,7 @@ use crate::caller;
 use crate::config::UserFolders;
 use crate::print::{self, OutputFormat};
 
-/// Who calls, if the caller names itself.
+/// The caller, if it names itself.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct CallerArguments {
     /// Remember what was read under this name, as `cellwright tool --session` does

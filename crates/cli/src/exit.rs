@@ -48,7 +48,7 @@ impl From<CommandExit> for ExitCode {
     }
 }
 
-/// How an error is told.
+/// How an error is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorFormat {
     Text,
@@ -68,15 +68,15 @@ impl fmt::Display for WrongArguments {
 impl Error for WrongArguments {}
 
 /// Reports wrong arguments. (Clap ends the program for help and the version in the same way; those are no mistakes.)
-pub(crate) fn misused(error: &clap::Error, told: ErrorFormat) -> CommandExit {
-    if told == ErrorFormat::Text || !error.use_stderr() {
+pub(crate) fn misused(error: &clap::Error, format: ErrorFormat) -> CommandExit {
+    if format == ErrorFormat::Text || !error.use_stderr() {
         error.exit();
     }
     // Up to the empty line before the usage, in words alone.
     let text = error.render().to_string();
     let why = text.split("\n\n").next().unwrap_or(&text);
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
-    tell(why.strip_prefix("error: ").unwrap_or(&why), CommandExit::Misused, told);
+    print_error(why.strip_prefix("error: ").unwrap_or(&why), CommandExit::Misused, format);
     CommandExit::Misused
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn of_error(error: &anyhow::Error) -> CommandExit {
 }
 
 /// Prints an error with its causes on one line, and chooses the exit code.
-pub(crate) fn report(error: &anyhow::Error, told: ErrorFormat) -> CommandExit {
+pub(crate) fn report(error: &anyhow::Error, format: ErrorFormat) -> CommandExit {
     if is_broken_pipe(error) {
         return CommandExit::Done; // the reader of our output has seen enough
     }
@@ -105,13 +105,13 @@ pub(crate) fn report(error: &anyhow::Error, told: ErrorFormat) -> CommandExit {
         Some(EditingError::Refused { .. }) => with_causes(error.as_ref()),
         Some(_) | None => one_line(error.as_ref()),
     };
-    tell(&why, exit, told);
+    print_error(&why, exit, format);
     exit
 }
 
 #[expect(clippy::print_stderr, reason = "this is where the program says why it failed")]
-fn tell(why: &str, exit: CommandExit, told: ErrorFormat) {
-    match told {
+fn print_error(why: &str, exit: CommandExit, format: ErrorFormat) {
+    match format {
         ErrorFormat::Text => eprintln!("error: {why}"),
         ErrorFormat::Json => eprintln!("{}", serde_json::json!({ "error": why, "exit": exit.code() })),
     }

@@ -1,4 +1,4 @@
-//! What goes on inside, told on standard error: standard output belongs to what was asked for.
+//! Logs on standard error. Standard output belongs to the result.
 
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};

@@ -89,12 +89,12 @@ fn main() -> ExitCode {
                 .into();
         }
     };
-    let told = if asks_for_json(&matches) { ErrorFormat::Json } else { ErrorFormat::Text };
+    let format = if asks_for_json(&matches) { ErrorFormat::Json } else { ErrorFormat::Text };
     let arguments = match CommandLine::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
-        Err(error) => return exit::misused(&error, told).into(),
+        Err(error) => return exit::misused(&error, format).into(),
     };
-    arguments.command.run().unwrap_or_else(|error| exit::report(&error, told)).into()
+    arguments.command.run().unwrap_or_else(|error| exit::report(&error, format)).into()
 }
 
 /// Whether the command, or the one below it, was given `--json`.

@@ -1,4 +1,4 @@
-//! What is offered to whoever calls tools, as flags and settings say.
+//! What is offered to callers of tools, by flags and settings.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl ToolOptions {
         SessionNames::shared(session.unwrap_or_else(|| "default".parse().expect("a valid name")))
     }
 
-    /// The daemon, when sessions are to outlive the one who calls.
+    /// The daemon, if sessions are to outlive the caller.
     pub(crate) fn daemon(&self, config: &LoadedConfig) -> Option<Arc<dyn DaemonLink>> {
         let outlives = self.session.is_some() || config.settings.session.shared;
         outlives.then(|| Arc::new(UserDaemon(config.clone())) as _)

@@ -33,7 +33,7 @@ fn encoding(bytes: &[u8]) -> Option<String> {
 
 /// The cells of a script. Text that is no code (`# %% [markdown]`) and cells without code are left out.
 pub(crate) fn cells(text: &str) -> Vec<CellRequest> {
-    // A string that is never closed was none of Python's, or is an error that Python tells.
+    // A string that is never closed is not Python's, or is an error that Python reports.
     let cells = cut(text, open_quotes).unwrap_or_else(|| cut(text, |_, _| None).unwrap_or_default());
     let runs = |(title, code): &(Option<String>, String)| {
         let is_prose = title

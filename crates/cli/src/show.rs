@@ -107,7 +107,7 @@ impl<'a> NotebookPage<'a> {
         let count = cell.execution_count().map_or(" ".to_owned(), |count| count.to_string());
         let gutter = self.gutter - 1;
         let label = format!("{:>gutter$} ", format!("[{count}]"));
-        // Only an absurd count is longer: its end tells it from others.
+        // Only an absurd count is longer: its end distinguishes it from others.
         let mut label = label[label.len().saturating_sub(gutter + 1)..].to_owned();
         let mut lines = Vec::new();
         for line in code.split('\n') {

@@ -315,7 +315,7 @@ fn a_named_session_keeps_its_variables_between_calls() {
     let (code, _, stderr) = run(&["session", "end", "a"]);
     assert_eq!(
         (code, stderr.as_str()),
-        (1, "error: there is no session `a`; `cellwright session list` shows those there are\n")
+        (1, "error: there is no session `a`; `cellwright session list` lists them\n")
     );
 }
 

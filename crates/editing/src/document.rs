@@ -31,7 +31,7 @@ impl<'a> NotebookDocument<'a> {
     }
 
     /// Changes what it is at this moment: `change` sees the notebook and returns the one to be, or nothing to leave it
-    /// alone. Nobody who respects our locks changes it in between.
+    /// alone. No program that respects our locks changes it in between.
     pub(crate) fn change<T, E: From<FileError>>(
         &self,
         if_missing: IfMissing,

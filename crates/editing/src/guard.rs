@@ -23,7 +23,7 @@ impl<'a> ChangeGuard<'a> {
     }
 
     /// Whether an action does what the caller means: the cells it names by number are the ones the caller knows by it,
-    /// and no text goes that the caller knows in another version. A caller who never saw a cell may still name it.
+    /// and no text goes that the caller knows in another version. A caller that never saw a cell may still name it.
     pub(crate) fn check_action(&self, action: &Action) -> Result<(), EditRefusal> {
         self.check_numbers(action.named_cells())?;
         match action {

@@ -132,7 +132,7 @@ impl KnownCell {
         (self.kind, self.source) == (cell.kind(), source_print(cell))
     }
 
-    /// Whether `cell` is this one, as far as can be told: by id, else by what it says.
+    /// Whether `cell` is this one, as far as is known: by id, else by what it says.
     pub(crate) fn is(&self, cell: &Cell<'_>) -> bool {
         match (&self.id, cell.id()) {
             (Some(known), Some(id)) => *known == id,
@@ -225,7 +225,7 @@ impl NotebookKnowledge {
 pub(crate) struct SeenSources(HashSet<Fingerprint>);
 
 impl SeenSources {
-    /// Nothing, for a caller who knows nothing.
+    /// Nothing, for a caller that knows nothing.
     pub(crate) fn of(knowledge: Option<&NotebookKnowledge>) -> Self {
         knowledge.map_or_else(|| Self(HashSet::new()), NotebookKnowledge::seen_sources)
     }

@@ -1,4 +1,4 @@
-//! Reading and changing files for a caller who may not know their latest state.
+//! Reading and changing files for a caller that may not know their latest state.
 //!
 //! Every door to a file (the command line, MCP, `cellwright tool`, cells that call tools) is arguments and presentation
 //! around one [`FileEditor`]. It remembers what each caller was shown ([`ReadMemory`]), decides whether a change is based on

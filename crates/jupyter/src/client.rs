@@ -55,7 +55,7 @@ impl KernelClient {
         // A kernel that listens on every interface is found on this machine.
         let ip = if info.ip == "*" { "127.0.0.1".to_owned() } else { info.ip.clone() };
         let local = ConnectionInfo { ip, ..info.clone() };
-        // One identity for all: the kernel asks for input on stdin whoever sent the request on shell.
+        // One identity for all: the kernel asks the sender of the request on shell for input on stdin.
         let identity = Bytes::copy_from_slice(session.id().as_bytes());
         let options = SocketOptions { identity, reconnect: RECONNECT, ..SocketOptions::default() };
         let dealer = |channel| Dealer::connect(&local.endpoint(channel), options.clone());
@@ -133,8 +133,8 @@ impl KernelClient {
         }
     }
 
-    /// The next message on any channel. Frames that are no message, or wrongly signed, are skipped and told
-    /// by [`Self::trouble`]. Cancel-safe.
+    /// The next message on any channel. Frames that are not messages, or have a wrong signature, are skipped and
+    /// reported by [`Self::trouble`]. Cancel-safe.
     pub async fn recv(&mut self) -> (Channel, JupyterMessage) {
         loop {
             let (channel, frames) = tokio::select! {
@@ -211,7 +211,7 @@ impl ClientSender {
         sender.send(self.key.encode(message)).await
     }
 
-    /// Sends a request; its header tells which answers and outputs belong to it.
+    /// Sends a request. Answers and outputs that belong to it have its header as their parent.
     pub async fn request<C: MessageContent>(
         &self,
         channel: Channel,

@@ -42,7 +42,7 @@ pub enum ReplyStatus {
     /// It was done.
     #[default]
     Ok,
-    /// It failed; the reply tells the exception.
+    /// It failed; the reply has the exception.
     Error,
     /// It was not tried, since an earlier one failed.
     #[serde(alias = "abort")]

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 const INTERVAL: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What the heartbeat channel last told.
+/// What the heartbeat channel last showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeartbeatState {
     /// Nothing was heard yet: the kernel may be starting.

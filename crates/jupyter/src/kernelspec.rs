@@ -39,7 +39,7 @@ pub struct KernelJson {
     /// How to stop a running cell.
     #[serde(deserialize_with = "null_as_default")]
     pub interrupt_mode: InterruptMode,
-    /// For whoever knows it, such as provisioners or `supported_encryption`.
+    /// For programs that know it, such as provisioners or `supported_encryption`.
     #[serde(deserialize_with = "null_as_default")]
     pub metadata: Map<String, Value>,
     /// Fields we do not know.
@@ -47,7 +47,7 @@ pub struct KernelJson {
     pub extra: Map<String, Value>,
 }
 
-/// How a kernel is told to stop what it is doing.
+/// How a kernel is interrupted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InterruptMode {

@@ -1,4 +1,4 @@
-//! Messages: who said what, in answer to what.
+//! Messages: their sender, their content, and what they answer.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ pub const PROTOCOL_VERSION: &str = "5.5";
 /// A Jupyter message. Metadata and content stay text until someone parses them; all of it is cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JupyterMessage {
-    /// Routing frames: who to answer, or the topic on iopub.
+    /// Routing frames: where the answer goes, or the topic on iopub.
     pub identities: Vec<Bytes>,
     /// What this message is.
     pub header: MessageHeader,
@@ -117,7 +117,7 @@ impl MessageHeader {
         &self.fields.msg_type
     }
 
-    /// The session of whoever sent the message.
+    /// The session of the sender.
     pub fn session(&self) -> &str {
         &self.fields.session
     }
@@ -139,7 +139,7 @@ impl MessageHeader {
     }
 }
 
-/// One party of the conversation: makes messages that are told apart from everyone else's.
+/// One party of the conversation: makes messages that are distinct from all others'.
 #[derive(Debug)]
 pub struct MessageSession {
     id: String,
@@ -147,7 +147,7 @@ pub struct MessageSession {
 }
 
 impl MessageSession {
-    /// A new session for a user, who may be anyone: the name is shown, not checked.
+    /// A new session for a user. The name is shown, not checked.
     pub fn new(username: &str) -> Self {
         Self::with_id(Uuid::new_v4().simple().to_string(), username)
     }
@@ -188,7 +188,7 @@ impl MessageSession {
         }
     }
 
-    /// An answer, addressed to whoever asked.
+    /// An answer, addressed to the sender of the request.
     pub fn reply<C: MessageContent>(&self, request: &JupyterMessage, content: &C) -> JupyterMessage {
         JupyterMessage {
             identities: request.identities.clone(),

@@ -311,7 +311,7 @@ impl ClientRequest {
         self.sender.session.message(content).with_parent(self.header())
     }
 
-    /// Replies, then tells everyone that the work is done.
+    /// Replies, then publishes that the work is done.
     pub fn reply<C: MessageContent>(self, content: &C) {
         let reply = self.sender.session.reply(&self.message, content);
         self.reply_with(&reply);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// One message on a comm, from the kernel or to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommMessage {
-    /// Which comm; whoever opens one chooses its id.
+    /// Which comm. The side that opens one chooses its id.
     pub comm: String,
     /// What it does.
     pub kind: CommKind,

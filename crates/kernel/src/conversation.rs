@@ -1,7 +1,7 @@
 //! A kernel's side of the driver's requests in Jupyter's messages, over whichever wire they travel.
 //!
 //! Messages say which request caused them. What another client caused is that client's; what no cell of ours
-//! that runs now caused is background output. Comms (widgets) are passed on to those who want them, else dropped.
+//! that runs now caused is background output. Comms (widgets) are passed on to callers that want them, or else dropped.
 
 mod cell;
 mod comm;

@@ -2,13 +2,13 @@
 //!
 //! One task owns the kernel. It runs one cell at a time, in order, and keeps these promises:
 //!
-//! - A cell is over when its reply *and* its idle came, in either order. The one that stays out is given up
-//!   after a silence, which is told; while output comes, or waits for its reader, there is none.
+//! - A cell is over when its reply *and* its idle have come, in either order. If only one comes, the driver waits
+//!   until no output has come for a while, then ends the cell with a warning.
 //! - A timeout or a stop interrupts, then terminates, then kills, and the outcome says what became of
 //!   the kernel. An interrupt is sent only once the cell has started, because a kernel between cells
 //!   ignores it.
-//! - Death is noticed at once, also between cells; that a kernel does not answer, when its next cell does not start.
-//! - Output of no running cell belongs to the session and is kept as background output.
+//! - Death is noticed at once, also between cells. A kernel that does not answer is noticed when its next cell does not start.
+//! - Output that no running cell caused belongs to the session and is kept as background output.
 //! - A reader that stopped reading holds up the cell, loses nothing and delays no stop.
 
 mod delivery;
@@ -191,7 +191,7 @@ impl Driver {
                     }
                     None => Ok(()),
                 };
-                drop(answer.send(result)); // whoever asked may have gone
+                drop(answer.send(result)); // the caller may have gone
             }
             Command::Ask { question, answer } => {
                 let id = QuestionId(self.new_id());
@@ -203,7 +203,7 @@ impl Driver {
                 let id = QuestionId(self.new_id());
                 match self.transport.ask_comms(id, request) {
                     Ok(()) => drop(self.questions.insert(id, answer)), // its id is new
-                    Err(why) => drop(answer.send(Err(AskError::Failed(why)))), // whoever asked may have gone
+                    Err(why) => drop(answer.send(Err(AskError::Failed(why)))), // the caller may have gone
                 }
             }
             Command::Shutdown => self.shut_down(),
@@ -274,7 +274,7 @@ impl Driver {
             Incoming::Idle(cell) => self.settle(cell, |running| running.idle = true),
             Incoming::Answered { id, reply } => {
                 if let Some(answer) = self.questions.remove(&id) {
-                    drop(answer.send(reply.map_err(AskError::Failed))); // whoever asked may have gone
+                    drop(answer.send(reply.map_err(AskError::Failed))); // the caller may have gone
                 }
             }
             Incoming::StopFailed(failed) => self.take_failure(&failed),
@@ -328,7 +328,7 @@ impl Driver {
         }
     }
 
-    /// Tells everyone who waits that the kernel has ended, and everyone who comes later.
+    /// Reports the kernel's end to all that wait, and to all that come later.
     async fn bury(mut self, exit: Exit) {
         if let Some(running) = self.running.take() {
             self.close(&running.mailbox, running.buried(&exit));
@@ -341,7 +341,7 @@ impl Driver {
             waiting.mailbox.close(died.clone());
         }
         for (_, answer) in self.questions.drain() {
-            drop(answer.send(Err(AskError::Died(exit.clone())))); // whoever asked may have gone
+            drop(answer.send(Err(AskError::Died(exit.clone())))); // the caller may have gone
         }
         let Self { transport, mut commands, background, exit: told, .. } = self;
         drop(transport);

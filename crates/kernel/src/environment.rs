@@ -11,7 +11,7 @@ pub type Variables = HashMap<OsString, OsString>;
 
 /// Names that pass; a trailing `*` stands for any ending.
 const ALLOWED: &[&str] = &[
-    // Who and where.
+    // User and place.
     "PATH",
     "HOME",
     "USER",
@@ -158,7 +158,7 @@ const HARMLESS: &[&str] = &["PWD", "SSH_AUTH_SOCK", "XAUTHORITY"];
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// More names; a trailing `*` stands for any ending. A whole name passes even when it looks like
-    /// a secret: whoever wrote it down meant it.
+    /// a secret: a full name is deliberate.
     pub allow: Vec<String>,
     /// Names that do not pass after all.
     pub deny: Vec<String>,

@@ -17,7 +17,7 @@ pub enum Event {
     InputRequest(InputRequest),
     /// Something the user should know that is not output, such as an extension module that failed.
     Warning(String),
-    /// A message on a comm, for those who asked for them: see [`Kernel::pass_comms`](crate::Kernel::pass_comms).
+    /// A message on a comm, for callers that asked for them: see [`Kernel::pass_comms`](crate::Kernel::pass_comms).
     Comm(Box<CommMessage>),
 }
 

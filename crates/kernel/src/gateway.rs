@@ -1,7 +1,7 @@
 //! Kernels behind a Jupyter Kernel Gateway, Jupyter Server or Enterprise Gateway.
 //!
 //! A kernel is made and ended by REST and talks through a websocket. A connection that breaks is made again under the
-//! same session, for which servers keep what was missed; what may be missing all the same is told.
+//! same session, for which servers keep what was missed; what may be missing anyway is reported.
 
 mod address;
 mod connect;

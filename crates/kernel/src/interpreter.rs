@@ -179,7 +179,7 @@ impl Search {
 }
 
 impl Lead {
-    /// What tells it from others. Folders are followed through links (`/bin` is `/usr/bin`), the program itself is
+    /// What distinguishes it from others. Folders are followed through links (`/bin` is `/usr/bin`), the program itself is
     /// not: a virtual environment's is a link that leads out of it.
     fn place(&self) -> PathBuf {
         let place = match self {
@@ -237,7 +237,7 @@ impl Candidate {
     }
 }
 
-/// Why a file cannot be started, as far as its entry tells.
+/// Why a file cannot be started, as far as its entry shows.
 fn runnable(program: &Path) -> Result<(), String> {
     match fs::metadata(program) {
         Ok(entry) if entry.is_dir() => Err("it is a folder".into()),

@@ -100,13 +100,13 @@ impl Kernel {
     }
 
     /// What becomes of the kernel's comm messages from here on. At first they are dropped. A kernel whose comms are
-    /// forwarded is held up by a reader who does not take them, as by one who does not take its output.
+    /// forwarded is held up by a reader that does not take them, as by one that does not take its output.
     pub async fn pass_comms(&self, comms: Comms) {
         drop(self.commands.send(Command::PassComms(comms)).await); // a kernel that is gone says nothing
     }
 
     /// Says something on a comm, and returns when the kernel has dealt with it, which is not before the running cell's
-    /// end. What it answered meanwhile is background, and there by then. Set a limit: a kernel that does not tell when
+    /// end. What it answered meanwhile is background, and there by then. Set a limit: a kernel that does not report when
     /// it is idle never has.
     pub async fn say(&self, message: CommMessage) -> Result<(), AskError> {
         match self.ask_comms(CommRequest::Say(message)).await? {

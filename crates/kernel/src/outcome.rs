@@ -72,7 +72,7 @@ pub struct Death {
 pub enum Exit {
     /// Its process ended by itself or by a signal.
     Process(cellwright_process::ChildExit),
-    /// It is gone with whoever kept it, or by their word.
+    /// It ended with its owner, or its owner ended it.
     Lost(String),
     /// We left it, and it goes on.
     Left(String),

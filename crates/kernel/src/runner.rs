@@ -32,7 +32,7 @@ use order::{Order, Said};
 use pipe::{Outbox, Pipe};
 use wire::{Frame, Message, ToRunner};
 
-/// The longest message; a longer one is skipped and told.
+/// The longest message; a longer one is skipped and reported.
 const LONGEST_MESSAGE: usize = 256 << 20;
 
 /// How much is read at once.
@@ -135,7 +135,7 @@ impl Runner {
                 });
             }
             () = until(self.loading.as_ref().map(|(_, until)| *until)) => {
-                // It ends with an exception, which is told as any other of a module is; the next one is loaded.
+                // It ends with an exception, which is reported like any other of a module; the next one is loaded.
                 drop(self.child.signal(Signal::SIGINT));
                 if let Some((_, until)) = &mut self.loading {
                     *until = Instant::now() + self.modules_within;
@@ -327,7 +327,7 @@ impl Transport for Runner {
                     "the kernel's process is stopped (SIGSTOP) and cannot be continued: {error}"
                 )),
             },
-            // Its setup may take long, and who debugs it has it wait, as a slow disk does.
+            // Its setup may take long, and a debugger or a slow disk makes it wait.
             Some(ProcessState::Other) if self.configured => Pulse::Silent {
                 // Threads that wait for the interpreter look for it all the time, which takes a little.
                 computes: before.zip(computed).is_some_and(|((before, taken), (now, more))| {

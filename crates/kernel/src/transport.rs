@@ -56,7 +56,7 @@ pub trait Transport: Send + 'static {
 /// What a look at a kernel that does not start a cell has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pulse {
-    /// It cannot be told.
+    /// It is not known.
     Unknown,
     /// It had been stopped; what was done about it.
     Continued(String),
@@ -116,7 +116,7 @@ pub enum Request {
     },
     /// The answer to [`Incoming::Input`].
     Input {
-        /// Who asked.
+        /// The cell that asked.
         cell: CellId,
         /// The line, or why there is none.
         answer: Answer,
@@ -151,7 +151,7 @@ pub enum Incoming {
     },
     /// The cell waits for [`Request::Input`].
     Input {
-        /// Who asks.
+        /// The cell that asks.
         cell: CellId,
         /// What it asks.
         prompt: String,

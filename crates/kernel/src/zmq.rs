@@ -161,7 +161,7 @@ impl Transport for Zmq {
         if let (Process::Ours(owned), Request::Execute { .. }) = (&mut self.process, &request)
             && owned.child.try_wait().is_some()
         {
-            return; // it cannot have begun, which its death will tell
+            return; // it cannot have begun, which its death will show
         }
         if let Request::Shutdown = request {
             match &mut self.process {

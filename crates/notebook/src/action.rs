@@ -104,7 +104,7 @@ pub enum ReplaceTextError {
 pub struct Edited {
     /// The notebook after it; `None` when nothing changed.
     pub notebook: Option<Notebook>,
-    /// What to tell.
+    /// What to report.
     pub report: Report,
     /// For each cell of the notebook after it, which one it was before; `None` for a new one.
     pub origins: Vec<Option<usize>>,
@@ -220,7 +220,7 @@ impl Notebook {
         Ok(self.edited("write", &slots, &moved_slots(&slots), notes))
     }
 
-    /// Puts `other` in the place of this notebook: what a caller who wrote the JSON itself asks for.
+    /// Replaces this notebook by `other`: what a caller asks for that wrote the JSON itself.
     pub fn replaced_by(&self, other: Self) -> Edited {
         let raw = |notebook: &Self, index: usize| {
             (index < notebook.len()).then(|| notebook.cell(index).raw().to_owned())

@@ -113,7 +113,7 @@ pub enum Expected {
     Anything,
     /// What it once read.
     Fingerprint(Fingerprint),
-    /// What it once read, known well enough to tell what changed.
+    /// What it once read, with enough detail to say what changed.
     Snapshot(Box<Snapshot>),
 }
 

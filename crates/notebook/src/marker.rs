@@ -2,7 +2,7 @@
 //!
 //! `# %% [code] cell:3` starts a cell. A line that *looks* like a marker (`#%%`, `# %% [Code]`, a marker with a
 //! trailing space) is never one and never silently text either: inside a cell such a line is
-//! written with one `%` more, so that what a person or model types as a near miss can be told apart and refused.
+//! written with one `%` more, so that a near miss by a person or model can be recognised and refused.
 
 use std::ops::Range;
 

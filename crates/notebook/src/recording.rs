@@ -4,7 +4,7 @@
 //! - `clear_output` removes what the cell has shown, at once or when the next output comes.
 //! - A display that is updated changes wherever it was shown, in earlier cells too.
 //!
-//! So far [`Reducer`], whoever holds the outputs. A [`Recording`] holds them for a notebook:
+//! That is [`Reducer`], for every holder of outputs. A [`Recording`] holds them for a notebook:
 //!
 //! - Carriage returns and backspaces are applied as a terminal would; escape sequences stay as they were printed.
 //! - What a cell shows is bounded: of more the beginning and the end are kept, and a line between them says so.

@@ -101,8 +101,8 @@ pub struct Replaced {
 
 /// Makes `replacements` in a text, each on the result of the one before.
 ///
-/// In a marked text markers are not sources: unless `old` itself shows a marker, a match that reaches into one is none. Who replaces `1` by `2` does
-/// not mean the number of a cell, who replaces `\n# ` by `\n## ` means headings. A match may take the line ends around a
+/// In a marked text markers are not sources: matches that overlap a marker are ignored unless `old` itself shows one. Replacing `1` by `2` does
+/// not mean the number of a cell, and replacing `\n# ` by `\n## ` means headings. A match may take the line ends around a
 /// marker; the marker stays on a line of its own all the same.
 pub fn replace(text: &str, kind: TextKind, replacements: &[Replacement]) -> Result<Replaced, ReplaceError> {
     let (mut text, mut lines, mut cells) = (text.to_owned(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! What is told about an edit afterwards.
+//! The report of an edit.
 
 use std::fmt;
 

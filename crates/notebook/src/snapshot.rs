@@ -1,4 +1,4 @@
-//! Remembering what a notebook was, to notice and to tell that it is another now.
+//! Remembers what a notebook was, to notice and report what changed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -60,7 +60,7 @@ impl FromStr for Fingerprint {
     }
 }
 
-/// What a notebook was: enough to tell which cells have changed since, little enough to keep.
+/// What a notebook was: enough to say which cells have changed since, and small enough to keep.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     fingerprint: Fingerprint,
@@ -107,14 +107,14 @@ impl Snapshot {
 
     /// What is different in `now`, in words: `cell 3 was edited; 2 cells were added`. Empty when nothing is.
     pub fn changes_to(&self, now: &Notebook) -> String {
-        const TOLD: usize = 5;
+        const LISTED: usize = 5;
         let now = Snapshot::of(now);
         if now.fingerprint == self.fingerprint {
             return String::new();
         }
         let by_id: HashMap<_, _> =
             self.cells.iter().filter_map(|cell| Some((cell.id.as_deref()?, cell))).collect();
-        let (mut told, mut added, mut met) = (Vec::new(), 0, 0);
+        let (mut changes, mut added, mut met) = (Vec::new(), 0, 0);
         for (index, cell) in now.cells.iter().enumerate() {
             let before = match &cell.id {
                 Some(id) => by_id.get(id.as_str()).copied(),
@@ -126,9 +126,9 @@ impl Snapshot {
             };
             met += 1;
             if before.source != cell.source {
-                told.push(format!("cell {index} was edited"));
+                changes.push(format!("cell {index} was edited"));
             } else if before.whole != cell.whole {
-                told.push(format!("cell {index} has other outputs or metadata"));
+                changes.push(format!("cell {index} has other outputs or metadata"));
             }
         }
         let count = |number: usize, what: &str| match number {
@@ -136,17 +136,17 @@ impl Snapshot {
             1 => Some(format!("1 cell was {what}")),
             _ => Some(format!("{number} cells were {what}")),
         };
-        if told.len() > TOLD {
-            let rest = told.len() - TOLD;
-            told.truncate(TOLD);
-            told.push(format!("{rest} more cells changed"));
+        if changes.len() > LISTED {
+            let rest = changes.len() - LISTED;
+            changes.truncate(LISTED);
+            changes.push(format!("{rest} more cells changed"));
         }
-        told.extend(count(added, "added"));
-        told.extend(count(self.cells.len().saturating_sub(met), "removed"));
-        if told.is_empty() {
-            told.push("the order of cells, the notebook's metadata or its layout changed".to_owned());
+        changes.extend(count(added, "added"));
+        changes.extend(count(self.cells.len().saturating_sub(met), "removed"));
+        if changes.is_empty() {
+            changes.push("the order of cells, the notebook's metadata or its layout changed".to_owned());
         }
-        told.join("; ")
+        changes.join("; ")
     }
 }
 

@@ -11,7 +11,7 @@ use cellwright_session::{Collected, OutputSettings};
 use crate::meanwhile::Found;
 use crate::plan::PlannedCell;
 
-/// Displays that are told of; of more, those that were updated first.
+/// How many displays are reported. If there are more, those that were updated first.
 const MOST: usize = 256;
 
 /// A display that an earlier run left in the notebook.

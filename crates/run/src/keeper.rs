@@ -29,7 +29,7 @@ use crate::note::RunNote;
 use crate::plan::PlannedCell;
 use crate::replaced::ReplacedOutputs;
 
-/// What the thread is told. Cells are numbered by their place in the run.
+/// What is sent to the thread. Cells are numbered by their place in the run.
 pub(crate) enum News {
     /// A cell was edited before its turn: this is what runs.
     Edited { cell: usize, source: String },
@@ -41,7 +41,7 @@ pub(crate) enum News {
         /// What displays of earlier runs, by their place among those, show now.
         updates: BTreeMap<usize, Arc<MimeBundle>>,
     },
-    /// To be told once what came before was saved, or could not be.
+    /// Answered once what came before was saved, or could not be.
     Settle(oneshot::Sender<()>),
 }
 
@@ -101,7 +101,7 @@ impl Keeper {
     /// Takes results to be saved as soon as possible.
     pub(crate) fn take(&self, news: News) {
         if let Some(to_thread) = &self.news {
-            drop(to_thread.send(news)); // a thread that is gone has panicked; `finish` tells
+            drop(to_thread.send(news)); // a thread that is gone has panicked; `finish` reports it
         }
     }
 
@@ -109,7 +109,7 @@ impl Keeper {
     pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + use<> {
         let (sender, settled) = oneshot::channel();
         self.take(News::Settle(sender));
-        async { drop(settled.await) } // a thread that is gone has panicked; `finish` tells
+        async { drop(settled.await) } // a thread that is gone has panicked; `finish` reports it
     }
 
     /// The next cells that were over and are in the file now. Cancel-safe; does not return once all are saved.
@@ -300,7 +300,7 @@ impl Thread {
         }
     }
 
-    /// Leaves the notebook to those who changed it, and goes on in a copy that holds what was run.
+    /// Leaves the notebook to others, and continues in a copy that holds what was run.
     fn step_aside(&mut self, why: String) -> Result<(), FileError> {
         let mut copy = self.file.notebook().clone();
         let mut places = BTreeMap::new();

@@ -71,7 +71,7 @@ impl Change {
     }
 }
 
-/// What is known of the file, by the one who saves it and the one who runs its cells.
+/// What is known about the file, shared by the thread that saves it and the task that runs its cells.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch(Arc<Mutex<Known>>);
 
@@ -112,7 +112,7 @@ impl Watch {
         if mark.is_current() {
             return change;
         }
-        // A file that is gone or broken says nothing about the cell; whoever saves tells.
+        // A file that is gone or broken says nothing about the cell; the next save reports it.
         file::read(mark.target()).ok().and_then(|notebook| Change::of(cell, &notebook))
     }
 

@@ -313,7 +313,7 @@ fn is_tagged(cell: &Cell<'_>, tag: &str) -> bool {
 }
 
 impl Home {
-    /// The notebook's kernel, or the usual one. Who runs all kernels on a server runs the named ones there too.
+    /// The notebook's kernel, or the usual one. If the usual one is on a server, named kernels run there too.
     pub fn kernel_or(&self, usual: &KernelChoice) -> KernelChoice {
         match (&self.kernel, usual) {
             (Some(KernelChoice::Jupyter { name }), KernelChoice::Gateway { .. }) => {

@@ -71,7 +71,7 @@ pub enum Next {
     },
     /// These cells are over, and what they left is in the file.
     Saved(Vec<usize>),
-    /// All cells are over; [`NotebookRun::finish`] tells the rest.
+    /// All cells are over; [`NotebookRun::finish`] has the rest.
     Finished,
 }
 
@@ -90,7 +90,7 @@ pub struct Finished {
     pub displays: Vec<EarlierDisplay>,
     /// What was updated outside the cells that ran.
     pub elsewhere: Elsewhere,
-    /// The cells that [`Next::Saved`] has not told of.
+    /// The cells that [`Next::Saved`] has not reported.
     pub saved: Vec<usize>,
     /// What the notebook holds of cells whose displays were updated, or that printed after their end.
     pub(crate) changed: BTreeMap<usize, Results>,
@@ -105,7 +105,7 @@ impl Finished {
 
     /// The report, with what the notebook holds now as the outputs of its cells. They come from one reducer, so they are the same,
     /// but for what came after a cell had said its last: updates by later cells, and what threads print. A cell that shows more
-    /// than a notebook takes is told as it came.
+    /// than a notebook takes is reported as it came.
     pub fn as_kept(&self, settings: &OutputSettings) -> CallReport {
         let mut report = CallReport::clone(&self.report);
         for (cell, results) in &self.changed {
@@ -301,7 +301,7 @@ impl NotebookRun {
         let mut updated = self.recording.reducer().apply(cell, change);
         match change {
             OutputChange::Updated { display_id, content } => {
-                // Its own report can only tell of an update where it came from.
+                // Its own report can only show an update where it came from.
                 self.changed.insert(cell);
                 let is_shown = self.update_earlier(display_id, content) || !updated.is_empty();
                 if !is_shown {
@@ -413,7 +413,7 @@ fn unreported(status: &CellStatus) -> Option<Exception> {
 
 /// Keeps what the notebook has no room for.
 fn stored(artifacts: &Artifacts, content: &MimeBundle) -> Option<String> {
-    // What cannot be stored is told as not kept.
+    // What cannot be stored is reported as not kept.
     let id = artifacts.save(Kind::Json, &serde_json::to_vec(content).ok()?).ok()?;
     Some(id.to_string())
 }

@@ -1,4 +1,4 @@
-//! The tool bridge: cells call the tools of whoever runs them, over HTTP on this machine.
+//! The tool bridge: cells call the tools of the client that runs them, over HTTP on this machine.
 //!
 //! `POST /v1/tool` with `{"session", "name", "args"}` is answered by `{"ok": true, "value"}` or `{"ok": false, "error"}`. Each
 //! session has a token of its own, so no cell can speak for another session. Values are handed on whole.
@@ -60,7 +60,7 @@ impl Caller {
     }
 }
 
-/// Who calls a tool.
+/// The caller of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolScope {
     /// The session whose cell calls.

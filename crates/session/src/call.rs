@@ -113,7 +113,7 @@ pub enum Turns {
     /// What the call says.
     #[default]
     AsCalled,
-    /// What whoever reads the events says to [`CallEvent::Turn`]. When nobody reads them any more: what the call says.
+    /// What the reader of the events answers to [`CallEvent::Turn`]. When nobody reads them any more: what the call says.
     Asked,
 }
 
@@ -182,7 +182,7 @@ pub enum Reset {
     /// It does. Refused when others hold the session, since their variables would be gone. Resets that several
     /// calls asked for at the same time are one.
     Yes,
-    /// It does, whoever else holds the session.
+    /// It does, even if others hold the session.
     Force,
 }
 
@@ -312,7 +312,7 @@ pub struct Running {
     events: mpsc::Receiver<CallEvent>,
     report: watch::Receiver<Option<Arc<CallReport>>>,
     stop: CancellationToken,
-    /// Tells whoever keeps the call that nobody follows it here any more. Gone once told.
+    /// Reports to the keeper of the call that nobody follows it here any more. `None` once reported.
     leave: Option<Leave>,
     /// The report has been read.
     is_read: bool,
@@ -385,7 +385,7 @@ impl Running {
         self.release()
     }
 
-    /// The same, but what happens is still handed to whoever reads this. Of a call in a daemon nothing more comes.
+    /// The same, but events are still handed to the reader of this. A call in a daemon sends no more.
     pub fn release(&mut self) -> JobId {
         if let Some(leave) = self.leave.take() {
             leave(Left::Detached);

@@ -1,4 +1,4 @@
-//! The door for whoever uses sessions, wherever they are kept.
+//! The door for users of sessions, wherever they are kept.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::jobs::{JobId, JobInfo, JobState};
 use crate::local::Local;
 use crate::sessions::{Force, SessionInfo};
 
-/// Someone who uses sessions: an agent, a connection, a person. The sessions it calls are held for it, so they
+/// A user of sessions: an agent, a connection, a person. The sessions it calls are held for it, so they
 /// are not evicted for being idle, until this is dropped.
 pub struct Client {
     place: Place,

@@ -1,8 +1,8 @@
 //! Sessions that outlive their client: the same sessions, in a small process per user, behind a Unix socket.
 //!
 //! [`serve`] is that process, [`connect`] gives a [`Client`](crate::Client) that behaves like one of this process. The
-//! socket lies in a folder of the user's own, and both sides check who is at the other end. Both must be the same version: a
-//! daemon of another version that has nothing to lose makes way, one that has is told of.
+//! socket lies in a folder of the user's own, and both sides check the user at the other end. Both must be the same version: a
+//! daemon of another version exits if it has nothing to lose; otherwise the client reports it.
 //!
 //! One connection stays open as long as the client lives, and stands for it; each request has a connection of its
 //! own, so a slow reader of one call holds up nothing else. Messages are JSON after their length.

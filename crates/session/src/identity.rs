@@ -1,4 +1,4 @@
-//! What tells sessions and their owners apart.
+//! What identifies sessions and their owners.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
 //! Which kernel runs this call.
 //!
 //! [`Sessions`] keeps live kernels under their [`SessionKey`], one owner task each, and runs [`Call`]s in them one after
-//! the other. A [`Running`] call says what happens as [`CallEvent`]s and ends in a [`CallReport`] that tells the
+//! the other. A [`Running`] call says what happens as [`CallEvent`]s and ends in a [`CallReport`] that states the
 //! truth about cells and kernel. Kernels that died are replaced, idle ones evicted, long calls go on in the
 //! background as jobs.
 //!
-//! Nothing here reads the environment or prints: whoever makes [`Settings`] decides. How a kernel is talked to is
+//! Nothing here reads the environment or prints: the maker of [`Settings`] decides. How a kernel is talked to is
 //! left to `kernel`, how results look to the caller.
 
 pub mod bridge;

@@ -153,7 +153,7 @@ impl Local {
         drop(tokio::time::timeout(at_most, report.wait_for(Option::is_some)).await);
         if job.report.borrow().is_none() {
             let (reply, answer) = oneshot::channel();
-            drop(job.control.send(Control::Progress { job: id, reply }).await); // gone: the answer tells
+            drop(job.control.send(Control::Progress { job: id, reply }).await); // if it has gone, the answer shows it
             if let Ok(so_far) = answer.await {
                 return Ok(JobState::Running(so_far));
             }
@@ -203,7 +203,7 @@ impl Local {
     ) -> Result<T, SessionError> {
         let control = self.host.shared.lock().session(key)?.control.clone();
         let (reply, answer) = oneshot::channel();
-        drop(control.send(question(reply)).await); // gone: the answer tells
+        drop(control.send(question(reply)).await); // if it has gone, the answer shows it
         answer.await.map_err(|_| SessionError::NoSession(key.clone()))
     }
 }

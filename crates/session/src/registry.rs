@@ -1,4 +1,4 @@
-//! Which sessions there are, who holds them, and which has to go. Plain data under one lock; what a session
+//! Which sessions exist, which clients hold them, and which has to end. Plain data under one lock; what a session
 //! does is its worker's business.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -20,7 +20,7 @@ use crate::notice::Departure;
 use crate::settings::{Limits, Settings};
 use crate::worker::{Control, Queued, Status, Worker};
 
-/// Ended sessions that are remembered, so that the next call can be told.
+/// Ended sessions that are remembered, so that the next call can report it.
 const DEPARTED: usize = 64;
 
 /// Messages to a session that wait; a sender of more waits with them. They are answered while a cell runs.
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     last_number: AtomicU64,
 }
 
-/// Tells those apart who hold sessions.
+/// Identifies a client that holds sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ClientId(u64);
 
@@ -67,7 +67,7 @@ pub(crate) struct Entry {
     end: Arc<End>,
 }
 
-/// How a session is told to end.
+/// How a session is ended.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) token: CancellationToken,
@@ -140,7 +140,7 @@ impl Shared {
         registry.clients.remove(&client);
         for entry in registry.sessions.values_mut() {
             if entry.holders.remove(&client) {
-                // It has been in use until now, if only by someone who was thinking.
+                // It has been in use until now, even if its client was only thinking.
                 entry.free_since = Instant::now();
             }
         }

@@ -157,7 +157,7 @@ pub enum Replacement {
     Reset,
     /// It had died while no cell ran.
     DiedIdle(Exit),
-    /// It had died in an earlier call, which told so.
+    /// It had died in an earlier call, which reported it.
     DiedEarlier(Exit),
     /// It died in this call.
     Died(Exit),

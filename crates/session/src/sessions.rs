@@ -36,7 +36,7 @@ impl Sessions {
         Self { host: Arc::new(Host { _stops_everything: shared.root.clone().drop_guard(), shared }) }
     }
 
-    /// Someone new who uses them.
+    /// A new client of these sessions.
     pub fn client(&self) -> Client {
         Client::here(self.local())
     }

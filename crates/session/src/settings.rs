@@ -55,7 +55,7 @@ pub struct Limits {
     pub crashes: usize,
     /// See `crashes`.
     pub crash_window: Duration,
-    /// Resident memory of a kernel from which on every report tells it.
+    /// From this much resident memory on, every report mentions it.
     pub memory: Option<u64>,
     /// Most finished background calls whose reports are kept.
     pub jobs: usize,
@@ -107,7 +107,7 @@ pub enum Stored {
     /// What reports leave out.
     #[default]
     LeftOut,
-    /// Nothing: whoever runs the cells takes everything as it comes. Cells can still read what there is.
+    /// Nothing: the caller takes everything as it comes. Cells can still read what there is.
     Nothing,
 }
 

@@ -107,11 +107,11 @@ pub(crate) struct Worker {
     crashes: Crashes,
     /// When the kernel was last reset, and by which call.
     reset: Option<(Instant, JobId)>,
-    /// Who waits for a restart.
+    /// The callers that wait for a restart.
     restarting: Vec<oneshot::Sender<Result<(), SessionError>>>,
     /// What cells showed after their end.
     late: Option<Late>,
-    /// What the next report has to tell.
+    /// What the next report has to say.
     untold: Vec<Notice>,
     access: Option<Access>,
     caller: Caller,
@@ -190,7 +190,7 @@ impl Worker {
     /// Answers a question.
     async fn serve(&mut self, control: Control, current: Option<&mut Current>) {
         let is_running = current.as_ref().is_some_and(|current| current.is_running());
-        // Whoever asked may have gone; that is what the ignored results say.
+        // The caller may have gone, which is why results are ignored.
         match control {
             Control::Interrupt { reply } => drop(reply.send(match &self.live {
                 Some(live) if is_running => {
@@ -237,14 +237,14 @@ impl Worker {
         }
     }
 
-    /// Several who asked for a restart at the same time share one.
+    /// Callers that ask for a restart at the same time share one.
     async fn restart_if_asked(&mut self) {
         if !self.restarting.is_empty() {
             self.end_kernel(None).await;
             self.crashes.forget();
             self.gone = Some(Replacement::Reset);
             for reply in self.restarting.drain(..) {
-                drop(reply.send(Ok(()))); // whoever asked may have gone
+                drop(reply.send(Ok(()))); // the caller may have gone
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a running call needs of the one who made it: answers to its questions, and patience.
+//! What a running call needs from its caller: answers to its questions, and patience.
 
 use std::pin::Pin;
 use std::time::Duration;

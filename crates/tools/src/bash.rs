@@ -208,8 +208,8 @@ fn structured(ended: Option<&CommandEnd>, output: &Captured, handle: Option<&str
     })
 }
 
-/// What processes that earlier commands left have printed meanwhile. One whose end was told and which has nothing
-/// running any more is told of for the last time.
+/// What processes that earlier commands left have printed meanwhile. One whose end was reported and which has nothing
+/// running any more is reported for the last time.
 fn tell_of_others(
     settings: &ToolSettings,
     shells: &ClientShells,

@@ -1,4 +1,4 @@
-//! One who calls tools: an MCP client, a command line, a notebook's agent.
+//! A caller of tools: an MCP client, a command line, a notebook's agent.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,14 +14,14 @@ use crate::reply::ToolFailure;
 use crate::shell::ClientShells;
 use crate::workspace::Workspace;
 
-/// One who calls tools. Dropping it ends what it started, except for sessions that live elsewhere.
+/// A caller of tools. Dropping it ends what it started, except for sessions that live elsewhere.
 pub struct ToolClient {
     workspace: RwLock<Arc<Workspace>>,
     /// Where it worked before, if that was elsewhere.
     moved_from: Mutex<Option<PathBuf>>,
     /// What it has read.
     memory: Arc<dyn ReadMemory>,
-    /// Kernels it has been told of, by process: each is introduced once.
+    /// Kernels it knows, by process: each is introduced once.
     introduced: Mutex<HashSet<u32>>,
     sessions: SessionLink,
     pub(crate) names: SessionNames,
@@ -157,7 +157,7 @@ impl ToolClient {
         }
     }
 
-    /// What to tell when `session` is about to be used for the first time since the client moved: its variables are where it was.
+    /// What to report when `session` is about to be used for the first time since the client moved: its variables are where it was.
     pub(crate) async fn left_behind(&self, session: &SessionId) -> Result<Option<String>, ToolFailure> {
         let Some(before) = self.moved_from().clone() else { return Ok(None) };
         let here = self.workspace().start().to_owned();

@@ -253,7 +253,7 @@ async fn interrupt_work(client: &ToolClient, handle: BackgroundHandle) -> Result
     Ok(ToolReply::text(format!("{handle} is being stopped; `wait` reports how it ended")))
 }
 
-/// Waits for background work, at most so long, and tells what it came to so far.
+/// Waits for background work, for at most this long, and reports its result so far.
 async fn work(
     shared: &Arc<ToolboxState>,
     context: &CallContext,

@@ -74,7 +74,7 @@ impl ToolReply {
     }
 }
 
-/// Why a tool did not do what was asked, in words for the one who asked.
+/// Why a tool did not do what was asked, in words for the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ToolFailure(String);
 

@@ -73,7 +73,7 @@ impl CellNaming<'_> {
     }
 }
 
-/// The reply that tells of a report.
+/// The reply for a report.
 pub(crate) fn reply(
     settings: &ToolSettings,
     context: &CallContext,
@@ -192,7 +192,7 @@ fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> V
                 notes.push(format!("[fresh kernel, because the previous one had died: {about}]"));
             }
             KernelUse::Fresh | KernelUse::Reused if is_new => notes.push(format!("[kernel: {about}]")),
-            // A death in or just before this call is told by the cell or by a notice.
+            // A death in or just before this call is reported by the cell or by a notice.
             KernelUse::None | KernelUse::Fresh | KernelUse::Reused | KernelUse::Replaced(_) => {}
         }
     }

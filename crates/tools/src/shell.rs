@@ -50,7 +50,7 @@ const GRACES: StopGraces = StopGraces {
     terminated: Duration::from_secs(2),
 };
 
-/// The leader: runs the rest of its arguments, tells the status on descriptor 3, and stays until descriptor 4 closes. The
+/// The leader: runs the rest of its arguments, writes the status to descriptor 3, and stays until descriptor 4 closes. The
 /// traps do nothing, so that a signal to the group ends the command but not its leader.
 const LEADER: &str = r#"
 trap : INT TERM
@@ -91,7 +91,7 @@ pub(crate) struct ShellCommand {
     _task: AbortOnDropHandle<()>,
 }
 
-/// What the command's task and those who follow it have in common.
+/// What the command's task and its followers share.
 struct CommandState {
     /// What was printed since it was last shown.
     sink: Mutex<Option<Sink>>,
@@ -171,7 +171,7 @@ impl ClientShells {
         Self { environment, artifacts, limits, state: state::ShellState::new(login), known: Mutex::default() }
     }
 
-    /// Starts a command; what comes with it is to be told.
+    /// Starts a command. The second value is a note to show.
     pub(crate) async fn start(
         &self,
         run: &ShellRequest<'_>,
@@ -249,7 +249,7 @@ impl ClientShells {
         self.known().shells.iter().find(|shell| shell.number == number).map(Arc::clone)
     }
 
-    /// Forgets a command whose end has been told, and the oldest of those nobody asked for.
+    /// Forgets a command whose end has been reported, and the oldest of those nobody asked about.
     pub(crate) fn forget(&self, told: &ShellCommand) {
         let mut known = self.known();
         known.shells.retain(|shell| shell.number != told.number || !shell.is_over());

@@ -55,7 +55,7 @@ pub struct ToolSettings {
     pub environment: Variables,
     /// A file that sets up a shell, to be read in the place of login files.
     pub shell_snapshot: Option<PathBuf>,
-    /// How Python is looked for, to tell which there are.
+    /// How Python is found, to list the available ones.
     pub launch: Launch,
     /// Where it is kept what changes of notebooks took away; without it they cannot be undone.
     pub history: Option<HistoryStore>,
@@ -105,15 +105,15 @@ pub enum PythonState {
 /// The circumstances of one call.
 #[derive(Clone)]
 pub struct CallContext {
-    /// Who calls.
+    /// The caller.
     pub client: Arc<ToolClient>,
     /// Cancelling this stops what the call started.
     pub stop: CancellationToken,
     /// Where output goes while the call runs.
     pub progress: Option<Arc<dyn ProgressSink>>,
-    /// Who answers when a cell asks for input.
+    /// Answers when a cell asks for input.
     pub ask: Option<Arc<dyn InputPrompter>>,
-    /// Who reads the reply.
+    /// The reader of the reply.
     pub reader: ReplyReader,
     /// What the caller has read: the client, or a cell that calls a tool.
     memory: Arc<dyn ReadMemory>,
@@ -134,12 +134,12 @@ impl CallContext {
     }
 }
 
-/// Who reads a reply.
+/// The reader of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyReader {
     /// A model, which is shown as much as it can take in, and the way to the rest.
     Model,
-    /// A program, which is given everything: it could not tell a text with a gap from a whole one.
+    /// A program, which is given everything: it could not distinguish a shortened text from a whole one.
     Program,
 }
 
@@ -288,7 +288,7 @@ impl Toolbox {
         specs
     }
 
-    /// Calls a tool. Whatever goes wrong is told in the reply.
+    /// Calls a tool. The reply reports whatever goes wrong.
     pub fn call<'a>(
         &'a self,
         name: &'a str,
@@ -443,7 +443,7 @@ fn bug(panic: &(dyn std::any::Any + Send)) -> ToolFailure {
 }
 
 impl ToolSettings {
-    /// The editor of who calls.
+    /// The caller's editor.
     pub(crate) fn editor<'a>(&'a self, context: &'a CallContext) -> FileEditor<'a> {
         FileEditor::new(&*context.memory, self.history.as_ref()).saving(self.save.clone())
     }

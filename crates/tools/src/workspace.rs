@@ -112,7 +112,7 @@ impl Workspace {
     }
 
     /// Other roots, if any are named; else the start folder stays the root. Those that are no folders here are left out, and when
-    /// that is all of them every path is refused: whoever named them did not mean the start folder.
+    /// that is all of them every path is refused: the client did not mean the start folder.
     #[must_use]
     pub fn with_roots(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
         let (mut folders, mut missing) = (Vec::new(), Vec::new());

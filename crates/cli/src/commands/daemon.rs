@@ -39,6 +39,6 @@ async fn serve() -> anyhow::Result<()> {
         linger: Duration::from_secs(config.settings.session.linger),
         stop: CancellationToken::new(),
     };
-    // Whoever started us waits for this line; when it has gone meanwhile, the next one still finds us.
+    // The client that started us waits for this line. If it has gone by now, the next one still finds us.
     Ok(daemon::serve(serve, sessions, Box::new(|| drop(print::plain("ready\n")))).await?)
 }

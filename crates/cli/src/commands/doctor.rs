@@ -46,11 +46,11 @@ async fn examine() -> anyhow::Result<DoctorReport> {
         Ok(config) => config,
         Err(error) => {
             // Every other command stops here too.
-            let told = crate::exit::one_line(error.as_ref());
+            let message = crate::exit::one_line(error.as_ref());
             let fix = "correct it, then check it with `cellwright config`";
-            report.add(DoctorCheck::broken(DoctorTopic::Settings, told).fix(fix));
-            let told = "not checked: nothing starts until the settings are right";
-            report.add(DoctorCheck::note(DoctorTopic::Python, told));
+            report.add(DoctorCheck::broken(DoctorTopic::Settings, message).fix(fix));
+            let message = "not checked: nothing starts until the settings are right";
+            report.add(DoctorCheck::note(DoctorTopic::Python, message));
             return Ok(report);
         }
     };

@@ -45,9 +45,9 @@ impl GatewayCommand {
         match self.action {
             GatewayAction::Start(format) => {
                 shared.address().await?;
-                tell(&config, &shared, format).await
+                print_status(&config, &shared, format).await
             }
-            GatewayAction::Status(format) => tell(&config, &shared, format).await,
+            GatewayAction::Status(format) => print_status(&config, &shared, format).await,
             GatewayAction::Stop(format) => {
                 let stopped = shared.stop().await?;
                 let text = if stopped { "stopped" } else { "it did not run" };
@@ -57,7 +57,7 @@ impl GatewayCommand {
     }
 }
 
-async fn tell(config: &LoadedConfig, shared: &Shared, format: OutputFormat) -> anyhow::Result<()> {
+async fn print_status(config: &LoadedConfig, shared: &Shared, format: OutputFormat) -> anyhow::Result<()> {
     let (mut value, mut text) = match shared.status().await {
         Status::Stopped => (json!({"state": "stopped"}), "it does not run".to_owned()),
         Status::Running { pid, url, python } => {

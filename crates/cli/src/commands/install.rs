@@ -107,7 +107,7 @@ impl InstallCommand {
 
     fn done(&self, path: &Path, before: &str, after: &str) -> String {
         let (title, path) = (self.client.title(), path.display());
-        let mut told = if self.remove {
+        let mut message = if self.remove {
             format!("took `{NAME}` out of {path}\n")
         } else {
             format!("{title} can use it now: `{NAME}` in {path}\n")
@@ -124,20 +124,20 @@ impl InstallCommand {
                         line if line.len() > LONG => format!("(a line of {} bytes)", line.len()),
                         line => line.to_owned(),
                     };
-                    told.push_str(format!("  {sign} {line}").trim_end());
-                    told.push('\n');
+                    message.push_str(format!("  {sign} {line}").trim_end());
+                    message.push('\n');
                 }
             }
         }
         if self.remove {
-            return told;
+            return message;
         }
-        told.extend([self.client.next_step(), "\n"]);
+        message.extend([self.client.next_step(), "\n"]);
         if self.project {
             let note = "may ask each person before it trusts this project; the path is that of this machine";
-            told.extend([title, " ", note, "\n"]);
+            message.extend([title, " ", note, "\n"]);
         }
-        told
+        message
     }
 }
 

@@ -100,7 +100,7 @@ impl RunCommand {
             host::block_on(&runtime, notebooks.run())
         } else {
             host::block_on(&runtime, self.call()).or_else(|error| {
-                // Whoever read our output has seen enough, but the cells were cut off.
+                // The reader of our output has seen enough, but the cells were cut off.
                 if exit::is_broken_pipe(&error) { Ok(CommandExit::Failed) } else { Err(error) }
             })
         };

@@ -81,8 +81,9 @@ impl SetupPython {
     /// Leaves an environment that works as it is, but for packages that were asked for.
     async fn add_to(&self, launch: &Launch, venv: &Path) -> anyhow::Result<()> {
         let python = started(launch, venv).await.map_err(|error| {
-            let told = "it does not work; `cellwright setup python --force` replaces it, with its packages";
-            error.context(told).context(venv.display().to_string())
+            let message =
+                "it does not work; `cellwright setup python --force` replaces it, with its packages";
+            error.context(message).context(venv.display().to_string())
         })?;
         anyhow::ensure!(
             self.python.is_none(),

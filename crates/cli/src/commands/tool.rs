@@ -73,7 +73,7 @@ impl ToolCommand {
         let reply = toolbox.call(name, arguments, &context).await;
         drop(context);
         toolbox.shutdown().await;
-        tell(&reply, self.format)?;
+        print_reply(&reply, self.format)?;
         Ok(if reply.is_error { CommandExit::Failed } else { CommandExit::Done })
     }
 
@@ -105,7 +105,7 @@ fn list(specs: &[ToolSpec], format: OutputFormat) -> anyhow::Result<CommandExit>
 
 /// What the tool said on stdout, our remarks on stderr.
 #[expect(clippy::print_stderr, reason = "a script takes stdout for the tool's own words")]
-fn tell(reply: &ToolReply, format: OutputFormat) -> anyhow::Result<()> {
+fn print_reply(reply: &ToolReply, format: OutputFormat) -> anyhow::Result<()> {
     if format.json {
         let content = reply.content.iter().map(|content| match content {
             ReplyPart::Text(text) => json!({ "type": "text", "text": text }),

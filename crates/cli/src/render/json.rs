@@ -14,7 +14,7 @@ use super::CallRender;
 use crate::exit::one_line;
 use crate::print;
 
-/// How much of a stored text is told at once.
+/// How much of a stored text is printed at once.
 const CHUNK: usize = 64 << 10;
 
 /// Writes events to stdout as they come, nothing shortened.
@@ -64,11 +64,11 @@ impl JsonRender {
         shown.iter().try_for_each(|shown| print::json(&with("late", None, more_than_text(shown))))
     }
 
-    /// Whether it could be read to its end; who stored it may have another folder, or cleared it meanwhile.
+    /// Whether it could be read to its end. It may be in another process's folder, or gone by now.
     fn stored_text(&self, id: &ArtifactId) -> anyhow::Result<bool> {
         let Ok(artifact) = self.artifacts.open(id) else { return Ok(false) };
         let mut from = 0;
-        // What comes from here on is told by itself.
+        // What comes from here on is printed separately.
         while from < artifact.bytes {
             let Ok(window) = artifact.window(from, CHUNK) else { return Ok(false) };
             from = window.bytes.end;

@@ -28,14 +28,14 @@ impl CallRender for PlainRender {
         match event {
             CallEvent::CellStarted { cell } if self.headings => {
                 let title = self.titles[*cell].as_deref().unwrap_or_default();
-                told(&format!("── cell {} of {} {title}", cell + 1, self.titles.len()))
+                print_line(&format!("── cell {} of {} {title}", cell + 1, self.titles.len()))
             }
             CallEvent::Output { change, .. } | CallEvent::Late(change) => shown(change),
             CallEvent::LateBefore(late) => on_stdout(&late.collected.text.text),
             CallEvent::Queued { behind } => {
-                told(&format!("waiting for {behind} other calls in this session"))
+                print_line(&format!("waiting for {behind} other calls in this session"))
             }
-            CallEvent::Notice(notice) => told(&format!("note: {notice}")),
+            CallEvent::Notice(notice) => print_line(&format!("note: {notice}")),
             CallEvent::CellStarted { .. }
             | CallEvent::KernelStarted(_)
             | CallEvent::Input { .. }
@@ -48,7 +48,7 @@ impl CallRender for PlainRender {
 
     fn end(&mut self, report: &CallReport) -> anyhow::Result<()> {
         if let Some(error) = &report.error {
-            told(&format!("error: {}", with_causes(error)))?; // a kernel's last words have lines
+            print_line(&format!("error: {}", with_causes(error)))?; // a kernel's last words have lines
         }
         let Some(failed) = report.failed() else {
             return Ok(());
@@ -68,9 +68,9 @@ impl CallRender for PlainRender {
             .filter(|cell| cell.status == CellStatus::NotRun(NotRun::AfterFailure))
             .count();
         match skipped {
-            0 => told(&how),
-            1 => told(&format!("{how}; 1 later cell was not run")),
-            _ => told(&format!("{how}; {skipped} later cells were not run")),
+            0 => print_line(&how),
+            1 => print_line(&format!("{how}; 1 later cell was not run")),
+            _ => print_line(&format!("{how}; {skipped} later cells were not run")),
         }
     }
 }
@@ -82,17 +82,17 @@ fn shown(change: &OutputChange) -> anyhow::Result<()> {
         OutputChange::Added(Output::Display { content, .. } | Output::Result { content, .. })
         | OutputChange::Updated { content, .. } => displayed(content),
         OutputChange::Added(Output::Error(exception)) if exception.traceback.is_empty() => {
-            told(&format!("{}: {}", exception.name, exception.message))
+            print_line(&format!("{}: {}", exception.name, exception.message))
         }
         OutputChange::Added(Output::Error(exception)) => {
             let traceback = exception.traceback.join("\n");
-            told(&if io::stderr().is_terminal() { traceback } else { without_colours(&traceback) })
+            print_line(&if io::stderr().is_terminal() { traceback } else { without_colours(&traceback) })
         }
         OutputChange::Cleared { .. } => Ok(()), // what a terminal has scrolled cannot be taken back
     }
 }
 
-/// A traceback for a file: kernels colour theirs whoever reads it.
+/// A traceback for a file: kernels colour theirs for every reader.
 fn without_colours(traceback: &str) -> String {
     let (start, rest) = traceback.split_once("\x1b[").unwrap_or((traceback, ""));
     let mut plain = start.to_owned();
@@ -123,7 +123,7 @@ fn on_stderr(text: &str) -> anyhow::Result<()> {
     Ok(io::stderr().lock().write_all(text.as_bytes())?)
 }
 
-fn told(line: &str) -> anyhow::Result<()> {
+fn print_line(line: &str) -> anyhow::Result<()> {
     on_stderr(&format!("{line}\n"))
 }
 

@@ -1,4 +1,4 @@
-//! Python with colours. It tells strings, comments, numbers and names apart, no more: a cell may be half a program.
+//! Python with colours. It distinguishes strings, comments, numbers and names, no more: a cell may be half a program.
 
 use super::style::TextStyle;
 

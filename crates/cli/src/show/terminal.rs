@@ -10,7 +10,7 @@ use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, Winsi
 /// How long a terminal has to say what it is. One that does not answer shows no images.
 const ANSWER_WAIT: Duration = Duration::from_millis(200);
 
-/// How many pixels a character has where the terminal does not tell.
+/// How many pixels a character has if the terminal does not say.
 const USUAL_CHARACTER: (u32, u32) = (10, 20);
 
 /// A way to put images among text.
@@ -33,7 +33,7 @@ pub(crate) struct TerminalSize {
 }
 
 impl Default for TerminalSize {
-    /// One that told nothing of itself.
+    /// One that says nothing about itself.
     fn default() -> Self {
         Self { columns: 80, character: USUAL_CHARACTER }
     }

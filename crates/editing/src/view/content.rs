@@ -110,12 +110,12 @@ impl OutputContent {
     pub(super) fn images(&self, cell: usize, output: usize) -> impl Iterator<Item = LabelledImage> {
         let usable =
             self.images.iter().enumerate().filter_map(|(image, found)| Some((image, found.info.ok()?)));
-        // SVG is text: those who can draw it find it under `:raw`.
+        // SVG is text: a client that can draw it finds it under `:raw`.
         let shown = usable.filter(|(_, info)| info.format != ImageFormat::Svg);
         shown.map(move |(image, info)| LabelledImage::new(in_output(cell, output, image), info))
     }
 
-    /// The HTML of an output as Markdown if it is a table, for those who can fit it to their width.
+    /// The HTML of an output as Markdown if it is a table, for readers that can fit it to their width.
     pub fn table(output: &Output<'_>) -> Option<String> {
         html_table(&output.bundle()?)
     }

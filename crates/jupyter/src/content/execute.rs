@@ -87,7 +87,7 @@ pub struct ExceptionContent {
 }
 
 contents! {
-    /// A cell is about to run: its code, for everyone who watches.
+    /// A cell is about to run: its code, for all clients that watch.
     "execute_input" => ExecuteInput {
         /// The cell's source.
         code: String,

@@ -67,7 +67,7 @@ contents! {
 
     /// What was run before?
     "history_request" => HistoryRequest {
-        /// Whether to tell outputs too.
+        /// Whether to include outputs.
         output: bool,
         /// Code as typed, not as transformed.
         raw: bool,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{ReplyStatus, contents};
 
 contents! {
-    /// Who are you?
+    /// What kind of kernel is this?
     "kernel_info_request" => KernelInfoRequest {}
 
     /// What the kernel says of itself.

@@ -28,7 +28,7 @@ pub(super) struct Current {
 /// What is known of a cell's exception.
 pub(super) enum Raised {
     Nothing,
-    /// Its reply told it, and nothing has shown it yet.
+    /// Its reply has it, and nothing has shown it yet.
     Told(Exception),
     Shown,
 }
@@ -112,9 +112,9 @@ impl Conversation {
         }
     }
 
-    /// Shows the exception that only the reply told.
+    /// Shows the exception that is only in the reply.
     fn show_exception(&mut self) {
-        // Not before it was told: an idle that overtakes the reply must not count as having shown it.
+        // Not before it has arrived: an idle that overtakes the reply must not count as having shown it.
         if let Some(cell) = &mut self.cell
             && let Raised::Told(_) = cell.raised
             && let Raised::Told(raised) = std::mem::replace(&mut cell.raised, Raised::Shown)
@@ -125,7 +125,7 @@ impl Conversation {
     }
 }
 
-/// An exception as Jupyter tells it: a traceback comes in blocks of lines.
+/// An exception as Jupyter reports it: a traceback comes in blocks of lines.
 pub(super) fn exception(name: String, message: String, traceback: &[String]) -> Exception {
     let traceback = traceback.iter().flat_map(|block| block.split('\n')).map(str::to_owned).collect();
     Exception { name, message, traceback, line: None }

@@ -78,7 +78,7 @@ pub(crate) async fn prepare(
     Ok(warnings.into_iter().map(Event::Warning).chain(printed).collect())
 }
 
-/// What [`PREPARE`] is told. Modules travel as source: the kernel may run where our files are not.
+/// The arguments of [`PREPARE`]. Modules travel as source: the kernel may run where our files are not.
 fn config(setup: &Setup, cwd: &Path) -> (Value, Vec<String>) {
     let mut warnings = Vec::new();
     let mut modules = Vec::new();

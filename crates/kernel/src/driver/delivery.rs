@@ -1,4 +1,4 @@
-//! Who gets an event, and who is too full for more.
+//! Which reader gets an event, and which is too full for more.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const ROOM: usize = 1 << 20;
 const ROOM_TO_STOP: usize = 8 << 20;
 
 impl Driver {
-    /// Hands an event of the running cell to whoever reads it.
+    /// Hands an event of the running cell to its reader.
     pub(super) fn deliver(&self, event: Event) {
         let Some(running) = &self.running else { return self.put_aside(event) };
         match running.mailbox.reader() {

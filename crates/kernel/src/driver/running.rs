@@ -42,7 +42,7 @@ pub(super) struct Awaited {
     pub(super) look_at: Instant,
     /// Since when nothing has shown that the kernel lives.
     pub(super) silent_since: Instant,
-    /// That it takes its time, and why, has been told.
+    /// That it takes its time, and why, has been reported.
     pub(super) told: bool,
 }
 

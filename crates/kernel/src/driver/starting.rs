@@ -54,10 +54,10 @@ impl Driver {
                     Seconds(silence)
                 )));
             }
-            // Whoever stops a cell has decided how long the kernel has.
+            // A caller that stops a cell has decided how long the kernel has.
             Phase::Running { .. } | Phase::Interrupting { .. } | Phase::Ending { .. } => {}
         }
-        // Not at the first look, which cannot tell whether it computes.
+        // Not at the first look, which cannot show whether it computes.
         if silence >= 2 * graces.start {
             let what = if computes {
                 "computes and does not answer: C code in one of its threads may let nothing else run"

@@ -22,7 +22,7 @@ pub struct Graces {
     pub answer: Duration,
     /// For a kernel to leave after it was asked to.
     pub shutdown: Duration,
-    /// For a kernel to end after it was told to.
+    /// For a kernel to end after it was asked to.
     pub terminate: Duration,
     /// For the system to end a kernel that was killed.
     pub kill: Duration,

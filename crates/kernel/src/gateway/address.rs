@@ -1,4 +1,4 @@
-//! Where a Jupyter server is, and how it is told who we are.
+//! The address of a Jupyter server, and how we authenticate there.
 
 use std::fmt;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Address {
         &self.url
     }
 
-    /// The kernels it can start, which also tells whether it is well and lets us in. Starts nothing.
+    /// The kernels it can start. This also shows whether it works and accepts us. Starts nothing.
     pub fn kernels(&self, within: Duration) -> BoxFuture<'static, Result<Vec<String>, GatewayError>> {
         let rest = Rest::new(self.clone());
         Box::pin(async move { Ok(rest.kernelspecs(within).await?.names()) })

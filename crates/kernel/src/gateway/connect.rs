@@ -125,7 +125,7 @@ pub(super) async fn http(
 ) -> hyper::Result<(SendRequest<Full<Bytes>>, AbortOnDropHandle<()>)> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let driver = async move {
-        // Whoever waits for an answer gets the error.
+        // The caller that waits for an answer gets the error.
         drop(connection.with_upgrades().await);
     };
     Ok((sender, AbortOnDropHandle::new(tokio::spawn(driver))))

@@ -22,7 +22,7 @@ use crate::kernel::Kernel;
 use crate::outcome::Exit;
 use crate::setup::Setup;
 
-/// How long a server may take to tell what it can start.
+/// How long a server may take to list what it can start.
 const HEALTH: Duration = Duration::from_secs(10);
 
 /// After a kernel's answer, how long its outputs may take before it is asked again.
@@ -98,7 +98,7 @@ impl Launch {
         let socket = match opened {
             Ok(socket) => socket,
             Err(error) => {
-                drop(rest.delete(&id).await); // the first error is the one to tell
+                drop(rest.delete(&id).await); // the first error is the one to report
                 return Err(error);
             }
         };

@@ -56,7 +56,7 @@ impl Link {
 
     /// Sends a message, also while the connection is being made again.
     pub(super) fn send(&self, message: (Channel, JupyterMessage)) {
-        drop(self.outgoing.send(message)); // a link that is lost has told so
+        drop(self.outgoing.send(message)); // a lost link has reported it
     }
 
     /// How many bytes have come of a message that is not whole yet.
@@ -139,7 +139,7 @@ impl Keeper {
         }
     }
 
-    /// The connection made again, or what is to be told instead.
+    /// The new connection, or what to report instead.
     async fn open_again(&self, broken: &str) -> Result<Socket, News> {
         let deadline = Instant::now() + self.away;
         let mut pause = FIRST_PAUSE;

@@ -32,7 +32,7 @@ const DELETE_PAUSE: Duration = Duration::from_millis(500);
 /// A server did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// It wants to know who we are.
+    /// It does not accept us.
     #[error(
         "{address} refuses us ({status}{message}); {}",
         if *with_token { "check that CELLWRIGHT_GATEWAY_TOKEN is its token" } else { "it wants a token: set CELLWRIGHT_GATEWAY_TOKEN" }
@@ -221,7 +221,7 @@ impl Rest {
         if head.status.is_success() {
             return body.map_err(|why| self.not_jupyter(why));
         }
-        let text = body.unwrap_or_default(); // the status tells enough
+        let text = body.unwrap_or_default(); // the status is enough
         Err(refusal(&self.address, &head, what, &String::from_utf8_lossy(&text)))
     }
 
@@ -321,9 +321,10 @@ pub(super) fn refusal(address: &Address, head: &response::Parts, what: &str, tex
     let address = address.to_string();
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            let told = message(text);
-            let told = (Some(told.as_str()) != status.canonical_reason() && !told.is_empty()).then_some(told);
-            let message = told.map(|told| format!(": {told}")).unwrap_or_default();
+            let reason = message(text);
+            let reason =
+                (Some(reason.as_str()) != status.canonical_reason() && !reason.is_empty()).then_some(reason);
+            let message = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
             GatewayError::Refused { address, status, message, with_token }
         }
         StatusCode::NOT_FOUND => GatewayError::NotFound { address, what: what.to_owned() },
@@ -333,10 +334,11 @@ pub(super) fn refusal(address: &Address, head: &response::Parts, what: &str, tex
 
 /// What a server says about an error: a field of JSON, or the beginning of a page.
 fn message(text: &str) -> String {
-    let told = serde_json::from_str::<Value>(text).ok();
-    let field = |name| told.as_ref()?.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let told = field("message").or_else(|| field("reason"));
-    told.unwrap_or_else(|| text.chars().take(200).collect::<String>().trim().to_owned())
+    let answer = serde_json::from_str::<Value>(text).ok();
+    let field =
+        |name| answer.as_ref()?.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let reason = field("message").or_else(|| field("reason"));
+    reason.unwrap_or_else(|| text.chars().take(200).collect::<String>().trim().to_owned())
 }
 
 impl KernelSpecs {

@@ -1,7 +1,7 @@
 //! One gateway on this machine for all processes of a user.
 //!
-//! It is started by whoever needs it first and goes on when they are gone. `gateway.json` says where it is; whoever finds
-//! it well uses it, and whoever does not takes the lock, looks again, and starts another.
+//! The first process that needs it starts it, and it outlives that process. `gateway.json` says where it is. A process
+//! that finds it working uses it; one that does not takes the lock, looks again, and starts another.
 
 mod process;
 
@@ -179,7 +179,7 @@ impl Shared {
         fs::metadata(self.file("gateway.log")).map_or(0, |log| log.len())
     }
 
-    /// Whether the gateway has run out of files since; its answers do not tell.
+    /// Whether the gateway has run out of files since; its answers do not show it.
     pub fn ran_out_of_files_since(&self, logged: u64) -> bool {
         let said = || {
             let mut log = File::open(self.file("gateway.log"))?;

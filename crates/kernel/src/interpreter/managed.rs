@@ -12,7 +12,7 @@ use super::Search;
 /// How long making the environment or installing into it may take.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// How much of a tool's complaint is told.
+/// How much of a tool's error output is reported.
 const COMPLAINT: usize = 4000;
 
 /// The managed environment could not be made.

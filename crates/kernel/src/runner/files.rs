@@ -23,7 +23,7 @@ pub(super) fn script(cache: &Path) -> io::Result<PathBuf> {
     Ok(folder.join("runner.py"))
 }
 
-/// Writes a file whole or not at all, whoever else does the same.
+/// Writes a file whole or not at all, even if others write it at the same time.
 fn write(path: &Path, content: &str) -> io::Result<()> {
     let folder = path.parent().expect("below the cache folder");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

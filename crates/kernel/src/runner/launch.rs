@@ -1,4 +1,4 @@
-//! Starting a runner: on the first Python that works, which only starting it can tell.
+//! Starting a runner: on the first Python that works, which only a start can show.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -31,7 +31,7 @@ use crate::transport::Incoming;
 const REQUESTS: i32 = 3;
 const REPLIES: i32 = 4;
 
-/// How much of what a failed start printed is told.
+/// How much of what a failed start printed is reported.
 const LAST_WORDS: usize = 2000;
 
 /// A Python kernel to be started.

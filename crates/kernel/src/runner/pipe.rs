@@ -117,7 +117,7 @@ impl Outbox {
                 Ok(written) => drop(self.waiting.drain(..written)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The runner is gone; reading will tell.
+                // The runner is gone; reading will show it.
                 Err(_) => self.waiting.clear(),
             }
         }

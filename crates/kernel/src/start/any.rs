@@ -135,7 +135,7 @@ fn started(kernel: Kernel, background: Background, about: About) -> Started {
     Started { kernel, background, about, warnings: Vec::new() }
 }
 
-/// An error with its causes: the session tells it as a text.
+/// An error with its causes, as the text that the session reports.
 fn failed(error: &dyn std::error::Error) -> StartError {
     let text = with_causes(error);
     if is_exhaustion(&text) {

@@ -1,9 +1,9 @@
-//! What a kernel's standard error tells about its end.
+//! What a kernel's standard error says about its end.
 
 use cellwright_process::ChildProcess;
 
 /// What kernels say at every start, whatever becomes of them. ipykernel's warning is about networks: we talk through the
-/// loopback interface, signed, and through Unix sockets unless told otherwise.
+/// loopback interface, signed, and through Unix sockets by default.
 const NOISE: &[&str] = &["Kernel is running over TCP without encryption."];
 
 /// The end of what the kernel wrote to its standard error, without what it writes at every start.

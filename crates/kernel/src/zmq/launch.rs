@@ -63,7 +63,7 @@ pub enum Link {
     Tcp,
 }
 
-/// A kernel that runs already, whoever started it.
+/// A kernel that already runs, no matter which program started it.
 #[derive(Clone, Debug)]
 pub struct Attach {
     /// Its connection file.
@@ -197,7 +197,7 @@ impl Launch {
             let (mut owned, info) = self.spawn(&places, &spec)?;
             let mut client = KernelClient::connect(&info, session())?;
             let ready = tokio::select! {
-                biased; // a kernel that answered and died is told of as one that was ready
+                biased; // a kernel that answered and then died counts as one that was ready
                 ready = timeout_at(deadline, client.ready()) => ready,
                 exit = owned.child.wait() => {
                     let stderr = last_words(&owned.child);

@@ -105,7 +105,7 @@ pub fn recover(path: &Path, settings: &SaveSettings) -> Result<bool, FileError> 
     let at = journal_of(folder, &target);
     while fs::symlink_metadata(&at).is_ok() {
         let Some(locked) = LockedFile::acquire(path, &target)? else { continue };
-        // Whoever wrote it may have been at work until now.
+        // Its writer may have been at work until now.
         let stored = match fs::read(&at) {
             Ok(stored) => stored,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -45,7 +45,7 @@ pub(super) fn sweep_once(folder: &Path) {
 }
 
 fn sweep(folder: &Path, age: Duration, age_without_locks: Duration) {
-    // A folder that cannot be listed, a file that is gone or not ours to remove: whoever comes next may do better.
+    // A folder that cannot be listed, a file that is gone or not ours to remove: the next save may do better.
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if is_ours(&entry.file_name()) {

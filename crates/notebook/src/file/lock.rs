@@ -25,7 +25,7 @@ const JUPYTER_WAIT: Duration = Duration::from_secs(2);
 
 /// A notebook file that is locked, as it was when the lock was taken. Given back when dropped.
 ///
-/// The lock is on the file itself, not on its name. Whoever wants to replace the file must hold the lock of the file
+/// The lock is on the file itself, not on its name. A process that wants to replace the file must hold the lock of the file
 /// that has the name *now*: [`LockedFile::acquire`] makes sure of that when it begins, and saving does once more just
 /// before it renames.
 #[derive(Debug)]

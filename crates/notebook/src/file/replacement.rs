@@ -179,7 +179,7 @@ pub(super) fn write_all(file: &File, pieces: &[&[u8]]) -> io::Result<()> {
     write_telling(file, pieces, &nobody)
 }
 
-/// Writes, and tells of every few megabytes.
+/// Writes, and reports every few megabytes.
 fn write_telling(file: &File, pieces: &[&[u8]], taken: &Sender<()>) -> io::Result<()> {
     // Small pieces together; large ones pass by the buffer.
     let mut out = BufWriter::with_capacity(1 << 16, file);
@@ -223,7 +223,7 @@ fn keep_owner(file: &File, old: &Metadata) -> io::Result<()> {
 /// Keeps what the system knows of a file beside its permissions: its access list, and labels and notes as far as it lets us. What the folder
 /// gives to new files is taken away.
 fn keep_attributes(file: &File, target: &Path) -> io::Result<()> {
-    /// Who may do what, in more detail than permissions tell.
+    /// The access list: more detail than permissions have.
     const ACCESS: &str = "system.posix_acl_access";
     /// They sign the content that was there.
     const SIGNATURES: [&str; 2] = ["security.ima", "security.evm"];

@@ -151,7 +151,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Whether nothing tells that the file was written; it may have been all the same, a moment after this was taken.
+    /// Whether nothing shows that the file was written. It may have been written anyway, just after this was taken.
     pub(super) fn looks_like(&self, now: &Self) -> bool {
         let Self { identity, length, written, changed, settled: _ } = self;
         (identity, length, written, changed) == (&now.identity, &now.length, &now.written, &now.changed)

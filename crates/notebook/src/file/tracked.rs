@@ -141,7 +141,7 @@ impl TrackedFile {
                         return Ok(method);
                     }
                 }
-                // The stamp did not tell, the content did; or the content is the same and the file another.
+                // The stamp did not show it but the content does; or the content is the same in another file.
                 Ok(None) | Err(FileError::Changed { .. }) => trusted = false,
                 Err(error) => return Err(error.into()),
             }

@@ -311,7 +311,7 @@ fn has_control(bytes: &[u8]) -> bool {
     found != 0 || rest.iter().any(|byte| *byte < 0x20)
 }
 
-/// A number whose lowest set bit is in the first special byte of the word; 0 if it has none. Bits above that tell nothing.
+/// A number whose lowest set bit is in the first special byte of the word; 0 if it has none. Bits above that mean nothing.
 fn special_bytes(word: [u8; 8]) -> u64 {
     let word = u64::from_le_bytes(word);
     let equal = |byte: u8| less_than(word ^ (EACH * u64::from(byte)), 1);

@@ -1,7 +1,7 @@
 //! From what cells do to the outputs they have: in which order they stand, which text goes on with which, what a
 //! `clear_output` takes away and when, and where a display is that shows something else now.
 //!
-//! The one place that knows this. Who holds the outputs ([`Outputs`]) decides how: a notebook keeps them as they are, up to a
+//! The one place that knows this. The holder of the outputs ([`Outputs`]) decides how: a notebook keeps them as they are, up to a
 //! limit; a reply shows the beginning and the end.
 
 use std::collections::{BTreeMap, HashMap};

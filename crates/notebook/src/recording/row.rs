@@ -8,7 +8,7 @@ const LONGEST_ESCAPE: usize = 4096;
 pub(crate) enum Escape {
     /// A sequence of so many bytes.
     Ended(usize),
-    /// More text is needed to tell.
+    /// More text is needed to decide.
     Unfinished,
 }
 

@@ -159,7 +159,7 @@ impl BridgeServer {
         known.map(|(key, pass)| (key.clone(), pass.clone())).ok_or_else(stranger)
     }
 
-    /// Reads on while the refusal is sent: one who still sends when we hang up gets to read nothing.
+    /// Reads on while the refusal is sent: a client that still sends when we hang up could not read it.
     fn discard(&self, mut body: Incoming, most: usize, within: Duration) {
         let reading = async move {
             let mut left = most;

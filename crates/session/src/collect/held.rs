@@ -114,7 +114,7 @@ impl Held {
             if collected.text.truncation.is_none() && !lacks_store {
                 return collected;
             }
-            // What is told as left out is to be found where it is said to be, and so is final.
+            // What is reported as left out must be found where the report says, so it is final.
             while self.show_first(settings) {}
         }
         self.page.snapshot()

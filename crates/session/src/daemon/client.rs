@@ -38,7 +38,7 @@ pub(super) struct Presence {
     client: u64,
     /// The daemon's process: another one knows nothing of us.
     pid: u32,
-    /// The next report has to tell that this is not the daemon we had before.
+    /// The next report has to say that this is another daemon.
     is_news: bool,
     _wire: Box<Wire>,
 }
@@ -57,7 +57,7 @@ impl Presence {
     pub(super) async fn join(place: &Place, version: &str) -> Result<Joined, DaemonError> {
         let (mut wire, Welcome { version: theirs, pid }) = match greet(place, version).await {
             Ok(greeted) => greeted,
-            // Nobody, or someone who is just leaving.
+            // No daemon, or one that is just leaving.
             Err(error) if is_absence(&error) => return Ok(Joined::Nobody),
             Err(error) => return Err(confused(&error)),
         };
@@ -204,7 +204,7 @@ impl Following {
         // They end with the call, whose cell waits for them.
         let mut tools = FuturesUnordered::new();
         loop {
-            // Room first: a caller who does not read holds up the daemon's side, not our memory.
+            // Room first: a caller that does not read holds up the daemon's side, not our memory.
             let told = async {
                 let permit = self.events.reserve().await.ok();
                 (permit, self.wire.receive().await)
@@ -289,7 +289,7 @@ async fn call_tool(
     }
 }
 
-/// What was answered; an error when whoever was asked has left.
+/// The answer, or an error if the other side has left.
 async fn answered<T>(question: Option<&mut oneshot::Receiver<T>>) -> Result<T, oneshot::error::RecvError> {
     match question {
         Some(reply) => reply.await,
@@ -303,7 +303,7 @@ struct Unfinished {
     cells: Vec<Arc<CellReport>>,
     running: Option<usize>,
     began: Instant,
-    /// What its report has to tell beside what the daemon says.
+    /// What its report has to add to what the daemon says.
     news: Option<Notice>,
 }
 

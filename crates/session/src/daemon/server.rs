@@ -32,7 +32,7 @@ use crate::sessions::Sessions;
 pub struct Serve {
     /// Where.
     pub place: Place,
-    /// The program's version: clients of another one are told so.
+    /// The program's version. Clients of another version are refused with a reason.
     pub version: String,
     /// How long it stays without a client, a session and background work.
     pub linger: Duration,
@@ -56,7 +56,7 @@ pub fn serve(
             let path = path.to_path_buf();
             move |source| DaemonError::Io { action, path, source }
         };
-        // Whoever left it is dead, or the lock would not be ours.
+        // The daemon that left it is dead, or the lock would not be ours.
         match fs::remove_file(&socket) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(failed("remove", &socket)(error));
@@ -208,7 +208,7 @@ async fn answer(wire: Wire, client: &Client, request: Request) -> io::Result<()>
     }
 }
 
-/// Sends an answer, unless whoever asked leaves before it is there.
+/// Sends an answer, unless the client leaves before it is there.
 async fn reply<T: Serialize>(mut wire: Wire, answer: impl Future<Output = T>) -> io::Result<()> {
     tokio::select! {
         answer = answer => wire.send(&answer).await,
@@ -216,7 +216,7 @@ async fn reply<T: Serialize>(mut wire: Wire, answer: impl Future<Output = T>) ->
     }
 }
 
-/// Runs a call for a client who may stop it, leave it to itself, or disappear.
+/// Runs a call for a client that may stop it, leave it to itself, or disappear.
 async fn run(mut wire: Wire, client: &Client, mut call: Call) -> io::Result<()> {
     let (stop, abandoned) = (call.stop.clone(), call.abandoned);
     let (forward, mut forwarded) = Forward::new();

@@ -1,4 +1,4 @@
-//! Tools for cells in the daemon: they are those of the client who runs the cell, on the other side of the socket.
+//! Tools for cells in the daemon: they are those of the client that runs the cell, on the other side of the socket.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::bridge::{ToolHost, ToolScope};
 /// Calls that wait to be sent; one more waits in the cell.
 const WAITING: usize = 16;
 
-/// Hands the calls of a cell to the connection of whoever runs it.
+/// Hands the calls of a cell to the connection of the client that runs it.
 pub(super) struct Forward {
     calls: mpsc::Sender<Forwarded>,
 }
@@ -57,7 +57,7 @@ impl ToolHost for Forward {
 }
 
 impl Unanswered {
-    /// What the client is told, who answers by the number in it.
+    /// What is sent to the client, which answers by the number in it.
     pub(super) fn ask(&self, Forwarded { scope, name, args, answer }: Forwarded) -> Told {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(number, answer);

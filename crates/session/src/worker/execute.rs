@@ -71,7 +71,7 @@ impl Worker {
         if current.alone {
             self.end_kernel(Some(&current.events)).await;
         }
-        // What the kernel warned of while it ran; `tell` would wait for a reader who may wait for the report.
+        // What the kernel warned of while it ran; `tell` would wait for a reader that may wait for the report.
         current.notices.append(&mut self.untold);
         if let Some(late) = self.late.take() {
             current.take_late(late.finish());
@@ -166,7 +166,7 @@ impl Worker {
                 biased;
                 () = stop.cancelled() => return Err(Halt::Stopped),
                 () = self.end.token.cancelled() => return Err(SessionError::Ended(self.end.why()).into()),
-                // Whoever read the events may have left.
+                // The reader of the events may have left.
                 turn = &mut reply => return Ok(turn.unwrap_or(Turn::AsCalled)),
                 asked = asked(&mut self.control, &mut self.calls, &self.waiting) => self.attend(asked, current).await,
             }
@@ -225,7 +225,7 @@ impl Worker {
                         }
                     }
                 }
-                // The execution tells of the same death, and what it means for the cell.
+                // The execution reports the same death, and what it means for the cell.
                 Wake::Heard(_, Err(_)) => silent = true,
                 Wake::Heard(permit, Ok(Event::Warning(text))) => {
                     self.note(current, Notice::Warning(text), permit);
@@ -277,7 +277,7 @@ impl Worker {
         send(permit, CallEvent::Output { cell, change });
     }
 
-    /// Tells a caller who reads at once; the others find it in the report.
+    /// Sends it at once to a caller that reads; the others find it in the report.
     fn note(&mut self, current: &mut Current, notice: Notice, to: Option<mpsc::Permit<'_, CallEvent>>) {
         match to {
             Some(permit) => {
@@ -324,7 +324,7 @@ fn send(permit: Option<mpsc::Permit<'_, CallEvent>>, event: CallEvent) {
     }
 }
 
-/// Waits for `next`, once the caller, if there is one, has room for what it brings. A caller who left needs none, and a
+/// Waits for `next`, once the caller, if there is one, has room for what it brings. A caller that left needs none, and a
 /// session that is `ending` waits for nobody. Cancel-safe if `next` is.
 pub(super) async fn with_room<T>(
     events: Option<&mpsc::Sender<CallEvent>>,

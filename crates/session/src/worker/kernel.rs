@@ -135,7 +135,7 @@ impl Worker {
                 gone(status).await;
             }
         };
-        drop(timeout(GIVEN_BACK_WITHIN, given_back).await); // the next attempt tells whether it was enough
+        drop(timeout(GIVEN_BACK_WITHIN, given_back).await); // the next attempt shows whether it was enough
         if !keys.is_empty() {
             self.untold.push(Notice::Dropped(keys));
         }
@@ -184,7 +184,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends the kernel politely and keeps its last words, which a `reader` is told at once.
+    /// Ends the kernel politely and keeps its last words, which a `reader` gets at once.
     pub(super) async fn end_kernel(&mut self, reader: Option<&mpsc::Sender<CallEvent>>) {
         if let Some(live) = &self.live {
             let kernel = Arc::clone(&live.kernel);
@@ -227,7 +227,7 @@ impl Worker {
         self.status.send_replace(Status::default());
     }
 
-    /// Looks at the kernel's memory now and then, and tells when it is much.
+    /// Looks at the kernel's memory now and then, and reports when it is much.
     pub(super) async fn measure(&mut self, current: &mut Current) {
         let Some(live) = &self.live else { return };
         let last = self.measured.map_or(live.since, |(at, _)| at);

@@ -58,7 +58,7 @@ impl Late {
         }
     }
 
-    /// What there is when a call begins. What comes from here on is told as it comes.
+    /// What there is when a call begins. What comes from here on is reported as it comes.
     pub(super) fn before(&mut self) -> Arc<LateOutput> {
         Arc::new(LateOutput { collected: self.collector.snapshot(), changes: self.changes.take() })
     }

@@ -204,7 +204,7 @@ async fn follow(
                     tell(progress.as_ref(), &event);
                 }
             }
-            Next::Changed { .. } | Next::Saved(_) => {} // the end tells
+            Next::Changed { .. } | Next::Saved(_) => {} // the end reports it
             Next::Finished => {
                 let finished = active.finish(shared).await;
                 return Ok(reply(shared, context, place, &finished));

@@ -27,7 +27,7 @@ const SAVE: &str = r#"{ (unset PWD OLDPWD SHLVL; export -p); declare -f; alias -
 
 /// Arguments: the state to read, the command, the state to write or nothing, the folder or nothing, what to do before the command.
 ///
-/// One line: the shell counts the command's lines from here, and its messages tell them.
+/// One line: the shell counts the command's lines from here, and its messages name them.
 const SCRIPT: &str = r#"eval "$5"; eval "unset __cellwright_command; $__cellwright_command""#;
 
 /// What is done before the command.

@@ -34,17 +34,17 @@ pub(super) fn examine(config: &LoadedConfig, folder: &Path, report: &mut DoctorR
                 Ok(standing) => standings.push((name, file, standing)),
                 Err(error) => {
                     unreadable = true;
-                    let told = format!("{}: {}", client.title(), crate::exit::one_line(error.as_ref()));
-                    report.add(DoctorCheck::warning(DoctorTopic::Clients, told).fix("correct the file"));
+                    let message = format!("{}: {}", client.title(), crate::exit::one_line(error.as_ref()));
+                    report.add(DoctorCheck::warning(DoctorTopic::Clients, message).fix("correct the file"));
                 }
             }
         }
         any |= unreadable || program.is_some() || !standings.is_empty();
         if standings.is_empty() && program.is_some() && !unreadable {
             let fix = format!("cellwright mcp install {}", client.argument());
-            let told = format!("{} is installed and does not use the tools yet", client.title());
+            let message = format!("{} is installed and does not use the tools yet", client.title());
             let details = json!({ "client": client.argument(), "program": program, "configured": [] });
-            report.add(DoctorCheck::note(DoctorTopic::Clients, told).fix(fix).details(details));
+            report.add(DoctorCheck::note(DoctorTopic::Clients, message).fix(fix).details(details));
         }
         for (scope, file, standing) in standings {
             let details = json!({
@@ -69,16 +69,16 @@ fn configured(client: McpClient, scope: &str, file: &Path, standing: &InstallSta
             DoctorCheck::good(DoctorTopic::Clients, format!("{title} uses this program ({file})"))
         }
         InstallState::Off => {
-            let told = format!("{title} has `{NAME}` switched off ({file})");
-            DoctorCheck::note(DoctorTopic::Clients, told).fix(format!("switch it on in {file}"))
+            let message = format!("{title} has `{NAME}` switched off ({file})");
+            DoctorCheck::note(DoctorTopic::Clients, message).fix(format!("switch it on in {file}"))
         }
         InstallState::Another(command) if Path::new(command).is_file() => {
-            let told = format!("{title} uses another program, `{command}` ({file})");
-            DoctorCheck::note(DoctorTopic::Clients, told).fix(fix)
+            let message = format!("{title} uses another program, `{command}` ({file})");
+            DoctorCheck::note(DoctorTopic::Clients, message).fix(fix)
         }
         InstallState::Another(command) => {
-            let told = format!("{title} starts `{command}`, which does not exist ({file})");
-            DoctorCheck::warning(DoctorTopic::Clients, told).fix(fix)
+            let message = format!("{title} starts `{command}`, which does not exist ({file})");
+            DoctorCheck::warning(DoctorTopic::Clients, message).fix(fix)
         }
         InstallState::Absent => unreachable!("absent ones are reported elsewhere"),
     }

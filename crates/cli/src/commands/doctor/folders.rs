@@ -59,7 +59,7 @@ fn folder(name: &str, path: &Path, trouble: CheckStatus) -> DoctorCheck {
         return bad(trouble, told, format!("sudo chown -R $(id -u) {at} && chmod u+rwx {at}"));
     }
     let foreign = metadata.as_ref().is_some_and(|metadata| metadata.uid() != geteuid().as_raw());
-    // Whoever may write there can hand us code to run, or listen at our sockets.
+    // A user that may write there can hand us code to run, or listen at our sockets.
     let open = mode.is_some_and(|mode| mode & 0o022 != 0);
     if exists && (foreign || open) {
         let told = format!("{name}: others may write to {shown}");

@@ -22,10 +22,10 @@ pub(super) async fn examine(config: &LoadedConfig, prefixes: &[PythonPrefix], re
     let specs = KernelSpec::all(&around.kernel_path());
     let wanted = config.settings.kernel.default.strip_prefix("jupyter:").map(str::to_lowercase);
     if let Some(wanted) = wanted.as_ref().filter(|wanted| !specs.contains_key(*wanted)) {
-        let told = format!("`kernel.default` asks for `{wanted}`, which is not installed");
+        let message = format!("`kernel.default` asks for `{wanted}`, which is not installed");
         let origin = config.origin("kernel.default");
         report.add(
-            DoctorCheck::broken(DoctorTopic::Jupyter, told)
+            DoctorCheck::broken(DoctorTopic::Jupyter, message)
                 .fix(format!("set it to another one; it comes from {origin}")),
         );
     }

@@ -58,7 +58,7 @@ pub(super) async fn examine(
     }
     match chosen {
         Some((candidate, _)) => run(config, folder, &candidate, report).await,
-        // A Python that was named is the only one that was tried, and has been told.
+        // A Python that was named is the only one that was tried, and has been reported.
         None if config.settings.python.path.is_some() => {}
         None => report.add(none()),
     }
@@ -156,7 +156,7 @@ async fn run(config: &LoadedConfig, folder: &Path, candidate: &Candidate, report
         json!({ "first_result_seconds": started.as_secs_f64(), "round_trip_seconds": trip.as_secs_f64() });
     report.add(DoctorCheck::good(DoctorTopic::Kernel, text).details(details));
     for notice in &first.notices {
-        // Pythons that were passed over are told above.
+        // Pythons that were passed over are reported above.
         if let Notice::Warning(warning) = notice
             && !warning.starts_with("not used: ")
         {

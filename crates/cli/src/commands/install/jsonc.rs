@@ -1,6 +1,6 @@
 //! Servers in JSON that people write: comments, trailing commas and layout stay as they are.
 //!
-//! The parser tells where things are; the text is changed by inserting, replacing and cutting there, so every byte
+//! The parser says where things are; the text is changed by inserting, replacing and cutting there, so every byte
 //! that is not the entry's is the byte that was there.
 
 use std::ops::Range;

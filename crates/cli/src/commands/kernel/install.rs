@@ -55,11 +55,12 @@ impl KernelInstall {
         let name = self.name.clone().unwrap_or_else(|| spec::default_name(agent));
         let description = spec::description(&program, agent, self.display_name.as_deref());
         let folder = spec::install(&kernels, &name, &description)?;
-        let mut told = format!("installed {name} ({}) in {}\n", description.display_name, folder.display());
+        let mut message =
+            format!("installed {name} ({}) in {}\n", description.display_name, folder.display());
         if agents::all(config).is_empty() {
-            told = format!("{told}\n{}", cellwright_acp::catalog::guidance());
+            message = format!("{message}\n{}", cellwright_acp::catalog::guidance());
         }
-        print::plain(&told)
+        print::plain(&message)
     }
 }
 

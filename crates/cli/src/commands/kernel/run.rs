@@ -135,7 +135,7 @@ fn without_settings(workspace: PathBuf, trouble: String) -> KernelSetup {
     }
 }
 
-/// What goes on inside is told on standard error, which Jupyter shows where it was started.
+/// Logs to standard error, which Jupyter shows where it was started.
 fn log(settings: &AgentKernel) {
     let level = match settings.log {
         LogLevel::Error => LevelFilter::ERROR,
@@ -145,7 +145,7 @@ fn log(settings: &AgentKernel) {
     };
     // Updates that were asked for by name are not kept back by the level.
     let updates = if settings.debug_updates.is_empty() { LevelFilter::OFF } else { LevelFilter::INFO };
-    // What libraries say of their work is for those who look for everything.
+    // Libraries' own logs are only for the most detailed level.
     let others = if level == LevelFilter::DEBUG { level } else { LevelFilter::ERROR };
     let ours = Targets::new().with_default(others).with_target("cellwright", level);
     let wanted = ours.with_target(kernel::UPDATES, updates);
@@ -153,7 +153,7 @@ fn log(settings: &AgentKernel) {
     tracing_subscriber::registry().with(lines.with_filter(wanted)).init();
 }
 
-/// Ends the kernel when it is told to by a signal, or when the one who started it has gone, as Jupyter's own kernels do.
+/// Ends the kernel at a signal, or when the process that started it has gone, as Jupyter's own kernels do.
 /// An interrupt mostly comes by message; the signal means the same.
 fn until_told(
     end: CancellationToken,

@@ -83,7 +83,7 @@ impl Drop for HiddenInput {
     }
 }
 
-/// Shows what is typed again, if it was hidden: also for those who leave without dropping anything.
+/// Shows what is typed again, if it was hidden: also if the program ends without dropping anything.
 pub(super) fn show_typing() {
     if let Some(modes) = SHOWING.lock().unwrap_or_else(PoisonError::into_inner).take() {
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &modes); // the terminal may be gone

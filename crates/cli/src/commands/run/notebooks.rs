@@ -78,14 +78,14 @@ impl NotebookRuns {
         let usual = config.settings.kernel.default.parse().context("kernel.default")?;
         let several = requests.len() > 1;
         let jobs = self.options.jobs.unwrap_or(1).max(1);
-        let told = match (self.json, self.options.quiet) {
+        let verbosity = match (self.json, self.options.quiet) {
             (true, _) => RunVerbosity::Json,
             (false, true) => RunVerbosity::Failures,
             (false, false) => RunVerbosity::Lines,
         };
         let is_shared = self.session.is_some() || config.settings.session.shared;
         let kernel = if is_shared { KernelFate::Stays } else { KernelFate::Ends };
-        let style = RunStyle { told, several, live: jobs == 1 || !several, kernel };
+        let style = RunStyle { verbosity, several, live: jobs == 1 || !several, kernel };
         let mut here = None;
         let (client, variables) = if is_shared {
             (host::daemon_client(&config).await?, Some(config.environment.clone()))
@@ -174,7 +174,7 @@ impl NotebookRuns {
     fn ensure_different(&self) -> anyhow::Result<()> {
         let mut given: HashMap<PathBuf, &Path> = HashMap::new();
         for path in &self.paths {
-            // One that is not there is told of when its turn comes.
+            // A missing one is reported when its turn comes.
             let Ok(real) = path.canonicalize() else { continue };
             if let Some(earlier) = given.insert(real, path) {
                 anyhow::bail!("{} is the same notebook as {}", path.display(), earlier.display());
@@ -189,8 +189,8 @@ impl RunContext {
         self.chosen.clone().unwrap_or_else(|| home.kernel_or(&self.usual))
     }
 
-    /// Makes the kernel of a session ready before the notebook is changed: without one it stays as it is. What is told of the
-    /// kernel meanwhile, for the run; nothing when it was interrupted.
+    /// Starts the kernel before the notebook is touched, so a failed start changes nothing. Returns the events to replay;
+    /// `None` if it was interrupted.
     async fn begin(
         &self,
         session: &SessionId,
@@ -203,7 +203,7 @@ impl RunContext {
         call.variables.clone_from(&self.variables);
         call.stop = self.stop.child_token();
         let mut running = self.client.call(call).await?;
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         let report = loop {
             match running.next().await {
                 session::Next::Event(event @ CallEvent::Queued { .. }) => show.event(&event)?,
@@ -212,7 +212,7 @@ impl RunContext {
                     | CallEvent::LateBefore(_)
                     | CallEvent::Late(_)
                     | CallEvent::Notice(_)),
-                ) => told.push(event),
+                ) => events.push(event),
                 // The cell's own, which says nothing.
                 session::Next::Event(_) => {}
                 session::Next::Finished(report) => break report,
@@ -221,12 +221,12 @@ impl RunContext {
         match &report.error {
             _ if self.stop.is_cancelled() => Ok(None),
             Some(error) => Err(error.clone().into()),
-            None => Ok(Some(told)),
+            None => Ok(Some(events)),
         }
     }
 }
 
-/// Runs one notebook and tells of it.
+/// Runs one notebook and reports it.
 async fn run_one(common: &RunContext, request: &Request, is_last: bool) -> (CommandExit, show::TestSuite) {
     let mut show = RunDisplay::new(&request.path, common.style);
     let exit = match follow(common, request, is_last, &mut show).await {
@@ -264,14 +264,14 @@ async fn follow(
     };
     let mut begun = None;
     if draft.changes_files() {
-        let Some(told) = common.begin(&session, &kernel, draft.home(), reset, show).await? else {
+        let Some(events) = common.begin(&session, &kernel, draft.home(), reset, show).await? else {
             return Ok(not_run(show));
         };
-        begun = Some(told);
+        begun = Some(events);
     }
     let plan = tokio::task::spawn_blocking(move || draft.write().map_err(explained)).await??;
     show.plan(&plan)?;
-    begun.iter().flatten().try_for_each(|told| show.event(told))?;
+    begun.iter().flatten().try_for_each(|events| show.event(events))?;
     if plan.cells().is_empty() {
         show.end_without_cells(plan.notes())?;
         return Ok(CommandExit::Done);
@@ -283,7 +283,7 @@ async fn follow(
     call.kernel = kernel;
     call.variables.clone_from(&common.variables);
     call.stop = common.stop.child_token();
-    if common.style.told == RunVerbosity::Json {
+    if common.style.verbosity == RunVerbosity::Json {
         call.comms = Comms::Forwarded;
     }
     let mut run = plan.start(&common.client, call).await?;
@@ -355,7 +355,7 @@ fn exit(Finished { report, kept, .. }: &Finished) -> CommandExit {
     }
 }
 
-/// Of two ends the one to tell: being interrupted explains everything else, a failure more than a timeout.
+/// The worse of two ends, which is reported: being interrupted explains everything else, a failure more than a timeout.
 fn worse(one: CommandExit, other: CommandExit) -> CommandExit {
     let weight = |exit: CommandExit| match exit {
         CommandExit::Done => 0,

@@ -63,11 +63,11 @@ fn roots() -> Result<RootCertStore, String> {
     // Systems have some that nothing can read; the others are as good without them.
     let (added, unusable) = roots.add_parsable_certificates(found.certs);
     let errors: Vec<_> = found.errors.iter().map(|error| with_causes(error)).collect();
-    let told = errors.join("; ");
-    tracing::debug!(added, unusable, errors = told, "read the certificates to trust");
-    match (added, told.as_str()) {
+    let message = errors.join("; ");
+    tracing::debug!(added, unusable, errors = message, "read the certificates to trust");
+    match (added, message.as_str()) {
         (0, "") => Err("this system has no certificates to trust".to_owned()),
-        (0, told) => Err(format!("there are no certificates to trust: {told}")),
+        (0, message) => Err(format!("there are no certificates to trust: {message}")),
         (1.., _) => Ok(roots),
     }
 }

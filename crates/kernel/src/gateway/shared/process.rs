@@ -55,7 +55,7 @@ impl Info {
         match (started(self.pid), self.started) {
             (Some(now), Some(then)) => now == then,
             (None, Some(_)) => false,
-            // The system does not tell: the number has to do.
+            // The system does not show it: the number has to do.
             (_, None) => pid(self.pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok()),
         }
     }
@@ -83,7 +83,7 @@ fn pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// When a process started, in the system's ticks; `None` when there is none, or the system does not tell.
+/// When a process started, in the system's ticks; `None` if there is no such process, or the system does not show it.
 pub(super) fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     // The name, in parentheses, may hold anything; a zombie is as good as gone.

@@ -1,4 +1,4 @@
-//! What is told of a notebook while it runs, and afterwards.
+//! What is shown of a notebook while it runs, and afterwards.
 
 mod junit;
 mod lines;
@@ -17,10 +17,10 @@ use crate::exit::one_line;
 use crate::print;
 use crate::render;
 
-/// How runs are told.
+/// How runs are shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunStyle {
-    pub(super) told: RunVerbosity,
+    pub(super) verbosity: RunVerbosity,
     /// There are several notebooks: say which.
     pub(super) several: bool,
     /// One runs at a time, so a person can watch it.
@@ -29,7 +29,7 @@ pub(super) struct RunStyle {
     pub(super) kernel: KernelFate,
 }
 
-/// What is told of a run.
+/// What is shown of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunVerbosity {
     /// Every event, for programs.
@@ -85,7 +85,7 @@ impl RunDisplay {
     /// The run can begin.
     pub(super) fn plan(&mut self, plan: &Plan) -> anyhow::Result<()> {
         self.cells = plan.cells().to_vec();
-        if self.style.told == RunVerbosity::Json {
+        if self.style.verbosity == RunVerbosity::Json {
             let cells = self.cells.iter().map(|cell| json!({ "cell": cell.index, "id": cell.id }));
             let cells: Vec<_> = cells.collect();
             self.json(json!({ "event": "started", "cells": cells, "total_cells": plan.total() }))?;
@@ -94,7 +94,7 @@ impl RunDisplay {
     }
 
     pub(super) fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
-        if self.style.told == RunVerbosity::Json {
+        if self.style.verbosity == RunVerbosity::Json {
             let mut line = render::event_json(event);
             if let CallEvent::Notice(notice) = event {
                 let cells = &self.cells;
@@ -127,16 +127,17 @@ impl RunDisplay {
             Change::Removed => ("removed", "it is not run"),
         };
         let index = cell.index;
-        if self.style.told == RunVerbosity::Json {
+        if self.style.verbosity == RunVerbosity::Json {
             let id = cell.id.clone();
             return self.json(json!({ "event": "cell_changed", "cell": index, "id": id, "how": how }));
         }
-        self.lines.told(&format!("note: cell {index} was {how} by others before its turn: {consequence}"))
+        self.lines
+            .print_line(&format!("note: cell {index} was {how} by others before its turn: {consequence}"))
     }
 
     /// What these cells left is in the file.
     pub(super) fn saved(&mut self, cells: &[usize]) -> anyhow::Result<()> {
-        if self.style.told == RunVerbosity::Json {
+        if self.style.verbosity == RunVerbosity::Json {
             let cells: Vec<_> = cells.iter().map(|cell| self.cells[*cell].index).collect();
             self.json(json!({ "event": "saved", "cells": cells }))?;
         }
@@ -145,13 +146,13 @@ impl RunDisplay {
 
     /// Nothing had to be run.
     pub(super) fn end_without_cells(&mut self, notes: &[RunNote]) -> anyhow::Result<()> {
-        if self.style.told == RunVerbosity::Json {
+        if self.style.verbosity == RunVerbosity::Json {
             let notes: Vec<_> = notes.iter().map(ToString::to_string).collect();
             let line = json!({ "event": "finished", "ok": true, "failed_cell": null, "notes": notes });
             return self.json(line);
         }
         self.notes(notes)?;
-        self.lines.told("no cell to run")
+        self.lines.print_line("no cell to run")
     }
 
     fn notes(&mut self, notes: &[RunNote]) -> anyhow::Result<()> {
@@ -160,7 +161,7 @@ impl RunDisplay {
             if note.is_loss() {
                 return self.lines.error(&format!("warning: {note}"));
             }
-            self.lines.told(&format!("note: {note}"))
+            self.lines.print_line(&format!("note: {note}"))
         };
         notes.iter().try_for_each(&mut show)
     }
@@ -184,7 +185,7 @@ impl RunDisplay {
             kept.failed.iter().map(|error| format!("the outputs were not saved: {}", one_line(error))),
         );
         trouble.extend(unrecorded.map(str::to_owned));
-        if self.style.told == RunVerbosity::Json {
+        if self.style.verbosity == RunVerbosity::Json {
             let failed = report.failed().map(|cell| self.cells[cell.index].index);
             return self.json(json!({
                 "event": "finished",
@@ -199,8 +200,9 @@ impl RunDisplay {
             }));
         }
         if kept.in_place {
-            self.lines
-                .told("note: the notebook was written in place: it cannot be replaced by a renamed file")?;
+            self.lines.print_line(
+                "note: the notebook was written in place: it cannot be replaced by a renamed file",
+            )?;
         }
         self.notes(&kept.notes)?;
         self.lines.end(report, &self.cells, &trouble)
@@ -210,12 +212,12 @@ impl RunDisplay {
     pub(super) fn failed(&mut self, why: &str) {
         let end = CaseResult::Failed { message: why.to_owned(), details: String::new() };
         self.suite.cases.push(TestCase { name: "the notebook".to_owned(), duration: Duration::ZERO, end });
-        let told = if self.style.told == RunVerbosity::Json {
+        let printed = if self.style.verbosity == RunVerbosity::Json {
             self.json(json!({ "event": "finished", "ok": false, "error": why }))
         } else {
             self.lines.error(&format!("error: {why}"))
         };
-        drop(told); // whoever read our output has gone
+        drop(printed); // the reader of our output has gone
     }
 
     fn json(&self, mut line: Value) -> anyhow::Result<()> {

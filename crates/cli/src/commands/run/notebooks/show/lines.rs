@@ -38,8 +38,8 @@ impl ProgressLines {
         Self {
             name: name.to_owned(),
             prefix: if style.several { format!("{name}: ") } else { String::new() },
-            quiet: style.told == RunVerbosity::Failures,
-            live: style.live && style.told == RunVerbosity::Lines && io::stderr().is_terminal(),
+            quiet: style.verbosity == RunVerbosity::Failures,
+            live: style.live && style.verbosity == RunVerbosity::Lines && io::stderr().is_terminal(),
             kernel: style.kernel,
             running: None,
             drawn: None,
@@ -75,11 +75,11 @@ impl ProgressLines {
                     status => status.ending(self.kernel),
                 };
                 let seconds = report.duration.as_secs_f64();
-                self.told(&format!("{} {how} ({seconds:.2} s)", heading(report.index, cells, LABEL)))
+                self.print_line(&format!("{} {how} ({seconds:.2} s)", heading(report.index, cells, LABEL)))
             }
             CallEvent::Notice(notice) => {
                 let notice = notice.with_cells(|cell| cells[cell].index.to_string());
-                self.told(&format!("note: {notice}"))
+                self.print_line(&format!("note: {notice}"))
             }
             _ => Ok(()),
         }
@@ -103,7 +103,7 @@ impl ProgressLines {
     }
 
     /// A line that stays.
-    pub(super) fn told(&mut self, text: &str) -> anyhow::Result<()> {
+    pub(super) fn print_line(&mut self, text: &str) -> anyhow::Result<()> {
         if self.quiet { Ok(()) } else { self.error(text) }
     }
 
@@ -143,7 +143,7 @@ impl ProgressLines {
             1 => (String::new(), "cell"),
             _ => (String::new(), "cells"),
         };
-        self.told(&format!("{name}{done}{of} {noun} in {seconds:.2} s"))
+        self.print_line(&format!("{name}{done}{of} {noun} in {seconds:.2} s"))
     }
 }
 
