@@ -61,22 +61,19 @@ impl Presence {
             Err(error) if is_absence(&error) => return Ok(Joined::Nobody),
             Err(error) => return Err(confused(&error)),
         };
-        if theirs != version {
-            wire.send(&Purpose::Retire).await.map_err(|error| confused(&error))?;
-            return match wire.receive().await {
+        let answer = if theirs == version {
+            let client = asked(&mut wire, &Purpose::Join).await;
+            client.map(|client| Joined::Here(Self { client, pid, is_news: false, _wire: Box::new(wire) }))
+        } else {
+            match asked(&mut wire, &Purpose::Retire).await {
+                Ok(false) => return Err(DaemonError::OtherVersion { theirs, ours: version.into(), pid }),
                 Ok(true) => Ok(Joined::Retired),
-                Ok(false) => Err(DaemonError::OtherVersion { theirs, ours: version.into(), pid }),
-                Err(error) => Err(confused(&error)),
-            };
-        }
-        let joined = async {
-            wire.send(&Purpose::Join).await?;
-            wire.receive().await
+                Err(error) => Err(error),
+            }
         };
-        match joined.await {
-            Ok(client) => Ok(Joined::Here(Self { client, pid, is_news: false, _wire: Box::new(wire) })),
+        match answer {
             Err(error) if is_absence(&error) => Ok(Joined::Nobody),
-            Err(error) => Err(confused(&error)),
+            answer => answer.map_err(|error| confused(&error)),
         }
     }
 }
@@ -144,6 +141,11 @@ async fn greet(place: &Place, version: &str) -> io::Result<(Wire, Welcome)> {
     wire.send(&Hello { version: version.into() }).await?;
     let welcome = wire.receive().await?;
     Ok((wire, welcome))
+}
+
+async fn asked<T: DeserializeOwned>(wire: &mut Wire, purpose: &Purpose) -> io::Result<T> {
+    wire.send(purpose).await?;
+    wire.receive().await
 }
 
 fn is_absence(error: &io::Error) -> bool {

@@ -1,6 +1,6 @@
 //! Sessions that outlive their client.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,8 @@ use cellwright_session::{
 use cellwright_testkit::{alive, end_of, eventually, python};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixListener;
 
 use super::bridge::Echo;
 use super::support::{call, host_program, signal, until_printed};
@@ -206,6 +208,27 @@ async fn a_daemon_of_another_version_makes_way_only_when_it_has_nothing_to_lose(
     // The old client cannot go back, and says why.
     let refused = old.sessions().await.unwrap_err().to_string();
     assert!(refused.contains("a session daemon of version 2 still has sessions"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_daemon_of_another_version_that_is_just_leaving_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(folder.path());
+    std::fs::DirBuilder::new().mode(0o700).create(folder.path().join("run")).unwrap();
+    let leaving = UnixListener::bind(place.socket()).unwrap();
+    let socket = place.socket();
+    let welcomes = tokio::spawn(async move {
+        let (mut client, _) = leaving.accept().await.unwrap();
+        let hello = client.read_u32().await.unwrap();
+        client.read_exact(&mut vec![0; hello as usize]).await.unwrap();
+        let welcome = br#"{"version":"1","pid":1}"#;
+        client.write_u32(welcome.len().try_into().unwrap()).await.unwrap();
+        client.write_all(welcome).await.unwrap();
+        std::fs::remove_file(socket).unwrap();
+    });
+    let client = daemon::connect(&place, "2", &spawn(folder.path(), "2")).await.unwrap();
+    welcomes.await.unwrap();
+    assert_eq!(text(&client, &folder, "'new'").await, "'new'\n");
 }
 
 #[tokio::test]
