@@ -30,7 +30,7 @@ class Messages(jupyter_kernel_test.KernelTests):
         {"code": "%agent render auto\n%agent render\nsay x", "mime": "text/plain"},
     )
     completion_samples = (
-        {"text": "%agent permissions ", "matches": {"ask", "auto", "deny", "list", "allow", "clear"}},
+        {"text": "%agent permissions ", "matches": {"ask", "auto", "deny", "list", "allow", "clear", "test"}},
         {"text": "%agent session u", "matches": {"use"}},
         {"text": "/w", "matches": {"/web"}},
     )

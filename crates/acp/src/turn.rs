@@ -168,6 +168,9 @@ impl CellChannel {
     }
 }
 
+/// The bytes of text that a console still gets after an interrupt. More would take it seconds.
+const SHOWN_AFTER_INTERRUPT: usize = 64 << 10;
+
 impl AgentTurn {
     pub(crate) fn new(cell: Arc<CellChannel>, stop: StopSignal, style: ViewStyle, place: TurnPlace) -> Self {
         let view = TurnView::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
@@ -273,11 +276,11 @@ impl AgentTurn {
     }
 
     /// Publishes the rest after the end, unless the user interrupts meanwhile. The end of a turn that
-    /// was interrupted before is shown like any other; a second interrupt cuts it.
+    /// was interrupted before is shown, too, unless that would take long; a second interrupt cuts it.
     pub(crate) async fn drain(&mut self) -> TurnOutput {
         let stop = self.stop.clone();
-        let was_interrupted = stop.is_asked();
-        let cut = async move { if was_interrupted { stop.forced().await } else { stop.asked().await } };
+        let shows_end = stop.is_asked() && self.view.unprinted() <= SHOWN_AFTER_INTERRUPT;
+        let cut = async move { if shows_end { stop.forced().await } else { stop.asked().await } };
         tokio::pin!(cut);
         while let Some(due) = self.view.due() {
             // A timer that is due fires up to a millisecond late. An interrupt would win over it.

@@ -111,6 +111,11 @@ impl TurnView {
         }
     }
 
+    /// The bytes of text that wait for a console.
+    pub(crate) fn unprinted(&self) -> usize {
+        self.printer.waiting()
+    }
+
     /// The user does not wait for the rest. Displays that were sent get their last state, and the
     /// rest is dropped with a note. Empty if nothing is left.
     pub(crate) fn cut_short(&mut self, calls: &ToolCalls) -> Vec<OutputMessage> {
