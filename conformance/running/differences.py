@@ -139,15 +139,6 @@ def is_usage_error(output: dict) -> bool:
     return output.get("ename") == "UsageError" or text_of(output.get("text", "")).startswith("UsageError: ")
 
 
-def results_on_one_line(outputs: Outputs) -> Outputs:
-    return [
-        output | {"data": {"text/plain": " ".join(text_of(output["data"]["text/plain"]).split())}}
-        if output["output_type"] == "execute_result"
-        else output
-        for output in outputs
-    ]
-
-
 def only_cells(count: int) -> Callable[[Left], Left]:
     """Of the last cells, and of how the run ended, nothing is compared."""
     return lambda left: left | {"cells": left["cells"][:count], "stopped": None}
@@ -249,24 +240,6 @@ DIFFERENCES: list[Difference] = [
         without_text("make_tokens_by_line"),
         RUNNER,
         ("sources-with-unicode-line-ends",),
-    ),
-    Difference(
-        "Objects are named as `repr` names them",
-        replaced(r"( object)?( at ADDRESS)?>", ">"),
-        RUNNER,
-        ("a-pillow-image", "a-styled-table", "audio-and-a-frame"),
-    ),
-    Difference(
-        "Long results take fewer lines",
-        in_outputs(results_on_one_line),
-        RUNNER,
-        ("long-results-are-broken-into-lines",),
-    ),
-    Difference(
-        "Very long results are shortened elsewhere",
-        without(lambda output: True),
-        RUNNER,
-        ("very-long-results-are-shortened",),
     ),
     Difference("A picture is kept once", without_types("image/jpeg"), RUNNER, ("a-pillow-image",)),
     Difference(

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use cellwright_tools::RunMode;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use env::asks_for_startup_times;
 pub(crate) use keys::KEYS;
 pub(crate) use layers::LoadedConfig;
 pub(crate) use places::{UserFolders, absolute_path, home_folder};

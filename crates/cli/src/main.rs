@@ -72,6 +72,7 @@ impl CliCommand {
 }
 
 fn main() -> ExitCode {
+    cellwright_kernel::startup::begin(config::asks_for_startup_times());
     let mut command = CommandLine::command();
     // The arguments of a command are looked at when it is called. Without one, the help is about all of them.
     let called = std::env::args_os().nth(1);

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use cellwright_testkit::Door;
@@ -276,6 +277,39 @@ fn messages_can_be_traced_on_stderr() {
             stderr.contains(r#"> {"type":"execute""#) && stderr.contains(r#"< {"type":"done""#),
             "{stderr}"
         );
+    }
+}
+
+#[test]
+fn a_home_that_can_not_be_written_does_not_stop_code() {
+    let folder = tempfile::tempdir().unwrap();
+    // Root may write anything, so it is a file that is in the way.
+    let home = folder.path().join("home");
+    std::fs::write(&home, "").unwrap();
+    let command = |home: Option<&Path>, temporary: &Path| {
+        let mut command = cellwright(&["run", "-c", "6 * 7"]);
+        for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "HOME"] {
+            command.env_remove(name);
+        }
+        command.envs(home.map(|home| ("HOME", home))).env("TMPDIR", temporary);
+        told(command.output().unwrap())
+    };
+    assert_eq!(command(Some(&home), folder.path()), ok("42\n"));
+    let (code, _, stderr) = command(Some(&home), &home);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("set XDG_CACHE_HOME to a folder that can be written"), "{stderr}");
+}
+
+#[test]
+fn the_stages_of_the_start_are_shown_with_their_times() {
+    for name in ["CELLWRIGHT_DEBUG_STARTUP", "PI_DEBUG_STARTUP"] {
+        let (code, stdout, stderr) =
+            told(cellwright(&["run", "-c", "1 + 1"]).env(name, "1").output().unwrap());
+        assert_eq!((code, stdout.as_str()), (0, "2\n"));
+        let stages: Vec<_> = stderr.lines().filter(|line| line.starts_with("[startup]")).collect();
+        for stage in ["Python's process started", "Python answered", "kernel set up", "first cell started"] {
+            assert!(stages.iter().any(|line| line.ends_with(stage) && line.contains(" ms ")), "{stderr}");
+        }
     }
 }
 

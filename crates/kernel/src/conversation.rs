@@ -66,7 +66,7 @@ impl Conversation {
         request: Request,
     ) -> Option<(Channel, JupyterMessage)> {
         match request {
-            Request::Execute { cell, code, allow_stdin, silent, store_history, title: _ } => {
+            Request::Execute { cell, code, allow_stdin, silent, store_history, title: _, variables: _ } => {
                 let message = session.message(&ExecuteRequest {
                     code,
                     silent,

@@ -193,6 +193,11 @@ impl Driver {
                 };
                 drop(answer.send(result)); // the caller may have gone
             }
+            Command::Ask { question: Question::Variables { .. }, answer }
+                if self.running.is_some() && !self.transport.lists_meanwhile() =>
+            {
+                drop(answer.send(Err(AskError::Busy))); // whoever asked may have gone
+            }
             Command::Ask { question, answer } => {
                 let id = QuestionId(self.new_id());
                 self.questions.insert(id, answer);
@@ -228,6 +233,7 @@ impl Driver {
                 silent: cell.silent,
                 store_history: cell.store_history,
                 title: cell.title,
+                variables: cell.variables,
             });
             self.running = Some(Running::new(id, mailbox, cell.stop, cell.timeout, self.graces.start));
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::environment::Variables;
 use crate::event::Event;
 use crate::mailbox::{Mailbox, Reader};
 use crate::outcome::{Exit, Finished};
@@ -24,6 +25,9 @@ pub struct Cell {
     pub store_history: bool,
     /// What to call it in tracebacks.
     pub title: Option<String>,
+    /// The environment of whoever calls; none for the one the kernel was started with. What differs reaches this cell
+    /// and is undone after it. Kernels that are not our runner do not have it.
+    pub variables: Option<Variables>,
     /// Cancelling this stops the cell.
     pub stop: CancellationToken,
 }
@@ -38,6 +42,7 @@ impl Cell {
             silent: false,
             store_history: true,
             title: None,
+            variables: None,
             stop: CancellationToken::new(),
         }
     }

@@ -23,6 +23,7 @@ mod request;
 pub mod runner;
 mod setup;
 mod start;
+pub mod startup;
 mod token;
 pub mod transport;
 pub mod zmq;

@@ -94,6 +94,9 @@ pub enum AskError {
     /// The kernel is gone.
     #[error("{0}")]
     Died(Exit),
+    /// A cell runs, and this kernel answers when it is over.
+    #[error("a cell is running; wait for it or interrupt it")]
+    Busy,
     /// The kernel could not answer.
     #[error("the kernel could not answer: {0}")]
     Failed(String),

@@ -3,6 +3,7 @@
 //! `docs/runner-protocol.md` says what travels on them and why in this way.
 
 mod files;
+mod inherited;
 mod launch;
 mod lines;
 mod order;
@@ -26,7 +27,9 @@ pub use wire::Ready;
 
 use crate::event::Event;
 use crate::outcome::Exit;
+use crate::startup;
 use crate::transport::{BoxFuture, CellId, Incoming, Pulse, Request, Step, StopFailed, Transport};
+use inherited::Inherited;
 use lines::{Line, Lines};
 use order::{Order, Said};
 use pipe::{Outbox, Pipe};
@@ -56,6 +59,10 @@ const HUNG_UP: Duration = Duration::from_secs(1);
 struct Runner {
     child: ChildProcess,
     outbox: Outbox,
+    /// For what is answered beside the cells, also while one runs.
+    questions: Outbox,
+    /// What it inherited, for cells whose caller has another environment.
+    inherited: Inherited,
     frames: Pipe,
     stdout: Pipe,
     stderr: Pipe,
@@ -105,7 +112,10 @@ impl Runner {
             tracing::info!(target: "cellwright::ipc", "> {}", String::from_utf8_lossy(&line));
         }
         line.push(b'\n');
-        self.outbox.write(line);
+        match message {
+            ToRunner::Variables { .. } => self.questions.write(line),
+            _ => self.outbox.write(line),
+        }
     }
 
     /// Waits until there is something to read, and reads it. Cancel-safe: the only wait is the one
@@ -128,6 +138,7 @@ impl Runner {
                 }
             }
             () = self.outbox.writable() => self.outbox.flush(),
+            () = self.questions.writable() => self.questions.flush(),
             exit = self.child.wait() => {
                 self.life = Life::Ended(match self.life {
                     Life::Disowned => Exit::Lost("the kernel closed its connection and was killed".into()),
@@ -224,7 +235,10 @@ impl Runner {
             Said::Started => {
                 self.cell = self.sent.pop_front();
                 match self.cell {
-                    Some(id) => Incoming::Started(id),
+                    Some(id) => {
+                        startup::stage("first cell started");
+                        Incoming::Started(id)
+                    }
                     None => return, // nothing was sent: user code has written a mark of ours
                 }
             }
@@ -251,6 +265,7 @@ impl Runner {
                 Message::Configured { warnings } => {
                     self.loading = None;
                     self.configured = true;
+                    startup::stage("kernel set up");
                     let warnings = warnings.into_iter().map(Event::Warning);
                     self.ready.extend(warnings.map(|event| Incoming::Event { cell: None, event }));
                     return;
@@ -264,7 +279,10 @@ impl Runner {
 }
 
 impl Transport for Runner {
-    fn send(&mut self, request: Request) {
+    fn send(&mut self, mut request: Request) {
+        if let Request::Execute { variables: Some(variables), .. } = &mut request {
+            self.inherited.keep_what_differs(variables);
+        }
         if let Request::Execute { cell, .. } = request {
             self.sent.push_back(cell);
             self.stdout.leave_alone();
@@ -307,6 +325,11 @@ impl Transport for Runner {
     fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
         // To the group: user code may be waiting on a child of its own.
         let signal = match step {
+            // A stopped process would see the interrupt only when it goes on.
+            Step::Interrupt if self.child.state() == Some(ProcessState::Stopped) => {
+                drop(self.child.signal(Signal::SIGCONT)); // the interrupt fails if this does
+                Signal::SIGINT
+            }
             Step::Interrupt => Signal::SIGINT,
             Step::Terminate => Signal::SIGTERM,
             Step::Kill => Signal::SIGKILL,
@@ -336,6 +359,10 @@ impl Transport for Runner {
             },
             Some(ProcessState::Traced | ProcessState::Waits | ProcessState::Other) | None => Pulse::Unknown,
         }
+    }
+
+    fn lists_meanwhile(&self) -> bool {
+        true
     }
 
     fn make_way(&mut self) {

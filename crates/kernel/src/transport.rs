@@ -4,6 +4,7 @@
 pub use futures_util::future::BoxFuture;
 
 use crate::comm::{CommRequest, Comms};
+use crate::environment::Variables;
 use crate::event::{Answer, Event};
 use crate::outcome::Exit;
 use crate::request::{Question, Reply};
@@ -39,6 +40,11 @@ pub trait Transport: Send + 'static {
     /// Looks at a kernel that has not started the cell it was sent, and has it go on if it was stopped.
     fn pulse(&mut self) -> Pulse {
         Pulse::Unknown
+    }
+
+    /// Whether variables are listed also while a cell runs.
+    fn lists_meanwhile(&self) -> bool {
+        false
     }
 
     /// What becomes of comm messages from here on. At first they are dropped.
@@ -113,6 +119,8 @@ pub enum Request {
         store_history: bool,
         /// What to call it in tracebacks.
         title: Option<String>,
+        /// The environment of whoever calls; none for the one the kernel was started with.
+        variables: Option<Variables>,
     },
     /// The answer to [`Incoming::Input`].
     Input {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use cellwright_kernel::{Module, Setup};
@@ -41,6 +42,9 @@ fn environment(settings: &Settings, bridge: Option<&Access>) -> BTreeMap<String,
     set("TOOL_BRIDGE_SESSION", bridge.map(|bridge| bridge.scope.clone()));
     set("ARTIFACTS_DIR", settings.output.artifacts.as_ref().map(|artifacts| text(artifacts.directory())));
     set("SESSION_FILE", settings.session_file.as_deref().map(text));
+    if let Some(artifacts) = &settings.output.artifacts {
+        env.insert("ARTIFACTS".into(), Some(text(artifacts.directory())));
+    }
     env
 }
 
@@ -52,7 +56,8 @@ fn modules(folders: &[PathBuf], cwd: &Path) -> (Vec<Module>, Vec<String>) {
         let folder = cwd.join(folder);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            // Also below a home that is none.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
             Err(error) => {
                 warnings.push(format!("modules in {} were not loaded: {error}", folder.display()));
                 continue;

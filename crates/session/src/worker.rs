@@ -19,7 +19,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{About, Comms, Event, Exit, Stdin, Variables as KernelVariables};
+use cellwright_kernel::{About, AskError, Comms, Event, Exit, Stdin, Variables as KernelVariables};
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -199,7 +199,6 @@ impl Worker {
                 }
                 Some(_) | None => Ok(false),
             })),
-            Control::Variables { reply, .. } if is_running => drop(reply.send(Err(SessionError::Busy))),
             Control::Variables { limit, reply } => match &self.live {
                 None => drop(reply.send(Err(SessionError::NoKernel))),
                 Some(live) => {
@@ -208,7 +207,12 @@ impl Worker {
                     self.shared.tasks.spawn(
                         async move {
                             let answer = match timeout(ANSWERS_WITHIN, kernel.variables(limit)).await {
-                                Ok(answer) => answer.map_err(|error| SessionError::Kernel(error.to_string())),
+                                Ok(answer) => answer.map_err(|error| match error {
+                                    AskError::Busy => SessionError::Busy,
+                                    AskError::Died(_) | AskError::Failed(_) => {
+                                        SessionError::Kernel(error.to_string())
+                                    }
+                                }),
                                 Err(_) => Err(SessionError::Kernel("the kernel does not answer".into())),
                             };
                             drop(reply.send(answer));

@@ -20,6 +20,8 @@ pub(crate) const SHELL_SNAPSHOT: &str = "CELLWRIGHT_SHELL_SNAPSHOT";
 pub(super) const PROGRAM_VARIABLES: &[(&str, &str)] = &[
     (CALLER, "names the caller of a command, so that several commands share what they have read"),
     (SHELL_SNAPSHOT, "a file that shells read instead of your login files"),
+    ("CELLWRIGHT_DEBUG_STARTUP", "1: the stages of starting a kernel, with their times, on stderr"),
+    ("PI_DEBUG_STARTUP", "the same, by its older name"),
     ("NO_COLOR", "no colours, if it is set"),
     ("COLUMNS", "the width of `cellwright show` without a terminal"),
     ("XDG_CONFIG_HOME", "where the settings folder is (`~/.config`)"),
@@ -42,6 +44,13 @@ const fn variable(
     read: fn(&str) -> anyhow::Result<Value>,
 ) -> SettingVariable {
     SettingVariable { name, key, read }
+}
+
+/// Whether the stages of the start are to be shown. Asked before anything else is read, so it is no setting.
+pub(crate) fn asks_for_startup_times() -> bool {
+    ["CELLWRIGHT_DEBUG_STARTUP", "PI_DEBUG_STARTUP"]
+        .iter()
+        .any(|name| std::env::var(name).is_ok_and(|value| matches!(switch(&value), Ok(Value::Boolean(true)))))
 }
 
 /// Ours before the older names they replace.

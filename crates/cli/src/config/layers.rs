@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -84,10 +85,19 @@ impl LoadedConfig {
 /// The keys of a file and the agents it declares; none when there is no such file.
 type SettingsLayer = (BTreeMap<&'static str, (Value, SettingOrigin)>, BTreeMap<String, DeclaredAgent>);
 
+/// Whether there is no such file: also below a home that is none, or is somebody else's.
+fn is_absent(path: &Path, error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        io::ErrorKind::PermissionDenied => path.symlink_metadata().is_err(),
+        _ => false,
+    }
+}
+
 fn file(path: &Path, scope: SettingScope) -> anyhow::Result<SettingsLayer> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(SettingsLayer::default()),
+        Err(error) if is_absent(path, &error) => return Ok(SettingsLayer::default()),
         Err(error) => return Err(error).with_context(|| format!("could not read {}", path.display())),
     };
     let read = || {

@@ -24,9 +24,9 @@ pub(crate) struct UserFolders {
     pub(crate) project: Option<PathBuf>,
 }
 
-/// The user's home folder.
+/// The user's home folder: the one that the system knows, where the environment has none.
 pub(crate) fn home_folder(environment: &HashMap<OsString, OsString>) -> PathBuf {
-    absolute_path(environment, "HOME").unwrap_or_else(|| PathBuf::from("/"))
+    absolute_path(environment, "HOME").or_else(std::env::home_dir).unwrap_or_else(|| PathBuf::from("/"))
 }
 
 /// The path that a variable holds. XDG: relative ones are ignored.

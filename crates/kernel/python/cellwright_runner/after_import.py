@@ -137,6 +137,42 @@ def render_as_data(kernel, altair) -> None:
     altair.renderers.enable("cellwright")
 
 
+def make_shell_when_asked(kernel, getipython) -> None:
+    """Libraries that import IPython ask it for the shell; it is made when the first one does."""
+    original = getipython.get_ipython
+
+    def get_ipython():
+        if kernel.shell is None and kernel.wire.fd >= 0 and not kernel.imports.makes_shell:
+            part("magics").need_shell(kernel)
+        return original()
+
+    get_ipython.__doc__ = original.__doc__
+    getipython.get_ipython = get_ipython
+
+
+def display_without_ipython(kernel, renderers) -> None:
+    """`fig.show()` of plotly displays through IPython and asks for nbformat, of which it needs a version only."""
+    from types import SimpleNamespace
+
+    if not getattr(renderers, "ipython_display", None):
+        renderers.ipython_display = part("display")
+    if not getattr(renderers, "nbformat", None):
+        renderers.nbformat = SimpleNamespace(__version__="5.0.0")
+
+
+def show_when_asked(kernel, pyplot) -> None:
+    """`plt.show()` shows figures also with the backend `agg`, which only draws: nothing else would show them here."""
+    original = pyplot.show
+
+    @functools.wraps(original)
+    def show(*arguments, **options):
+        if str(sys.modules["matplotlib"].rcParams["backend"]).lower() == "agg":
+            return part("figures").show_all()
+        return original(*arguments, **options)
+
+    pyplot.show = show
+
+
 def redirect_display(kernel, functions) -> None:
     """`IPython.display` reaches our frames whether or not IPython's shell is in use."""
     display = part("display")

@@ -5,7 +5,7 @@ import re
 import sys
 
 from . import part
-from .children import expand, output_of, run
+from .children import expand, output_of, run, run_script
 
 
 class BuiltinShell:
@@ -15,7 +15,9 @@ class BuiltinShell:
 
     def __init__(self, kernel):
         self.kernel = kernel
-        self.previous_folder = os.getcwd()
+        self.previous_folder = _here()
+        self.captured: list = []  # displays, while `%%capture` takes them: one list for each of those that are nested
+        self.autoreload = None  # once `%load_ext autoreload` was called
 
     def get_ipython(self) -> "BuiltinShell":
         return self
@@ -24,7 +26,8 @@ class BuiltinShell:
         return part("magics").to_python(source)
 
     def before(self, cell) -> None:
-        pass
+        if self.autoreload is not None:
+            self.autoreload.reload_changed()
 
     def after(self, cell) -> None:
         pass
@@ -33,7 +36,10 @@ class BuiltinShell:
         return tree
 
     def publish_elsewhere(self, data, metadata, display_id, update) -> bool:
-        return False
+        """Whether `%%capture` has taken this display."""
+        if self.captured:
+            self.captured[-1].append((data, metadata or {}))
+        return bool(self.captured)
 
     # What translated cells call
 
@@ -50,6 +56,9 @@ class BuiltinShell:
         return self._magic("cell_", "%%", name)(expand(line, self.kernel.namespace), body)
 
     def show_help(self, name: str, detail: bool) -> None:
+        if "*" in name:
+            print("\n".join(part("introspection").matching(self.kernel, name)))
+            return
         text = part("introspection").describe(self.kernel, name, detail)
         print("Object `%s` not found." % name if text is None else text)
 
@@ -76,11 +85,13 @@ class BuiltinShell:
         importlib.invalidate_caches()
 
     def line_cd(self, line: str) -> None:
-        here = os.getcwd()
+        here = _here()
+        quiet, line = _flag("q", line)
         target = line.strip().strip("'\"")
         os.chdir(self.previous_folder if target == "-" else os.path.expanduser(target or "~"))
         self.previous_folder = here
-        print(os.getcwd())
+        if not quiet:
+            print(os.getcwd())
 
     def line_pwd(self, line: str) -> str:
         return os.getcwd()
@@ -95,6 +106,11 @@ class BuiltinShell:
         print("env: %s=%s" % (name.strip(), value.strip()))
         return None
 
+    def line_set_env(self, line: str) -> None:
+        if not line.replace("=", " ").split()[1:]:
+            raise ValueError("%set_env needs a name and a value: %set_env NAME=VALUE")
+        self.line_env(line)
+
     def line_time(self, line: str):
         import time
 
@@ -105,27 +121,27 @@ class BuiltinShell:
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             print("CPU time: %s, wall time: %s" % (_duration(cpu), _duration(wall)))
 
-    def line_timeit(self, line: str) -> None:
+    def line_timeit(self, line: str):
         counts, statement = _timeit_counts(line)
-        self._timeit(statement, "pass", **counts)
+        return self._timeit(statement, "pass", **counts)
 
-    def _timeit(self, statement: str, setup: str, loops: int = 0, repeat: int = 7) -> None:
+    def _timeit(self, statement: str, setup: str, loops: int = 0, repeat: int = 7, quiet=False, result=False):
         import timeit
 
         timer = timeit.Timer(statement, setup, globals=self.kernel.namespace)
         loops = loops or timer.autorange()[0]
         runs = [taken / loops for taken in timer.repeat(repeat, loops)]
-        print(
-            "%s per loop (best of %d runs, %d loops each; worst %s)"
-            % (_duration(min(runs)), repeat, loops, _duration(max(runs)))
-        )
+        timed = TimeitResult(loops, repeat, runs)
+        if not quiet:
+            print(timed)
+        return timed if result else None
 
     def line_who(self, line: str) -> None:
-        names = [found["name"] for found in part("introspection").variables(self.kernel, {})["variables"]]
+        names = [found["name"] for found in part("variables").variables(self.kernel, {})["variables"]]
         print("\t".join(names) if names else "Interactive namespace is empty.")
 
     def line_whos(self, line: str) -> None:
-        for found in part("introspection").variables(self.kernel, {})["variables"]:
+        for found in part("variables").variables(self.kernel, {})["variables"]:
             print("%-20s %-20s %s" % (found["name"], found["type"], found["preview"]))
 
     def line_run(self, line: str) -> None:
@@ -167,16 +183,124 @@ class BuiltinShell:
         for sign, prefix in (("%", "line_"), ("%%", "cell_")):
             print(" ".join(sorted(sign + key[len(prefix) :] for key in dir(self) if key.startswith(prefix))))
 
+    def line_who_ls(self, line: str) -> list:
+        return sorted(found["name"] for found in part("variables").variables(self.kernel, {})["variables"])
+
+    def line_reset(self, line: str) -> None:
+        if not any(_flag(letter, line)[0] for letter in "fs"):
+            print("%reset removes all variables and asks first, which it cannot here. Say %reset -f")
+            return
+        for name in self.line_who_ls(""):
+            self.kernel.namespace.pop(name, None)
+        if not _flag("s", line)[0]:
+            self.kernel.cells.history.forget()
+
+    def line_history(self, line: str) -> None:
+        print("\n".join(source for source in self.kernel.cells.history.entered[1:-1] if source))
+
+    def line_ls(self, line: str) -> None:
+        run("ls " + line)
+
+    def line_mkdir(self, line: str) -> None:
+        run("mkdir " + line)
+
+    def line_cat(self, line: str) -> None:
+        run("cat " + line)
+
+    def line_config(self, line: str) -> None:
+        name, separator, value = line.partition("=")
+        if name.strip() in ("InlineBackend.figure_format", "InlineBackend.figure_formats") and separator:
+            formats = eval(value, self.kernel.namespace)
+            part("figures").choose_formats([formats] if isinstance(formats, str) else formats)
+        else:
+            raise NameError(
+                "%%config %s needs IPython: %%pip install ipython. Without it there is InlineBackend.figure_format"
+                % (name.strip() or "alone")
+            )
+
+    def line_load_ext(self, line: str) -> None:
+        if line.strip() != "autoreload":
+            raise NameError("%%load_ext %s needs IPython: %%pip install ipython" % line.strip())
+        if self.autoreload is None:
+            self.autoreload = part("autoreload").Autoreload(self.kernel)
+
+    def line_reload_ext(self, line: str) -> None:
+        self.line_load_ext(line)
+
+    def line_autoreload(self, line: str) -> None:
+        if self.autoreload is None:
+            raise NameError("%autoreload needs %load_ext autoreload first")
+        self.autoreload.set_mode(line.strip())
+
+    def line_aimport(self, line: str) -> None:
+        for name in line.replace(",", " ").split():
+            __import__(name)
+            self.kernel.namespace[name.partition(".")[0]] = sys.modules[name.partition(".")[0]]
+            if self.autoreload is not None:
+                self.autoreload.chosen.add(name)
+
     # Cell magics
 
     def cell_bash(self, line: str, body: str) -> None:
+        self.cell_script("bash " + line, body)
+
+    def cell_sh(self, line: str, body: str) -> None:
+        self.cell_script("sh " + line, body)
+
+    def cell_script(self, line: str, body: str) -> None:
+        """Gives the cell to a program. `--out NAME` and `--err NAME` keep what it prints in variables."""
+        import shlex
         import subprocess
 
-        status = run(body)
-        if status:
-            raise subprocess.CalledProcessError(status, "bash")
+        kept, words = {}, shlex.split(line)
+        for name in ("--out", "--err"):
+            if name in words:
+                at = words.index(name)
+                kept[name] = words[at + 1]
+                del words[at : at + 2]
+        may_fail = "--no-raise-error" in words
+        words = [word for word in words if word not in ("--no-raise-error", "--bg")]
+        status, texts = run_script(words, body, "--out" in kept, "--err" in kept)
+        for name, text in zip(("--out", "--err"), texts):
+            if name in kept:
+                self.kernel.namespace[kept[name]] = text
+        if status and not may_fail:
+            raise subprocess.CalledProcessError(status, words[0])
 
-    cell_sh = cell_bash
+    def cell_python(self, line: str, body: str) -> None:
+        import shlex
+
+        self.cell_script("%s %s" % (shlex.quote(sys.executable), line), body)
+
+    cell_python3 = cell_python
+
+    def cell_perl(self, line: str, body: str) -> None:
+        self.cell_script("perl " + line, body)
+
+    def cell_capture(self, line: str, body: str) -> None:
+        """Keeps what the cell prints and shows in a variable."""
+        import contextlib
+        import io
+
+        out, err, shown = io.StringIO(), io.StringIO(), []
+        keeps = {name: "--no-" + name not in line.split() for name in ("stdout", "stderr", "display")}
+        names = [word for word in line.split() if not word.startswith("-")]
+        with contextlib.ExitStack() as stack:
+            if keeps["stdout"]:
+                stack.enter_context(contextlib.redirect_stdout(out))
+            if keeps["stderr"]:
+                stack.enter_context(contextlib.redirect_stderr(err))
+            if keeps["display"]:
+                self.captured.append(shown)
+                stack.callback(self.captured.pop)
+            value = self._evaluate(body)
+            if value is not None:
+                part("display").display(value)
+            figures = sys.modules.get("cellwright_runner.figures")
+            if figures is not None:
+                figures.show()
+        for name in names[:1]:
+            self.kernel.namespace[name] = Captured(out.getvalue(), err.getvalue(), shown)
 
     def cell_writefile(self, line: str, body: str) -> None:
         append = line.startswith("-a ")
@@ -188,25 +312,108 @@ class BuiltinShell:
     def cell_time(self, line: str, body: str):
         return self.line_time(body)
 
-    def cell_timeit(self, line: str, body: str) -> None:
+    def cell_timeit(self, line: str, body: str):
         counts, setup = _timeit_counts(line)
-        self._timeit(body, setup or "pass", **counts)
+        return self._timeit(body, setup or "pass", **counts)
+
+    def _publish(self, mime: str, body: str) -> None:
+        part("display").publish({mime: body, "text/plain": body}, {}, None, False)
 
     def cell_html(self, line: str, body: str) -> None:
-        part("display").publish({"text/html": body, "text/plain": body}, {}, None, False)
+        self._publish("text/html", body)
 
     def cell_markdown(self, line: str, body: str) -> None:
-        part("display").publish({"text/markdown": body, "text/plain": body}, {}, None, False)
+        self._publish("text/markdown", body)
+
+    def cell_latex(self, line: str, body: str) -> None:
+        self._publish("text/latex", body)
+
+    def cell_svg(self, line: str, body: str) -> None:
+        self._publish("image/svg+xml", body)
+
+    def cell_javascript(self, line: str, body: str) -> None:
+        self._publish("application/javascript", body)
+
+    cell_js = cell_javascript
+
+
+class Captured:
+    """What `%%capture` kept: `stdout`, `stderr`, and `outputs`, the displays."""
+
+    def __init__(self, stdout: str, stderr: str, outputs: list):
+        self.stdout, self.stderr = stdout, stderr
+        self.outputs = [CapturedDisplay(*output) for output in outputs]
+
+    def __str__(self) -> str:
+        return self.stdout
+
+    def show(self) -> None:
+        """Prints and shows it all."""
+        sys.stdout.write(self.stdout)
+        sys.stderr.write(self.stderr)
+        for output in self.outputs:
+            output.display()
+
+    __call__ = show
+
+
+class CapturedDisplay:
+    def __init__(self, data: dict, metadata: dict):
+        self.data, self.metadata = data, metadata
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return self.data, self.metadata
+
+    def __repr__(self) -> str:
+        return self.data.get("text/plain", "<captured display>")
+
+    def display(self) -> None:
+        part("display").publish(self.data, self.metadata, None, False)
+
+
+class TimeitResult:
+    """What `%timeit -o` returns, with the names IPython gave its parts."""
+
+    def __init__(self, loops: int, repeat: int, runs: list):
+        self.loops, self.repeat, self.timings = loops, repeat, runs
+        self.all_runs = [taken * loops for taken in runs]
+        self.best, self.worst, self.average = min(runs), max(runs), sum(runs) / len(runs)
+        self.stdev = (sum((taken - self.average) ** 2 for taken in runs) / len(runs)) ** 0.5
+
+    def __str__(self) -> str:
+        return "%s ± %s per loop (mean ± std. dev. of %d run%s, %s loop%s each)" % (
+            *(_duration(self.average), _duration(self.stdev), self.repeat, "s" * (self.repeat != 1)),
+            *(f"{self.loops:,}", "s" * (self.loops != 1)),
+        )
+
+    def __repr__(self) -> str:
+        return "<TimeitResult : %s>" % self
+
+
+def _flag(letter: str, line: str) -> tuple:
+    """Whether the line begins with the option, and the line without it."""
+    words = line.split()
+    return "-" + letter in words, " ".join(word for word in words if word != "-" + letter) if words else line
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # the folder was deleted
+        return os.path.expanduser("~")
 
 
 def _timeit_counts(line: str) -> tuple:
     """What `-n LOOPS` and `-r REPEAT` say, and the rest of the line."""
     counts = {}
     while True:
-        option = re.match(r"\s*-([nr])\s*(\d+)(?:\s+|$)", line)
+        option = re.match(r"\s*-(?:([nr])\s*(\d+)|([qotcv]|p\s*\d+))(?:\s+|$)", line)
         if option is None:
             return counts, line
-        counts["loops" if option.group(1) == "n" else "repeat"] = max(1, int(option.group(2)))
+        if option.group(1):
+            counts["loops" if option.group(1) == "n" else "repeat"] = max(1, int(option.group(2)))
+        elif option.group(3) in "qo":
+            counts["quiet" if option.group(3) == "q" else "result"] = True
         line = line[option.end() :]
 
 

@@ -24,6 +24,7 @@ class Cell:
         self.silent = bool(message.get("silent"))
         self.stored = not self.silent and message.get("store_history", True)
         self.allow_stdin = bool(message.get("allow_stdin"))
+        self.env = message.get("env")  # variables that this cell alone finds set
         self.file = ""
         self.result: str | None = None  # the `result` frame, held back so that it leaves together with `done`
 
@@ -52,6 +53,7 @@ class Cells:
         kernel.interrupts.begin()
         kernel.wire.send_started(kernel.streams.settle_at_start)
         status, error_frame = "ok", None
+        undo = part("setup").patch_environment(cell.env) if cell.env else None
         try:
             kernel.interrupts.call(self._run, cell)
         except BaseException as error:
@@ -61,10 +63,14 @@ class Cells:
             error_frame = self._report(cell, error)
         if kernel.wire.fd < 0:
             raise SystemExit  # a child that the cell forked ran to its end
+        if undo is not None:
+            undo()
         if kernel.streams.modules != len(sys.modules):
             kernel.streams.look_for_c_output()
         done = '{"type":"done","id":%s,"status":"%s","count":%d' % (cell.id, status, self.count)
         self.current = None
+        if not kernel.spare.held:
+            kernel.spare.renew()
         frames = [done] if error_frame is None else [error_frame, done]
         if cell.result is not None:
             frames.insert(0, cell.result)
@@ -119,6 +125,8 @@ class Cells:
                 pass  # a statement, or an error that is told below
         tree = None
         try:
+            if source.lstrip().startswith(("In [", "pip --", "conda --")):  # happens to be Python as well
+                source = part("magics").translate(self.kernel, source) or source
             tree = compile(source, file, "exec", flags | ONLY_AST, True)
         except SyntaxError:
             # No valid Python is a magic, so only what does not parse is looked at again.
@@ -148,12 +156,43 @@ class Cells:
         return codes
 
     def _report(self, cell: Cell, error: BaseException) -> str:
+        for _ in range(2):
+            try:
+                return part("errors").report(self.kernel, cell, error)
+            except BaseException as trouble:  # out of memory or of descriptors, or a module of the user's in our way
+                failure = trouble
+                self.kernel.spare.release()
+        name = type(error).__name__
         try:
-            return part("errors").report(self.kernel, cell, error)
-        except BaseException as trouble:  # out of memory, or a module of the user's in place of one we import
-            name = quote(type(error).__name__)
-            why = quote("the report of this error failed with %s" % type(trouble).__name__)
-            return '{"type":"error","id":%s,"ename":%s,"evalue":%s,"traceback":[%s]' % (cell.id, name, why, name)
+            text = str(error)
+        except Exception:
+            text = ""
+        lines = ["Traceback (most recent call last):"] + self._places(error)
+        lines.append("%s: %s" % (name, text) if text else name)
+        lines.append("(told without details: %s: %s)" % (type(failure).__name__, failure))
+        line = next((step for step in reversed(self._steps(error)) if step[0] == cell.file), None)
+        return '{"type":"error","id":%s,"ename":%s,"evalue":%s,"traceback":%s%s' % (
+            *(cell.id, quote(name), quote(text), encode(lines)),
+            "" if line is None else ',"line":%d' % line[1],
+        )
+
+    def _steps(self, error: BaseException) -> list:
+        steps, step = [], error.__traceback__
+        while step is not None:
+            code = step.tb_frame.f_code
+            steps.append((code.co_filename, step.tb_lineno, code.co_name))
+            step = step.tb_next
+        return steps
+
+    def _places(self, error: BaseException) -> list:
+        """A traceback without the modules that make one."""
+        lines = []
+        for file, line, name in self._steps(error):
+            source = self.history.sources.get(file)
+            if source is not None:
+                lines.append('  File "%s", line %d, in %s' % (file, line, name))
+                lines += ["    " + text.strip() for text in source.split("\n")[line - 1 : line]]
+        return lines
 
     def run_nested(self, source: str):
         """Runs code on behalf of the running cell (`%time`, `%run`); its value."""

@@ -19,6 +19,28 @@ def run(command: str) -> int:
     return status
 
 
+def run_script(program: list, source: str, keeps_out: bool, keeps_err: bool) -> tuple:
+    """Runs a program with the source as its input; its status and what it printed where that is kept."""
+    streams = running().streams
+    plain = sys.stdout is streams.out.text and sys.stderr is streams.err.text
+    child = subprocess.Popen(
+        program,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE if keeps_out or not plain else 1,
+        stderr=subprocess.PIPE if keeps_err or not plain else 2,
+    )
+    try:
+        printed = child.communicate(source.encode("utf-8", "surrogateescape"))
+    except BaseException:
+        part("prelude").end_family(child)
+        raise
+    texts = [(text or b"").decode("utf-8", "replace") for text in printed]
+    for stream, text, kept in ((sys.stdout, texts[0], keeps_out), (sys.stderr, texts[1], keeps_err)):
+        if not kept:
+            stream.write(text)
+    return child.returncode, texts
+
+
 def output_of(command: str) -> str:
     """What the command prints on stdout, whatever its encoding."""
     return _run(command, subprocess.PIPE, 2)[1]

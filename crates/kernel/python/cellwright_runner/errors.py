@@ -14,10 +14,14 @@ LONGEST = 1 << 20
 
 def report(kernel, cell, error: BaseException) -> str:
     """The `error` frame."""
+    # An interrupt that comes twice must not end the report of the first: only code of the user's is run as such.
+    call = kernel.interrupts.call if _has_own_text(error) else _call
     try:
-        text = kernel.interrupts.call(message_of, error)
-        lines = kernel.interrupts.call(lines_of, error, kernel.cells.history.sources)
+        text = call(message_of, error)
+        lines = call(lines_of, error, kernel.cells.history.sources)
     except BaseException as trouble:  # `__str__` is user code: it may raise, or run until interrupted
+        if call is _call:
+            raise  # a module of the user's has the place of one that we need
         text = "<no message: %s>" % type(trouble).__name__
         lines = ["%s: %s" % (type(error).__name__, text)]
     if isinstance(error, SystemExit):
@@ -31,6 +35,25 @@ def report(kernel, cell, error: BaseException) -> str:
         encode(lines),
         "" if line is None else ',"line":%d' % line,
     )
+
+
+def _has_own_text(error: BaseException) -> bool:
+    """Whether the message is made by code that is not Python's own, here or in an exception it came from."""
+    seen: list = []
+    while error is not None and not any(error is other for other in seen):
+        if type(error).__str__ not in _TEXTS or not all(type(item) in _PLAIN for item in error.args):
+            return True
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return False
+
+
+_TEXTS = {kind.__str__ for kind in (BaseException, OSError, KeyError, SyntaxError, ImportError)}
+_PLAIN = (str, int, float, bool, bytes, tuple, type(None))
+
+
+def _call(function, *arguments):
+    return function(*arguments)
 
 
 def summary(error: BaseException) -> str:

@@ -29,6 +29,17 @@ def adopt(kernel, asyncio_module) -> None:
             return kernel.loop.loop.create_task(coro, **options)
         return original(coro, **options)
 
+    running_loop = asyncio_module.get_running_loop
+
+    def get_running_loop():
+        # The same, for the cell's own code only: libraries ask whether they may run a loop, and they may.
+        if events._get_running_loop() is None and kernel.cells.current is not None:
+            if sys._getframe(1).f_code.co_filename in kernel.cells.history.sources:
+                return kernel.loop.loop
+        return running_loop()
+
+    get_running_loop.__doc__ = running_loop.__doc__
+    asyncio_module.get_running_loop = get_running_loop
     create_task.__wrapped__ = original
     create_task.__doc__ = original.__doc__
     asyncio_module.create_task = asyncio_module.tasks.create_task = create_task

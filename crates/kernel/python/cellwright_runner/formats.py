@@ -35,9 +35,11 @@ def bundle_of(kernel, value, include=None, exclude=None) -> "tuple | None":
     if shows_itself and _displayed_itself(value):
         return None
     shell = kernel.shell
+    if shell is None and hasattr(type(value), "_repr_pretty_") and kernel.imports.has_ipython():
+        shell = part("magics").need_shell(kernel)  # its printer is what such classes are written for
     if shell is not None and shell.formatter is not None and not shows_itself:
         data, metadata = shell.formatter.format(value, include=include, exclude=exclude)
-        _add_figure(value, data)
+        _add_figure(value, data, metadata)
     else:
         data, metadata = _own_bundle(value, include, exclude)
     if "image/png" in data and not (include and "image/jpeg" in include):
@@ -93,7 +95,7 @@ def _own_bundle(value, include, exclude) -> tuple:
                     metadata[mime] = about
             if item is not None:
                 data[mime] = item
-        _add_figure(value, data)
+        _add_figure(value, data, metadata)
     if "text/plain" not in data and _wanted("text/plain", include, exclude):
         data["text/plain"] = plain_text(value)
     if include or exclude:
@@ -104,7 +106,7 @@ def _own_bundle(value, include, exclude) -> tuple:
 def plain_text(value) -> str:
     """The repr, or what can be said when there is none."""
     try:
-        return part("pretty").pretty(value)
+        return part("pretty").pretty(value, fill=not running().imports.has_ipython())
     except Exception as error:
         _tell(error)
         return object.__repr__(value)
@@ -154,12 +156,19 @@ def _method(value, name: str):
         return None
 
 
-def _add_figure(value, data: dict) -> None:
+def _add_figure(value, data: dict, metadata: dict) -> None:
     """matplotlib leaves its figures to whoever displays them."""
     library = sys.modules.get("matplotlib.figure")
-    if library is not None and "image/png" not in data and isinstance(value, library.Figure):
+    if library is None or not isinstance(value, library.Figure):
+        return
+    if data.keys() & {"image/png", "image/svg+xml", "image/jpeg", "application/pdf"}:
+        value._cellwright_shown = True
+        value.stale = False
+    else:
         try:
-            data["image/png"] = part("figures").picture(value)
+            pictures, about = part("figures").pictures(value)
+            data.update(pictures)
+            metadata.update(about)
         except Exception as error:
             _tell(error)
 

@@ -1,75 +1,10 @@
-"""What the namespace holds and what a name stands for, told without changing anything."""
+"""What the name at the cursor stands for, told without changing anything."""
 
 import inspect as inspection
 import keyword
 import re
-import reprlib
-import types
 
-LONGEST = 200
-
-_repr = reprlib.Repr()
-_repr.maxstring = _repr.maxother = _repr.maxlong = 100
-
-
-def variables(kernel, message: dict) -> dict:
-    """The user's names, without modules and without what we put there."""
-    found = []
-    for name, value in list(kernel.namespace.items()):
-        if name.startswith("_") or isinstance(value, types.ModuleType):
-            continue
-        if name in kernel.hidden and kernel.hidden[name] is value:
-            continue
-        found.append((name, value))
-    limit = message.get("limit")
-    return {
-        "variables": [_variable(name, value) for name, value in (found if limit is None else found[:limit])],
-        "total": len(found),
-    }
-
-
-def _variable(name: str, value) -> dict:
-    kind = type(value)
-    told = {"name": name, "type": kind.__qualname__ if kind.__module__ == "builtins" else _full_name(kind)}
-    shape = _attribute(value, "shape")
-    if isinstance(shape, tuple) and all(isinstance(length, int) for length in shape):
-        told["shape"] = list(shape)
-    elif not isinstance(value, type):
-        try:
-            told["size"] = len(value)
-        except Exception:
-            pass  # has no length
-    told["preview"] = _preview(value, told.get("shape"))
-    return told
-
-
-def _full_name(kind: type) -> str:
-    # pandas.core.frame.DataFrame is known as pandas.DataFrame.
-    package = kind.__module__.partition(".")[0]
-    return kind.__qualname__ if package == "__main__" else "%s.%s" % (package, kind.__qualname__)
-
-
-def _preview(value, shape) -> str:
-    if shape is not None:  # an array or a frame: its repr may be long in the making
-        dtype = _attribute(value, "dtype")
-        size = " x ".join(map(str, shape)) or "scalar"
-        return "%s %s%s" % (type(value).__name__, size, " %s" % dtype if dtype is not None else "")
-    try:
-        text = _repr.repr(value)
-    except Exception as error:
-        text = "<no repr: %s>" % type(error).__name__
-    text = " ".join(text.split("\n"))
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
-
-
-def _attribute(value, name: str):
-    try:
-        return None if isinstance(value, type) else getattr(value, name, None)
-    except Exception:
-        return None
-
-
-# What stands at the cursor
+from .variables import preview, shape_of, type_name
 
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
@@ -120,7 +55,7 @@ def describe(kernel, name: str, detail: bool) -> "str | None":
         except (ValueError, TypeError):
             pass  # many functions in C have none
     else:
-        parts.append("%s: %s" % (_full_name(type(value)), _preview(value, None)))
+        parts.append("%s: %s" % (type_name(type(value)), preview(value, shape_of(value))))
     source = None
     if detail:
         try:
@@ -131,6 +66,24 @@ def describe(kernel, name: str, detail: bool) -> "str | None":
     if documentation:
         parts.append(documentation.rstrip())
     return "\n\n".join(parts) if parts else repr(value)
+
+
+def matching(kernel, pattern: str) -> list:
+    """The names that a pattern with `*` stands for: `np.arr*`."""
+    import builtins
+    import fnmatch
+
+    path, _, last = pattern.rpartition(".")
+    if path:
+        try:
+            names = dir(resolve(kernel, path))
+        except LookupError:
+            names = []
+    else:
+        names = list(kernel.namespace) + dir(builtins)
+    hides = not last.startswith("_")
+    found = {name for name in names if fnmatch.fnmatchcase(name, last) and not (hides and name.startswith("_"))}
+    return [path + "." + name if path else name for name in sorted(found)]
 
 
 def resolve(kernel, name: str):

@@ -19,7 +19,20 @@ def create(kernel) -> "IPythonShell":
     config.HistoryManager.enabled = False  # no sqlite file
     config.HistoryManager.hist_file = ":memory:"
     config.InteractiveShell.colors = "nocolor" if version_info >= (9,) else "NoColor"
-    return IPythonShell(kernel, Shell.instance(config=config, user_module=sys.modules["__main__"]))
+    shell = Shell.instance(config=config, user_module=sys.modules["__main__"])
+    _have_inline_backend(shell)
+    return IPythonShell(kernel, shell)
+
+
+def _have_inline_backend(shell) -> None:
+    """What `%config InlineBackend.figure_format` and `set_matplotlib_formats` set, which our backend goes by."""
+    try:
+        from matplotlib_inline.config import InlineBackend
+    except ImportError:
+        return
+    backend = InlineBackend.instance(parent=shell)
+    backend.shell = shell
+    shell.configurables.append(backend)
 
 
 class Publisher(DisplayPublisher):

@@ -15,13 +15,35 @@ from .cells import Cells
 from .imports import AfterImport
 from .interrupts import Interrupts
 from .streams import Streams
-from .wire import MAX_MESSAGE, Closed, Wire, encode, quote
+from .wire import MAX_MESSAGE, Closed, Wire, decode, encode, quote
 
 PROTOCOL = 1
 # How long a host that hung up may leave us with `shutdown` and its `atexit` functions.
 LEAVING = 1.0
-# How often the watcher looks whether messages are let wait, in milliseconds: twice before the host begins to wonder.
-LOOKS_EVERY = 2000
+# How often the watcher looks whether messages are let wait: twice before the host begins to wonder.
+LOOKS_EVERY = 2.0
+
+
+class Spare:
+    """Descriptors kept back: a cell that has used up all others could not be reported without loading modules."""
+
+    def __init__(self):
+        self.held = [os.dup(0) for _ in range(4)]
+
+    def release(self) -> None:
+        while self.held:
+            try:
+                os.close(self.held.pop())
+            except OSError:
+                pass  # user code closed it
+
+    def renew(self) -> None:
+        """Takes them again, when a cell is over that left some."""
+        try:
+            while len(self.held) < 4:
+                self.held.append(os.dup(0))
+        except OSError:
+            pass  # there are none
 
 
 class Kernel:
@@ -29,7 +51,7 @@ class Kernel:
 
     def __init__(self, namespace: dict):
         self.namespace = namespace
-        self.wire = Wire(3, 4)
+        self.wire = Wire(3, 4, 5)
         self.streams = Streams(self.wire)
         self.interrupts = Interrupts()
         self.hidden: dict = {}  # names we put into the namespace; they are not the user's variables
@@ -38,6 +60,8 @@ class Kernel:
         self.shell = None  # IPython's or the built-in one, once a cell needs it
         self.largest_display = MAX_MESSAGE - (1 << 20)
         self.leaving = False
+        self.imports = AfterImport(self)
+        self.spare = Spare()
 
     def attach(self) -> None:
         """Takes over this process's output, signals and forks."""
@@ -48,7 +72,7 @@ class Kernel:
         atexit.register(self.streams.leave)  # the first to register runs last
         self.until_main_ends = _weakref.ref(sys.modules["__main__"], self._let_go)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._forked, after_in_child=self._in_child)
-        _thread.start_new_thread(self._watch, (self.wire.fd,))
+        _thread.start_new_thread(self._watch, (self.wire.fd, self.wire.questions))
         if sys.version_info >= (3, 12):
             # Python warns of forks in a process with threads; the threads it would count are ours, and ready for it.
             import _warnings
@@ -85,24 +109,31 @@ class Kernel:
             os.killpg(self.pid, _signal.SIGKILL)
         os._exit(1)
 
-    def _watch(self, fd: int) -> None:
+    def _watch(self, fd: int, questions: int) -> None:
         """A thread that waits for the host to hang up, which the main thread cannot do while a cell runs. It also
-        speaks for a main thread that lets a message wait, and ends a call that an interrupt came too early for."""
+        answers questions, speaks for a main thread that lets a message wait, and ends a call that an interrupt came
+        too early for."""
         time.sleep(LEAVING / 20)  # the start is for the first cell
         import select
 
         ends, comes = select.poll(), select.poll()
         ends.register(fd, select.POLLHUP)  # not POLLIN: messages are the main thread's
+        ends.register(questions, select.POLLIN)
         comes.register(fd, select.POLLIN)
         ends.register(self.interrupts.arrivals, select.POLLIN)
         kept = None
+        look_at = time.monotonic() + LOOKS_EVERY
         while True:
-            events = dict(ends.poll(LOOKS_EVERY))
-            if fd in events:
+            ready = dict(ends.poll(max(0, look_at - time.monotonic()) * 1000))
+            if fd in ready:
                 break
-            if events:
+            if questions in ready and not self._answer_questions(questions):
+                ends.unregister(questions)
+            if self.interrupts.arrivals in ready:
                 self.interrupts.nudge()
+            if time.monotonic() < look_at:
                 continue
+            look_at = time.monotonic() + LOOKS_EVERY
             before, kept = kept, None
             if self.cells.current is None and (self.wire.inbox or self.wire.waiting or comes.poll(0)):
                 kept = self.interrupts.turn
@@ -112,6 +143,24 @@ class Kernel:
             if self.cells.current is None:
                 time.sleep(LEAVING)  # the main thread may have a `shutdown` to read
             self.host_gone()
+
+    def _answer_questions(self, questions: int) -> bool:
+        """Answers what was asked on the pipe for questions; whether there may be more."""
+        try:
+            chunk = os.read(questions, 1 << 16)
+        except OSError:  # user code closed it
+            return False
+        *lines, self.wire.asked = (self.wire.asked + chunk).split(b"\n")
+        for line in lines:
+            reply: dict = {"type": "reply"}
+            try:
+                message = decode(line.decode("utf-8"))
+                reply["id"] = message["id"]
+                reply.update(part("variables").variables(self, message))
+            except Exception as error:
+                reply["error"] = "%s: %s" % (type(error).__name__, error)
+            self.wire.send(encode(reply)[:-1])
+        return bool(chunk)
 
     def _whereabouts(self) -> "str | None":
         """What the main thread is at: the line of a cell, or of whatever else is not ours."""
@@ -135,6 +184,7 @@ class Kernel:
 
     def _in_child(self) -> None:
         self.wire.close()
+        self.spare.release()
         self.wire.lock = _thread.RLock()
         self.streams.renew_in_child()
         self.interrupts.renew_in_child()
@@ -171,15 +221,13 @@ class Kernel:
     def on_inspect(self, message: dict) -> None:
         self._reply(message, "introspection", "inspect")
 
-    def on_variables(self, message: dict) -> None:
-        self._reply(message, "introspection", "variables")
-
     def on_ping(self, message: dict) -> None:
         self.wire.send('{"type":"reply","id":%s' % encode(message.get("id")))
 
     def on_shutdown(self, message: dict) -> None:
         # Python then ends as it always does: it waits for threads, runs `atexit`, and writes out files that are open.
         self.leaving = True
+        self.spare.release()  # what runs at the end may need them
         self.interrupts.leave()
         self.streams.do_without_flusher()
         if self.loop is not None:
@@ -212,7 +260,7 @@ def serve() -> None:
     kernel = package._kernel = Kernel(namespace)
     kernel.attach()
     _install_builtins(kernel)
-    AfterImport(kernel).install()
+    kernel.imports.install()
     kernel.serve()
 
 

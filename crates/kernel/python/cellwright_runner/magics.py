@@ -11,8 +11,15 @@ from . import part
 _NAME = r"[A-Za-z_]\w*"
 _MAGIC = re.compile(r"%%?(" + _NAME + r"(?:[.:]\w+)*)")
 _ASSIGNED = re.compile(r"^[ \t]*[\w.\[\]'\", ]+?=[ \t]*(?=!|%[A-Za-z_])")
-_HELP = re.compile(r"^([ \t]*)(\?\??)?([ \t]*%{0,2}" + _NAME + r"(?:\.\w+|\[[^\]]*\])*)[ \t]*(\?\??)?[ \t]*;?[ \t]*$")
-_AUTOMATIC = re.compile(r"^(pip|conda) +(install|uninstall|list|show|freeze)\b")
+_HELP = re.compile(
+    r"^([ \t]*)(\?\??)?([ \t]*%{0,2}(?:"
+    + _NAME
+    + r"|[\w*]*\*[\w*]*)(?:\.[\w*]+|\[[^\]]*\])*)[ \t]*(\?\??)?[ \t]*;?[ \t]*$"
+)
+# What consoles print before and between lines of input.
+_PROMPT = re.compile(r"^[ \t]*(?:>>>(?: |$)|In \[\d+\]: ?)")
+_CONTINUED = re.compile(r"^[ \t]*(?:(?:>>>|\.\.\.)(?: |$)|In \[\d+\]: ?|\.\.\.+: ?)")
+_AUTOMATIC = re.compile(r"^(pip|conda) +(install|uninstall|list|show|freeze|check|--version|--help)(?![\w-])")
 
 
 def translate(kernel, source: str) -> "str | None":
@@ -20,22 +27,43 @@ def translate(kernel, source: str) -> "str | None":
     indented = re.match(r"(?:[ \t]*\n)*([ \t]+)\S", source)
     if indented:  # pasted from inside a function
         source = re.sub("(?m)^" + indented.group(1), "", source)
+    pasted = without_prompts(source)
+    if pasted is not None:
+        source = pasted
     if source.lstrip().startswith("%%") or any(kind != "python" for kind, _ in logical_lines(source)):
         if _AUTOMATIC.match(source.strip()):
             source = "%" + source.strip()
         return need_shell(kernel).translate(source)
-    return source if indented else None
+    return source if indented or pasted is not None else None
+
+
+def without_prompts(source: str) -> "str | None":
+    """The input in a text that was copied from a console, without what the console printed; None when it was not.
+
+    Lines stay where they are: output becomes empty lines."""
+    lines = source.split("\n")
+    if not any(_PROMPT.match(line) for line in lines[:1] + [line for line in lines if line.strip()][:1]):
+        return None
+    kept, indent = [], re.match(r"[ \t]*", lines[0]).group()
+    for line in lines:
+        prompt = _CONTINUED.match(line)
+        kept.append(line[prompt.end() :] if prompt else "" if line.startswith(indent) else line)
+    return "\n".join(kept)
 
 
 def need_shell(kernel):
     """The shell for magics, made when the first cell needs it."""
     if kernel.shell is None:
-        try:
-            import IPython  # noqa: F401
-        except Exception:  # absent, or too broken to load
+        if kernel.imports.has_ipython():
+            kernel.imports.makes_shell = True  # whoever asks for it meanwhile gets none
+            try:
+                kernel.shell = part("ipython_shell").create(kernel)
+            except ImportError:
+                pass  # too broken to load
+            finally:
+                kernel.imports.makes_shell = False
+        if kernel.shell is None:
             kernel.shell = part("builtin_shell").BuiltinShell(kernel)
-        else:
-            kernel.shell = part("ipython_shell").create(kernel)
         kernel.namespace["get_ipython"] = kernel.hidden["get_ipython"] = kernel.shell.get_ipython
     return kernel.shell
 
@@ -132,6 +160,7 @@ def to_python(source: str) -> str:
     if stripped.startswith("%%"):
         first, _, body = stripped.partition("\n")
         name, _, line = first[2:].strip().partition(" ")
+        body += "\n" * (body[-1:] not in ("", "\n"))
         return "get_ipython().run_cell_magic(%r, %r, %r)" % (name, line.strip(), body)
     return "".join(_PYTHON[kind](text) for kind, text in logical_lines(source))
 

@@ -66,10 +66,10 @@ def bash(cmd: str, cwd=None, timeout: "float | None" = None) -> BashResult:
     import sys
     import time
 
-    snapshot = _variable("SHELL_SNAPSHOT")
-    if snapshot and os.path.isfile(snapshot):
+    snapshot = _snapshot()
+    if snapshot is not None:
         # The snapshot holds what a login shell would set up, at a fraction of its cost.
-        program = ["bash", "-c", '. "$0" && eval "$1"', snapshot, cmd]
+        program = ["bash", "-c", 'shopt -s expand_aliases; . "$0" >/dev/null 2>&1; eval "$1"', snapshot, cmd]
     else:
         program = ["bash", "-lc", cmd]
     sys.stdout.flush()
@@ -97,6 +97,45 @@ def bash(cmd: str, cwd=None, timeout: "float | None" = None) -> BashResult:
     finally:
         child.stdout.close()
     return BashResult("".join(pieces), child.returncode)
+
+
+# All that a shell has to hand on: exported variables, but for those of its own, then functions and aliases.
+_SAVE = '{ (unset PWD OLDPWD SHLVL _; export -p); declare -f; alias -p; } >"$1" 2>/dev/null'
+_LOGIN = 10.0  # seconds that login files may take
+
+
+def _snapshot() -> "str | None":
+    """The file that shells start from: the one that was passed to us, or one made by the first call, once for all."""
+    import atexit
+    import shutil
+    import subprocess
+    import tempfile
+
+    snapshot = _variable("SHELL_SNAPSHOT")
+    if snapshot is not None and os.path.isfile(snapshot):
+        return snapshot
+    folder = tempfile.mkdtemp(prefix="cellwright-shell-")  # for its owner alone: environments hold secrets
+    owner = os.getpid()
+    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
+    snapshot = os.path.join(folder, "login.sh")
+    login = subprocess.Popen(
+        ["bash", "-lc", _SAVE, "bash", snapshot],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        login.wait(_LOGIN)
+    except subprocess.TimeoutExpired:
+        end_family(login)
+    except BaseException:
+        end_family(login)
+        raise
+    if not os.path.isfile(snapshot):
+        return None
+    for prefix in ("CELLWRIGHT_", "PI_"):
+        os.environ[prefix + "SHELL_SNAPSHOT"] = snapshot
+    return snapshot
 
 
 def output(id, encoding: str = "utf-8") -> str:

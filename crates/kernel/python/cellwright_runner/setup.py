@@ -39,10 +39,33 @@ def configure(kernel, message: dict) -> list:
     for module in message.get("modules") or []:
         kernel.wire.send('{"type":"loading","module":%s' % quote(module["name"]))
         _module(kernel, module, warnings)
+    _startup_files(kernel, warnings)
     if message.get("file"):
         kernel.namespace["__file__"] = kernel.hidden["__file__"] = sys.argv[0] = message["file"]
     kernel.streams.look_for_c_output()
     return warnings
+
+
+def patch_environment(env: dict):
+    """Sets variables for one cell; what undoes it. A variable that the cell itself has changed stays as it left it."""
+    before = {}
+    for name, value in env.items():
+        try:
+            old, os.environ[name] = os.environ.get(name), value
+            before[name] = old
+        except (ValueError, OSError, TypeError):
+            pass  # no name or value for a variable: the caller's system would not have let it exist either
+
+    def undo() -> None:
+        for name, old in before.items():
+            if os.environ.get(name) != env[name]:
+                continue
+            if old is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = old
+
+    return undo
 
 
 def _prelude(kernel, prelude, warnings: list) -> None:
@@ -59,6 +82,21 @@ def _prelude(kernel, prelude, warnings: list) -> None:
         kernel.namespace[name] = kernel.hidden[name] = names[name]
 
 
+def _startup_files(kernel, warnings: list) -> None:
+    """What IPython runs when it starts, where it is installed: files in its profile, in the order of their names."""
+    home = os.environ.get("IPYTHONDIR") or os.path.join(os.path.expanduser("~"), ".ipython")
+    folder = os.path.join(home, "profile_default", "startup")
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith((".py", ".ipy")))
+    except OSError:
+        return
+    if names and kernel.imports.has_ipython():
+        for name in names:
+            path = os.path.join(folder, name)
+            kernel.wire.send('{"type":"loading","module":%s' % quote(path))
+            _module(kernel, {"name": name, "path": path}, warnings)
+
+
 def _module(kernel, module: dict, warnings: list) -> None:
     """An extension module: a file run in the user's namespace."""
     path, what = module["path"], "module `%s`" % module["name"]
@@ -69,6 +107,8 @@ def _module(kernel, module: dict, warnings: list) -> None:
         warnings.append("%s was not loaded: %s" % (what, error))
         return
     names = kernel.namespace
+    if path.endswith(".ipy"):
+        source = part("magics").need_shell(kernel).translate(source.decode("utf-8", "replace"))
     before = dict(names)
     names["__file__"] = path
     try:

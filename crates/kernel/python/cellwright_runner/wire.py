@@ -1,4 +1,4 @@
-"""The connection to the host: JSON lines on two pipes, and marks on the output pipes that order text against frames.
+"""The connection to the host: JSON lines on three pipes, and marks on the output pipes that order text against frames.
 
 One `Wire` owns every descriptor the protocol uses, so a forked kernel can drop them all or make a new one.
 """
@@ -16,14 +16,16 @@ class Closed(Exception):
 
 
 class Wire:
-    def __init__(self, fd: int, replies: int, stdout: int = 1, stderr: int = 2):
-        self.fd, self.replies = fd, replies
+    def __init__(self, fd: int, replies: int, questions: int, stdout: int = 1, stderr: int = 2):
+        self.fd, self.replies, self.questions = fd, replies, questions
         os.set_inheritable(fd, False)
         os.set_inheritable(replies, False)
+        os.set_inheritable(questions, False)
         # Private duplicates: marks arrive even when user code redirects or closes fd 1. `dup` makes them close-on-exec.
         self.pipes = (os.dup(stdout), os.dup(stderr))
         self.lock = _thread.RLock()  # reentrant: a signal handler of the user may print while we send
         self.inbox = bytearray()
+        self.asked = b""  # the beginning of a question
         self.searched = 0  # no line break in the inbox before this
         self.waiting: list = []  # messages read while the cell waited for input
         self.nonce = b""
@@ -31,12 +33,12 @@ class Wire:
 
     def close(self) -> None:
         """Drops the descriptors without a word on them: what a forked child does."""
-        for fd in (self.fd, self.replies) + self.pipes:
+        for fd in (self.fd, self.replies, self.questions) + self.pipes:
             try:
                 os.close(fd)
             except OSError:
                 pass  # user code closed it
-        self.fd = self.replies = -1
+        self.fd = self.replies = self.questions = -1
         self.pipes = ()
 
     # Receiving

@@ -1,4 +1,4 @@
-"""A small host for tests: runs the runner on four pipes as the real one does, and orders what comes."""
+"""A small host for tests: runs the runner on five pipes as the real one does, and orders what comes."""
 
 import atexit
 import fcntl
@@ -61,16 +61,18 @@ class Host:
 
     def __init__(self, python=None, env=None, cwd=None, runner=RUNNER, arguments=()):
         theirs, self.requests = os.pipe()
+        asked, self.questions = os.pipe()
         self.replies, replies = os.pipe()
         out, child_out = os.pipe()
         err, child_err = os.pipe()
         # Away from the numbers they are to have.
-        ours = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in (theirs, replies)]
+        ours = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in (theirs, replies, asked)]
 
         def attach():
             os.setpgid(0, 0)
             os.dup2(ours[0], 3)
             os.dup2(ours[1], 4)
+            os.dup2(ours[2], 5)
 
         environment = dict(os.environ, HOME=HOME, MPLCONFIGDIR=FONTS)
         environment.update(env or {})
@@ -80,11 +82,11 @@ class Host:
             stdout=child_out,
             stderr=child_err,
             preexec_fn=attach,
-            pass_fds=(3, 4),
+            pass_fds=(3, 4, 5),
             env=environment,
             cwd=cwd,
         )
-        for fd in [theirs, replies, child_out, child_err] + ours:
+        for fd in [theirs, replies, asked, child_out, child_err] + ours:
             os.close(fd)
         self.lanes = {"stdout": Lane(out), "stderr": Lane(err)}
         self.inbox = b""
@@ -97,11 +99,12 @@ class Host:
     def send(self, **message):
         if message["type"] == "execute" and "id" in message:
             self.sent.append(message["id"])
-        self.send_bytes(json.dumps(message).encode("utf-8") + b"\n")
+        asks = message["type"] == "variables"
+        self.send_bytes(json.dumps(message).encode("utf-8") + b"\n", self.questions if asks else None)
 
-    def send_bytes(self, data):
+    def send_bytes(self, data, pipe=None):
         while data:
-            data = data[os.write(self.requests, data) :]
+            data = data[os.write(self.requests if pipe is None else pipe, data) :]
 
     def greet(self, **configure):
         self.send(type="hello", protocol=1, nonce=NONCE)
@@ -194,7 +197,7 @@ class Host:
         """Hangs up and waits for the runner to end."""
         self.hang_up()
         self.process.wait(PATIENCE)
-        for fd in [self.replies] + [lane.fd for lane in self.lanes.values()]:
+        for fd in [self.replies, self.questions] + [lane.fd for lane in self.lanes.values()]:
             os.close(fd)
 
     def hang_up(self):
@@ -239,6 +242,20 @@ def brief(events):
 
 def plain(text):
     return ("result", {"text/plain": text})
+
+
+# For PYTHONPATH: a Python in which IPython is not installed, whatever is installed.
+BARE = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, BARE, True)
+with open(os.path.join(BARE, "sitecustomize.py"), "w") as file:
+    file.write(
+        "import sys\n"
+        "class Hide:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('IPython', 'nbformat'):\n"
+        "            raise ModuleNotFoundError('No module named %r' % name, name=name)\n"
+        "sys.meta_path.insert(0, Hide())\n"
+    )
 
 
 class RunnerTest(unittest.TestCase):

@@ -69,7 +69,7 @@ class Bundles(RunnerTest):
             plain("any"),
         )
         self.check("import unittest.mock\nunittest.mock.Mock(name='m');")
-        self.check("class Html:\n  def _repr_html_(self): return ''\nHtml", plain("<class '__main__.Html'>"))
+        self.check("class Html:\n  def _repr_html_(self): return ''\nHtml", plain("__main__.Html"))
 
     def test_values_json_cannot_say(self):
         self.check(
@@ -139,16 +139,65 @@ class Introspection(RunnerTest):
 
     def test_variables_are_the_users(self):
         self.host.run(
-            "import os\nname = 'x' * 1000; numbers = [1, 2]\nclass A:\n  shape = (2, 3); dtype = 'f4'\narray = A()\n_hidden = 1"
+            "import os\nname = 'x' * 1000; numbers = [1, 2]\nclass A:\n  shape = (2, 3); dtype = 'f4'\narray = A()\n_hidden = 1\n"
+            "from collections import Counter, namedtuple; from enum import Enum; from dataclasses import dataclass\n"
+            "from datetime import date; import array as arrays\n"
+            "Point = namedtuple('Point', 'x y'); p = Point(1, (2,)); E = Enum('E', 'RED'); red = E.RED\n"
+            "@dataclass\nclass D:\n  a: int = 1\n  b: str = 'x'\nd = D(); day = date(2026, 1, 2)\n"
+            "class Mine(list): pass\nmine = Mine([1, 2]); counted = Counter('aab'); deep = [[[[[1]]]]]; many = {n: n for n in range(9)}"
         )
         reply = self.host.ask(type="variables", limit=2)
-        self.assertEqual(reply["total"], 4)
+        self.assertEqual(reply["total"], 21)
         reply = self.host.ask(type="variables", limit=100)
         by_name = {variable.pop("name"): variable for variable in reply["variables"]}
         self.assertEqual(by_name["numbers"], {"type": "list", "size": 2, "preview": "[1, 2]"})
-        self.assertEqual(by_name["array"], {"type": "A", "shape": [2, 3], "preview": "A 2 x 3 f4"})
+        self.assertEqual(by_name["array"], {"type": "A", "preview": "<A>"})
         self.assertLess(len(by_name["name"]["preview"]), 250)
-        self.assertEqual(set(by_name), {"name", "numbers", "A", "array"})
+        for name, preview in (
+            ("p", "Point(x=1, y=(2,))"),
+            ("red", "E.RED"),
+            ("d", "D(a=1, b='x')"),
+            ("day", "datetime.date(2026, 1, 2)"),
+            ("mine", "<Mine of 2>"),
+            ("counted", "<collections.Counter of 2>"),
+            ("deep", "[[[[[...]]]]]"),
+            ("many", "{0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 5, ...}"),
+            ("D", "<class '__main__.D'>"),
+        ):
+            with self.subTest(name):
+                self.assertEqual(by_name[name]["preview"], preview)
+        self.assertEqual(by_name["mine"]["size"], 2)
+        self.assertNotIn("_hidden", by_name)
+        self.assertNotIn("arrays", by_name)
+
+    def test_a_listing_runs_none_of_the_users_code(self):
+        self.host.run(
+            "ran = []\n"
+            "class Lazy:\n"
+            "  def __getattribute__(self, name): ran.append(name); raise AttributeError(name)\n"
+            "  @property\n  def shape(self): ran.append('shape')\n"
+            "  @property\n  def __class__(self): ran.append('class'); return dict\n"
+            "  def __len__(self): ran.append('len'); return 1\n"
+            "  def __repr__(self): ran.append('repr'); return 'x'\n"
+            "  def __iter__(self): ran.append('iter'); return iter(())\n"
+            "class Meta(type):\n  def __repr__(cls): ran.append('meta'); return 'm'\n"
+            "  def __getattribute__(cls, name): ran.append(name); return type.__getattribute__(cls, name)\n"
+            "class Listed(list):\n  def __len__(self): ran.append('len'); return 3\n  def __repr__(self): ran.append('repr')\n"
+            "class Made(metaclass=Meta): pass\n"
+            "lazy, inside, made, listed = Lazy(), [Lazy(), {1: Lazy()}], Made(), Listed([1])\nran.clear()"
+        )
+        listed = {found["name"]: found["preview"] for found in self.host.ask(type="variables", limit=50)["variables"]}
+        self.assertEqual(listed["inside"], "[<Lazy>, {1: <Lazy>}]")
+        self.assertEqual((listed["lazy"], listed["made"], listed["listed"]), ("<Lazy>", "<Made>", "<Listed of 1>"))
+        self.check("ran", plain("[]"))
+
+    def test_variables_are_listed_while_a_cell_runs(self):
+        cell = self.host.start("before = 5\nprint('here')\nimport threading; threading.Event().wait()")
+        self.host.wait_for_text("here")
+        listed = self.host.ask(type="variables", limit=5)["variables"]
+        self.assertEqual([found["name"] for found in listed], ["before"])
+        self.host.interrupt()
+        self.host.finish(cell)
 
     def test_a_name_of_ours_that_the_user_reuses_is_theirs(self):
         self.host.run("read = 3")

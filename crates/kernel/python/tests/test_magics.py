@@ -6,7 +6,7 @@ import sys
 import tempfile
 import unittest
 
-from host import FOLDER, RunnerTest, brief, plain
+from host import BARE, FOLDER, RunnerTest, brief, plain
 
 sys.path.insert(0, FOLDER)
 from cellwright_runner import magics  # noqa: E402
@@ -66,11 +66,7 @@ class WithoutIPython(RunnerTest):
     def setUp(self):
         self.folder = os.path.realpath(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
-        hide = os.path.join(self.folder, "hide")
-        os.makedirs(os.path.join(hide, "IPython"))
-        with open(os.path.join(hide, "IPython", "__init__.py"), "w") as file:
-            file.write("raise ImportError('hidden for this test')")
-        self.env = {"PYTHONPATH": hide}
+        self.env = {"PYTHONPATH": BARE}
         self.host.run("import os; os.chdir(%r)" % self.folder)
 
     def test_commands(self):
@@ -129,10 +125,82 @@ class WithoutIPython(RunnerTest):
         )
         self.assertEqual(brief(self.host.run("%pip --version")), expected)
 
+    def test_magics_of_the_first_cells_of_tutorials(self):
+        self.check("%set_env CW_TEST=7", ("stdout", "env: CW_TEST=7\n"))
+        self.check("%%capture kept\nprint('out'); display(5); 6")
+        self.check("kept.stdout, len(kept.outputs)", plain("('out\\n', 2)"))
+        self.check(
+            "kept.show()", ("stdout", "out\n"), ("display", {"text/plain": "5"}), ("display", {"text/plain": "6"})
+        )
+        self.check(
+            "r = %timeit -q -o -n 2 -r 3 1 + 1\nr.loops, r.repeat, r.best > 0, len(r.timings)", plain("(2, 3, True, 3)")
+        )
+        self.check("%%bash --out o --err e\necho 1; echo 2 >&2")
+        self.check("o, e", plain("('1\\n', '2\\n')"))
+        self.check("%%script cat\nas it is", ("stdout", "as it is\n"))
+        self.check("x = 1\n%reset -f\n'x' in globals()", plain("False"))
+        ((_, name, text),) = brief(self.host.run("%config IPCompleter.greedy = True"))
+        self.assertIn("%pip install ipython", text)
+        self.assertIn("%pip install ipython", brief(self.host.run("%load_ext line_profiler"))[0][2])
+
+    def test_a_changed_module_is_loaded_again(self):
+        path = os.path.join(self.folder, "cw_changing.py")
+
+        def write(value, time):
+            with open(path, "w") as file:
+                file.write("def f(): return %d\n" % value)
+            os.utime(path, (time, time))
+
+        write(1, 1000)
+        self.host.run("import sys; sys.dont_write_bytecode = True; sys.path.insert(0, %r)" % self.folder)
+        self.host.run("%load_ext autoreload\n%autoreload 2\nimport cw_changing\nfrom cw_changing import f")
+        self.check("f(), cw_changing.f()", plain("(1, 1)"))
+        write(22, 2000)
+        self.check("f(), cw_changing.f()", plain("(22, 22)"))
+
+    def test_pasted_prompts_run(self):
+        self.check(
+            ">>> x = 3\n>>> for i in range(2):\n...     print(i)\n...\n0\n1\n>>> x + 1",
+            ("stdout", "0\n1\n"),
+            plain("4"),
+        )
+        self.check("In [1]: value = 7\n\nIn [2]: value", plain("7"))
+        self.check("In [1]: y = [\n   ...:   1]\n\nIn [2]: y", plain("[1]"))
+
+    def test_names_are_listed_by_a_pattern(self):
+        self.check("import os\nos.getc*?", ("stdout", "os.getcwd\nos.getcwdb\n"))
+
+    def test_ipython_display_has_a_stand_in_for_the_users_code(self):
+        self.check(
+            "from IPython.display import display as show, HTML, Markdown, Image, JSON, clear_output\n"
+            "show(HTML('<b>'), Markdown('*m*'))\nclear_output()\nJSON({'a': 1})",
+            ("display", {"text/html": "<b>", "text/plain": "<IPython.core.display.HTML object>"}),
+            ("display", {"text/markdown": "*m*", "text/plain": "<IPython.core.display.Markdown object>"}),
+            ("clear", False),
+            ("result", {"application/json": {"a": 1}, "text/plain": "<IPython.core.display.JSON object>"}),
+        )
+        self.check("import IPython; IPython.get_ipython()")
+        self.assertIn(
+            "pip install ipython",
+            brief(self.host.run("from IPython.lib import backgroundjobs"))[0][2]
+            + brief(self.host.run("IPython.embed()"))[0][2],
+        )
+        self.check(
+            "Image(data=b'\\x89PNGx', width=5)",
+            ("result", {"image/png": "iVBOR3g=", "text/plain": "<IPython.core.display.Image object>"}),
+        )
+
+    def test_the_running_loop_is_there_in_a_plain_cell(self):
+        self.check(
+            "import asyncio\nloop = asyncio.get_running_loop()\nf = loop.create_future(); loop.call_soon(f.set_result, 3);"
+        )
+        self.check("await f", plain("3"))
+        self.check("async def g(): return asyncio.get_running_loop() is loop\nasyncio.run(g())", plain("False"))
+
     def test_an_unknown_magic_says_what_there_is(self):
         ((kind, name, text),) = brief(self.host.run("%frobnicate 1"))
         self.assertEqual((kind, name), ("error", "NameError"))
-        self.assertIn("%cd %env", text)
+        self.assertIn("%cd %config %env", text)
         self.assertIn("%%bash", brief(self.host.run("%%frobnicate\nx"))[0][2])
 
     def test_an_error_in_a_cell_with_magics_has_the_right_line(self):

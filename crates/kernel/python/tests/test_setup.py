@@ -9,7 +9,7 @@ import tempfile
 import threading
 import unittest
 
-from host import FOLDER, NONCE, RunnerTest, brief, is_message, plain
+from host import BARE, FOLDER, NONCE, RunnerTest, brief, is_message, plain
 
 
 class Folder(RunnerTest):
@@ -96,6 +96,79 @@ class Configure(Folder):
         self.check("sorted(Out)", plain("[2, 3]"))
 
 
+class CellEnvironment(RunnerTest):
+    env = {"CW_OLD": "1"}
+
+    def test_variables_given_with_a_call_reach_its_cells_and_no_others(self):
+        look = "import os\n[os.environ.get(name) for name in ('CW_OLD', 'CW_NEW')]"
+        self.check(look, plain("['2', 'x']"), env={"CW_OLD": "2", "CW_NEW": "x"})
+        self.check("!echo $CW_OLD $CW_NEW", ("stdout", "2 x\n"), env={"CW_OLD": "2", "CW_NEW": "x"})
+        self.check(look, plain("['1', None]"))
+        self.host.run("1/0", env={"CW_OLD": "2"})
+        self.check(look, plain("['1', None]"))
+
+    def test_a_variable_that_the_cell_sets_itself_stays(self):
+        self.host.run(
+            "import os; os.environ['CW_OLD'] = 'mine'; del os.environ['CW_NEW']", env={"CW_OLD": "2", "CW_NEW": "x"}
+        )
+        self.check("os.environ['CW_OLD'], 'CW_NEW' in os.environ", plain("('mine', False)"))
+
+
+class Shadows(Folder):
+    """Files of the user named like standard modules, which we and libraries load late."""
+
+    NAMES = ("token", "textwrap", "linecache", "traceback", "select", "ast", "re", "inspect", "subprocess", "json")
+
+    def setUp(self):
+        super().setUp()
+        for name in self.NAMES:
+            self.file(name + ".py", "raise SystemError('not the module you look for')")
+        self.configure = {"cwd": self.folder, "path": [self.folder], "prelude": True}
+
+    def test_errors_are_reported_in_a_folder_with_a_file_named_traceback(self):
+        events = self.host.run("def f():\n    return 1 / 0\nf()")
+        self.assertIn("    return 1 / 0", events[-2]["traceback"])
+        self.assertEqual(events[-2]["evalue"], "division by zero")
+
+    def test_libraries_magics_and_questions_find_the_standard_modules(self):
+        self.check("import asyncio, unittest, logging\nawait asyncio.sleep(0, 5)", plain("5"))
+        self.check("!echo hi", ("stdout", "hi\n"))
+        self.check("bash('echo hi').exit_code", ("stdout", "hi\n"), plain("0"))
+        self.assertTrue(self.host.ask(type="inspect", code="len", cursor=1, detail=0)["found"])
+        self.assertEqual(self.host.ask(type="variables", limit=1)["total"], 0)
+
+    def test_the_users_own_import_gets_the_users_file(self):
+        self.file("textwrap.py", "mine = True")
+        self.check("import textwrap; textwrap.mine", plain("True"))
+        self.check("1/0", ("error", "ZeroDivisionError", "division by zero"))
+
+
+class Surroundings(Folder):
+    def test_a_deleted_folder_does_not_stop_code(self):
+        gone = os.path.join(self.folder, "gone")
+        os.mkdir(gone)
+        self.configure = {"cwd": gone, "path": [gone], "prelude": True}
+        self.env = {"PYTHONPATH": BARE}
+        self.check("1", plain("1"))
+        os.rmdir(gone)
+        self.check("import json, asyncio; 1/0", ("error", "ZeroDivisionError", "division by zero"))
+        self.check("%cd -q " + self.folder + "\n%pwd", plain(repr(self.folder)))
+
+    def test_an_error_in_a_cell_that_used_up_all_descriptors_is_told_whole(self):
+        events = self.host.run(
+            "import os, resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nheld = []\n"
+            "try:\n    while True: held.append(os.dup(0))\nexcept OSError: 1 / 0"
+        )
+        self.assertEqual(events[-2]["evalue"], "division by zero")
+        self.assertEqual(events[-2]["line"], 6)
+        self.assertIn("except OSError: 1 / 0", "\n".join(events[-2]["traceback"]))
+
+    def test_startup_files_of_ipython_are_run_where_it_is_installed(self):
+        self.file("profile_default/startup/10-mine.py", "from_startup = 5")
+        self.env = {"IPYTHONDIR": self.folder, "PYTHONPATH": BARE}
+        self.check("'from_startup' in globals()", plain("False"))
+
+
 class Prelude(Folder):
     configure = {"prelude": True}
 
@@ -142,6 +215,18 @@ class Prelude(Folder):
             ("stdout", "hello you\n/tmp\n"),
             plain("0"),
         )
+
+    def test_bash_makes_a_snapshot_of_the_login_files_once(self):
+        self.file(".bash_profile", "echo login >>%s/logins; export CW_LOGIN=yes; cw() { echo function; }" % self.folder)
+        self.env = {"HOME": self.folder, "CELLWRIGHT_SHELL_SNAPSHOT": "", "PI_SHELL_SNAPSHOT": ""}
+        for _ in range(3):
+            self.check("bash('echo $CW_LOGIN; cw').exit_code", ("stdout", "yes\nfunction\n"), plain("0"))
+        with open(os.path.join(self.folder, "logins")) as file:
+            self.assertEqual(file.read(), "login\n")
+        snapshot = self.value("import os; os.environ['PI_SHELL_SNAPSHOT']").strip("'")
+        self.host.send(type="shutdown")
+        self.host.process.wait(60)
+        self.assertFalse(os.path.exists(snapshot))
 
     def test_output_reads_artifacts_whole(self):
         self.file("artifacts/7.log", "x" * 100000)

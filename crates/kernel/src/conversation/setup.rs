@@ -17,7 +17,7 @@ use crate::transport::{CellId, Incoming, Request, Transport, Verdict};
 
 const PREPARE: &str = include_str!("../../python/prepare_ipython.py");
 const PRELUDE: &str = include_str!("../../python/cellwright_runner/prelude.py");
-const INTROSPECTION: &str = include_str!("../../python/cellwright_runner/introspection.py");
+const VARIABLES: &str = include_str!("../../python/cellwright_runner/variables.py");
 
 /// What [`PREPARE`] reports its warnings as.
 const PREPARED: &str = "application/vnd.cellwright.prepared+json";
@@ -41,6 +41,7 @@ pub(crate) async fn prepare(
         silent: true,
         store_history: false,
         title: None,
+        variables: None,
     });
     let (mut printed, mut idle, mut replied) = (Vec::new(), false, false);
     while !(idle && replied) {
@@ -108,7 +109,7 @@ fn config(setup: &Setup, cwd: &Path) -> (Value, Vec<String>) {
 /// expression, whose value prints as JSON.
 pub(super) fn list_variables(limit: usize) -> ExecuteRequest {
     let source = format!(
-        "{INTROSPECTION}\n\
+        "{VARIABLES}\n\
          class Told:\n\
         \x20   def __repr__(self):\n\
         \x20       import json\n\

@@ -11,6 +11,7 @@ use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::inherited::Inherited;
 use super::lines::Lines;
 use super::order::{Order, Said};
 use super::pipe::{Outbox, Pipe};
@@ -24,12 +25,14 @@ use crate::interpreter::{Candidate, Search};
 use crate::kernel::Kernel;
 use crate::outcome::Exit;
 use crate::setup::Setup;
+use crate::startup;
 use crate::token::random_token;
 use crate::transport::Incoming;
 
 /// Where the runner finds the pipes for messages.
 const REQUESTS: i32 = 3;
 const REPLIES: i32 = 4;
+const QUESTIONS: i32 = 5;
 
 /// How much of what a failed start printed is reported.
 const LAST_WORDS: usize = 2000;
@@ -92,7 +95,8 @@ pub enum LaunchError {
         cwd: PathBuf,
     },
     /// The runner's files could not be written.
-    #[error("could not write the runner to `{}`; make it writable or choose another cache folder", cache.display())]
+    #[error("could not write the runner to `{}`, nor to `{}`; set XDG_CACHE_HOME to a folder that can be written",
+        cache.display(), files::temporary().display())]
     Unpack {
         /// The cache folder.
         cache: PathBuf,
@@ -222,13 +226,16 @@ impl Launch {
     /// at once; it runs when the setup is done.
     pub fn start(&self) -> BoxFuture<'_, Result<Launched, LaunchError>> {
         Box::pin(async move {
+            startup::stage("kernel asked for");
             let script = self.script()?;
+            startup::stage("runner's files in place");
             let mut rejected = Vec::new();
             for lead in self.search.leads() {
                 let outcome = match lead.candidate(&self.search).await {
                     None => continue,
                     Some(Ok(candidate)) => match self.try_start(&script, &candidate).await {
                         Ok((runner, python)) => {
+                            startup::stage("Python answered");
                             let (kernel, background) = Kernel::start(runner, self.graces, Some(python.pid));
                             return Ok(Launched { kernel, background, candidate, python, rejected });
                         }
@@ -291,7 +298,8 @@ impl Launch {
             |error: io::Error| Rejection::NotStarted { why: error.to_string(), code: error.raw_os_error() };
         let (their_requests, requests) = io::pipe().map_err(not_started)?;
         let (replies, their_replies) = io::pipe().map_err(not_started)?;
-        for ours in [requests.as_fd(), replies.as_fd()] {
+        let (their_questions, questions) = io::pipe().map_err(not_started)?;
+        for ours in [requests.as_fd(), replies.as_fd(), questions.as_fd()] {
             rustix::io::ioctl_fionbio(ours, true).map_err(|errno| not_started(errno.into()))?;
         }
         let environment = candidate.environment(self.rules.pass(&self.search.variables));
@@ -302,13 +310,17 @@ impl Launch {
             .stderr(StderrTarget::Piped)
             .descriptor(REQUESTS, their_requests.into())
             .descriptor(REPLIES, their_replies.into())
+            .descriptor(QUESTIONS, their_questions.into())
             .spawn()
             .map_err(|error| not_started(error.source))?;
+        startup::stage("Python's process started");
         let stdout = child.stdout.take().expect("stdout was piped");
         let stderr = child.stderr.take().expect("stderr was piped");
         let nonce = random_token();
         let mut runner = Runner {
             outbox: Outbox::new(requests.into()),
+            questions: Outbox::new(questions.into()),
+            inherited: Inherited::new(&self.search.variables, &self.rules, &self.setup),
             frames: Pipe::new(replies.into()),
             stdout: Pipe::new(stdout.into_nonblocking_fd().map_err(not_started)?),
             stderr: Pipe::new(stderr.into_nonblocking_fd().map_err(not_started)?),

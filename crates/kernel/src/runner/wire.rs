@@ -1,5 +1,7 @@
 //! The runner's messages: one JSON object a line (`docs/runner-protocol.md`).
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,6 +39,9 @@ pub(super) enum ToRunner {
         store_history: Option<bool>,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
+        /// Variables that this cell finds set.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        env: BTreeMap<String, String>,
     },
     Withdraw {
         id: u64,
@@ -87,9 +92,21 @@ pub(super) struct Configure {
 impl From<Request> for ToRunner {
     fn from(request: Request) -> Self {
         match request {
-            Request::Execute { cell: CellId(id), code, allow_stdin, silent, store_history, title } => {
+            Request::Execute {
+                cell: CellId(id),
+                code,
+                allow_stdin,
+                silent,
+                store_history,
+                title,
+                variables,
+            } => {
                 let store_history = (!store_history).then_some(false);
-                Self::Execute { id, code, allow_stdin, silent, store_history, title }
+                let text = |(name, value): (OsString, OsString)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                };
+                let env = variables.into_iter().flatten().filter_map(text).collect();
+                Self::Execute { id, code, allow_stdin, silent, store_history, title, env }
             }
             Request::Input { cell, answer } => {
                 let answer = match answer {

@@ -193,6 +193,7 @@ impl Worker {
             silent: cell.silent,
             store_history: cell.store_history,
             title: cell.title.clone(),
+            variables: current.variables.clone(),
             stop: current.stop.clone(),
         };
         let ready = self.live.as_mut().expect("a kernel was made ready");

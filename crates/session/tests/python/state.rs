@@ -1,8 +1,9 @@
 //! What lasts from call to call, and what a kernel finds.
 
+use cellwright_kernel::environment::Variables;
 use cellwright_output::Artifacts;
 use cellwright_session::{After, CallEvent, CellRequest, CellStatus, KernelUse, Next, Reset, Shown};
-use cellwright_testkit::eventually;
+use cellwright_testkit::{Door, eventually};
 use serde_json::json;
 
 use super::support::{Fixture, notices};
@@ -30,6 +31,35 @@ async fn variables_last_until_a_reset() {
 }
 
 #[tokio::test]
+async fn variables_are_listed_while_a_cell_runs() {
+    let fixture = Fixture::new();
+    let door = Door::new();
+    let code = format!("before = [1, 2]\n{}\nimport threading; threading.Event().wait()", door.knock());
+    let running = fixture.client.call(fixture.call(&[&code])).await.unwrap();
+    door.knocked().await;
+    let variables = fixture.client.variables(&fixture.key(), 10).await.unwrap();
+    assert_eq!(variables.listed[0].preview, "[1, 2]");
+    drop(running);
+}
+
+#[tokio::test]
+async fn variables_given_with_a_call_reach_its_cells() {
+    let fixture = Fixture::new();
+    let home = ("HOME".into(), fixture.folder.path().into());
+    let with = async |zone: Option<&str>| {
+        let mut call = fixture.call(&["import os; os.environ.get('TZ'), os.environ.get('API_TOKEN')"]);
+        call.variables = Some(Variables::from([home.clone(), ("API_TOKEN".into(), "secret".into())]));
+        call.variables.as_mut().unwrap().extend(zone.map(|zone| ("TZ".into(), zone.into())));
+        let report = fixture.client.call(call).await.unwrap().report().await;
+        report.cells[0].output.text.text.clone()
+    };
+    assert_eq!(with(None).await, "(None, None)\n");
+    assert_eq!(with(Some("Asia/Tokyo")).await, "('Asia/Tokyo', None)\n");
+    assert_eq!(with(Some("Africa/Lagos")).await, "('Africa/Lagos', None)\n");
+    assert_eq!(with(None).await, "(None, None)\n");
+}
+
+#[tokio::test]
 async fn k15_a_change_of_folder_lasts() {
     let fixture = Fixture::new();
     std::fs::create_dir(fixture.folder.path().join("below")).unwrap();
@@ -54,7 +84,7 @@ async fn a_kernel_finds_its_folder_its_environment_and_the_modules() {
         settings.env.insert("GREETING".into(), Some("hello".into()));
         settings.session_file = Some("/tmp/conversation.jsonl".into());
     });
-    let report = fixture.run(&["print(both, shout('a'))", "import os, beside, sys\nprint(beside.here, env('GREETING'), env('PI_SESSION_FILE'), env('CELLWRIGHT_SESSION_FILE'))\nprint(env('CELLWRIGHT_ARTIFACTS_DIR') == env('PI_ARTIFACTS_DIR') == os.path.join(os.getcwd(), 'artifacts'), env('CELLWRIGHT_TOOL_BRIDGE_URL'))"]).await;
+    let report = fixture.run(&["print(both, shout('a'))", "import os, beside, sys\nprint(beside.here, env('GREETING'), env('PI_SESSION_FILE'), env('CELLWRIGHT_SESSION_FILE'))\nprint(env('ARTIFACTS') == env('CELLWRIGHT_ARTIFACTS_DIR') == env('PI_ARTIFACTS_DIR') == os.path.join(os.getcwd(), 'artifacts'), env('CELLWRIGHT_TOOL_BRIDGE_URL'))"]).await;
     assert_eq!(report.cells[0].output.text.text, "project A\n", "{report:#?}");
     let told = &report.cells[1].output.text.text;
     assert_eq!(told, "True hello /tmp/conversation.jsonl /tmp/conversation.jsonl\nTrue None\n");

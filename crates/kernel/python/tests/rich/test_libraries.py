@@ -3,10 +3,11 @@
 import base64
 import os
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from host import FOLDER, RunnerTest, brief, is_message, plain  # noqa: E402
+from host import BARE, FOLDER, RunnerTest, brief, is_message, plain  # noqa: E402
 
 WORKSPACE = os.path.dirname(os.path.dirname(os.path.dirname(FOLDER)))
 PYTHON = os.environ.get("CELLWRIGHT_TEST_PYTHON") or os.path.join(WORKSPACE, "target", "venv", "bin", "python")
@@ -74,6 +75,70 @@ class Figures(RichTest):
             "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import matplotlib.pyplot as p; p.plot([1])']).returncode",
             plain("0"),
         )
+
+    def test_figures_have_the_format_that_was_chosen(self):
+        for choose in (
+            "%%config InlineBackend.figure_format = '%s'",
+            "from matplotlib_inline.backend_inline import set_matplotlib_formats\nset_matplotlib_formats('%s')",
+        ):
+            self.host.run(choose % "svg")
+            told = brief(self.host.run("plt.plot([1]);"))
+            self.assertEqual([set(event[1]) for event in told], [{"image/svg+xml", "text/plain"}])
+            self.host.run(choose % "png")
+            self.assertEqual(self.pictures("plt.plot([1]);"), (["display"], 1))
+
+    def test_show_shows_with_the_backend_that_only_draws(self):
+        self.assertEqual(
+            self.pictures("import matplotlib\nmatplotlib.use('Agg')\nplt.plot([1])\nplt.show()"), (["display"], 1)
+        )
+
+
+class AsIPython(RichTest):
+    def test_what_libraries_ask_for_is_there_from_the_first_cell(self):
+        self.check("import IPython\nIPython.get_ipython() is get_ipython()", plain("True"))
+
+    def test_a_magic_can_be_registered(self):
+        self.check(
+            "from IPython.core.magic import register_line_magic\n@register_line_magic\ndef cw(line): return line.upper()"
+        )
+        self.check("%cw abc", plain("'ABC'"))
+
+    def test_values_print_as_ipython_prints_them_with_and_without_its_shell(self):
+        values = (
+            "list(range(40)), {'a': list(range(30))}, __import__('collections').Counter('aab'), ValueError('x')",
+            "__import__('re').compile('a')",
+            "len",
+            "dict",
+            "[{'id': i, 'name': 'item %d' % i} for i in range(9)]",
+        )
+        before = [self.value(value) for value in values]
+        self.host.run("%pwd")
+        self.assertEqual(before, [self.value(value) for value in values])
+
+    def test_classes_print_themselves_in_the_first_cell(self):
+        self.check("class P:\n  def _repr_pretty_(self, p, cycle): p.text('pretty')\nP()", plain("pretty"))
+
+    def test_startup_files_are_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(os.path.join(folder, "profile_default", "startup"))
+            with open(os.path.join(folder, "profile_default", "startup", "1.py"), "w") as file:
+                file.write("from_startup = 5")
+            self.env = {"IPYTHONDIR": folder}
+            self.check("from_startup", plain("5"))
+
+
+class Without(RichTest):
+    env = {"PYTHONPATH": BARE}
+
+    def test_plotly_shows_without_ipython(self):
+        events = brief(self.host.run("import plotly.graph_objects as go\ngo.Figure(go.Scatter(y=[1, 2])).show()"))
+        self.assertEqual([event[0] for event in events], ["display"], events)
+        self.assertIn("application/vnd.plotly.v1+json", events[0][1])
+
+    def test_figures_have_the_format_that_was_chosen(self):
+        self.host.run("%config InlineBackend.figure_format = 'svg'\nimport matplotlib.pyplot as plt")
+        told = brief(self.host.run("plt.plot([1]);"))
+        self.assertEqual([set(event[1]) for event in told], [{"image/svg+xml", "text/plain"}])
 
 
 class Values(RichTest):
