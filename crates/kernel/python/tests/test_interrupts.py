@@ -15,8 +15,8 @@ class Interrupts(RunnerTest):
         host.wait_for_text(ready)
         host.interrupt()
         events = host.finish(cell)
-        self.assertEqual(events[-1]["status"], "interrupted")
-        self.assertEqual(events[-2]["ename"], "KeyboardInterrupt")
+        self.assertEqual(events[-1]["status"], "interrupted", events)
+        self.assertEqual(events[-2]["ename"], "KeyboardInterrupt", events)
         return events
 
     def test_everything_a_cell_can_be_busy_with_is_stopped_and_state_kept(self):
