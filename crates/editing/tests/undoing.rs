@@ -124,7 +124,7 @@ fn undo_made_a_second_cell_with_the_same_id() {
         assert_eq!(
             report,
             "no cell changed (3 cells now)\nnote: this undid change 2\n\
-             note: what was to come back was there already, as cell 1"
+             note: the cell was already back, as cell 1"
         );
         assert!(folder.undo(&caller).unwrap().to_string().contains("as cell 0"));
         assert_eq!(folder.sources(), ["a", "b", "c"]);
@@ -196,7 +196,7 @@ fn undo_of_a_delete_finds_the_cell_that_a_person_brought_back_and_returns_its_ou
     folder.act(&caller, &delete(1)).unwrap();
     folder.save(&before);
     let report = folder.undo(&caller).unwrap().to_string();
-    assert!(report.contains("was there already, as cell 1"), "{report}");
+    assert!(report.contains("was already back, as cell 1"), "{report}");
     assert_eq!(folder.json(), before);
     folder.act(&caller, &delete(1)).unwrap();
     folder.save(&before);
