@@ -195,7 +195,7 @@ pub enum Incoming {
 pub enum Verdict {
     /// To its end.
     Ok,
-    /// An exception ended it, reported before as an [`Output::Error`](crate::Output::Error).
+    /// An exception ended it, reported before as an [`Output::Error`](cellwright_cell::Output::Error).
     Error,
     /// An interrupt ended it.
     Interrupted,
