@@ -28,7 +28,7 @@ pub fn stage(name: &'static str) {
     if names.insert(name) {
         let now = Instant::now();
         let since = |then: Instant| (now - then).as_secs_f64() * 1000.0;
-        // Who closed stderr does not want to know.
+        // Stderr may be closed; then the stages are not shown.
         drop(writeln!(
             io::stderr(),
             "[startup] {:8.1} ms  +{:.1}  {name}",

@@ -56,7 +56,7 @@ fn modules(folders: &[PathBuf], cwd: &Path) -> (Vec<Module>, Vec<String>) {
         let folder = cwd.join(folder);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
-            // Also below a home that is none.
+            // Also if the home folder is missing.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
             Err(error) => {
                 warnings.push(format!("modules in {} were not loaded: {error}", folder.display()));

@@ -130,7 +130,7 @@ fn environment(rest: &str) -> Option<(String, usize)> {
     Some((format!("{opening}{}{closing}", tamed(content)?), length))
 }
 
-/// The content of a formula without anything that could leave it. `None` if it cannot be told.
+/// The content of a formula without anything that could leave it. `None` if that is unclear.
 ///
 /// Jupyter takes formulas out of the text before it parses it, and puts them back afterwards with
 /// their quotes, even into an attribute of a tag. It counts braces to find their end.

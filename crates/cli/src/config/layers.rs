@@ -85,7 +85,7 @@ impl LoadedConfig {
 /// The keys of a file and the agents it declares; none when there is no such file.
 type SettingsLayer = (BTreeMap<&'static str, (Value, SettingOrigin)>, BTreeMap<String, DeclaredAgent>);
 
-/// Whether there is no such file: also below a home that is none, or is somebody else's.
+/// Whether the file is missing. A home folder that is missing, or belongs to another user, counts as well.
 fn is_absent(path: &Path, error: &io::Error) -> bool {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,

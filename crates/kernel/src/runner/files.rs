@@ -10,8 +10,8 @@ use std::{fs, io};
 
 include!(concat!(env!("OUT_DIR"), "/runner_files.rs"));
 
-/// The runner's script: in the cache, or among temporary files where the cache can not be written. The error is the
-/// cache's.
+/// The runner's script: in the cache, or in a temporary folder if the cache cannot be written. The error is about the
+/// cache.
 pub(super) fn script(cache: &Path) -> io::Result<PathBuf> {
     script_in(cache).or_else(|error| {
         let temporary = temporary();
@@ -19,7 +19,7 @@ pub(super) fn script(cache: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Where the runner goes when the cache can not be written: a read-only home, or none.
+/// The runner's folder if the cache cannot be written, as with a read-only or missing home.
 pub(super) fn temporary() -> PathBuf {
     std::env::temp_dir().join(format!("cellwright-{}", rustix::process::getuid().as_raw()))
 }
