@@ -3,7 +3,7 @@
 Prints the figures that the project steers by: the sizes of files, type names that a search cannot tell apart, results
 whose error is a bare string, and words of a dialect that the project is leaving. Run it before and after a change.
 
-With `--check` it fails when a type name appears in a second crate, unless scripts/shared-names.txt lists the name.
+With `--check` it fails when a type name appears in a second crate.
 """
 
 import re
@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 WORKSPACE = Path(__file__).resolve().parent.parent
-SHARED_NAMES = WORKSPACE / "scripts/shared-names.txt"
 
 TYPE = re.compile(r"^\s*(?:pub(?:\([a-z: ]+\))?\s+)?(?:struct|enum|trait|type|union)\s+([A-Z]\w*)")
 STRING_ERROR = re.compile(r"\bResult<.*,\s*(?:String|&'static str)>")
@@ -106,15 +105,9 @@ def figures() -> str:
 def check() -> list[str]:
     """What is wrong with type names, one line each."""
     shared = shared_by_crates(declarations(sources()))
-    known = set(SHARED_NAMES.read_text().split())
-    wrong = [
+    return [
         f"the type name {name} is in several crates ({', '.join(sorted(crates))}): give the new one a name of its own"
         for name, crates in sorted(shared.items())
-        if name not in known
-    ]
-    return wrong + [
-        f"{SHARED_NAMES.relative_to(WORKSPACE)} lists {name}, which no longer is in several crates: remove it"
-        for name in sorted(known - shared.keys())
     ]
 
 

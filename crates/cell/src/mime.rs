@@ -175,8 +175,8 @@ impl Serialize for MimeValue {
 
 impl<'de> Deserialize<'de> for MimeData {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
+        struct BundleEntries;
+        impl<'de> Visitor<'de> for BundleEntries {
             type Value = MimeData;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,7 +191,7 @@ impl<'de> Deserialize<'de> for MimeData {
                 Ok(data)
             }
         }
-        deserializer.deserialize_map(Entries)
+        deserializer.deserialize_map(BundleEntries)
     }
 }
 

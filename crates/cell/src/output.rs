@@ -95,8 +95,8 @@ impl Stream {
 
 impl<'de> Deserialize<'de> for Stream {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl serde::de::Visitor<'_> for Name {
+        struct StreamName;
+        impl serde::de::Visitor<'_> for StreamName {
             type Value = Stream;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Stream {
                 Ok(Stream::named(name))
             }
         }
-        deserializer.deserialize_str(Name)
+        deserializer.deserialize_str(StreamName)
     }
 }
 

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, FileEditor, FileKind};
-use cellwright_notebook::{Fingerprint, Outputs, Selector, Target};
+use cellwright_notebook::{Fingerprint, OutputsAfterEdit, Selector, Target};
 use cellwright_session::SessionId;
 
 use crate::caller;
@@ -88,14 +88,14 @@ pub(crate) struct OldOutputs {
     keep_outputs: bool,
 }
 
-impl From<OldOutputs> for Outputs {
+impl From<OldOutputs> for OutputsAfterEdit {
     fn from(old: OldOutputs) -> Self {
         if old.keep_outputs { Self::Keep } else { Self::Clear }
     }
 }
 
 impl ChangeArguments {
-    pub(crate) fn options(&self, outputs: Outputs) -> ChangeOptions {
+    pub(crate) fn options(&self, outputs: OutputsAfterEdit) -> ChangeOptions {
         ChangeOptions { expect: self.expect, force: self.force, outputs }
     }
 

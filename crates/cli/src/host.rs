@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_kernel::environment::Rules;
-use cellwright_kernel::gateway::{Address, Shared};
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::zmq::Link;
-use cellwright_kernel::{Gateways, Launch, StartAny, StartRunner};
+use cellwright_kernel::environment::VariableRules;
+use cellwright_kernel::gateway::{Address, SharedGateway};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::zmq::ZmqLink;
+use cellwright_kernel::{Gateways, RunnerLaunch, StartAny, StartRunner};
 use cellwright_output::Artifacts;
-use cellwright_session::daemon::{self, Place, Spawn};
-use cellwright_session::{Client, Retry, Settings};
+use cellwright_session::daemon::{self, DaemonPlace, DaemonSpawn};
+use cellwright_session::{Retry, SessionClient, SessionSettings};
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Runtime;
@@ -37,10 +37,10 @@ pub(crate) fn block_on<T>(runtime: &Runtime, command: impl Future<Output = T>) -
 }
 
 /// How sessions behave, as the user's settings say. What goes on in them is logged from here on.
-pub(crate) fn session_settings(config: &LoadedConfig, folder: &Path) -> Settings {
+pub(crate) fn session_settings(config: &LoadedConfig, folder: &Path) -> SessionSettings {
     let config::UserSettings { kernel, session, output, .. } = &config.settings;
     log::begin(kernel.trace);
-    let mut settings = Settings::new(launcher(config, folder));
+    let mut settings = SessionSettings::new(launcher(config, folder));
     settings.limits.sessions = session.limit;
     settings.limits.idle = Duration::from_secs(session.idle);
     settings.limits.memory = (session.memory > 0).then_some(session.memory << 20);
@@ -66,8 +66,8 @@ fn launcher(config: &LoadedConfig, folder: &Path) -> StartAny {
         runner: StartRunner { template: launch(config, folder) },
         runtime: config.places.runtime.join("kernels"),
         link: match kernel.link {
-            config::KernelLink::Ipc => Link::Ipc,
-            config::KernelLink::Tcp => Link::Tcp,
+            config::KernelLink::Ipc => ZmqLink::Ipc,
+            config::KernelLink::Tcp => ZmqLink::Tcp,
         },
         gateways: match address {
             Some(Ok(address)) => Gateways::At(address),
@@ -78,22 +78,22 @@ fn launcher(config: &LoadedConfig, folder: &Path) -> StartAny {
 }
 
 /// The gateway that the user's processes share.
-pub(crate) fn shared_gateway(config: &LoadedConfig, folder: &Path) -> Shared {
-    let Launch { search, rules, .. } = launch(config, folder);
-    Shared { folder: config.places.runtime.join("gateway"), search, rules }
+pub(crate) fn shared_gateway(config: &LoadedConfig, folder: &Path) -> SharedGateway {
+    let RunnerLaunch { search, rules, .. } = launch(config, folder);
+    SharedGateway { folder: config.places.runtime.join("gateway"), search, rules }
 }
 
 /// How the runner is started.
-pub(crate) fn launch(config: &LoadedConfig, folder: &Path) -> Launch {
+pub(crate) fn launch(config: &LoadedConfig, folder: &Path) -> RunnerLaunch {
     let config::UserSettings { python, environment, kernel, .. } = &config.settings;
-    let search = Search {
+    let search = PythonSearch {
         explicit: python.path.clone(),
         cwd: folder.to_owned(),
         variables: config.environment.clone(),
         managed: Some(config.places.managed_python()),
     };
-    let mut launch = Launch::new(search, &config.places.cache);
-    launch.rules = Rules { allow: environment.allow.clone(), deny: environment.deny.clone() };
+    let mut launch = RunnerLaunch::new(search, &config.places.cache);
+    launch.rules = VariableRules { allow: environment.allow.clone(), deny: environment.deny.clone() };
     launch.trace = kernel.trace;
     launch
 }
@@ -108,15 +108,15 @@ fn artifacts_folder(config: &LoadedConfig) -> PathBuf {
 }
 
 /// Joins the user's session daemon, which is started if there is none.
-pub(crate) async fn daemon_client(config: &LoadedConfig) -> anyhow::Result<Client> {
+pub(crate) async fn daemon_client(config: &LoadedConfig) -> anyhow::Result<SessionClient> {
     let program = std::env::current_exe().context("could not find this program")?;
-    let spawn = Spawn { program, arguments: vec!["daemon".into()] };
+    let spawn = DaemonSpawn { program, arguments: vec!["daemon".into()] };
     Ok(daemon::connect(&daemon_place(config), VERSION, &spawn).await?)
 }
 
 /// Where the user's session daemon is.
-pub(crate) fn daemon_place(config: &LoadedConfig) -> Place {
-    Place::new(&config.places.runtime)
+pub(crate) fn daemon_place(config: &LoadedConfig) -> DaemonPlace {
+    DaemonPlace::new(&config.places.runtime)
 }
 
 /// The program's version, which daemon and client must share.

@@ -43,7 +43,7 @@ impl ToolOptions {
         &self,
         config: &LoadedConfig,
         start: &Path,
-        sessions: &cellwright_session::Settings,
+        sessions: &cellwright_session::SessionSettings,
     ) -> anyhow::Result<ToolSettings> {
         let launch = host::launch(config, start);
         let seconds = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
@@ -53,8 +53,8 @@ impl ToolOptions {
             limits: sessions.output.limits,
             kernel: config.settings.kernel.default.parse().context("kernel.default")?,
             lifetime: match config.settings.kernel.mode {
-                KernelMode::Session => cellwright_session::Mode::Session,
-                KernelMode::PerCall => cellwright_session::Mode::PerCall,
+                KernelMode::Session => cellwright_session::SessionMode::Session,
+                KernelMode::PerCall => cellwright_session::SessionMode::PerCall,
             },
             images: cellwright_output::ImageLimits::default(),
             timeout: seconds(config.settings.kernel.timeout),
@@ -109,7 +109,7 @@ impl ToolOptions {
 struct UserDaemon(LoadedConfig);
 
 impl DaemonLink for UserDaemon {
-    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, DaemonUnreachable>> {
+    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::SessionClient, DaemonUnreachable>> {
         Box::pin(async {
             host::daemon_client(&self.0).await.map_err(|error| DaemonUnreachable(error.into()))
         })

@@ -16,8 +16,8 @@ use std::borrow::Cow;
 use cellwright_cell::Stream;
 use cellwright_editing::view::{ChosenText, FoundImage, OutputContent, load_image, unknown_type_note};
 use cellwright_notebook::select::ImageAddress;
-use cellwright_notebook::{Cell, CellKind, CellRef, Notebook, Output, OutputKind};
-use cellwright_output::{Captured, Colours, Limits, Sink};
+use cellwright_notebook::{CellKind, CellRef, Notebook, NotebookCell, NotebookOutput, OutputKind};
+use cellwright_output::{CapturedText, Colours, OutputLimits, OutputSink};
 
 pub(crate) use self::style::TextPen;
 pub(crate) use self::terminal::{ImageProtocol, TerminalSize, protocol_named, shows_sixel};
@@ -38,7 +38,7 @@ pub(crate) struct ShowStyle {
     /// How images are drawn, and where; otherwise a note stands for each.
     pub(crate) images: Option<(ImageProtocol, TerminalSize)>,
     /// How much of an output is shown.
-    pub(crate) limits: Limits,
+    pub(crate) limits: OutputLimits,
 }
 
 /// Shows cells of one notebook, each a text of whole lines.
@@ -75,7 +75,7 @@ impl<'a> NotebookPage<'a> {
         lines.join("\n")
     }
 
-    fn raw(&self, cell: &Cell<'_>) -> Vec<String> {
+    fn raw(&self, cell: &NotebookCell<'_>) -> Vec<String> {
         let source = cell.source();
         let text = harmless(&source);
         let lines = text.lines().flat_map(|line| wrapped_line(line, self.look.width));
@@ -91,11 +91,11 @@ impl<'a> NotebookPage<'a> {
 
     fn markdown(&self, text: &str, room: usize) -> Vec<String> {
         let extent =
-            if self.look.limits == Limits::NONE { TableExtent::Whole } else { TableExtent::Shortened };
+            if self.look.limits == OutputLimits::NONE { TableExtent::Whole } else { TableExtent::Shortened };
         markdown::lines(text, room, self.look.pen, extent)
     }
 
-    fn code(&self, cell: &Cell<'_>) -> Vec<String> {
+    fn code(&self, cell: &NotebookCell<'_>) -> Vec<String> {
         let pen = self.look.pen;
         let source = cell.source();
         let source = harmless(&source);
@@ -128,7 +128,7 @@ impl<'a> NotebookPage<'a> {
         lines
     }
 
-    fn output(&self, cell: &Cell<'_>, number: usize, output: &Output<'_>) -> Vec<String> {
+    fn output(&self, cell: &NotebookCell<'_>, number: usize, output: &NotebookOutput<'_>) -> Vec<String> {
         let images = FoundImage::all_of(output);
         let style = match output.kind() {
             OutputKind::Stream(name) if name == "stderr" => TextStyle::YELLOW,
@@ -185,9 +185,9 @@ impl<'a> NotebookPage<'a> {
             TextPen::Colours => Colours::Kept,
             TextPen::Plain => Colours::Dropped,
         };
-        let mut sink = Sink::new(self.look.limits, colours);
+        let mut sink = OutputSink::new(self.look.limits, colours);
         sink.write(Stream::Stdout, text.as_bytes());
-        let Captured { text: mut shown, truncation } = sink.finish();
+        let CapturedText { text: mut shown, truncation } = sink.finish();
         if let Some(truncation) = truncation {
             // The notebook has it all: the sink's notice says where a run's output was kept.
             let (lines, total) = (truncation.omitted.lines, truncation.total.lines);
@@ -211,7 +211,7 @@ impl<'a> NotebookPage<'a> {
 
     /// Lines within the limits: the first and the last ones.
     fn shortened(&self, lines: Vec<String>) -> Vec<String> {
-        let Limits { head, tail, .. } = self.look.limits;
+        let OutputLimits { head, tail, .. } = self.look.limits;
         let total = lines.len();
         let fitting = |room: usize, lines: &mut dyn Iterator<Item = &String>| {
             let mut left = room;

@@ -1,6 +1,6 @@
 //! Which cells a caller names, and whether they are the ones it was shown.
 
-use cellwright_notebook::file::Need;
+use cellwright_notebook::file::ReadNeed;
 use cellwright_notebook::select::{CellPart, CellSelection};
 use cellwright_notebook::{CellRef, Fingerprint, Notebook, index_ranges};
 
@@ -25,7 +25,7 @@ impl FileEditor<'_> {
         if let Some(named) = named_cells(cells) {
             return Ok(named);
         }
-        let (now, _) = self.open(file, Need::Sources)?;
+        let (now, _) = self.open(file, ReadNeed::Sources)?;
         let no_such_cell = |source| EditingError::NoSuchCell { named: file.named.clone(), source };
         let (mut chosen, mut looked_up) = (Vec::new(), Vec::new());
         for part in cells.parts() {

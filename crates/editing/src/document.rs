@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::file::{self, FileError, IfMissing, Need, SaveSettings, Updated};
+use cellwright_notebook::file::{self, FileError, IfMissing, ReadNeed, SaveSettings, UpdatedFile};
 use cellwright_notebook::{Fingerprint, Notebook};
 
 /// A notebook that can be read and changed.
@@ -25,7 +25,7 @@ impl<'a> NotebookDocument<'a> {
     }
 
     /// Reads it.
-    pub(crate) fn read(&self, need: Need) -> Result<(Notebook, Fingerprint), FileError> {
+    pub(crate) fn read(&self, need: ReadNeed) -> Result<(Notebook, Fingerprint), FileError> {
         file::recover(&self.path, self.save)?;
         file::read_fingerprinted(&self.path, need)
     }
@@ -36,15 +36,15 @@ impl<'a> NotebookDocument<'a> {
         &self,
         if_missing: IfMissing,
         change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
-    ) -> Result<Updated<T>, E> {
-        file::update_with(self.save, &self.path, if_missing, &file::Expected::Anything, change)
+    ) -> Result<UpdatedFile<T>, E> {
+        file::update_with(self.save, &self.path, if_missing, &file::ExpectedFile::Anything, change)
     }
 
     /// The same for a file that need not be a notebook, nor become one.
     pub(crate) fn change_bytes<T, E: From<FileError>>(
         &self,
         change: impl Fn(&[u8]) -> Result<(Option<Vec<u8>>, T), E>,
-    ) -> Result<Updated<T>, E> {
+    ) -> Result<UpdatedFile<T>, E> {
         file::update_bytes(self.save, &self.path, change)
     }
 }

@@ -6,9 +6,13 @@ mod writing;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::file::{FileError, Found, IfMissing, Need, SaveMethod, SaveSettings, Updated};
-use cellwright_notebook::replace::Replacement;
-use cellwright_notebook::{Action, CellRef, Edited, Fingerprint, Note, Notebook, Outputs};
+use cellwright_notebook::file::{
+    FileError, FoundFile, IfMissing, ReadNeed, SaveMethod, SaveSettings, UpdatedFile,
+};
+use cellwright_notebook::replace::TextReplacement;
+use cellwright_notebook::{
+    Action, CellRef, ChangeNote, EditedNotebook, Fingerprint, Notebook, OutputsAfterEdit,
+};
 
 use crate::coverage::ReadCoverage;
 use crate::document::{NotebookDocument, fingerprint};
@@ -45,7 +49,7 @@ pub struct ChangeOptions {
     /// Change the file whatever the caller has seen of it.
     pub force: bool,
     /// What happens to the outputs of code cells whose source changes.
-    pub outputs: Outputs,
+    pub outputs: OutputsAfterEdit,
 }
 
 impl ChangeOptions {
@@ -65,10 +69,10 @@ pub struct FileEditor<'a> {
 
 /// A change that is to be made.
 struct PlannedChange {
-    edited: Edited,
+    edited: EditedNotebook,
     /// How much of the file it may change.
     reach: ChangeReach,
-    notes: Vec<Note>,
+    notes: Vec<ChangeNote>,
     learnt: KnowledgeUpdate,
 }
 
@@ -86,7 +90,7 @@ enum KnowledgeUpdate {
 
 impl PlannedChange {
     /// A change that gives a source to new cells and to those it edits.
-    fn of(edited: Edited, before: &Notebook) -> Self {
+    fn of(edited: EditedNotebook, before: &Notebook) -> Self {
         let after = edited.notebook.as_ref().unwrap_or(before);
         let is_given = |(at, origin): (usize, &Option<usize>)| match origin {
             None => true,
@@ -119,7 +123,7 @@ impl<'a> FileEditor<'a> {
     }
 
     /// Reads a notebook, and which file it is. What is then shown of it must be reported by [`FileEditor::saw`].
-    pub fn open(&self, file: &FileName, need: Need) -> Result<(Notebook, Fingerprint), EditingError> {
+    pub fn open(&self, file: &FileName, need: ReadNeed) -> Result<(Notebook, Fingerprint), EditingError> {
         self.document(file).read(need).map_err(|error| EditingError::File(error.called(&file.named)))
     }
 
@@ -162,7 +166,7 @@ impl<'a> FileEditor<'a> {
     pub fn replace_text(
         &self,
         file: &FileName,
-        replacements: &[Replacement],
+        replacements: &[TextReplacement],
         options: &ChangeOptions,
     ) -> Result<EditReport, EditingError> {
         let failed = |error| EditingError::replace_text(&file.named, error);
@@ -269,16 +273,16 @@ impl<'a> FileEditor<'a> {
             report.notes.splice(0..0, report_notes);
             Ok((edited.notebook, (report, now_is, knowledge)))
         });
-        let Updated { outcome, found, saved } = changed.map_err(|error: EditingError| {
+        let UpdatedFile { outcome, found, saved } = changed.map_err(|error: EditingError| {
             recorded.withdraw();
             error.called(&file.named)
         })?;
         let (mut report, fingerprint, knowledge) = outcome;
-        if found == Found::Nothing {
-            report.notes.push(Note::Created);
+        if found == FoundFile::Nothing {
+            report.notes.push(ChangeNote::Created);
         }
         if saved == Some(SaveMethod::InPlace) {
-            report.notes.push(Note::InPlace);
+            report.notes.push(ChangeNote::InPlace);
         }
         if known.as_ref() != Some(&knowledge) {
             drop(self.memory.remember(&key, FileKnowledge::Notebook(knowledge))); // a later change is refused then
@@ -295,7 +299,7 @@ impl<'a> FileEditor<'a> {
         change: &StoredChange,
         options: &ChangeOptions,
         pending: &PendingRecord,
-    ) -> Result<Option<Note>, EditingError> {
+    ) -> Result<Option<ChangeNote>, EditingError> {
         let Some(history) = self.history else { return Ok(None) };
         match history.record(key, change) {
             Ok(recorded) => {
@@ -308,7 +312,7 @@ impl<'a> FileEditor<'a> {
             }
             Err(source) => {
                 let reason = history.unwritable(&source).to_string();
-                Ok(Some(Note::CannotBeUndone { reason }))
+                Ok(Some(ChangeNote::CannotBeUndone { reason }))
             }
         }
     }

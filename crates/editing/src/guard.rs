@@ -1,6 +1,6 @@
 //! Whether a caller knows the notebook well enough for what it wants to do to it.
 
-use cellwright_notebook::{Action, Cell, CellRef, Edited, Fingerprint, NewCell, Notebook};
+use cellwright_notebook::{Action, CellRef, EditedNotebook, Fingerprint, NewCell, Notebook, NotebookCell};
 
 use crate::knowledge::{KnownCell, NotebookKnowledge, SeenExtent, SeenSources};
 use crate::matching::places;
@@ -28,7 +28,7 @@ impl<'a> ChangeGuard<'a> {
         self.check_numbers(action.named_cells())?;
         match action {
             Action::Edit { cell, source } => {
-                let mine = |cell: &Cell<'_>| NewCell::new(cell.kind(), source.clone());
+                let mine = |cell: &NotebookCell<'_>| NewCell::new(cell.kind(), source.clone());
                 self.check_replaced(std::slice::from_ref(cell), mine)
             }
             Action::Delete { cells } => self.check_deleted(cells),
@@ -87,7 +87,7 @@ impl<'a> ChangeGuard<'a> {
     fn check_replaced(
         &self,
         cells: &[CellRef],
-        mine: impl Fn(&Cell<'_>) -> NewCell,
+        mine: impl Fn(&NotebookCell<'_>) -> NewCell,
     ) -> Result<(), EditRefusal> {
         self.check_known(cells, |cell, number| Some(version(number, &mine(cell))))
     }
@@ -99,7 +99,7 @@ impl<'a> ChangeGuard<'a> {
     fn check_known(
         &self,
         cells: &[CellRef],
-        mine: impl Fn(&Cell<'_>, usize) -> Option<crate::refusal::CellVersion>,
+        mine: impl Fn(&NotebookCell<'_>, usize) -> Option<crate::refusal::CellVersion>,
     ) -> Result<(), EditRefusal> {
         let (mut conflicts, mut unseen) = (Vec::new(), Vec::new());
         // A cell that is not there is for the action itself to report.
@@ -123,7 +123,7 @@ impl<'a> ChangeGuard<'a> {
     }
 
     /// Whether an exact replacement changed no cell that the caller knows in another version.
-    pub(crate) fn check_edited(&self, edited: &Edited) -> Result<(), EditRefusal> {
+    pub(crate) fn check_edited(&self, edited: &EditedNotebook) -> Result<(), EditRefusal> {
         let mut conflicts = Vec::new();
         for (cell, after) in self.taken_away(edited) {
             if let CellKnowledge::Changed { number, .. } = self.standing(&cell) {
@@ -136,11 +136,15 @@ impl<'a> ChangeGuard<'a> {
 
     /// Whether a whole text takes away no cell that the caller was not shown, although the file is the `expected` one.
     /// A caller that knows nothing of the file has the fingerprint from elsewhere, and what it saw there, too.
-    pub(crate) fn check_taken_away(&self, edited: &Edited, expected: Fingerprint) -> Result<(), EditRefusal> {
+    pub(crate) fn check_taken_away(
+        &self,
+        edited: &EditedNotebook,
+        expected: Fingerprint,
+    ) -> Result<(), EditRefusal> {
         let Some(knowledge) = self.knowledge else { return Ok(()) };
         // A caller that was shown a part of this very file has the fingerprint from that.
         let was_shown_part = knowledge.was_given(expected);
-        let is_unseen = |cell: &Cell<'_>| match self.standing(cell) {
+        let is_unseen = |cell: &NotebookCell<'_>| match self.standing(cell) {
             CellKnowledge::Seen => false,
             CellKnowledge::SeenInPart | CellKnowledge::Unknown => true,
             CellKnowledge::Changed { was_whole, .. } => was_shown_part || !was_whole,
@@ -150,7 +154,10 @@ impl<'a> ChangeGuard<'a> {
     }
 
     /// The cells that a change takes away or gives another source or type, each with what becomes of it.
-    fn taken_away<'e>(&'e self, edited: &'e Edited) -> impl Iterator<Item = (Cell<'e>, Option<Cell<'e>>)> {
+    fn taken_away<'e>(
+        &'e self,
+        edited: &'e EditedNotebook,
+    ) -> impl Iterator<Item = (NotebookCell<'e>, Option<NotebookCell<'e>>)> {
         let mut kept = vec![None; self.now.len()];
         for (at, origin) in edited.origins.iter().enumerate() {
             if let Some(origin) = origin {
@@ -160,7 +167,8 @@ impl<'a> ChangeGuard<'a> {
         let after = edited.notebook.as_ref().unwrap_or(self.now);
         self.now.cells().zip(kept).filter_map(|(cell, at)| {
             let after = at.map(|at| after.cell(at));
-            let is_same = |after: &Cell<'_>| after.source() == cell.source() && after.kind() == cell.kind();
+            let is_same =
+                |after: &NotebookCell<'_>| after.source() == cell.source() && after.kind() == cell.kind();
             (!after.as_ref().is_some_and(is_same)).then_some((cell, after))
         })
     }
@@ -203,11 +211,11 @@ impl<'a> ChangeGuard<'a> {
     }
 
     /// Whether the caller has seen all that a cell says now.
-    pub(crate) fn has_seen(&self, cell: &Cell<'_>) -> bool {
+    pub(crate) fn has_seen(&self, cell: &NotebookCell<'_>) -> bool {
         self.seen.has(cell)
     }
 
-    fn standing(&self, cell: &Cell<'_>) -> CellKnowledge {
+    fn standing(&self, cell: &NotebookCell<'_>) -> CellKnowledge {
         let is_as_once_seen = || self.knowledge.and_then(|knowledge| knowledge.is_as_once_seen(cell));
         match self.known[cell.index()] {
             // The latest version it knows counts, also if this is an earlier one.

@@ -13,7 +13,7 @@ mod undo;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_notebook::{Edited, Fingerprint, Notebook, out_of_order};
+use cellwright_notebook::{EditedNotebook, Fingerprint, Notebook, out_of_order};
 use serde::{Deserialize, Serialize};
 
 use self::key::{CellFinder, CellKey, MemberPrints, sources_print};
@@ -125,7 +125,12 @@ pub(crate) struct OldPlace {
 
 impl StoredChange {
     /// The change from `before` to what `edited` has.
-    pub(crate) fn of(before: &Notebook, after: &Notebook, edited: &Edited, reach: ChangeReach) -> Self {
+    pub(crate) fn of(
+        before: &Notebook,
+        after: &Notebook,
+        edited: &EditedNotebook,
+        reach: ChangeReach,
+    ) -> Self {
         let undo = match reach {
             ChangeReach::File => UndoSteps::Whole { content: StoredContent::Text(before.text().to_owned()) },
             ChangeReach::Cells => UndoSteps::Cells(steps(before, after, &edited.origins)),

@@ -9,7 +9,7 @@ mod stored;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use cellwright_notebook::{Cell, CellKind, Fingerprint};
+use cellwright_notebook::{CellKind, Fingerprint, NotebookCell};
 use serde::{Deserialize, Serialize};
 
 use self::stored::{as_option, as_text, as_texts, as_versions};
@@ -115,7 +115,7 @@ pub(crate) enum SinceBase {
 }
 
 impl KnownCell {
-    fn of(cell: &Cell<'_>, extent: SeenExtent, number: NumberOrigin) -> Self {
+    fn of(cell: &NotebookCell<'_>, extent: SeenExtent, number: NumberOrigin) -> Self {
         Self {
             id: cell.id().map(std::borrow::Cow::into_owned),
             kind: cell.kind(),
@@ -128,12 +128,12 @@ impl KnownCell {
     }
 
     /// Whether `cell` has the same source and type.
-    pub(crate) fn says_what(&self, cell: &Cell<'_>) -> bool {
+    pub(crate) fn says_what(&self, cell: &NotebookCell<'_>) -> bool {
         (self.kind, self.source) == (cell.kind(), source_print(cell))
     }
 
     /// Whether `cell` is this one, as far as is known: by id, else by what it says.
-    pub(crate) fn is(&self, cell: &Cell<'_>) -> bool {
+    pub(crate) fn is(&self, cell: &NotebookCell<'_>) -> bool {
         match (&self.id, cell.id()) {
             (Some(known), Some(id)) => *known == id,
             _ => self.says_what(cell),
@@ -142,7 +142,7 @@ impl KnownCell {
 }
 
 /// The fingerprint of a cell's source.
-pub(crate) fn source_print(cell: &Cell<'_>) -> Fingerprint {
+pub(crate) fn source_print(cell: &NotebookCell<'_>) -> Fingerprint {
     Fingerprint::of(cell.source().as_bytes())
 }
 
@@ -204,7 +204,7 @@ impl NotebookKnowledge {
     }
 
     /// What the caller knows of `cell` of the notebook as it is now: by id, else by its place.
-    pub(crate) fn known_as(&self, cell: &Cell<'_>) -> Option<(usize, &KnownCell)> {
+    pub(crate) fn known_as(&self, cell: &NotebookCell<'_>) -> Option<(usize, &KnownCell)> {
         let numbered =
             || self.numbers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
         match cell.id() {
@@ -215,7 +215,7 @@ impl NotebookKnowledge {
 
     /// Whether a cell that the caller knows by no number any more is in the latest version that it has seen. `None` for a
     /// cell that it has not seen.
-    pub(crate) fn is_as_once_seen(&self, cell: &Cell<'_>) -> Option<bool> {
+    pub(crate) fn is_as_once_seen(&self, cell: &NotebookCell<'_>) -> Option<bool> {
         let version = self.earlier_cells.get(&*cell.id()?)?;
         Some(*version == version_print(cell.kind(), source_print(cell)))
     }
@@ -230,7 +230,7 @@ impl SeenSources {
         knowledge.map_or_else(|| Self(HashSet::new()), NotebookKnowledge::seen_sources)
     }
 
-    pub(crate) fn has(&self, cell: &Cell<'_>) -> bool {
+    pub(crate) fn has(&self, cell: &NotebookCell<'_>) -> bool {
         self.0.contains(&source_print(cell))
     }
 }

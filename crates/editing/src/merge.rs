@@ -5,7 +5,7 @@
 //! conflict, and cells that others added stay where they added them.
 
 use cellwright_notebook::text::TextCell;
-use cellwright_notebook::{Cell, CellKind, Fingerprint, NewCell, Note, Notebook, index_ranges};
+use cellwright_notebook::{CellKind, ChangeNote, Fingerprint, NewCell, Notebook, NotebookCell, index_ranges};
 
 use crate::knowledge::{KnownCell, NotebookKnowledge, NumberOrigin, SeenSources, SinceBase, source_print};
 use crate::matching::places;
@@ -15,7 +15,7 @@ use crate::refusal::{CellConflict, CellVersion, EditRefusal, UnseenParts};
 #[derive(Debug)]
 pub(crate) struct MergedText {
     pub(crate) cells: Vec<MergedCell>,
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<ChangeNote>,
 }
 
 /// A cell of the notebook to be.
@@ -70,7 +70,7 @@ struct TextMerge<'a> {
     placed: Vec<bool>,
     conflicts: Vec<CellConflict>,
     unseen: Vec<usize>,
-    notes: Vec<Note>,
+    notes: Vec<ChangeNote>,
     changes: TheirChanges,
     /// Cells that the caller itself changed since it read all of them.
     own: Vec<usize>,
@@ -97,11 +97,11 @@ impl TextMerge<'_> {
         let Some(number) = cell.origin else { return Some(new) };
         match named.get_mut(number) {
             None => {
-                self.notes.push(Note::UnknownOrigin { line: cell.line, cell: number });
+                self.notes.push(ChangeNote::UnknownOrigin { line: cell.line, cell: number });
                 return Some(new);
             }
             Some(true) => {
-                self.notes.push(Note::RepeatedOrigin { line: cell.line, cell: number });
+                self.notes.push(ChangeNote::RepeatedOrigin { line: cell.line, cell: number });
                 return Some(new);
             }
             Some(named) => *named = true,
@@ -213,10 +213,10 @@ impl TextMerge<'_> {
             if self.changes.moved { in_their_order(cells, &theirs) } else { with_added(cells, theirs) };
         if !self.own.is_empty() {
             self.own.sort_unstable();
-            self.notes.push(Note::KeptOwn { cells: self.own });
+            self.notes.push(ChangeNote::KeptOwn { cells: self.own });
         }
         if self.changes.is_any() {
-            self.notes.push(Note::Merged { changes: self.changes.to_string() });
+            self.notes.push(ChangeNote::Merged { changes: self.changes.to_string() });
         }
         Ok(MergedText { cells, notes: self.notes })
     }
@@ -291,12 +291,12 @@ fn latest_cells<'a>(knowledge: &'a NotebookKnowledge, now: &Notebook) -> Vec<Opt
     latest
 }
 
-fn kept(cell: &Cell<'_>, line: usize) -> TextCell {
+fn kept(cell: &NotebookCell<'_>, line: usize) -> TextCell {
     let new = NewCell::new(cell.kind(), cell.source().into_owned());
     TextCell { cell: new, origin: Some(cell.index()), line }
 }
 
-pub(crate) fn version_of(cell: &Cell<'_>) -> CellVersion {
+pub(crate) fn version_of(cell: &NotebookCell<'_>) -> CellVersion {
     CellVersion { index: cell.index(), kind: cell.kind(), source: cell.source().into_owned() }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cellwright_notebook::{Change, Fingerprint, Note, Report, TouchedCell, text};
+use cellwright_notebook::{CellChange, ChangeNote, ChangeReport, Fingerprint, TouchedCell, text};
 use serde::Serialize;
 use serde::ser::{SerializeStruct as _, Serializer};
 
@@ -15,7 +15,7 @@ pub struct EditReport {
     /// What the caller calls the file.
     pub path: String,
     /// What was done.
-    pub report: Report,
+    pub report: ChangeReport,
     /// The file after it.
     pub fingerprint: Fingerprint,
 }
@@ -23,7 +23,7 @@ pub struct EditReport {
 impl EditReport {
     /// Whether the notebook was created.
     pub fn is_new(&self) -> bool {
-        self.report.notes.contains(&Note::Created)
+        self.report.notes.contains(&ChangeNote::Created)
     }
 }
 
@@ -32,14 +32,14 @@ impl fmt::Display for EditReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.report)?;
         let mut shown = 0;
-        let deleted = || self.report.cells.iter().filter(|cell| cell.change == Change::Deleted);
+        let deleted = || self.report.cells.iter().filter(|cell| cell.change == CellChange::Deleted);
         for (at, cell) in deleted().enumerate() {
             let text = text::print_one(cell.index, cell.kind, &cell.source);
             shown += text.len();
             if shown > DELETED_SHOWN {
                 let left = deleted().count() - at;
                 let can_be_undone =
-                    !self.report.notes.iter().any(|note| matches!(note, Note::CannotBeUndone { .. }));
+                    !self.report.notes.iter().any(|note| matches!(note, ChangeNote::CannotBeUndone { .. }));
                 let way = if can_be_undone { "; undo brings them back" } else { "" };
                 return write!(f, "\n[{left} more deleted cells not shown{way}]");
             }
@@ -51,7 +51,7 @@ impl fmt::Display for EditReport {
 
 impl Serialize for EditReport {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Report { action, cells, total, notes } = &self.report;
+        let ChangeReport { action, cells, total, notes } = &self.report;
         let mut report = to.serialize_struct("EditReport", 6)?;
         report.serialize_field("path", &self.path)?;
         report.serialize_field("action", action)?;

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use cellwright_notebook::Fingerprint;
 use cellwright_notebook::file::{
-    FileError, ReplaceError as SaveError, Replacement as SavedFile, SaveMethod, recover, write_in_place,
+    FileError, FileReplaceError as SaveError, FileReplacement as SavedFile, SaveMethod, recover,
+    write_in_place,
 };
-use cellwright_notebook::replace::{Replaced, Replacement, TextKind, replace};
+use cellwright_notebook::replace::{ReplacedText, TextKind, TextReplacement, replace};
 
 use crate::coverage::SeenLines;
 use crate::editor::{ChangeOptions, FileEditor, FileName, check_expected};
@@ -136,7 +137,7 @@ impl FileEditor<'_> {
     pub fn edit_text(
         &self,
         file: &FileName,
-        replacements: &[Replacement],
+        replacements: &[TextReplacement],
         options: &ChangeOptions,
     ) -> Result<TextReport, EditingError> {
         let named = || file.named.clone();
@@ -152,8 +153,9 @@ impl FileEditor<'_> {
         if is_stale && !options.force && options.expect.is_none() {
             return Err(TextFileError::Changed { named: named() }.into());
         }
-        let Replaced { text: after, lines, cells: _ } = replace(&before, TextKind::Plain, replacements)
-            .map_err(|source| EditingError::Replace { named: named(), source })?;
+        let ReplacedText { text: after, lines, cells: _ } =
+            replace(&before, TextKind::Plain, replacements)
+                .map_err(|source| EditingError::Replace { named: named(), source })?;
         let saved = self.save_text(file, Some(before.as_bytes()), after.as_bytes())?;
         // What the caller had not seen before it has not seen now; the lines it wrote are known to it.
         let total_lines = after.lines().count();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use cellwright_notebook::file::SaveMethod;
-use cellwright_notebook::{Fingerprint, Note};
+use cellwright_notebook::{ChangeNote, Fingerprint};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
@@ -64,7 +64,7 @@ impl fmt::Display for TextReport {
         }
         match self.saved {
             SaveMethod::Renamed => Ok(()),
-            SaveMethod::InPlace => write!(f, "\nnote: {}", Note::InPlace),
+            SaveMethod::InPlace => write!(f, "\nnote: {}", ChangeNote::InPlace),
         }
     }
 }

@@ -18,10 +18,10 @@ mod widget;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-use cellwright_notebook::file::Need;
+use cellwright_notebook::file::ReadNeed;
 use cellwright_notebook::select::NotebookPart;
 use cellwright_notebook::text::{print_cell, print_lines};
-use cellwright_notebook::{Cell, CellRef, NoSuchCell, Notebook, Output, Selector};
+use cellwright_notebook::{CellRef, NoSuchCell, Notebook, NotebookCell, NotebookOutput, Selector};
 use cellwright_output::fair_share;
 
 use self::address::OutputLines;
@@ -133,12 +133,12 @@ pub enum ViewError {
 
 impl ViewRequest<'_> {
     /// How much of the file must be read for it.
-    pub fn need(&self) -> Need {
+    pub fn need(&self) -> ReadNeed {
         let names_output = !matches!(self.selector.part, NotebookPart::Whole | NotebookPart::Cells(_));
         match self.outputs {
-            OutputView::None if !self.selector.raw && !names_output => Need::Sources,
+            OutputView::None if !self.selector.raw && !names_output => ReadNeed::Sources,
             OutputView::None | OutputView::Summary | OutputView::Text { .. } | OutputView::Page { .. } => {
-                Need::All
+                ReadNeed::All
             }
         }
     }
@@ -218,7 +218,7 @@ impl NotebookView {
             }
             return;
         }
-        let print = |text: &mut String, cell: &Cell<'_>| {
+        let print = |text: &mut String, cell: &NotebookCell<'_>| {
             print_cell(text, cell.index(), cell.kind(), &cell.source());
             text.pop(); // the line end comes with the line map
         };
@@ -260,7 +260,7 @@ impl NotebookView {
     }
 
     /// Prints a cell, ends its last line, and notes which lines it has.
-    fn end_cell(&mut self, cell: &Cell<'_>, line: &mut usize, print: impl FnOnce(&mut String)) {
+    fn end_cell(&mut self, cell: &NotebookCell<'_>, line: &mut usize, print: impl FnOnce(&mut String)) {
         let start = self.text.len();
         print(&mut self.text);
         self.text.push('\n');
@@ -272,7 +272,7 @@ impl NotebookView {
     fn output_text(
         &mut self,
         (cell, number): (usize, usize),
-        (output, content): &(Output<'_>, OutputContent),
+        (output, content): &(NotebookOutput<'_>, OutputContent),
         share: usize,
         named: &str,
         line: &mut usize,
@@ -298,7 +298,7 @@ impl NotebookView {
     }
 
     /// Names what is attached to a cell, each on a line.
-    fn attachments(&mut self, cell: &Cell<'_>) {
+    fn attachments(&mut self, cell: &NotebookCell<'_>) {
         for (name, images) in cell.attachments() {
             let what =
                 images.first().map_or_else(|| "no image".to_owned(), |it| FoundImage::of(it).describe());
@@ -342,12 +342,12 @@ impl NotebookView {
 }
 
 /// That a cell has a type that nbformat does not know, if it has.
-pub fn unknown_type_note(cell: &Cell<'_>) -> Option<String> {
+pub fn unknown_type_note(cell: &NotebookCell<'_>) -> Option<String> {
     let name = content::on_one_line(&cell.unknown_type()?);
     Some(format!("cell {} has the unknown type `{name}` and is shown as raw", cell.index()))
 }
 
-fn contents<'a>(notebook: &Notebook, cell: &Cell<'a>) -> Vec<(Output<'a>, OutputContent)> {
+fn contents<'a>(notebook: &Notebook, cell: &NotebookCell<'a>) -> Vec<(NotebookOutput<'a>, OutputContent)> {
     let with_content = |output| {
         let content = OutputContent::of(notebook, &output);
         (output, content)
@@ -356,7 +356,10 @@ fn contents<'a>(notebook: &Notebook, cell: &Cell<'a>) -> Vec<(Output<'a>, Output
 }
 
 /// How many bytes the texts of outputs may have.
-fn output_room(view: OutputView, cells: &[(Vec<(Output<'_>, OutputContent)>, Cell<'_>)]) -> usize {
+fn output_room(
+    view: OutputView,
+    cells: &[(Vec<(NotebookOutput<'_>, OutputContent)>, NotebookCell<'_>)],
+) -> usize {
     // Bytes of a marker, and of a notice that an output is cut.
     const MARKER: usize = 40;
     const NOTICE: usize = 200;
@@ -365,7 +368,7 @@ fn output_room(view: OutputView, cells: &[(Vec<(Output<'_>, OutputContent)>, Cel
         OutputView::Text { budget } => return budget,
         OutputView::Page { budget } => budget,
     };
-    let beside = |(cell, number): (usize, usize), (output, content): &(Output<'_>, OutputContent)| {
+    let beside = |(cell, number): (usize, usize), (output, content): &(NotebookOutput<'_>, OutputContent)| {
         let notes = content.image_notes(cell, number).iter().map(|note| note.len() + 1).sum::<usize>();
         // An output that is small beside the page is not cut.
         let notice = if content.text.len() > budget / 64 { NOTICE } else { 0 };
@@ -382,7 +385,7 @@ fn output_room(view: OutputView, cells: &[(Vec<(Output<'_>, OutputContent)>, Cel
 }
 
 /// One image of each output, and each attachment: those whose format can be shown.
-fn images(cells: &[(Vec<(Output<'_>, OutputContent)>, Cell<'_>)]) -> Vec<LabelledImage> {
+fn images(cells: &[(Vec<(NotebookOutput<'_>, OutputContent)>, NotebookCell<'_>)]) -> Vec<LabelledImage> {
     let mut images = Vec::new();
     for (outputs, cell) in cells {
         for (number, (_, content)) in outputs.iter().enumerate() {

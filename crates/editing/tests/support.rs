@@ -9,12 +9,12 @@ use cellwright_editing::{
     ProcessMemory, ReadRequest,
 };
 use cellwright_notebook::file::SaveSettings;
-use cellwright_notebook::replace::{Matches, Replacement};
+use cellwright_notebook::replace::{Matches, TextReplacement};
 use cellwright_notebook::{Action, CellRef, Fingerprint, Notebook, Selector};
 use serde_json::{Value, json};
 
 pub(crate) const PLAIN: ChangeOptions =
-    ChangeOptions { expect: None, force: false, outputs: cellwright_notebook::Outputs::Clear };
+    ChangeOptions { expect: None, force: false, outputs: cellwright_notebook::OutputsAfterEdit::Clear };
 
 pub(crate) const FORCE: ChangeOptions = ChangeOptions { force: true, ..PLAIN };
 
@@ -137,7 +137,7 @@ impl TestFolder {
     }
 
     pub(crate) fn edit(&self, caller: &TestCaller, old: &str, new: &str) -> Result<EditReport, EditingError> {
-        let replacement = Replacement { old: old.to_owned(), new: new.to_owned(), matches: Matches::One };
+        let replacement = TextReplacement { old: old.to_owned(), new: new.to_owned(), matches: Matches::One };
         self.editor(caller).replace_text(&self.file(), &[replacement], &PLAIN)
     }
 

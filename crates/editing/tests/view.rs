@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use cellwright_editing::page;
 use cellwright_editing::view::{NotebookView, OutputView, ViewRequest, image_bytes};
-use cellwright_notebook::file::Need;
+use cellwright_notebook::file::ReadNeed;
 use cellwright_notebook::{Notebook, Selector, text};
 use serde_json::{Value, json};
 
@@ -391,9 +391,9 @@ fn sources_alone_need_no_outputs_read() {
         let selector = Selector::parse(selector).unwrap();
         ViewRequest { selector: &selector, outputs, named: "" }.need()
     };
-    assert_eq!(need("", OutputView::None), Need::Sources);
-    assert_eq!(need("#3:10-40", OutputView::None), Need::Sources);
-    assert_eq!(need("#3.0", OutputView::None), Need::All);
-    assert_eq!(need(":raw", OutputView::None), Need::All);
-    assert_eq!(need("", OutputView::Summary), Need::All);
+    assert_eq!(need("", OutputView::None), ReadNeed::Sources);
+    assert_eq!(need("#3:10-40", OutputView::None), ReadNeed::Sources);
+    assert_eq!(need("#3.0", OutputView::None), ReadNeed::All);
+    assert_eq!(need(":raw", OutputView::None), ReadNeed::All);
+    assert_eq!(need("", OutputView::Summary), ReadNeed::All);
 }

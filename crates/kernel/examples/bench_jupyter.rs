@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::zmq::{Launch, Launched};
-use cellwright_kernel::{Cell, Event, Next, Outcome};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::zmq::{ZmqKernel, ZmqLaunch};
+use cellwright_kernel::{CellUpdate, Event, KernelCell, Outcome};
 
 const WARM: usize = 300;
 
@@ -48,31 +48,31 @@ async fn main() {
     report(began.elapsed(), bytes, lines);
 }
 
-async fn start(python: PathBuf) -> Launched {
+async fn start(python: PathBuf) -> ZmqKernel {
     let folder = env::temp_dir().join(format!("bench-jupyter-{}", std::process::id()));
     let variables: HashMap<_, _> = env::vars_os().collect();
-    let search = Search {
+    let search = PythonSearch {
         explicit: Some(python),
         cwd: env::current_dir().expect("a folder"),
         variables,
         managed: None,
     };
-    Launch::new("python3", search, folder).start().await.expect("ipykernel starts")
+    ZmqLaunch::new("python3", search, folder).start().await.expect("ipykernel starts")
 }
 
 /// Runs a cell to its end without keeping what it prints; bytes and lines. Reads nothing until `pause` has passed.
-async fn run(launched: &Launched, code: &str, pause: Duration) -> (usize, usize) {
-    let mut execution = launched.kernel.execute(Cell::new(code)).await;
+async fn run(launched: &ZmqKernel, code: &str, pause: Duration) -> (usize, usize) {
+    let mut execution = launched.kernel.execute(KernelCell::new(code)).await;
     tokio::time::sleep(pause).await;
     let (mut bytes, mut lines) = (0, 0);
     loop {
         match execution.next().await {
-            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
+            CellUpdate::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
                 bytes += text.len();
                 lines += text.bytes().filter(|byte| *byte == b'\n').count();
             }
-            Next::Event(_) => {}
-            Next::Finished(finished) => {
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => {
                 assert_eq!(finished.outcome, Outcome::Completed);
                 return (bytes, lines);
             }

@@ -13,8 +13,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{Cell, Event, Fate, Kernel, Launch, Launched, Next, Outcome};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::{CellUpdate, Event, Fate, Kernel, KernelCell, Outcome, RunnerKernel, RunnerLaunch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 #[serde(tag = "task", rename_all = "snake_case")]
 enum Task {
     /// From nothing to the end of the first cell.
-    Start { runner: Runner, code: String },
+    Start { runner: RunnerTransport, code: String },
     /// A cell again and again in an interpreter that has run it before.
-    Warm { runner: Runner, code: String, times: usize },
+    Warm { runner: RunnerTransport, code: String, times: usize },
     /// One cell and what it printed, in the warm kernel.
     Print { code: String },
     /// From the stop of a cell that has said a word to its end, in the warm kernel.
@@ -33,7 +33,7 @@ enum Task {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Runner {
+enum RunnerTransport {
     Kernel,
     Bare,
 }
@@ -46,13 +46,13 @@ async fn main() {
         .collect::<Vec<OsString>>()
         .try_into()
         .expect("bench_run PYTHON BARE_RUNNER CACHE");
-    let search = Search {
+    let search = PythonSearch {
         explicit: Some(PathBuf::from(&python)),
         cwd: env::current_dir().expect("there is a current folder"),
         variables: env::vars_os().collect(),
         managed: None,
     };
-    let launch = Launch::new(search, cache);
+    let launch = RunnerLaunch::new(search, cache);
     let mut contenders = Contenders {
         kernel: start(&launch).await,
         bare: Bare::start(&python, &bare),
@@ -68,10 +68,10 @@ async fn main() {
 }
 
 struct Contenders {
-    launch: Launch,
+    launch: RunnerLaunch,
     python: OsString,
     bare_script: OsString,
-    kernel: Launched,
+    kernel: RunnerKernel,
     bare: Bare,
 }
 
@@ -79,13 +79,13 @@ impl Contenders {
     async fn answer(&mut self, task: Task) -> Value {
         let kernel = &self.kernel.kernel;
         match task {
-            Task::Start { runner: Runner::Kernel, code } => {
+            Task::Start { runner: RunnerTransport::Kernel, code } => {
                 let before = Instant::now();
                 let launched = start(&self.launch).await;
                 run(&launched.kernel, &code).await;
                 json!({ "seconds": before.elapsed().as_secs_f64() })
             }
-            Task::Start { runner: Runner::Bare, code } => {
+            Task::Start { runner: RunnerTransport::Bare, code } => {
                 let before = Instant::now();
                 let mut bare = Bare::start(&self.python, &self.bare_script);
                 bare.run(&code);
@@ -96,8 +96,8 @@ impl Contenders {
                 for _ in 0..times {
                     let before = Instant::now();
                     match runner {
-                        Runner::Kernel => drop(run(kernel, &code).await),
-                        Runner::Bare => self.bare.run(&code),
+                        RunnerTransport::Kernel => drop(run(kernel, &code).await),
+                        RunnerTransport::Bare => self.bare.run(&code),
                     }
                     seconds.push(before.elapsed().as_secs_f64());
                 }
@@ -113,19 +113,21 @@ impl Contenders {
     }
 }
 
-async fn start(launch: &Launch) -> Launched {
+async fn start(launch: &RunnerLaunch) -> RunnerKernel {
     launch.start().await.expect("Python starts")
 }
 
 /// Runs a cell; how many bytes it printed.
 async fn run(kernel: &Kernel, code: &str) -> usize {
-    let mut execution = kernel.execute(Cell::new(code)).await;
+    let mut execution = kernel.execute(KernelCell::new(code)).await;
     let mut bytes = 0;
     loop {
         match execution.next().await {
-            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => bytes += text.len(),
-            Next::Event(_) => {}
-            Next::Finished(finished) => {
+            CellUpdate::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
+                bytes += text.len();
+            }
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => {
                 assert!(matches!(finished.outcome, Outcome::Completed), "{code}: {:?}", finished.outcome);
                 return bytes;
             }
@@ -135,8 +137,8 @@ async fn run(kernel: &Kernel, code: &str) -> usize {
 
 async fn interrupt(kernel: &Kernel, code: &str) -> Duration {
     run(kernel, "kept = 42").await;
-    let mut execution = kernel.execute(Cell::new(code)).await;
-    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    let mut execution = kernel.execute(KernelCell::new(code)).await;
+    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
     // What it does after its word is to have begun. Were it not, the interrupt would only come earlier.
     tokio::time::sleep(Duration::from_millis(20)).await;
     let before = Instant::now();

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{Cell, Event, Launch, Next};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::{CellUpdate, Event, KernelCell, RunnerLaunch};
 
 const CELL: &str = "import os, subprocess\n\
     child = subprocess.Popen(['sleep', '600'])\n\
@@ -22,17 +22,18 @@ async fn main() -> io::Result<()> {
     let python = arguments.next().expect("host_of_a_kernel PYTHON CACHE");
     let cache = arguments.next().expect("host_of_a_kernel PYTHON CACHE");
     let cwd = env::current_dir()?;
-    let search = Search { explicit: Some(python), cwd, variables: env::vars_os().collect(), managed: None };
-    let launched = Launch::new(search, cache).start().await.map_err(io::Error::other)?;
-    let mut execution = launched.kernel.execute(Cell::new(CELL)).await;
+    let search =
+        PythonSearch { explicit: Some(python), cwd, variables: env::vars_os().collect(), managed: None };
+    let launched = RunnerLaunch::new(search, cache).start().await.map_err(io::Error::other)?;
+    let mut execution = launched.kernel.execute(KernelCell::new(CELL)).await;
     loop {
         match execution.next().await {
-            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
+            CellUpdate::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
                 io::stdout().write_all(text.as_bytes())?;
                 io::stdout().flush()?;
             }
-            Next::Event(_) => {}
-            Next::Finished(_) => return Ok(()),
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(_) => return Ok(()),
         }
     }
 }

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{Cell, Event, Kernel, Launch, Next};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::{CellUpdate, Event, Kernel, KernelCell, RunnerLaunch};
 
 #[tokio::main]
 async fn main() {
@@ -18,8 +18,9 @@ async fn main() {
     let python = PathBuf::from(arguments.next().expect("measure PYTHON [CACHE]"));
     let cache = arguments.next().map_or_else(|| env::temp_dir().join("cellwright-measure"), PathBuf::from);
     let cwd = env::current_dir().expect("there is a current folder");
-    let search = Search { explicit: Some(python), cwd, variables: env::vars_os().collect(), managed: None };
-    let launch = Launch::new(search, cache);
+    let search =
+        PythonSearch { explicit: Some(python), cwd, variables: env::vars_os().collect(), managed: None };
+    let launch = RunnerLaunch::new(search, cache);
 
     let mut starts = Vec::new();
     for _ in 0..15 {
@@ -64,8 +65,8 @@ async fn main() {
     ] {
         let mut times = Vec::new();
         for _ in 0..11 {
-            let mut execution = kernel.execute(Cell::new(code)).await;
-            while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+            let mut execution = kernel.execute(KernelCell::new(code)).await;
+            while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
             tokio::time::sleep(Duration::from_millis(20)).await;
             let before = Instant::now();
             execution.stop();
@@ -79,13 +80,15 @@ async fn main() {
 
 /// Runs a cell; how much it printed.
 async fn run(kernel: &Kernel, code: &str) -> usize {
-    let mut execution = kernel.execute(Cell::new(code)).await;
+    let mut execution = kernel.execute(KernelCell::new(code)).await;
     let mut bytes = 0;
     loop {
         match execution.next().await {
-            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => bytes += text.len(),
-            Next::Event(_) => {}
-            Next::Finished(_) => return bytes,
+            CellUpdate::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
+                bytes += text.len();
+            }
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(_) => return bytes,
         }
     }
 }

@@ -5,8 +5,8 @@ use std::env;
 use std::time::Instant;
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::gateway::{Address, Launch, Launched};
-use cellwright_kernel::{Cell, Event, Outcome};
+use cellwright_kernel::gateway::{Address, GatewayKernel, GatewayLaunch};
+use cellwright_kernel::{Event, KernelCell, Outcome};
 use futures_util::{StreamExt as _, stream};
 
 /// Kernels that start at the same time: more would only wait for each other.
@@ -33,14 +33,14 @@ async fn main() {
     futures_util::future::join_all(kernels.iter().map(|launched| launched.kernel.shutdown())).await;
 }
 
-async fn start(address: Address) -> Launched {
-    Launch::new(address, "/", env::vars_os().collect()).start().await.expect("a kernel")
+async fn start(address: Address) -> GatewayKernel {
+    GatewayLaunch::new(address, "/", env::vars_os().collect()).start().await.expect("a kernel")
 }
 
-async fn run(launched: &Launched, index: usize) {
+async fn run(launched: &GatewayKernel, index: usize) {
     for round in 0..3 {
         let code = format!("for i in range(100): print({index}, {round}, i)");
-        let (events, finished) = launched.kernel.execute(Cell::new(code)).await.collect().await;
+        let (events, finished) = launched.kernel.execute(KernelCell::new(code)).await.collect().await;
         assert_eq!(finished.outcome, Outcome::Completed);
         let printed = events.iter().filter_map(|event| match event {
             Event::Output(OutputChange::Added(Output::Text { text, .. })) => Some(text.as_str()),

@@ -23,20 +23,20 @@ use serde_json::Value;
 pub(crate) use setup::prepare;
 
 use crate::comm::Comms;
-use crate::event::{Answer, Event};
-use crate::request::{Completions, Question, Reply, Variables};
-use crate::transport::{CellId, Incoming, QuestionId, Request, Step, StopFailed};
-use cell::{Current, Raised};
+use crate::event::{Event, LineAnswer};
+use crate::request::{Completions, KernelVariables, Question, Reply};
+use crate::transport::{CellId, Incoming, KernelRequest, QuestionId, StopFailed, StopStep};
+use cell::{CurrentCell, RaisedException};
 
 /// What is wrong with a message's content.
-type Unreadable = Box<dyn std::error::Error>;
+type UnreadableContent = Box<dyn std::error::Error>;
 
 /// What was said and what it meant. Feed it messages, take what they mean.
 #[derive(Default)]
 pub(crate) struct Conversation {
-    cell: Option<Current>,
+    cell: Option<CurrentCell>,
     /// Requests that are not cells, by message id.
-    asked: HashMap<String, Asked>,
+    asked: HashMap<String, PendingRequest>,
     ready: VecDeque<Incoming>,
     /// A text that is unescaped as it is taken: a print of 100 MB is never there twice.
     text: Option<(Option<CellId>, StreamPieces)>,
@@ -45,7 +45,7 @@ pub(crate) struct Conversation {
 }
 
 #[derive(Clone, Copy)]
-enum Asked {
+enum PendingRequest {
     Complete(QuestionId),
     Inspect(QuestionId),
     Variables(QuestionId),
@@ -59,14 +59,22 @@ enum Asked {
 }
 
 impl Conversation {
-    /// The message for a request; none when there is nothing to say. [`Request::Shutdown`] is the transport's.
+    /// The message for a request; none when there is nothing to say. [`KernelRequest::Shutdown`] is the transport's.
     pub(crate) fn say(
         &mut self,
         session: &MessageSession,
-        request: Request,
+        request: KernelRequest,
     ) -> Option<(Channel, JupyterMessage)> {
         match request {
-            Request::Execute { cell, code, allow_stdin, silent, store_history, title: _, variables: _ } => {
+            KernelRequest::Execute {
+                cell,
+                code,
+                allow_stdin,
+                silent,
+                store_history,
+                title: _,
+                variables: _,
+            } => {
                 let message = session.message(&ExecuteRequest {
                     code,
                     silent,
@@ -75,21 +83,21 @@ impl Conversation {
                     stop_on_error: false,
                     ..ExecuteRequest::default()
                 });
-                self.cell = Some(Current::new(cell, message.header.msg_id(), silent));
+                self.cell = Some(CurrentCell::new(cell, message.header.msg_id(), silent));
                 Some((Channel::Shell, message))
             }
-            Request::Input { cell, answer } => {
+            KernelRequest::Input { cell, answer } => {
                 let current = self.cell.as_mut().filter(|current| current.id == cell)?;
                 let question = current.input.take()?;
                 let message = session.message(&input_reply(answer)).with_parent(&question);
                 Some((Channel::Stdin, message))
             }
-            Request::Ask { id, question } => {
+            KernelRequest::Ask { id, question } => {
                 let (asked, message) = match question {
                     Question::Complete { code, cursor } => {
                         let content =
                             CompleteRequest { code, cursor_pos: cursor, ..CompleteRequest::default() };
-                        (Asked::Complete(id), session.message(&content))
+                        (PendingRequest::Complete(id), session.message(&content))
                     }
                     Question::Inspect { code, cursor, detail } => {
                         let content = InspectRequest {
@@ -98,23 +106,25 @@ impl Conversation {
                             detail_level: detail,
                             ..InspectRequest::default()
                         };
-                        (Asked::Inspect(id), session.message(&content))
+                        (PendingRequest::Inspect(id), session.message(&content))
                     }
                     Question::Variables { limit } => {
-                        (Asked::Variables(id), session.message(&setup::list_variables(limit)))
+                        (PendingRequest::Variables(id), session.message(&setup::list_variables(limit)))
                     }
-                    Question::Ping => (Asked::Ping(id), session.message(&KernelInfoRequest::default())),
+                    Question::Ping => {
+                        (PendingRequest::Ping(id), session.message(&KernelInfoRequest::default()))
+                    }
                 };
                 Some((Channel::Shell, self.ask(asked, message)))
             }
-            Request::Shutdown => Some((Channel::Control, session.message(&ShutdownRequest::default()))),
+            KernelRequest::Shutdown => Some((Channel::Control, session.message(&ShutdownRequest::default()))),
         }
     }
 
     /// The message that interrupts the running cell.
     pub(crate) fn interrupt(&mut self, session: &MessageSession) -> (Channel, JupyterMessage) {
         let message = session.message(&InterruptRequest::default());
-        (Channel::Control, self.ask(Asked::Interrupt, message))
+        (Channel::Control, self.ask(PendingRequest::Interrupt, message))
     }
 
     /// A message that wakes a kernel whose event loop sleeps while a cell awaits something: ipykernel notes a signal and
@@ -134,10 +144,10 @@ impl Conversation {
     pub(crate) fn probe(&mut self, session: &MessageSession) -> Option<(Channel, JupyterMessage)> {
         let cell = self.cell.as_ref()?.id;
         let message = session.message(&KernelInfoRequest::default());
-        Some((Channel::Shell, self.ask(Asked::Probe(cell), message)))
+        Some((Channel::Shell, self.ask(PendingRequest::Probe(cell), message)))
     }
 
-    fn ask(&mut self, asked: Asked, message: JupyterMessage) -> JupyterMessage {
+    fn ask(&mut self, asked: PendingRequest, message: JupyterMessage) -> JupyterMessage {
         self.asked.insert(message.header.msg_id().to_owned(), asked);
         message
     }
@@ -154,7 +164,7 @@ impl Conversation {
     }
 
     /// A step of stopping failed after it had begun.
-    pub(crate) fn stop_failed(&mut self, step: Step, why: String) {
+    pub(crate) fn stop_failed(&mut self, step: StopStep, why: String) {
         self.ready.push_back(Incoming::StopFailed(StopFailed { step, why }));
     }
 
@@ -196,7 +206,7 @@ impl Conversation {
         session: &MessageSession,
         channel: Channel,
         message: &JupyterMessage,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), UnreadableContent> {
         let parent = message.parent.as_ref();
         let ours = parent.is_none_or(|parent| parent.session() == session.id());
         let of_cell =
@@ -255,7 +265,7 @@ impl Conversation {
         }
     }
 
-    fn take_output(&mut self, message: &JupyterMessage, of_cell: bool) -> Result<(), Unreadable> {
+    fn take_output(&mut self, message: &JupyterMessage, of_cell: bool) -> Result<(), UnreadableContent> {
         let change = match message.header.msg_type() {
             ExecuteInput::TYPE => {
                 if of_cell {
@@ -290,7 +300,7 @@ impl Conversation {
             ErrorOutput::TYPE => {
                 let ErrorOutput { ename, evalue, traceback, .. } = message.parse()?;
                 if let Some(cell) = self.cell.as_mut().filter(|_| of_cell) {
-                    cell.raised = Raised::Shown;
+                    cell.raised = RaisedException::Shown;
                 }
                 OutputChange::Added(Output::Error(cell::exception(ename, evalue, &traceback)))
             }
@@ -315,34 +325,38 @@ impl Conversation {
         self.cell.as_ref().map(|cell| cell.id)
     }
 
-    fn take_answer(&mut self, asked: Asked, message: &JupyterMessage) -> Result<(), Unreadable> {
+    fn take_answer(
+        &mut self,
+        asked: PendingRequest,
+        message: &JupyterMessage,
+    ) -> Result<(), UnreadableContent> {
         let (id, reply) = match asked {
-            Asked::Complete(id) => {
+            PendingRequest::Complete(id) => {
                 let CompleteReply { status, matches, cursor_start, cursor_end, .. } = message.parse()?;
                 let completions = Completions { matches, start: cursor_start, end: cursor_end };
                 (id, done(&status).map(|()| Reply::Completions(completions)))
             }
-            Asked::Inspect(id) => {
+            PendingRequest::Inspect(id) => {
                 let InspectReply { status, found, data, metadata, .. } = message.parse()?;
                 let content = found.then(|| MimeBundle { data, metadata });
                 (id, done(&status).map(|()| Reply::Inspection(content)))
             }
-            Asked::Variables(id) => {
+            PendingRequest::Variables(id) => {
                 let reply: ExecuteReply = message.parse()?;
                 let told = setup::listed_variables(&reply.user_expressions);
-                (id, told.map(|(listed, total)| Reply::Variables(Variables { listed, total })))
+                (id, told.map(|(listed, total)| Reply::Variables(KernelVariables { listed, total })))
             }
-            Asked::Ping(id) => (id, message.parse::<KernelInfoReply>().map(|_| Ok(Reply::Pong))?),
-            Asked::Comms(id) => (id, comm::listed(message)?),
-            Asked::Said(id) => (id, Ok(Reply::Said)), // against the protocol, and clear enough
-            Asked::Interrupt => {
+            PendingRequest::Ping(id) => (id, message.parse::<KernelInfoReply>().map(|_| Ok(Reply::Pong))?),
+            PendingRequest::Comms(id) => (id, comm::listed(message)?),
+            PendingRequest::Said(id) => (id, Ok(Reply::Said)), // against the protocol, and clear enough
+            PendingRequest::Interrupt => {
                 let InterruptReply { status, .. } = message.parse()?;
                 if let Err(why) = done(&status) {
-                    self.stop_failed(Step::Interrupt, why);
+                    self.stop_failed(StopStep::Interrupt, why);
                 }
                 return Ok(());
             }
-            Asked::Probe(cell) => {
+            PendingRequest::Probe(cell) => {
                 if self.cell.as_ref().is_some_and(|current| current.id == cell) {
                     self.warn("how the cell ended was lost with the connection".to_owned());
                     self.ready.push_back(Incoming::Idle(cell));
@@ -365,7 +379,7 @@ fn done(status: &ReplyStatus) -> Result<(), String> {
     }
 }
 
-fn input_reply(answer: Answer) -> InputReply {
+fn input_reply(answer: LineAnswer) -> InputReply {
     match answer {
         Ok(value) => InputReply { value, ..InputReply::default() },
         // The protocol has no word for it; ipykernel takes an end-of-transmission for the end of the file.

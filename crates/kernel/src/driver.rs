@@ -29,20 +29,20 @@ use tokio_util::sync::CancellationToken;
 pub use stopping::Graces;
 
 use crate::comm::{CommRequest, Comms};
-use crate::event::{Answer, Event, InputRequest, Status};
-use crate::execution::{Cell, Stdin};
+use crate::event::{CellStage, Event, KernelInput, LineAnswer};
+use crate::execution::{KernelCell, Stdin};
 use crate::mailbox::Mailbox;
-use crate::outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
+use crate::outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};
 use crate::request::{AskError, Question, Reply};
-use crate::transport::{CellId, Incoming, QuestionId, Request, Step, StopFailed, Transport};
+use crate::transport::{CellId, Incoming, KernelRequest, QuestionId, StopFailed, StopStep, Transport};
 use delivery::made_room;
-use running::{Phase, Running};
-use stopping::Ending;
+use running::{Phase, SentCell};
+use stopping::KernelEnding;
 
 /// What a handle asks of the driver.
 #[derive(Debug)]
-pub(crate) enum Command {
-    Execute { cell: Cell, mailbox: Arc<Mailbox<Finished>> },
+pub(crate) enum DriverCommand {
+    Execute { cell: KernelCell, mailbox: Arc<Mailbox<FinishedCell>> },
     Interrupt { answer: oneshot::Sender<Result<(), StopFailed>> },
     Ask { question: Question, answer: oneshot::Sender<Result<Reply, AskError>> },
     PassComms(Comms),
@@ -54,27 +54,27 @@ pub(crate) enum Command {
 pub(crate) struct Driver {
     transport: Box<dyn Transport>,
     graces: Graces,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<DriverCommand>,
     background: Arc<Mailbox<Exit>>,
     exit: watch::Sender<Option<Exit>>,
-    running: Option<Running>,
-    waiting: VecDeque<Waiting>,
+    running: Option<SentCell>,
+    waiting: VecDeque<WaitingCell>,
     questions: HashMap<QuestionId, oneshot::Sender<Result<Reply, AskError>>>,
-    ending: Option<Ending>,
+    ending: Option<KernelEnding>,
     last_id: u64,
 }
 
-struct Waiting {
-    cell: Cell,
-    mailbox: Arc<Mailbox<Finished>>,
+struct WaitingCell {
+    cell: KernelCell,
+    mailbox: Arc<Mailbox<FinishedCell>>,
 }
 
 /// What the driver woke up for.
-enum Wake {
-    Command(Option<Command>),
+enum DriverWake {
+    Command(Option<DriverCommand>),
     Stop,
     Deadline,
-    Answer(Answer),
+    Answer(LineAnswer),
     Room,
     Incoming(Incoming),
     Silence,
@@ -84,7 +84,7 @@ impl Driver {
     pub(crate) fn new(
         transport: Box<dyn Transport>,
         graces: Graces,
-        commands: mpsc::Receiver<Command>,
+        commands: mpsc::Receiver<DriverCommand>,
         background: Arc<Mailbox<Exit>>,
         exit: watch::Sender<Option<Exit>>,
     ) -> Self {
@@ -106,22 +106,22 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         let exit = loop {
             match self.wake().await {
-                Wake::Command(Some(command)) => self.obey(command),
-                Wake::Command(None) => {
+                DriverWake::Command(Some(command)) => self.obey(command),
+                DriverWake::Command(None) => {
                     self.abandon();
                     break Exit::Lost("the kernel was dropped".into());
                 }
-                Wake::Stop => self.stop_cells(),
-                Wake::Deadline => {
+                DriverWake::Stop => self.stop_cells(),
+                DriverWake::Deadline => {
                     if let Some(exit) = self.pass_deadlines() {
                         break exit;
                     }
                 }
-                Wake::Answer(answer) => self.answer_input(answer),
-                Wake::Room => {}
-                Wake::Silence => self.settle_for_half(),
-                Wake::Incoming(Incoming::Closed(exit)) => break exit,
-                Wake::Incoming(incoming) => {
+                DriverWake::Answer(answer) => self.answer_input(answer),
+                DriverWake::Room => {}
+                DriverWake::Silence => self.settle_for_half(),
+                DriverWake::Incoming(Incoming::Closed(exit)) => break exit,
+                DriverWake::Incoming(incoming) => {
                     self.take(incoming);
                     // What came with it needs no other wake-up: a short cell says all it has to say at once.
                     while self.full_mailbox().is_none()
@@ -146,29 +146,31 @@ impl Driver {
         }
     }
 
-    async fn wake(&mut self) -> Wake {
+    async fn wake(&mut self) -> DriverWake {
         let full = self.full_mailbox();
         let deadline = self.next_deadline();
         let settled_by = self.running.as_ref().and_then(|running| running.settled_by);
         let Self { transport, commands, running, waiting, background, .. } = self;
         let mailbox = running.as_ref().map(|running| Arc::clone(&running.mailbox));
         let (stop, input) = match running {
-            Some(Running { stop, input, phase: Phase::Running { .. }, .. }) => (Some(&*stop), input.as_mut()),
-            Some(Running { input, .. }) => (None, input.as_mut()),
+            Some(SentCell { stop, input, phase: Phase::Running { .. }, .. }) => {
+                (Some(&*stop), input.as_mut())
+            }
+            Some(SentCell { input, .. }) => (None, input.as_mut()),
             None => (None, None),
         };
         let woken = tokio::select! {
             // Stopping beats output: a cell that prints without end must not delay its own end.
             biased;
-            command = commands.recv() => Wake::Command(command),
-            () = cancelled(stop) => Wake::Stop,
-            () = any_cancelled(waiting), if !waiting.is_empty() => Wake::Stop,
-            () = passed(deadline) => Wake::Deadline,
-            answer = answered(input) => Wake::Answer(answer),
-            () = made_room(full.as_ref()), if full.is_some() => Wake::Room,
-            incoming = transport.recv(), if full.is_none() => Wake::Incoming(incoming),
+            command = commands.recv() => DriverWake::Command(command),
+            () = cancelled(stop) => DriverWake::Stop,
+            () = any_cancelled(waiting), if !waiting.is_empty() => DriverWake::Stop,
+            () = passed(deadline) => DriverWake::Deadline,
+            answer = answered(input) => DriverWake::Answer(answer),
+            () = made_room(full.as_ref()), if full.is_some() => DriverWake::Room,
+            incoming = transport.recv(), if full.is_none() => DriverWake::Incoming(incoming),
             // After what is there to be read: the reply travels apart from the output, and may be far ahead of it.
-            () = passed(settled_by), if full.is_none() => Wake::Silence,
+            () = passed(settled_by), if full.is_none() => DriverWake::Silence,
             // Reached when there is nothing to do: what was said so far is what can be read now.
             () = announced(mailbox.as_deref(), background) => unreachable!("it only looks"),
         };
@@ -178,13 +180,15 @@ impl Driver {
         woken
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: DriverCommand) {
         match command {
-            Command::Execute { mailbox, .. } if self.ending.is_some() => mailbox.close(running::shut_down()),
-            Command::Execute { cell, mailbox } => self.waiting.push_back(Waiting { cell, mailbox }),
-            Command::Interrupt { answer } => {
+            DriverCommand::Execute { mailbox, .. } if self.ending.is_some() => {
+                mailbox.close(running::shut_down());
+            }
+            DriverCommand::Execute { cell, mailbox } => self.waiting.push_back(WaitingCell { cell, mailbox }),
+            DriverCommand::Interrupt { answer } => {
                 let result = match &mut self.running {
-                    Some(running) if running.started => self.transport.stop(Step::Interrupt),
+                    Some(running) if running.started => self.transport.stop(StopStep::Interrupt),
                     Some(running) => {
                         running.interrupt_at_start = true;
                         Ok(())
@@ -193,25 +197,25 @@ impl Driver {
                 };
                 drop(answer.send(result)); // the caller may have gone
             }
-            Command::Ask { question: Question::Variables { .. }, answer }
+            DriverCommand::Ask { question: Question::Variables { .. }, answer }
                 if self.running.is_some() && !self.transport.lists_meanwhile() =>
             {
                 drop(answer.send(Err(AskError::Busy))); // whoever asked may have gone
             }
-            Command::Ask { question, answer } => {
+            DriverCommand::Ask { question, answer } => {
                 let id = QuestionId(self.new_id());
                 self.questions.insert(id, answer);
-                self.transport.send(Request::Ask { id, question });
+                self.transport.send(KernelRequest::Ask { id, question });
             }
-            Command::PassComms(comms) => self.transport.pass_comms(comms),
-            Command::AskComms { request, answer } => {
+            DriverCommand::PassComms(comms) => self.transport.pass_comms(comms),
+            DriverCommand::AskComms { request, answer } => {
                 let id = QuestionId(self.new_id());
                 match self.transport.ask_comms(id, request) {
                     Ok(()) => drop(self.questions.insert(id, answer)), // its id is new
                     Err(why) => drop(answer.send(Err(AskError::Failed(why)))), // the caller may have gone
                 }
             }
-            Command::Shutdown => self.shut_down(),
+            DriverCommand::Shutdown => self.shut_down(),
         }
     }
 
@@ -219,14 +223,14 @@ impl Driver {
     fn start_next(&mut self) {
         while self.running.is_none()
             && self.ending.is_none()
-            && let Some(Waiting { cell, mailbox }) = self.waiting.pop_front()
+            && let Some(WaitingCell { cell, mailbox }) = self.waiting.pop_front()
         {
             if cell.stop.is_cancelled() {
                 mailbox.close(running::cancelled_in_the_queue());
                 continue;
             }
             let id = CellId(self.new_id());
-            self.transport.send(Request::Execute {
+            self.transport.send(KernelRequest::Execute {
                 cell: id,
                 code: cell.code,
                 allow_stdin: cell.stdin == Stdin::Forwarded,
@@ -235,7 +239,7 @@ impl Driver {
                 title: cell.title,
                 variables: cell.variables,
             });
-            self.running = Some(Running::new(id, mailbox, cell.stop, cell.timeout, self.graces.start));
+            self.running = Some(SentCell::new(id, mailbox, cell.stop, cell.timeout, self.graces.start));
         }
     }
 
@@ -246,7 +250,7 @@ impl Driver {
                     running.started = true;
                     running.awaited = None;
                     let interrupt = running.interrupt_at_start;
-                    self.deliver(Event::Status(Status::Started));
+                    self.deliver(Event::Status(CellStage::Started));
                     if interrupt {
                         self.interrupt_if_started();
                     }
@@ -267,11 +271,11 @@ impl Driver {
                 Some(running) if running.id == cell => {
                     let (answer, input) = oneshot::channel();
                     running.input = Some(input);
-                    self.deliver(Event::InputRequest(InputRequest { prompt, password, answer }));
+                    self.deliver(Event::InputRequest(KernelInput { prompt, password, answer }));
                 }
                 Some(_) | None => {
                     let answer = Err("the cell that asks is over".into());
-                    self.transport.send(Request::Input { cell, answer });
+                    self.transport.send(KernelRequest::Input { cell, answer });
                 }
             },
             Incoming::Replied { cell, verdict, count } => {
@@ -288,15 +292,15 @@ impl Driver {
         }
     }
 
-    fn answer_input(&mut self, answer: Answer) {
+    fn answer_input(&mut self, answer: LineAnswer) {
         if let Some(running) = &mut self.running {
             running.input = None;
-            self.transport.send(Request::Input { cell: running.id, answer });
+            self.transport.send(KernelRequest::Input { cell: running.id, answer });
         }
     }
 
     /// Half of a cell's end has come.
-    fn settle(&mut self, cell: CellId, half: impl FnOnce(&mut Running)) {
+    fn settle(&mut self, cell: CellId, half: impl FnOnce(&mut SentCell)) {
         let Some(running) = self.running.as_mut().filter(|running| running.id == cell) else { return };
         half(running);
         if running.reply.is_some() && running.idle {
@@ -308,7 +312,7 @@ impl Driver {
 
     /// The silence in which the other half of a cell's end stays out begins anew.
     fn settle_later(&mut self) {
-        if let Some(Running { settled_by: Some(by), .. }) = &mut self.running {
+        if let Some(SentCell { settled_by: Some(by), .. }) = &mut self.running {
             *by = Instant::now() + self.graces.settle;
         }
     }
@@ -339,7 +343,7 @@ impl Driver {
         if let Some(running) = self.running.take() {
             self.close(&running.mailbox, running.buried(&exit));
         }
-        let died = Finished {
+        let died = FinishedCell {
             outcome: Outcome::Died(Death { exit: exit.clone(), started: false }),
             execution_count: None,
         };
@@ -355,12 +359,12 @@ impl Driver {
         told.send_replace(Some(exit.clone()));
         while let Some(command) = commands.recv().await {
             match command {
-                Command::Execute { mailbox, .. } => mailbox.close(died.clone()),
-                Command::Interrupt { answer } => drop(answer.send(Ok(()))),
-                Command::Ask { answer, .. } | Command::AskComms { answer, .. } => {
+                DriverCommand::Execute { mailbox, .. } => mailbox.close(died.clone()),
+                DriverCommand::Interrupt { answer } => drop(answer.send(Ok(()))),
+                DriverCommand::Ask { answer, .. } | DriverCommand::AskComms { answer, .. } => {
                     drop(answer.send(Err(AskError::Died(exit.clone()))));
                 }
-                Command::PassComms(_) | Command::Shutdown => {}
+                DriverCommand::PassComms(_) | DriverCommand::Shutdown => {}
             }
         }
     }
@@ -372,7 +376,7 @@ impl Driver {
 }
 
 /// Wakes the readers of what was pushed, whenever it is polled; never ready.
-async fn announced(cell: Option<&Mailbox<Finished>>, background: &Mailbox<Exit>) {
+async fn announced(cell: Option<&Mailbox<FinishedCell>>, background: &Mailbox<Exit>) {
     poll_fn(|_| -> Poll<()> {
         cell.into_iter().for_each(Mailbox::announce);
         background.announce();
@@ -388,7 +392,7 @@ async fn cancelled(stop: Option<&CancellationToken>) {
     }
 }
 
-async fn any_cancelled(waiting: &VecDeque<Waiting>) {
+async fn any_cancelled(waiting: &VecDeque<WaitingCell>) {
     let mut stops: Vec<_> = waiting.iter().map(|waiting| Box::pin(waiting.cell.stop.cancelled())).collect();
     poll_fn(|context| {
         let any = stops.iter_mut().any(|stop| stop.as_mut().poll(context).is_ready());
@@ -404,7 +408,7 @@ async fn passed(deadline: Option<Instant>) {
     }
 }
 
-async fn answered(input: Option<&mut oneshot::Receiver<Answer>>) -> Answer {
+async fn answered(input: Option<&mut oneshot::Receiver<LineAnswer>>) -> LineAnswer {
     match input {
         Some(input) => input.await.unwrap_or_else(|_| Err("nobody answers".into())),
         None => pending().await,

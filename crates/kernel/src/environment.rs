@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 
 /// The variables of a process.
-pub type Variables = HashMap<OsString, OsString>;
+pub type EnvVars = HashMap<OsString, OsString>;
 
 /// Names that pass; a trailing `*` stands for any ending.
 const ALLOWED: &[&str] = &[
@@ -156,7 +156,7 @@ const HARMLESS: &[&str] = &["PWD", "SSH_AUTH_SOCK", "XAUTHORITY"];
 
 /// Which variables pass, beyond those that always do.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct VariableRules {
     /// More names; a trailing `*` stands for any ending. A whole name passes even when it looks like
     /// a secret: a full name is deliberate.
     pub allow: Vec<String>,
@@ -164,9 +164,9 @@ pub struct Rules {
     pub deny: Vec<String>,
 }
 
-impl Rules {
+impl VariableRules {
     /// What passes of `variables`.
-    pub fn pass(&self, variables: &Variables) -> Variables {
+    pub fn pass(&self, variables: &EnvVars) -> EnvVars {
         variables
             .iter()
             .filter(|(name, _)| name.to_str().is_some_and(|name| self.passes(name)))
@@ -204,7 +204,7 @@ fn looks_secret(name: &str) -> bool {
 }
 
 /// Puts a folder in front of `PATH`.
-pub(crate) fn prepend_to_path(variables: &mut Variables, folder: &OsStr) {
+pub(crate) fn prepend_to_path(variables: &mut EnvVars, folder: &OsStr) {
     let path = variables.entry("PATH".into()).or_default();
     let mut longer = folder.to_os_string();
     if !path.is_empty() {
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(rules: &Rules, passing: &[&str], held_back: &[&str]) {
+    fn check(rules: &VariableRules, passing: &[&str], held_back: &[&str]) {
         for name in passing {
             assert!(rules.passes(name), "{name} should pass");
         }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_programs_need_passes_and_secrets_do_not() {
         check(
-            &Rules::default(),
+            &VariableRules::default(),
             &[
                 "PATH",
                 "HOME",
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_list_can_be_extended_and_cut() {
-        let rules = Rules {
+        let rules = VariableRules {
             allow: vec!["MY_*".into(), "DATABASE_PASSWORD".into()],
             deny: vec!["PIP_*".into(), "MY_OWN".into()],
         };

@@ -12,9 +12,9 @@ pub enum Event {
     /// It changed what it shows.
     Output(OutputChange),
     /// The cell entered another stage.
-    Status(Status),
+    Status(CellStage),
     /// The cell waits for a line from the user.
-    InputRequest(InputRequest),
+    InputRequest(KernelInput),
     /// Something the user should know that is not output, such as an extension module that failed.
     Warning(String),
     /// A message on a comm, for callers that asked for them: see [`Kernel::pass_comms`](crate::Kernel::pass_comms).
@@ -23,7 +23,7 @@ pub enum Event {
 
 /// A stage in the life of a cell that is not its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum CellStage {
     /// The cell's code runs: from here on it may have had effects.
     Started,
     /// The cell is being stopped.
@@ -32,18 +32,18 @@ pub enum Status {
 
 /// A cell that waits for a line from the user. Dropping it refuses.
 #[derive(Debug)]
-pub struct InputRequest {
+pub struct KernelInput {
     /// What the cell asked.
     pub prompt: String,
     /// The answer is a secret and not to be shown.
     pub password: bool,
-    pub(crate) answer: oneshot::Sender<Answer>,
+    pub(crate) answer: oneshot::Sender<LineAnswer>,
 }
 
 /// What is said to a cell that asks.
-pub(crate) type Answer = Result<String, String>;
+pub(crate) type LineAnswer = Result<String, String>;
 
-impl InputRequest {
+impl KernelInput {
     /// Hands the cell its line, without a line break at the end.
     pub fn answer(self, line: impl Into<String>) {
         drop(self.answer.send(Ok(line.into()))); // the cell may have been stopped meanwhile

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::environment::Variables;
+use crate::environment::EnvVars;
 use crate::event::Event;
-use crate::mailbox::{Mailbox, Reader};
-use crate::outcome::{Exit, Finished};
+use crate::mailbox::{Mailbox, ReaderState};
+use crate::outcome::{Exit, FinishedCell};
 
 /// A cell to run.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct KernelCell {
     /// Its source.
     pub code: String,
     /// The wall-clock time it may take; none, or zero, for as long as it likes.
@@ -27,12 +27,12 @@ pub struct Cell {
     pub title: Option<String>,
     /// The environment of whoever calls; none for the one the kernel was started with. What differs reaches this cell
     /// and is undone after it. Kernels that are not our runner do not have it.
-    pub variables: Option<Variables>,
+    pub variables: Option<EnvVars>,
     /// Cancelling this stops the cell.
     pub stop: CancellationToken,
 }
 
-impl Cell {
+impl KernelCell {
     /// A cell without limits that may not ask for input.
     pub fn new(code: impl Into<String>) -> Self {
         Self {
@@ -64,40 +64,40 @@ pub enum Stdin {
 /// can still be stopped.
 #[derive(Debug)]
 pub struct Execution {
-    mailbox: Arc<Mailbox<Finished>>,
+    mailbox: Arc<Mailbox<FinishedCell>>,
     stop: CancellationToken,
     detached: bool,
 }
 
 /// What comes next of a cell.
 #[derive(Debug)]
-pub enum Next {
+pub enum CellUpdate {
     /// It did something.
     Event(Event),
     /// It is over; asked again, the same.
-    Finished(Finished),
+    Finished(FinishedCell),
 }
 
 impl Execution {
-    pub(crate) fn new(mailbox: Arc<Mailbox<Finished>>, stop: CancellationToken) -> Self {
+    pub(crate) fn new(mailbox: Arc<Mailbox<FinishedCell>>, stop: CancellationToken) -> Self {
         Self { mailbox, stop, detached: false }
     }
 
     /// The next event, or the end when all have been read. Cancel-safe.
-    pub async fn next(&mut self) -> Next {
+    pub async fn next(&mut self) -> CellUpdate {
         match self.mailbox.next().await {
-            Ok(event) => Next::Event(event),
-            Err(finished) => Next::Finished(finished),
+            Ok(event) => CellUpdate::Event(event),
+            Err(finished) => CellUpdate::Finished(finished),
         }
     }
 
     /// All events that are left, and the end.
-    pub async fn collect(mut self) -> (Vec<Event>, Finished) {
+    pub async fn collect(mut self) -> (Vec<Event>, FinishedCell) {
         let mut events = Vec::new();
         loop {
             match self.next().await {
-                Next::Event(event) => events.push(event),
-                Next::Finished(finished) => return (events, finished),
+                CellUpdate::Event(event) => events.push(event),
+                CellUpdate::Finished(finished) => return (events, finished),
             }
         }
     }
@@ -118,9 +118,9 @@ impl Execution {
 impl Drop for Execution {
     fn drop(&mut self) {
         if self.detached {
-            self.mailbox.leave(Reader::Detached);
+            self.mailbox.leave(ReaderState::Detached);
         } else {
-            self.mailbox.leave(Reader::Gone);
+            self.mailbox.leave(ReaderState::Gone);
             self.stop.cancel();
         }
     }
@@ -155,6 +155,6 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.mailbox.leave(Reader::Gone);
+        self.mailbox.leave(ReaderState::Gone);
     }
 }

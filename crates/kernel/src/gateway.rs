@@ -19,34 +19,34 @@ use cellwright_jupyter::{Channel, JupyterMessage, MessageSession};
 use tokio::task::JoinSet;
 
 pub use address::{Address, InvalidAddress, without_secrets};
-pub use launch::{Launch, Launched};
+pub use launch::{GatewayKernel, GatewayLaunch};
 pub use rest::GatewayError;
-pub use shared::{Shared, SharedError, Status};
+pub use shared::{GatewayStatus, SharedError, SharedGateway};
 
 use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
-use crate::transport::{BoxFuture, Incoming, QuestionId, Request, Step, StopFailed, Transport};
-use link::{Link, News};
-use rest::Rest;
-use seen::Seen;
+use crate::transport::{BoxFuture, Incoming, KernelRequest, QuestionId, StopFailed, StopStep, Transport};
+use link::{GatewayLink, LinkNews};
+use rest::RestClient;
+use seen::SeenMessages;
 
 /// Our side of a kernel behind a server. Dropping it ends the kernel.
-struct Gateway {
-    rest: Arc<Rest>,
+struct GatewayTransport {
+    rest: Arc<RestClient>,
     kernel: String,
     session: MessageSession,
-    link: Link,
+    link: GatewayLink,
     conversation: Conversation,
-    seen: Seen,
+    seen: SeenMessages,
     /// Requests to the server that are under way.
-    chores: JoinSet<Done>,
-    life: Life,
+    chores: JoinSet<DoneRequest>,
+    life: GatewayLife,
     /// The server has ended the kernel.
     deleted: bool,
 }
 
-enum Life {
+enum GatewayLife {
     Alive,
     /// It was asked to end.
     Ending,
@@ -54,22 +54,22 @@ enum Life {
 }
 
 /// A request to the server that was answered.
-enum Done {
+enum DoneRequest {
     Interrupt(Result<(), GatewayError>),
-    Delete(Step, Result<(), GatewayError>),
+    Delete(StopStep, Result<(), GatewayError>),
 }
 
-impl Gateway {
-    fn new(rest: Arc<Rest>, kernel: String, session: MessageSession, link: Link) -> Self {
+impl GatewayTransport {
+    fn new(rest: Arc<RestClient>, kernel: String, session: MessageSession, link: GatewayLink) -> Self {
         Self {
             rest,
             kernel,
             session,
             link,
             conversation: Conversation::default(),
-            seen: Seen::default(),
+            seen: SeenMessages::default(),
             chores: JoinSet::new(),
-            life: Life::Alive,
+            life: GatewayLife::Alive,
             deleted: false,
         }
     }
@@ -83,20 +83,20 @@ impl Gateway {
         }
     }
 
-    fn take_news(&mut self, news: News) {
+    fn take_news(&mut self, news: LinkNews) {
         match news {
-            News::Message(channel, message) => self.take_message(channel, &message),
-            News::Unreadable(why) => {
+            LinkNews::Message(channel, message) => self.take_message(channel, &message),
+            LinkNews::Unreadable(why) => {
                 self.conversation.warn(format!("a message of the server was skipped: {why}"));
             }
-            News::Restored => {
+            LinkNews::Restored => {
                 self.seen.expect_a_gap();
                 if let Some(probe) = self.conversation.probe(&self.session) {
                     self.link.send(probe);
                 }
             }
-            News::Lost(why) => self.end(Exit::Lost(why)),
-            News::OutOfReach(why) => self.end(Exit::OutOfReach(why)),
+            LinkNews::Lost(why) => self.end(Exit::Lost(why)),
+            LinkNews::OutOfReach(why) => self.end(Exit::OutOfReach(why)),
         }
     }
 
@@ -116,42 +116,42 @@ impl Gateway {
         }
     }
 
-    fn take_done(&mut self, done: Done) {
+    fn take_done(&mut self, done: DoneRequest) {
         match done {
-            Done::Interrupt(Ok(())) => self.link.send(Conversation::nudge(&self.session)),
-            Done::Interrupt(Err(error)) => {
+            DoneRequest::Interrupt(Ok(())) => self.link.send(Conversation::nudge(&self.session)),
+            DoneRequest::Interrupt(Err(error)) => {
                 tracing::debug!(%error, "the server did not interrupt the kernel; asking the kernel itself");
                 let message = self.conversation.interrupt(&self.session);
                 self.link.send(message);
             }
-            Done::Delete(_, Ok(())) => {
+            DoneRequest::Delete(_, Ok(())) => {
                 self.deleted = true;
                 self.end(Exit::Lost("the server ended the kernel".to_owned()));
             }
-            Done::Delete(step, Err(error)) => self.conversation.stop_failed(step, error.to_string()),
+            DoneRequest::Delete(step, Err(error)) => self.conversation.stop_failed(step, error.to_string()),
         }
     }
 
     fn end(&mut self, exit: Exit) {
-        if !matches!(self.life, Life::Over(_)) {
+        if !matches!(self.life, GatewayLife::Over(_)) {
             self.conversation.bury();
-            self.life = Life::Over(exit);
+            self.life = GatewayLife::Over(exit);
         }
     }
 
-    fn delete(&mut self, step: Step) {
-        if matches!(self.life, Life::Alive) {
-            self.life = Life::Ending;
+    fn delete(&mut self, step: StopStep) {
+        if matches!(self.life, GatewayLife::Alive) {
+            self.life = GatewayLife::Ending;
             let (rest, kernel) = (Arc::clone(&self.rest), self.kernel.clone());
-            self.chores.spawn(async move { Done::Delete(step, rest.delete(&kernel).await) });
+            self.chores.spawn(async move { DoneRequest::Delete(step, rest.delete(&kernel).await) });
         }
     }
 }
 
-impl Transport for Gateway {
-    fn send(&mut self, request: Request) {
-        if let Request::Shutdown = request {
-            return self.delete(Step::Terminate);
+impl Transport for GatewayTransport {
+    fn send(&mut self, request: KernelRequest) {
+        if let KernelRequest::Shutdown = request {
+            return self.delete(StopStep::Terminate);
         }
         if let Some(message) = self.conversation.say(&self.session, request) {
             self.link.send(message);
@@ -163,8 +163,8 @@ impl Transport for Gateway {
             loop {
                 match (self.conversation.next(), &self.life) {
                     (Some(incoming), _) => return incoming,
-                    (None, Life::Over(exit)) => return Incoming::Closed(exit.clone()),
-                    (None, Life::Alive | Life::Ending) => self.wait().await,
+                    (None, GatewayLife::Over(exit)) => return Incoming::Closed(exit.clone()),
+                    (None, GatewayLife::Alive | GatewayLife::Ending) => self.wait().await,
                 }
             }
         })
@@ -184,20 +184,20 @@ impl Transport for Gateway {
         self.link.arriving()
     }
 
-    fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
+    fn stop(&mut self, step: StopStep) -> Result<(), StopFailed> {
         self.conversation.interrupting();
         match step {
-            Step::Interrupt => {
+            StopStep::Interrupt => {
                 let (rest, kernel) = (Arc::clone(&self.rest), self.kernel.clone());
-                self.chores.spawn(async move { Done::Interrupt(rest.interrupt(&kernel).await) });
+                self.chores.spawn(async move { DoneRequest::Interrupt(rest.interrupt(&kernel).await) });
             }
-            Step::Terminate | Step::Kill => self.delete(step),
+            StopStep::Terminate | StopStep::Kill => self.delete(step),
         }
         Ok(())
     }
 }
 
-impl Drop for Gateway {
+impl Drop for GatewayTransport {
     fn drop(&mut self) {
         // Also a kernel whose connection was lost, or that its server has just restarted, would stay for ever.
         if let (false, Ok(runtime)) = (self.deleted, tokio::runtime::Handle::try_current()) {

@@ -20,22 +20,22 @@ use tokio::time::timeout;
 
 pub use managed::{SetupError, create_managed};
 
-use crate::environment::{Variables, prepend_to_path};
-use crate::runner::{Rejected, Rejection};
+use crate::environment::{EnvVars, prepend_to_path};
+use crate::runner::{RejectedPython, Rejection};
 
 /// How long a version manager may think.
 const MANAGER_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Where to look for Python.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct PythonSearch {
     /// The one that was named, by path, by the folder of a virtual environment, or by a name on
     /// `PATH`. No other is tried.
     pub explicit: Option<PathBuf>,
     /// The folder cells run in.
     pub cwd: PathBuf,
     /// Our environment.
-    pub variables: Variables,
+    pub variables: EnvVars,
     /// The virtual environment we manage, whether it exists or not.
     pub managed: Option<PathBuf>,
 }
@@ -46,12 +46,12 @@ pub struct Candidate {
     /// The program.
     pub python: PathBuf,
     /// How it was found.
-    pub origin: Origin,
+    pub origin: PythonOrigin,
 }
 
 /// How a Python was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum PythonOrigin {
     /// It was named.
     Explicit,
     /// `VIRTUAL_ENV` names it.
@@ -70,7 +70,7 @@ pub enum Origin {
     Path,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PythonOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Explicit => "as named",
@@ -87,24 +87,24 @@ impl fmt::Display for Origin {
 
 /// A place to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lead {
+pub(crate) enum PythonLead {
     /// A program.
-    Program(PathBuf, Origin),
+    Program(PathBuf, PythonOrigin),
     /// A folder with a `bin/python`.
-    Prefix(PathBuf, Origin),
+    Prefix(PathBuf, PythonOrigin),
     /// What `uv` says.
     Uv(PathBuf),
 }
 
-impl Search {
+impl PythonSearch {
     /// Where to look, in order. Reads files, starts nothing.
-    pub(crate) fn leads(&self) -> Vec<Lead> {
+    pub(crate) fn leads(&self) -> Vec<PythonLead> {
         if let Some(named) = &self.explicit {
             return vec![self.named(named)];
         }
         let mut leads = Vec::new();
         if let Some(active) = self.variable("VIRTUAL_ENV") {
-            leads.push(Lead::Prefix(active.into(), Origin::Active));
+            leads.push(PythonLead::Prefix(active.into(), PythonOrigin::Active));
         }
         for folder in self.project() {
             for name in [".venv", "venv"] {
@@ -112,7 +112,7 @@ impl Search {
                 // A folder that only happens to be called so is nobody's environment.
                 if venv.join("pyvenv.cfg").is_file() || fs::symlink_metadata(venv.join("bin/python")).is_ok()
                 {
-                    leads.push(Lead::Prefix(venv, Origin::Project));
+                    leads.push(PythonLead::Prefix(venv, PythonOrigin::Project));
                 }
             }
         }
@@ -120,41 +120,41 @@ impl Search {
         if (pinned("uv.lock") || pinned(".python-version"))
             && let Some(uv) = self.on_path("uv").next()
         {
-            leads.push(Lead::Uv(uv));
+            leads.push(PythonLead::Uv(uv));
         }
         if let Some(prefix) = self.variable("CONDA_PREFIX") {
-            leads.push(Lead::Prefix(prefix.into(), Origin::Conda));
+            leads.push(PythonLead::Prefix(prefix.into(), PythonOrigin::Conda));
         }
         if let Some(python) = pyenv::local(self) {
-            leads.push(Lead::Program(python, Origin::Pyenv));
+            leads.push(PythonLead::Program(python, PythonOrigin::Pyenv));
         }
         if let Some(managed) = self.managed.as_ref().filter(|managed| managed.exists()) {
-            leads.push(Lead::Prefix(managed.clone(), Origin::Managed));
+            leads.push(PythonLead::Prefix(managed.clone(), PythonOrigin::Managed));
         }
         for name in ["python3", "python"] {
             let programs =
-                self.on_path(name).filter_map(|python| pyenv::behind_shim(self, python, Origin::Path));
-            leads.extend(programs.map(|(python, origin)| Lead::Program(python, origin)));
+                self.on_path(name).filter_map(|python| pyenv::behind_shim(self, python, PythonOrigin::Path));
+            leads.extend(programs.map(|(python, origin)| PythonLead::Program(python, origin)));
         }
         let mut seen = HashSet::new();
         leads.retain(|lead| seen.insert(lead.place()));
         leads
     }
 
-    fn named(&self, named: &Path) -> Lead {
+    fn named(&self, named: &Path) -> PythonLead {
         let place = self.cwd.join(named);
         if place.is_dir() {
-            return Lead::Prefix(place, Origin::Explicit);
+            return PythonLead::Prefix(place, PythonOrigin::Explicit);
         }
         if named.components().count() == 1 && !place.exists() {
             // `3.12` is as good a name as `python3.12`.
             let versioned = format!("python{}", named.display());
             let mut programs = self.on_path(named).chain(self.on_path(versioned));
-            let found = programs.find_map(|python| pyenv::behind_shim(self, python, Origin::Explicit));
+            let found = programs.find_map(|python| pyenv::behind_shim(self, python, PythonOrigin::Explicit));
             let found = found.map(|(python, _)| python).or_else(|| pyenv::version(self, named.to_str()?));
-            return Lead::Program(found.unwrap_or_else(|| named.into()), Origin::Explicit);
+            return PythonLead::Program(found.unwrap_or_else(|| named.into()), PythonOrigin::Explicit);
         }
-        Lead::Program(place, Origin::Explicit)
+        PythonLead::Program(place, PythonOrigin::Explicit)
     }
 
     /// The folder cells run in and those above it, up to the repository's root. Without a repository
@@ -178,7 +178,7 @@ impl Search {
     }
 }
 
-impl Lead {
+impl PythonLead {
     /// What distinguishes it from others. Folders are followed through links (`/bin` is `/usr/bin`), the program itself is
     /// not: a virtual environment's is a link that leads out of it.
     fn place(&self) -> PathBuf {
@@ -194,15 +194,15 @@ impl Lead {
     }
 
     /// The Python there, why there is none, or nothing worth mentioning.
-    pub(crate) async fn candidate(self, search: &Search) -> Option<Result<Candidate, Rejected>> {
+    pub(crate) async fn candidate(self, search: &PythonSearch) -> Option<Result<Candidate, RejectedPython>> {
         let (python, origin) = match self {
             Self::Program(python, origin) => (python, origin),
             Self::Prefix(folder, origin) => (folder.join("bin/python"), origin),
-            Self::Uv(uv) => (ask_uv(&uv, search).await?, Origin::Uv),
+            Self::Uv(uv) => (ask_uv(&uv, search).await?, PythonOrigin::Uv),
         };
         Some(match runnable(&python) {
             Ok(()) => Ok(Candidate { python, origin }),
-            Err(why) => Err(Rejected { python, origin, why: Rejection::Missing(why) }),
+            Err(why) => Err(RejectedPython { python, origin, why: Rejection::Missing(why) }),
         })
     }
 }
@@ -215,16 +215,20 @@ impl Candidate {
     }
 
     /// What its process sees: tools of its environment first, and no trace of another one's.
-    pub(crate) fn environment(&self, mut variables: Variables) -> Variables {
+    pub(crate) fn environment(&self, mut variables: EnvVars) -> EnvVars {
         let bin = self.python.parent().filter(|bin| !bin.as_os_str().is_empty());
         let own_tools = match self.origin {
-            Origin::Conda | Origin::Pyenv => true,
+            PythonOrigin::Conda | PythonOrigin::Pyenv => true,
             // One of another folder, conda's or pyenv's perhaps: `pip` is to be its own. The order of those on `PATH` stays.
-            Origin::Explicit => {
+            PythonOrigin::Explicit => {
                 let path = variables.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
                 bin.is_some_and(|bin| !env::split_paths(path).any(|folder| folder == bin))
             }
-            Origin::Active | Origin::Project | Origin::Uv | Origin::Managed | Origin::Path => false,
+            PythonOrigin::Active
+            | PythonOrigin::Project
+            | PythonOrigin::Uv
+            | PythonOrigin::Managed
+            | PythonOrigin::Path => false,
         };
         match self.venv() {
             Some(venv) => drop(variables.insert("VIRTUAL_ENV".into(), venv.into())),
@@ -252,7 +256,7 @@ fn runnable(program: &Path) -> Result<(), String> {
 }
 
 /// What uv would use for the project; silence when it has no answer.
-async fn ask_uv(uv: &Path, search: &Search) -> Option<PathBuf> {
+async fn ask_uv(uv: &Path, search: &PythonSearch) -> Option<PathBuf> {
     let question = ChildCommand::new(uv, &search.variables)
         .args(["python", "find", "--no-python-downloads"])
         .current_dir(&search.cwd);

@@ -7,11 +7,11 @@ use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::comm::{CommMessage, CommRequest, Comms, OpenComm};
-use crate::driver::{Command, Driver, Graces};
-use crate::execution::{Background, Cell, Execution};
+use crate::driver::{Driver, DriverCommand, Graces};
+use crate::execution::{Background, Execution, KernelCell};
 use crate::mailbox::Mailbox;
-use crate::outcome::{Death, Exit, Finished, Outcome};
-use crate::request::{AskError, Completions, Question, Reply, Variables};
+use crate::outcome::{Death, Exit, FinishedCell, Outcome};
+use crate::request::{AskError, Completions, KernelVariables, Question, Reply};
 use crate::transport::{StopFailed, Transport};
 
 /// Commands wait here while the driver is busy; a sender of more waits with them.
@@ -20,7 +20,7 @@ const COMMANDS: usize = 32;
 /// A running kernel. Dropping it kills the kernel and everything it started.
 #[derive(Debug)]
 pub struct Kernel {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<DriverCommand>,
     exit: watch::Receiver<Option<Exit>>,
     group: Option<u32>,
 }
@@ -43,14 +43,15 @@ impl Kernel {
     }
 
     /// Runs a cell after those that were given before. Waits only when many are.
-    pub async fn execute(&self, cell: Cell) -> Execution {
+    pub async fn execute(&self, cell: KernelCell) -> Execution {
         let mailbox = Arc::new(Mailbox::new());
         let stop = cell.stop.child_token();
         let execution = Execution::new(Arc::clone(&mailbox), stop.clone());
-        let command = Command::Execute { cell: Cell { stop, ..cell }, mailbox: Arc::clone(&mailbox) };
+        let command =
+            DriverCommand::Execute { cell: KernelCell { stop, ..cell }, mailbox: Arc::clone(&mailbox) };
         if self.commands.send(command).await.is_err() {
             let death = Death { exit: self.gone(), started: false };
-            mailbox.close(Finished { outcome: Outcome::Died(death), execution_count: None });
+            mailbox.close(FinishedCell { outcome: Outcome::Died(death), execution_count: None });
         }
         execution
     }
@@ -59,7 +60,7 @@ impl Kernel {
     /// nothing between cells.
     pub async fn interrupt(&self) -> Result<(), StopFailed> {
         let (answer, result) = oneshot::channel();
-        if self.commands.send(Command::Interrupt { answer }).await.is_err() {
+        if self.commands.send(DriverCommand::Interrupt { answer }).await.is_err() {
             return Ok(()); // a kernel that is gone runs no cell
         }
         result.await.unwrap_or(Ok(()))
@@ -87,7 +88,7 @@ impl Kernel {
     }
 
     /// The variables of the user's namespace, at most `limit` of them.
-    pub async fn variables(&self, limit: usize) -> Result<Variables, AskError> {
+    pub async fn variables(&self, limit: usize) -> Result<KernelVariables, AskError> {
         match self.ask(Question::Variables { limit }).await? {
             Reply::Variables(variables) => Ok(variables),
             other => Err(mismatch(&other)),
@@ -102,7 +103,7 @@ impl Kernel {
     /// What becomes of the kernel's comm messages from here on. At first they are dropped. A kernel whose comms are
     /// forwarded is held up by a reader that does not take them, as by one that does not take its output.
     pub async fn pass_comms(&self, comms: Comms) {
-        drop(self.commands.send(Command::PassComms(comms)).await); // a kernel that is gone says nothing
+        drop(self.commands.send(DriverCommand::PassComms(comms)).await); // a kernel that is gone says nothing
     }
 
     /// Says something on a comm, and returns when the kernel has dealt with it, which is not before the running cell's
@@ -147,21 +148,21 @@ impl Kernel {
     /// that runs is stopped; cells that wait are not run.
     pub async fn shutdown(&self) -> Exit {
         // Gone already is as good.
-        drop(self.commands.send(Command::Shutdown).await);
+        drop(self.commands.send(DriverCommand::Shutdown).await);
         self.ended().await
     }
 
     async fn ask(&self, question: Question) -> Result<Reply, AskError> {
-        self.answer(|answer| Command::Ask { question, answer }).await
+        self.answer(|answer| DriverCommand::Ask { question, answer }).await
     }
 
     async fn ask_comms(&self, request: CommRequest) -> Result<Reply, AskError> {
-        self.answer(|answer| Command::AskComms { request, answer }).await
+        self.answer(|answer| DriverCommand::AskComms { request, answer }).await
     }
 
     async fn answer(
         &self,
-        command: impl FnOnce(oneshot::Sender<Result<Reply, AskError>>) -> Command,
+        command: impl FnOnce(oneshot::Sender<Result<Reply, AskError>>) -> DriverCommand,
     ) -> Result<Reply, AskError> {
         let (answer, reply) = oneshot::channel();
         match self.commands.send(command(answer)).await {

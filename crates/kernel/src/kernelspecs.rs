@@ -4,18 +4,18 @@ use std::ffi::{OsStr, OsString};
 
 use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix, SpecError};
 
-use crate::environment::Variables;
-use crate::interpreter::{Candidate, Origin, Search};
+use crate::environment::EnvVars;
+use crate::interpreter::{Candidate, PythonOrigin, PythonSearch};
 
 /// Where kernels are looked for.
-pub(crate) struct Places {
-    variables: Variables,
+pub(crate) struct KernelspecPlaces {
+    variables: EnvVars,
     prefixes: Vec<PythonPrefix>,
 }
 
-impl Places {
+impl KernelspecPlaces {
     /// Those of the Pythons that would be used in a folder, best first, then the user's and the system's.
-    pub(crate) async fn around(search: &Search) -> Self {
+    pub(crate) async fn around(search: &PythonSearch) -> Self {
         let mut prefixes: Vec<PythonPrefix> = Vec::new();
         for lead in search.leads() {
             if let Some(Ok(candidate)) = lead.candidate(search).await
@@ -46,15 +46,15 @@ impl Places {
         &self,
         spec: &KernelSpec,
         connection_file: &std::path::Path,
-        variables: Variables,
-    ) -> (Vec<String>, Variables) {
+        variables: EnvVars,
+    ) -> (Vec<String>, EnvVars) {
         let variable = |name: &str| self.variables.get(OsStr::new(name)).cloned();
         let prefix = self.surroundings(&variable);
         let command = spec.command(connection_file, prefix.prefix_of(&spec.resource_dir));
         let mut variables = match command.first() {
             // A Python of a virtual environment finds the tools of that environment, as it would from our runner.
             Some(program) if is_language(&spec.description.language, "python") && program.contains('/') => {
-                Candidate { python: program.into(), origin: Origin::Explicit }.environment(variables)
+                Candidate { python: program.into(), origin: PythonOrigin::Explicit }.environment(variables)
             }
             Some(_) | None => variables,
         };

@@ -31,15 +31,15 @@ pub mod zmq;
 pub use cellwright_process::ChildExit as ProcessExit;
 pub use comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
 pub use driver::Graces;
-pub use event::{Event, InputRequest, Status};
-pub use execution::{Background, Cell, Execution, Next, Stdin};
+pub use event::{CellStage, Event, KernelInput};
+pub use execution::{Background, CellUpdate, Execution, KernelCell, Stdin};
 pub use kernel::Kernel;
-pub use outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
-pub use request::{AskError, Completions, Question, Reply, Variable, Variables};
-pub use runner::{Launch, LaunchError, Launched};
-pub use setup::{Limits, Module, Prelude, Setup};
+pub use outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};
+pub use request::{AskError, Completions, KernelVariable, KernelVariables, Question, Reply};
+pub use runner::{LaunchError, RunnerKernel, RunnerLaunch};
+pub use setup::{Module, Prelude, RunnerLimits, Setup};
 pub use start::{
-    About, Gateways, InvalidKernelChoice, KernelChoice, Launcher, Start, StartAny, StartError, StartRunner,
-    Started,
+    AboutKernel, Gateways, InvalidKernelChoice, KernelChoice, KernelStart, Launcher, StartAny, StartError,
+    StartRunner, StartedKernel,
 };
 pub use token::random_token;

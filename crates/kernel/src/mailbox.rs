@@ -13,23 +13,23 @@ use crate::event::Event;
 
 /// Events, then one `End`.
 pub(crate) struct Mailbox<End> {
-    state: Mutex<State<End>>,
+    state: Mutex<MailboxState<End>>,
     arrived: Notify,
     made_room: Notify,
 }
 
-struct State<End> {
+struct MailboxState<End> {
     events: VecDeque<Event>,
     /// The reader has not been woken for the last of them.
     unannounced: bool,
     weight: usize,
     end: Option<End>,
-    reader: Reader,
+    reader: ReaderState,
 }
 
 /// What became of the reading side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum ReaderState {
     /// It reads, or will.
     Present,
     /// It left, and the events are nobody's.
@@ -41,12 +41,12 @@ pub(crate) enum Reader {
 impl<End: Clone> Mailbox<End> {
     pub(crate) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(MailboxState {
                 events: VecDeque::new(),
                 unannounced: false,
                 weight: 0,
                 end: None,
-                reader: Reader::Present,
+                reader: ReaderState::Present,
             }),
             arrived: Notify::new(),
             made_room: Notify::new(),
@@ -82,12 +82,12 @@ impl<End: Clone> Mailbox<End> {
         self.lock().weight
     }
 
-    pub(crate) fn reader(&self) -> Reader {
+    pub(crate) fn reader(&self) -> ReaderState {
         self.lock().reader
     }
 
     /// The reading side becomes this.
-    pub(crate) fn leave(&self, reader: Reader) {
+    pub(crate) fn leave(&self, reader: ReaderState) {
         self.lock().reader = reader;
         self.made_room.notify_one();
     }
@@ -127,7 +127,7 @@ impl<End: Clone> Mailbox<End> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<End>> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState<End>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

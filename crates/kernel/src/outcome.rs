@@ -7,7 +7,7 @@ use cellwright_cell::Exception;
 
 /// The end of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedCell {
     /// How it ended.
     pub outcome: Outcome,
     /// The number the kernel gave the cell, when it said.

@@ -41,7 +41,7 @@ pub enum Reply {
     /// To [`Question::Inspect`]; `None` when nothing was found.
     Inspection(Option<MimeBundle>),
     /// To [`Question::Variables`].
-    Variables(Variables),
+    Variables(KernelVariables),
     /// To [`Question::Ping`].
     Pong,
     /// To [`CommRequest::List`](crate::CommRequest::List).
@@ -63,16 +63,16 @@ pub struct Completions {
 
 /// Variables of the user's namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Variables {
+pub struct KernelVariables {
     /// As many as were asked for.
-    pub listed: Vec<Variable>,
+    pub listed: Vec<KernelVariable>,
     /// How many there are.
     pub total: usize,
 }
 
 /// One variable.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Variable {
+pub struct KernelVariable {
     /// Its name.
     pub name: String,
     /// The name of its type.

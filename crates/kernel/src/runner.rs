@@ -22,18 +22,18 @@ use cellwright_process::{ChildProcess, ProcessState, Signal};
 use tokio::task;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-pub use launch::{Examined, Launch, LaunchError, Launched, Rejected, Rejection};
-pub use wire::Ready;
+pub use launch::{ExaminedPython, LaunchError, RejectedPython, Rejection, RunnerKernel, RunnerLaunch};
+pub use wire::RunnerReady;
 
 use crate::event::Event;
 use crate::outcome::Exit;
 use crate::startup;
-use crate::transport::{BoxFuture, CellId, Incoming, Pulse, Request, Step, StopFailed, Transport};
-use inherited::Inherited;
-use lines::{Line, Lines};
-use order::{Order, Said};
+use crate::transport::{BoxFuture, CellId, Incoming, KernelRequest, Pulse, StopFailed, StopStep, Transport};
+use inherited::InheritedVariables;
+use lines::{BoundedLine, LineBuffer};
+use order::{NextPiece, StreamOrder};
 use pipe::{Outbox, Pipe};
-use wire::{Frame, Message, ToRunner};
+use wire::{RunnerFrame, RunnerMessage, ToRunner};
 
 /// The longest message; a longer one is skipped and reported.
 const LONGEST_MESSAGE: usize = 256 << 20;
@@ -56,13 +56,13 @@ const WORK: u32 = 10;
 const HUNG_UP: Duration = Duration::from_secs(1);
 
 /// The host's side of a runner.
-struct Runner {
+struct RunnerTransport {
     child: ChildProcess,
     outbox: Outbox,
     /// For what is answered beside the cells, also while one runs.
     questions: Outbox,
     /// What it inherited, for cells whose caller has another environment.
-    inherited: Inherited,
+    inherited: InheritedVariables,
     frames: Pipe,
     stdout: Pipe,
     stderr: Pipe,
@@ -71,8 +71,8 @@ struct Runner {
     alarm: Pin<Box<Sleep>>,
     /// The alarm is set.
     watches_later: bool,
-    order: Order,
-    lines: Lines,
+    order: StreamOrder,
+    lines: LineBuffer,
     /// Sent and not started yet.
     sent: VecDeque<CellId>,
     /// Whose text the pipes carry.
@@ -88,13 +88,13 @@ struct Runner {
     configured: bool,
     /// When it was last looked at, and the processor time it had taken by then.
     computed: Option<(Instant, Duration)>,
-    life: Life,
+    life: RunnerLife,
     trace: bool,
     chunk: Vec<u8>,
 }
 
 /// How far the runner's life has come.
-enum Life {
+enum RunnerLife {
     Alive,
     /// It closed its end, which a process that ends does first. Until then it may take to end.
     HungUp {
@@ -105,7 +105,7 @@ enum Life {
     Ended(Exit),
 }
 
-impl Runner {
+impl RunnerTransport {
     fn write(&mut self, message: &ToRunner) {
         let mut line = serde_json::to_vec(message).expect("our messages are plain data");
         if self.trace {
@@ -124,11 +124,11 @@ impl Runner {
         let reads_stdout = self.order.wants(Stream::Stdout);
         let reads_stderr = self.order.wants(Stream::Stderr);
         let hung_up = match self.life {
-            Life::HungUp { until } => Some(until),
-            Life::Alive | Life::Disowned | Life::Ended(_) => None,
+            RunnerLife::HungUp { until } => Some(until),
+            RunnerLife::Alive | RunnerLife::Disowned | RunnerLife::Ended(_) => None,
         };
         tokio::select! {
-            () = self.frames.readable(), if matches!(self.life, Life::Alive) => {}
+            () = self.frames.readable(), if matches!(self.life, RunnerLife::Alive) => {}
             () = self.stdout.readable(), if reads_stdout => {}
             () = self.stderr.readable(), if reads_stderr => {}
             () = &mut self.alarm, if self.watches_later => {
@@ -140,9 +140,9 @@ impl Runner {
             () = self.outbox.writable() => self.outbox.flush(),
             () = self.questions.writable() => self.questions.flush(),
             exit = self.child.wait() => {
-                self.life = Life::Ended(match self.life {
-                    Life::Disowned => Exit::Lost("the kernel closed its connection and was killed".into()),
-                    Life::Alive | Life::HungUp { .. } | Life::Ended(_) => Exit::Process(exit),
+                self.life = RunnerLife::Ended(match self.life {
+                    RunnerLife::Disowned => Exit::Lost("the kernel closed its connection and was killed".into()),
+                    RunnerLife::Alive | RunnerLife::HungUp { .. } | RunnerLife::Ended(_) => Exit::Process(exit),
                 });
             }
             () = until(self.loading.as_ref().map(|(_, until)| *until)) => {
@@ -154,7 +154,7 @@ impl Runner {
             }
             () = until(hung_up) => {
                 drop(self.child.signal(Signal::SIGKILL)); // fails only when it has just ended
-                self.life = Life::Disowned;
+                self.life = RunnerLife::Disowned;
             }
         }
         self.read();
@@ -178,9 +178,9 @@ impl Runner {
         self.watches_later = true;
     }
 
-    /// Reads what is there: text before frames, as `Order` requires.
+    /// Reads what is there: text before frames, as `StreamOrder` requires.
     fn read(&mut self) {
-        let ended = matches!(self.life, Life::Ended(_));
+        let ended = matches!(self.life, RunnerLife::Ended(_));
         for stream in [Stream::Stdout, Stream::Stderr] {
             // What a dead process left is no more than its pipes hold.
             while self.order.wants(stream) || ended {
@@ -207,8 +207,8 @@ impl Runner {
     fn read_frames(&mut self) {
         while let Some(read) = self.frames.read(&mut self.chunk) {
             if read == 0 {
-                if let Life::Alive = self.life {
-                    self.life = Life::HungUp { until: Instant::now() + HUNG_UP };
+                if let RunnerLife::Alive = self.life {
+                    self.life = RunnerLife::HungUp { until: Instant::now() + HUNG_UP };
                 }
                 return;
             }
@@ -229,10 +229,12 @@ impl Runner {
     }
 
     /// Translates what the runner said; one message may mean two things.
-    fn translate(&mut self, said: Said) {
+    fn translate(&mut self, said: NextPiece) {
         let incoming = match said {
-            Said::Text(stream, text) => Incoming::Event { cell: self.cell, event: Event::text(stream, text) },
-            Said::Started => {
+            NextPiece::Text(stream, text) => {
+                Incoming::Event { cell: self.cell, event: Event::text(stream, text) }
+            }
+            NextPiece::Started => {
                 self.cell = self.sent.pop_front();
                 match self.cell {
                     Some(id) => {
@@ -242,27 +244,29 @@ impl Runner {
                     None => return, // nothing was sent: user code has written a mark of ours
                 }
             }
-            Said::Message(message) => match message {
-                Message::Event { id, event } => Incoming::Event { cell: id, event },
-                Message::Input { id, prompt, password } => Incoming::Input { cell: id, prompt, password },
-                Message::Done { id, verdict, count } => {
+            NextPiece::Message(message) => match message {
+                RunnerMessage::Event { id, event } => Incoming::Event { cell: id, event },
+                RunnerMessage::Input { id, prompt, password } => {
+                    Incoming::Input { cell: id, prompt, password }
+                }
+                RunnerMessage::Done { id, verdict, count } => {
                     self.cell = None;
                     self.ready.push_back(Incoming::Replied { cell: id, verdict, count });
                     Incoming::Idle(id)
                 }
-                Message::Reply { id, reply } => Incoming::Answered { id, reply },
-                Message::Warning(text) => Incoming::Event { cell: None, event: Event::Warning(text) },
-                Message::Loading { module } => {
+                RunnerMessage::Reply { id, reply } => Incoming::Answered { id, reply },
+                RunnerMessage::Warning(text) => Incoming::Event { cell: None, event: Event::Warning(text) },
+                RunnerMessage::Loading { module } => {
                     self.loading = Some((module, Instant::now() + self.modules_within));
                     return;
                 }
-                Message::Busy { at } => match &self.loading {
+                RunnerMessage::Busy { at } => match &self.loading {
                     Some((module, _)) => {
                         Incoming::Busy { at: Some(format!("it loads the module `{module}`")) }
                     }
                     None => Incoming::Busy { at },
                 },
-                Message::Configured { warnings } => {
+                RunnerMessage::Configured { warnings } => {
                     self.loading = None;
                     self.configured = true;
                     startup::stage("kernel set up");
@@ -271,26 +275,26 @@ impl Runner {
                     return;
                 }
                 // Once is enough.
-                Message::Ready(_) | Message::Unfit(_) => return,
+                RunnerMessage::Ready(_) | RunnerMessage::Unfit(_) => return,
             },
         };
         self.ready.push_back(incoming);
     }
 }
 
-impl Transport for Runner {
-    fn send(&mut self, mut request: Request) {
-        if let Request::Execute { variables: Some(variables), .. } = &mut request {
+impl Transport for RunnerTransport {
+    fn send(&mut self, mut request: KernelRequest) {
+        if let KernelRequest::Execute { variables: Some(variables), .. } = &mut request {
             self.inherited.keep_what_differs(variables);
         }
-        if let Request::Execute { cell, .. } = request {
+        if let KernelRequest::Execute { cell, .. } = request {
             self.sent.push_back(cell);
             self.stdout.leave_alone();
             self.stderr.leave_alone();
             self.watch_later();
             self.looks_until = Some(time::Instant::now() + LOOKED_AT);
         }
-        if let Request::Shutdown = request {
+        if let KernelRequest::Shutdown = request {
             self.child.look_for_strayed();
         }
         self.write(&request.into());
@@ -307,8 +311,8 @@ impl Transport for Runner {
                     continue;
                 }
                 match &self.life {
-                    Life::Ended(exit) => return Incoming::Closed(self.blamed(exit)),
-                    Life::Alive | Life::HungUp { .. } | Life::Disowned => self.fill().await,
+                    RunnerLife::Ended(exit) => return Incoming::Closed(self.blamed(exit)),
+                    RunnerLife::Alive | RunnerLife::HungUp { .. } | RunnerLife::Disowned => self.fill().await,
                 }
             }
         })
@@ -322,17 +326,17 @@ impl Transport for Runner {
         self.ready.pop_front()
     }
 
-    fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
+    fn stop(&mut self, step: StopStep) -> Result<(), StopFailed> {
         // To the group: user code may be waiting on a child of its own.
         let signal = match step {
             // A stopped process would see the interrupt only when it goes on.
-            Step::Interrupt if self.child.state() == Some(ProcessState::Stopped) => {
+            StopStep::Interrupt if self.child.state() == Some(ProcessState::Stopped) => {
                 drop(self.child.signal(Signal::SIGCONT)); // the interrupt fails if this does
                 Signal::SIGINT
             }
-            Step::Interrupt => Signal::SIGINT,
-            Step::Terminate => Signal::SIGTERM,
-            Step::Kill => Signal::SIGKILL,
+            StopStep::Interrupt => Signal::SIGINT,
+            StopStep::Terminate => Signal::SIGTERM,
+            StopStep::Kill => Signal::SIGKILL,
         };
         self.child.signal(signal).map_err(|error| StopFailed { step, why: error.to_string() })
     }
@@ -375,23 +379,23 @@ impl Transport for Runner {
 }
 
 /// The message a line holds; what is wrong with it when it holds none.
-fn decode(line: &Line<'_>, trace: bool) -> Frame {
+fn decode(line: &BoundedLine<'_>, trace: bool) -> RunnerFrame {
     let problem = match line {
-        Line::Whole(line) => {
+        BoundedLine::Whole(line) => {
             if trace {
                 tracing::info!(target: "cellwright::ipc", "< {}", String::from_utf8_lossy(line));
             }
-            match Frame::decode(line) {
+            match RunnerFrame::decode(line) {
                 Ok(frame) => return frame,
                 Err(problem) => format!("a message of the kernel could not be read: {problem}"),
             }
         }
-        Line::TooLong => {
+        BoundedLine::TooLong => {
             format!("a message of the kernel was skipped: it has more than {LONGEST_MESSAGE} bytes")
         }
     };
     tracing::warn!("{problem}");
-    Frame { mark: None, message: Message::Warning(problem) }
+    RunnerFrame { mark: None, message: RunnerMessage::Warning(problem) }
 }
 
 async fn until(deadline: Option<Instant>) {

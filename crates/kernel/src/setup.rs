@@ -26,7 +26,7 @@ pub struct Setup {
     pub file: Option<String>,
     /// What the runner may keep; its own defaults when none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limits: Option<Limits>,
+    pub limits: Option<RunnerLimits>,
 }
 
 /// What every session finds predefined.
@@ -79,7 +79,7 @@ pub struct Module {
 /// What the runner may keep.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(Deserialize, PartialEq))]
-pub struct Limits {
+pub struct RunnerLimits {
     /// How many results `Out` keeps.
     pub outputs: u64,
     /// How many bytes of cell sources stay known to tracebacks.

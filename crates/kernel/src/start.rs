@@ -10,10 +10,10 @@ use futures_util::future::BoxFuture;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::environment::Variables;
+use crate::environment::EnvVars;
 use crate::execution::Background;
 use crate::kernel::Kernel;
-use crate::runner::{Launch, LaunchError};
+use crate::runner::{LaunchError, RunnerLaunch};
 use crate::setup::Setup;
 
 pub use any::{Gateways, StartAny};
@@ -22,12 +22,12 @@ pub use choice::{InvalidKernelChoice, KernelChoice};
 /// A way to start kernels.
 pub trait Launcher: Send + Sync + 'static {
     /// Starts a kernel. It may return before the setup is done, if cells wait for it.
-    fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>>;
+    fn start(&self, start: KernelStart) -> BoxFuture<'_, Result<StartedKernel, StartError>>;
 }
 
 /// A kernel to be started.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct KernelStart {
     /// Which.
     pub kernel: KernelChoice,
     /// In which folder.
@@ -35,25 +35,25 @@ pub struct Start {
     /// What its first cell finds.
     pub setup: Setup,
     /// The environment it inherits, as far as the rules let it; none for this process's.
-    pub variables: Option<Variables>,
+    pub variables: Option<EnvVars>,
 }
 
 /// A kernel that has started.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedKernel {
     /// The kernel.
     pub kernel: Kernel,
     /// What it says outside its cells.
     pub background: Background,
     /// What it is.
-    pub about: About,
+    pub about: AboutKernel,
     /// What the user should know about the choice.
     pub warnings: Vec<String>,
 }
 
 /// What a kernel is, by its own account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct AboutKernel {
     /// Its language and version, such as `CPython 3.12.4`.
     pub language: String,
     /// The program that runs.
@@ -64,7 +64,7 @@ pub struct About {
     pub pid: Option<u32>,
 }
 
-impl fmt::Display for About {
+impl fmt::Display for AboutKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.language)?;
         if let Some(program) = &self.program {
@@ -95,11 +95,11 @@ pub enum StartError {
 #[derive(Clone, Debug)]
 pub struct StartRunner {
     /// Its working folder, its choice of Python and its setup are replaced by what a session asks for.
-    pub template: Launch,
+    pub template: RunnerLaunch,
 }
 
 impl Launcher for StartRunner {
-    fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
+    fn start(&self, start: KernelStart) -> BoxFuture<'_, Result<StartedKernel, StartError>> {
         Box::pin(async move {
             let mut launch = self.template.clone();
             let KernelChoice::Python { named } = start.kernel else {
@@ -113,10 +113,10 @@ impl Launcher for StartRunner {
             }
             let launched = launch.start().await.map_err(StartError::from)?;
             let python = launched.python;
-            Ok(Started {
+            Ok(StartedKernel {
                 kernel: launched.kernel,
                 background: launched.background,
-                about: About {
+                about: AboutKernel {
                     language: format!("{} {}", python.implementation, python.version),
                     program: Some(launched.candidate.python),
                     origin: Some(launched.candidate.origin.to_string()),

@@ -4,8 +4,8 @@
 pub use futures_util::future::BoxFuture;
 
 use crate::comm::{CommRequest, Comms};
-use crate::environment::Variables;
-use crate::event::{Answer, Event};
+use crate::environment::EnvVars;
+use crate::event::{Event, LineAnswer};
 use crate::outcome::Exit;
 use crate::request::{Question, Reply};
 
@@ -15,7 +15,7 @@ use crate::request::{Question, Reply};
 /// a kernel that it started.
 pub trait Transport: Send + 'static {
     /// Queues a message. It leaves at the latest while [`Transport::recv`] is polled.
-    fn send(&mut self, request: Request);
+    fn send(&mut self, request: KernelRequest);
 
     /// The next thing the kernel says. Cancel-safe: nothing is lost when the future is dropped.
     ///
@@ -35,7 +35,7 @@ pub trait Transport: Send + 'static {
     }
 
     /// Begins one step of stopping. That it worked shows in what [`Transport::recv`] brings.
-    fn stop(&mut self, step: Step) -> Result<(), StopFailed>;
+    fn stop(&mut self, step: StopStep) -> Result<(), StopFailed>;
 
     /// Looks at a kernel that has not started the cell it was sent, and has it go on if it was stopped.
     fn pulse(&mut self) -> Pulse {
@@ -75,7 +75,7 @@ pub enum Pulse {
 
 /// One step of stopping a kernel, from polite to firm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum StopStep {
     /// Interrupt the running cell; the kernel goes on.
     Interrupt,
     /// Have the kernel end.
@@ -86,10 +86,10 @@ pub enum Step {
 
 /// A step of stopping that could not be taken.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("could not {} the kernel: {why}", match step { Step::Interrupt => "interrupt", Step::Terminate => "terminate", Step::Kill => "kill" })]
+#[error("could not {} the kernel: {why}", match step { StopStep::Interrupt => "interrupt", StopStep::Terminate => "terminate", StopStep::Kill => "kill" })]
 pub struct StopFailed {
     /// Which step.
-    pub step: Step,
+    pub step: StopStep,
     /// Why not.
     pub why: String,
 }
@@ -104,7 +104,7 @@ pub struct QuestionId(pub u64);
 
 /// What the driver asks of a kernel.
 #[derive(Debug)]
-pub enum Request {
+pub enum KernelRequest {
     /// Run a cell.
     Execute {
         /// Its name.
@@ -120,14 +120,14 @@ pub enum Request {
         /// What to call it in tracebacks.
         title: Option<String>,
         /// The environment of whoever calls; none for the one the kernel was started with.
-        variables: Option<Variables>,
+        variables: Option<EnvVars>,
     },
     /// The answer to [`Incoming::Input`].
     Input {
         /// The cell that asked.
         cell: CellId,
         /// The line, or why there is none.
-        answer: Answer,
+        answer: LineAnswer,
     },
     /// Ask something that is not a cell.
     Ask {
@@ -157,7 +157,7 @@ pub enum Incoming {
         /// What it is.
         event: Event,
     },
-    /// The cell waits for [`Request::Input`].
+    /// The cell waits for [`KernelRequest::Input`].
     Input {
         /// The cell that asks.
         cell: CellId,
@@ -177,7 +177,7 @@ pub enum Incoming {
     },
     /// Everything the cell had to say has been said.
     Idle(CellId),
-    /// The answer to [`Request::Ask`]; `Err` when the kernel could not answer.
+    /// The answer to [`KernelRequest::Ask`]; `Err` when the kernel could not answer.
     Answered {
         /// Which question.
         id: QuestionId,

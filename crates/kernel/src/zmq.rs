@@ -19,12 +19,12 @@ use tokio::sync::watch;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub use launch::{Attach, Launch, Launched, Link, StartError};
+pub use launch::{ZmqAttach, ZmqKernel, ZmqLaunch, ZmqLink, ZmqStartError};
 
 use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
-use crate::transport::{BoxFuture, Incoming, QuestionId, Request, Step, StopFailed, Transport};
+use crate::transport::{BoxFuture, Incoming, KernelRequest, QuestionId, StopFailed, StopStep, Transport};
 use last_words::last_words;
 
 /// How long nothing may come of the last words of a kernel that has ended. They are in the system's hands by then.
@@ -34,19 +34,19 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Our side of a kernel's five channels.
-struct Zmq {
+struct ZmqTransport {
     client: KernelClient,
     sender: ClientSender,
     conversation: Conversation,
     /// What the sockets did not take at once.
     outbox: VecDeque<(Channel, JupyterMessage)>,
-    process: Process,
-    life: Life,
+    process: KernelProcess,
+    life: ZmqLife,
 }
 
 /// Whose the kernel is.
-enum Process {
-    Ours(Box<Owned>),
+enum KernelProcess {
+    Ours(Box<OwnedKernel>),
     Theirs {
         pulse: watch::Receiver<HeartbeatState>,
         /// For how long its heartbeat may stay unanswered.
@@ -55,7 +55,7 @@ enum Process {
 }
 
 /// A kernel that we started.
-struct Owned {
+struct OwnedKernel {
     child: ChildProcess,
     interrupt_mode: InterruptMode,
     /// It was asked or made to end.
@@ -65,7 +65,7 @@ struct Owned {
     _folder: KernelFolder,
 }
 
-enum Life {
+enum ZmqLife {
     Alive,
     /// Its process has ended; what it said may be on its way until then.
     Ended {
@@ -75,15 +75,15 @@ enum Life {
     Over(Exit),
 }
 
-impl Zmq {
-    fn new(client: KernelClient, process: Process) -> Self {
+impl ZmqTransport {
+    fn new(client: KernelClient, process: KernelProcess) -> Self {
         Self {
             sender: client.sender().clone(),
             client,
             conversation: Conversation::default(),
             outbox: VecDeque::new(),
             process,
-            life: Life::Alive,
+            life: ZmqLife::Alive,
         }
     }
 
@@ -126,7 +126,7 @@ impl Zmq {
         };
         match next {
             Some((channel, message)) => {
-                if let Life::Ended { until, .. } = &mut self.life {
+                if let ZmqLife::Ended { until, .. } = &mut self.life {
                     *until = Instant::now() + LAST_WORDS; // much may wait, for a reader that is slow
                 }
                 self.conversation.hear(self.sender.session(), channel, &message);
@@ -137,36 +137,36 @@ impl Zmq {
 
     /// The kernel's process has ended, or an attached kernel is out of reach.
     fn end(&mut self, exit: Exit) {
-        self.life = Life::Ended { exit, until: Instant::now() + LAST_WORDS };
+        self.life = ZmqLife::Ended { exit, until: Instant::now() + LAST_WORDS };
     }
 
     /// Nothing more will come.
     fn bury(&mut self) {
-        if let Life::Ended { exit, .. } = &self.life {
+        if let ZmqLife::Ended { exit, .. } = &self.life {
             let exit = exit.clone();
-            if let Process::Ours(owned) = &self.process {
+            if let KernelProcess::Ours(owned) = &self.process {
                 let said = last_words(&owned.child);
                 if !owned.ending && !said.is_empty() {
                     self.conversation.warn(format!("the kernel's last words: {said}"));
                 }
             }
             self.conversation.bury();
-            self.life = Life::Over(exit);
+            self.life = ZmqLife::Over(exit);
         }
     }
 }
 
-impl Transport for Zmq {
-    fn send(&mut self, request: Request) {
-        if let (Process::Ours(owned), Request::Execute { .. }) = (&mut self.process, &request)
+impl Transport for ZmqTransport {
+    fn send(&mut self, request: KernelRequest) {
+        if let (KernelProcess::Ours(owned), KernelRequest::Execute { .. }) = (&mut self.process, &request)
             && owned.child.try_wait().is_some()
         {
             return; // it cannot have begun, which its death will show
         }
-        if let Request::Shutdown = request {
+        if let KernelRequest::Shutdown = request {
             match &mut self.process {
-                Process::Ours(owned) => owned.ending = true,
-                Process::Theirs { .. } => return self.leave("left the kernel, which continues"),
+                KernelProcess::Ours(owned) => owned.ending = true,
+                KernelProcess::Theirs { .. } => return self.leave("left the kernel, which continues"),
             }
         }
         if let Some(message) = self.conversation.say(self.sender.session(), request) {
@@ -181,9 +181,9 @@ impl Transport for Zmq {
                     return incoming;
                 }
                 match &self.life {
-                    Life::Alive => self.wait().await,
-                    Life::Ended { until, .. } => self.drain(*until).await,
-                    Life::Over(exit) => return Incoming::Closed(exit.clone()),
+                    ZmqLife::Alive => self.wait().await,
+                    ZmqLife::Ended { until, .. } => self.drain(*until).await,
+                    ZmqLife::Over(exit) => return Incoming::Closed(exit.clone()),
                 }
             }
         })
@@ -203,31 +203,33 @@ impl Transport for Zmq {
         self.client.arriving()
     }
 
-    fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
+    fn stop(&mut self, step: StopStep) -> Result<(), StopFailed> {
         self.conversation.interrupting();
         match (&mut self.process, step) {
-            (Process::Ours(owned), Step::Interrupt) if owned.interrupt_mode == InterruptMode::Message => {
+            (KernelProcess::Ours(owned), StopStep::Interrupt)
+                if owned.interrupt_mode == InterruptMode::Message =>
+            {
                 self.interrupt_by_message();
                 Ok(())
             }
-            (Process::Theirs { .. }, Step::Interrupt) => {
+            (KernelProcess::Theirs { .. }, StopStep::Interrupt) => {
                 self.interrupt_by_message();
                 Ok(())
             }
-            (Process::Ours(owned), _) => {
+            (KernelProcess::Ours(owned), _) => {
                 let signal = match step {
-                    Step::Interrupt => Signal::SIGINT,
-                    Step::Terminate => Signal::SIGTERM,
-                    Step::Kill => Signal::SIGKILL,
+                    StopStep::Interrupt => Signal::SIGINT,
+                    StopStep::Terminate => Signal::SIGTERM,
+                    StopStep::Kill => Signal::SIGKILL,
                 };
-                owned.ending |= step != Step::Interrupt;
+                owned.ending |= step != StopStep::Interrupt;
                 owned.child.signal(signal).map_err(|error| StopFailed { step, why: error.to_string() })?;
-                if step == Step::Interrupt {
+                if step == StopStep::Interrupt {
                     self.post(Conversation::nudge(self.sender.session()));
                 }
                 Ok(())
             }
-            (Process::Theirs { .. }, Step::Terminate | Step::Kill) => {
+            (KernelProcess::Theirs { .. }, StopStep::Terminate | StopStep::Kill) => {
                 self.conversation
                     .warn("the kernel belongs to others: it continues, and so may the cell".to_owned());
                 self.leave("left the kernel, which did not stop");
@@ -237,7 +239,7 @@ impl Transport for Zmq {
     }
 }
 
-impl Zmq {
+impl ZmqTransport {
     fn interrupt_by_message(&mut self) {
         let message = self.conversation.interrupt(self.sender.session());
         self.post(message);
@@ -245,11 +247,11 @@ impl Zmq {
 
     /// Leaves a kernel that is not ours.
     fn leave(&mut self, why: &str) {
-        self.life = Life::Over(Exit::Left(why.to_owned()));
+        self.life = ZmqLife::Over(Exit::Left(why.to_owned()));
     }
 }
 
-impl Process {
+impl KernelProcess {
     /// Waits until the kernel is gone. Cancel-safe.
     async fn ended(&mut self) -> Exit {
         match self {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::{
-    AskError, Background, Cell, Death, Event, Execution, Exit, Fate, Finished, Graces, Kernel, Next, Outcome,
-    ProcessExit, Status, Stdin, StopReason,
+    AskError, Background, CellStage, CellUpdate, Death, Event, Execution, Exit, Fate, FinishedCell, Graces,
+    Kernel, KernelCell, Outcome, ProcessExit, Stdin, StopReason,
 };
 use cellwright_testkit::{Log, ScriptedKernel};
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ fn start() -> (Kernel, Background, Log) {
 }
 
 /// Runs a cell to its end: what it printed, line by line, and how it ended.
-async fn run(kernel: &Kernel, cell: Cell) -> (Vec<String>, Finished) {
+async fn run(kernel: &Kernel, cell: KernelCell) -> (Vec<String>, FinishedCell) {
     let (events, finished) = kernel.execute(cell).await.collect().await;
     (lines(&events), finished)
 }
@@ -33,8 +33,8 @@ fn lines(events: &[Event]) -> Vec<String> {
         .map(|event| match event {
             Event::Output(OutputChange::Added(Output::Text { text, .. })) => text.clone(),
             Event::Output(OutputChange::Added(Output::Error(exception))) => format!("<{}>\n", exception.name),
-            Event::Status(Status::Started) => String::new(),
-            Event::Status(Status::Stopping(reason)) => format!("<stopping {reason:?}>\n"),
+            Event::Status(CellStage::Started) => String::new(),
+            Event::Status(CellStage::Stopping(reason)) => format!("<stopping {reason:?}>\n"),
             Event::Warning(warning) => format!("<{warning}>\n"),
             Event::Output(
                 OutputChange::Added(Output::Display { .. } | Output::Result { .. })
@@ -48,12 +48,12 @@ fn lines(events: &[Event]) -> Vec<String> {
     text.lines().map(Into::into).collect()
 }
 
-fn timed(code: &str, timeout: Duration) -> Cell {
-    Cell { timeout: Some(timeout), ..Cell::new(code) }
+fn timed(code: &str, timeout: Duration) -> KernelCell {
+    KernelCell { timeout: Some(timeout), ..KernelCell::new(code) }
 }
 
-fn completed(count: u64) -> Finished {
-    Finished { outcome: Outcome::Completed, execution_count: Some(count) }
+fn completed(count: u64) -> FinishedCell {
+    FinishedCell { outcome: Outcome::Completed, execution_count: Some(count) }
 }
 
 fn stopped(reason: StopReason, kernel: Fate) -> Outcome {
@@ -66,7 +66,7 @@ fn exited(code: i32) -> Exit {
 
 async fn until_started(execution: &mut Execution) {
     match execution.next().await {
-        Next::Event(Event::Status(Status::Started)) => {}
+        CellUpdate::Event(Event::Status(CellStage::Started)) => {}
         other => panic!("expected the start, not {other:?}"),
     }
 }
@@ -74,8 +74,8 @@ async fn until_started(execution: &mut Execution) {
 #[tokio::test(start_paused = true)]
 async fn cells_run_one_after_the_other_in_order() {
     let (kernel, _background, _) = start();
-    let first = kernel.execute(Cell::new("sleep 5\nprint one")).await;
-    let second = kernel.execute(Cell::new("print two")).await;
+    let first = kernel.execute(KernelCell::new("sleep 5\nprint one")).await;
+    let second = kernel.execute(KernelCell::new("print two")).await;
     let (events, finished) = second.collect().await;
     assert_eq!((lines(&events), finished), (vec!["two".into()], completed(2)));
     let (events, finished) = first.collect().await;
@@ -85,7 +85,7 @@ async fn cells_run_one_after_the_other_in_order() {
 #[tokio::test(start_paused = true)]
 async fn an_exception_is_shown_and_is_the_outcome() {
     let (kernel, _background, _) = start();
-    let (said, finished) = run(&kernel, Cell::new("print a\nraise ValueError\nprint b")).await;
+    let (said, finished) = run(&kernel, KernelCell::new("print a\nraise ValueError\nprint b")).await;
     assert_eq!(said, ["a", "<ValueError>"]);
     match finished.outcome {
         Outcome::Raised(exception) => assert_eq!(exception.name, "ValueError"),
@@ -97,13 +97,13 @@ async fn an_exception_is_shown_and_is_the_outcome() {
 #[tokio::test(start_paused = true)]
 async fn a_cell_is_over_when_reply_and_idle_came_and_a_missing_one_is_not_waited_for_long() {
     let (kernel, _background, _) = start();
-    assert_eq!(run(&kernel, Cell::new("idle first\nprint a")).await.1, completed(1));
+    assert_eq!(run(&kernel, KernelCell::new("idle first\nprint a")).await.1, completed(1));
     let before = Instant::now();
-    assert_eq!(run(&kernel, Cell::new("no idle\nprint b")).await.1, completed(2));
+    assert_eq!(run(&kernel, KernelCell::new("no idle\nprint b")).await.1, completed(2));
     assert_eq!(before.elapsed(), Graces::default().settle);
-    let (_, finished) = run(&kernel, Cell::new("no reply\nprint c")).await;
-    assert_eq!(finished, Finished { outcome: Outcome::Completed, execution_count: None });
-    assert_eq!(run(&kernel, Cell::new("print d")).await, (vec!["d".into()], completed(4)));
+    let (_, finished) = run(&kernel, KernelCell::new("no reply\nprint c")).await;
+    assert_eq!(finished, FinishedCell { outcome: Outcome::Completed, execution_count: None });
+    assert_eq!(run(&kernel, KernelCell::new("print d")).await, (vec!["d".into()], completed(4)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +117,7 @@ async fn output_that_comes_long_after_the_reply_is_still_the_cells() {
     assert_eq!(log.entries().len(), 1, "what it did was done within its time: {:?}", log.entries());
 
     // Nor is it silence when nobody reads what has come.
-    let execution = kernel.execute(Cell::new("reply\nflood 100\nprint end")).await;
+    let execution = kernel.execute(KernelCell::new("reply\nflood 100\nprint end")).await;
     tokio::time::sleep(HOUR).await;
     let (events, finished) = execution.collect().await;
     assert_eq!(lines(&events).concat().len(), 100 * 65536 + "end".len());
@@ -127,7 +127,7 @@ async fn output_that_comes_long_after_the_reply_is_still_the_cells() {
 #[tokio::test(start_paused = true)]
 async fn a_cell_without_an_end_warns_that_output_may_be_missing() {
     let (kernel, _background, _) = start();
-    let (said, finished) = run(&kernel, Cell::new("print a\nno idle")).await;
+    let (said, finished) = run(&kernel, KernelCell::new("print a\nno idle")).await;
     let warning = "<the kernel did not report the end of the cell's output: some of it may be missing>";
     assert_eq!((said, finished), (vec!["a".into(), warning.into()], completed(1)));
 }
@@ -135,9 +135,9 @@ async fn a_cell_without_an_end_warns_that_output_may_be_missing() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_after_the_reply_neither_interrupts_nor_ends_the_kernel() {
     let (kernel, _background, log) = start();
-    let mut execution = kernel.execute(Cell::new("reply\nprint a\nsleep 4\nprint b\nsleep 4")).await;
+    let mut execution = kernel.execute(KernelCell::new("reply\nprint a\nsleep 4\nprint b\nsleep 4")).await;
     until_started(&mut execution).await;
-    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
     execution.stop();
     let (events, finished) = execution.collect().await;
     assert_eq!((lines(&events)[1..].concat(), finished), ("b".into(), completed(1)));
@@ -154,7 +154,7 @@ async fn a_hung_cell_times_out_and_the_kernel_survives() {
     assert_eq!(said, ["a", "<stopping TimedOut(30s)>", "<KeyboardInterrupt>"]);
     assert_eq!(finished.outcome, stopped(StopReason::TimedOut(limit), Fate::Survived));
     assert_eq!(log.entries()[1..], ["interrupt"]);
-    assert_eq!(run(&kernel, Cell::new("print b")).await.0, ["b"]);
+    assert_eq!(run(&kernel, KernelCell::new("print b")).await.0, ["b"]);
 }
 
 // K21: the budget is wall-clock, whether the cell is chatty or quiet.
@@ -219,9 +219,9 @@ async fn an_interrupt_that_fails_says_so_and_is_not_waited_for() {
     assert_eq!(log.entries()[1..], ["interrupt", "terminate"]);
 
     let (kernel, _background, _) = start();
-    let mut execution = kernel.execute(Cell::new("broken\nprint x\nsleep 3600")).await;
+    let mut execution = kernel.execute(KernelCell::new("broken\nprint x\nsleep 3600")).await;
     until_started(&mut execution).await;
-    assert!(matches!(execution.next().await, Next::Event(Event::Output(_))));
+    assert!(matches!(execution.next().await, CellUpdate::Event(Event::Output(_))));
     assert_eq!(
         kernel.interrupt().await.unwrap_err().to_string(),
         "could not interrupt the kernel: it is broken"
@@ -239,7 +239,7 @@ async fn an_error_of_its_own_in_answer_to_an_interrupt_is_a_stop() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_before_the_start_waits_for_it_because_kernels_ignore_interrupts_between_cells() {
     let (kernel, _background, log) = start();
-    let execution = kernel.execute(Cell::new("not started\nsleep 3600")).await;
+    let execution = kernel.execute(KernelCell::new("not started\nsleep 3600")).await;
     kernel.ping().await.unwrap(); // by now the cell has been sent
     execution.stop();
     let (_, finished) = execution.collect().await;
@@ -250,10 +250,10 @@ async fn a_stop_before_the_start_waits_for_it_because_kernels_ignore_interrupts_
 #[tokio::test(start_paused = true)]
 async fn dropping_an_execution_stops_its_cell() {
     let (kernel, _background, log) = start();
-    let mut execution = kernel.execute(Cell::new("sleep 3600")).await;
+    let mut execution = kernel.execute(KernelCell::new("sleep 3600")).await;
     until_started(&mut execution).await;
     drop(execution);
-    assert_eq!(run(&kernel, Cell::new("print b")).await.0, ["b"]);
+    assert_eq!(run(&kernel, KernelCell::new("print b")).await.0, ["b"]);
     assert_eq!(log.entries(), ["execute sleep 3600", "interrupt", "execute print b"]);
 }
 
@@ -261,14 +261,15 @@ async fn dropping_an_execution_stops_its_cell() {
 async fn cancelling_the_callers_token_stops_the_cell_and_not_the_other_way_round() {
     let (kernel, _background, _) = start();
     let call = CancellationToken::new();
-    let mut execution = kernel.execute(Cell { stop: call.clone(), ..Cell::new("sleep 3600") }).await;
+    let mut execution =
+        kernel.execute(KernelCell { stop: call.clone(), ..KernelCell::new("sleep 3600") }).await;
     until_started(&mut execution).await;
     call.cancel();
     let (_, finished) = execution.collect().await;
     assert_eq!(finished.outcome, stopped(StopReason::Cancelled, Fate::Survived));
 
     let call = CancellationToken::new();
-    drop(kernel.execute(Cell { stop: call.clone(), ..Cell::new("sleep 3600") }).await);
+    drop(kernel.execute(KernelCell { stop: call.clone(), ..KernelCell::new("sleep 3600") }).await);
     kernel.ping().await.unwrap();
     assert!(!call.is_cancelled());
 }
@@ -277,8 +278,8 @@ async fn cancelling_the_callers_token_stops_the_cell_and_not_the_other_way_round
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_queued_cell_leaves_the_running_one_alone() {
     let (kernel, _background, log) = start();
-    let running = kernel.execute(Cell::new("sleep 60\nprint done")).await;
-    let queued = kernel.execute(Cell::new("print never")).await;
+    let running = kernel.execute(KernelCell::new("sleep 60\nprint done")).await;
+    let queued = kernel.execute(KernelCell::new("print never")).await;
     queued.stop();
     let before = Instant::now();
     let (events, finished) = queued.collect().await;
@@ -293,7 +294,7 @@ async fn cancelling_a_queued_cell_leaves_the_running_one_alone() {
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_from_the_handle_stops_the_cell_without_consequences() {
     let (kernel, _background, log) = start();
-    let mut execution = kernel.execute(Cell::new("sleep 3600")).await;
+    let mut execution = kernel.execute(KernelCell::new("sleep 3600")).await;
     until_started(&mut execution).await;
     kernel.interrupt().await.unwrap();
     let (_, finished) = execution.collect().await;
@@ -302,7 +303,7 @@ async fn an_interrupt_from_the_handle_stops_the_cell_without_consequences() {
     kernel.interrupt().await.unwrap();
     assert_eq!(log.entries()[1..], ["interrupt"], "between cells there is nothing to interrupt");
 
-    let mut deaf = kernel.execute(Cell::new("deaf\nsleep 3600\nprint end")).await;
+    let mut deaf = kernel.execute(KernelCell::new("deaf\nsleep 3600\nprint end")).await;
     until_started(&mut deaf).await;
     kernel.interrupt().await.unwrap();
     let (events, finished) = deaf.collect().await;
@@ -314,11 +315,11 @@ async fn a_kernel_death_reports_whether_the_cell_had_started() {
     for (code, started) in [("print a\ndie 3", true), ("not started\ndie 3", false)] {
         let (kernel, mut background, _) = start();
         let queued_after = {
-            let (_, finished) = run(&kernel, Cell::new(code)).await;
+            let (_, finished) = run(&kernel, KernelCell::new(code)).await;
             let death = Death { exit: exited(3), started };
             assert_eq!(finished.outcome, Outcome::Died(death.clone()));
             assert_eq!(death.to_string().contains("before the cell started"), !started);
-            run(&kernel, Cell::new("print b")).await.1.outcome
+            run(&kernel, KernelCell::new("print b")).await.1.outcome
         };
         assert_eq!(queued_after, Outcome::Died(Death { exit: exited(3), started: false }));
         assert_eq!(kernel.exit(), Some(exited(3)));
@@ -331,7 +332,7 @@ async fn a_kernel_death_reports_whether_the_cell_had_started() {
 async fn death_between_cells_is_noticed_without_asking() {
     let (scripted, _log) = ScriptedKernel::new();
     let (kernel, _background) = Kernel::start(scripted, Graces::default(), None);
-    let detached = kernel.execute(Cell::new("sleep 60\ndie 9")).await;
+    let detached = kernel.execute(KernelCell::new("sleep 60\ndie 9")).await;
     detached.detach();
     assert_eq!(kernel.exit(), None);
     assert_eq!(kernel.ended().await, exited(9));
@@ -341,19 +342,19 @@ async fn death_between_cells_is_noticed_without_asking() {
 #[tokio::test(start_paused = true)]
 async fn what_a_thread_prints_after_its_cell_belongs_to_the_session() {
     let (kernel, mut background, _) = start();
-    assert_eq!(run(&kernel, Cell::new("later 5 from the thread\nprint a")).await.0, ["a"]);
+    assert_eq!(run(&kernel, KernelCell::new("later 5 from the thread\nprint a")).await.0, ["a"]);
     assert!(background.try_next().is_none());
-    assert_eq!(run(&kernel, Cell::new("sleep 10\nprint b")).await.0, ["b"]);
+    assert_eq!(run(&kernel, KernelCell::new("sleep 10\nprint b")).await.0, ["b"]);
     assert_eq!(lines(&[background.try_next().unwrap()]), ["from the thread"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_detached_cell_runs_on_and_its_output_is_kept() {
     let (kernel, mut background, _) = start();
-    let mut execution = kernel.execute(Cell::new("print a\nsleep 5\nprint b")).await;
+    let mut execution = kernel.execute(KernelCell::new("print a\nsleep 5\nprint b")).await;
     until_started(&mut execution).await;
     execution.detach();
-    assert_eq!(run(&kernel, Cell::new("print c")).await, (vec!["c".into()], completed(2)));
+    assert_eq!(run(&kernel, KernelCell::new("print c")).await, (vec!["c".into()], completed(2)));
     let mut kept = Vec::new();
     kept.extend(std::iter::from_fn(|| background.try_next()));
     assert_eq!(lines(&kept), ["a", "b"]);
@@ -362,7 +363,7 @@ async fn a_detached_cell_runs_on_and_its_output_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_stopped_reading_holds_up_the_cell_and_loses_nothing() {
     let (kernel, _background, _) = start();
-    let execution = kernel.execute(Cell::new("flood 400\nprint end")).await;
+    let execution = kernel.execute(KernelCell::new("flood 400\nprint end")).await;
     // 25 MiB are waiting; the driver takes about one and then waits as well.
     tokio::time::sleep(HOUR).await;
     let (events, finished) = execution.collect().await;
@@ -389,7 +390,7 @@ async fn a_reader_that_stopped_reading_does_not_delay_a_stop() {
 #[tokio::test(start_paused = true)]
 async fn input_is_answered_refused_or_refused_by_silence() {
     let (kernel, _background, log) = start();
-    let asking = || Cell { stdin: Stdin::Forwarded, ..Cell::new("ask name? ") };
+    let asking = || KernelCell { stdin: Stdin::Forwarded, ..KernelCell::new("ask name? ") };
     for (answer, noted) in [
         (Some(Ok("Ada")), r#"input Ok("Ada")"#),
         (Some(Err("no")), r#"input Err("no")"#),
@@ -397,7 +398,9 @@ async fn input_is_answered_refused_or_refused_by_silence() {
     ] {
         let mut execution = kernel.execute(asking()).await;
         until_started(&mut execution).await;
-        let Next::Event(Event::InputRequest(request)) = execution.next().await else { panic!("no request") };
+        let CellUpdate::Event(Event::InputRequest(request)) = execution.next().await else {
+            panic!("no request")
+        };
         assert_eq!((request.prompt.as_str(), request.password), ("name? ", false));
         match answer {
             Some(Ok(line)) => request.answer(line),
@@ -413,14 +416,17 @@ async fn input_is_answered_refused_or_refused_by_silence() {
 #[tokio::test(start_paused = true)]
 async fn a_cell_that_waits_for_input_can_be_stopped() {
     let (kernel, _background, _) = start();
-    let mut execution =
-        kernel.execute(Cell { stdin: Stdin::Forwarded, ..timed("ask x", Duration::from_secs(9)) }).await;
+    let mut execution = kernel
+        .execute(KernelCell { stdin: Stdin::Forwarded, ..timed("ask x", Duration::from_secs(9)) })
+        .await;
     until_started(&mut execution).await;
-    let Next::Event(Event::InputRequest(request)) = execution.next().await else { panic!("no request") };
+    let CellUpdate::Event(Event::InputRequest(request)) = execution.next().await else {
+        panic!("no request")
+    };
     let (_, finished) = execution.collect().await;
     assert_eq!(finished.outcome, stopped(StopReason::TimedOut(Duration::from_secs(9)), Fate::Survived));
     request.answer("too late");
-    assert_eq!(run(&kernel, Cell::new("print b")).await.0, ["b"]);
+    assert_eq!(run(&kernel, KernelCell::new("print b")).await.0, ["b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -435,7 +441,7 @@ async fn shutdown_asks_then_terminates_then_kills() {
         ),
     ] {
         let (kernel, _background, log) = start();
-        run(&kernel, Cell::new(cell)).await;
+        run(&kernel, KernelCell::new(cell)).await;
         let before = Instant::now();
         assert_eq!(kernel.shutdown().await, exit);
         assert_eq!(log.entries()[1..], steps);
@@ -448,8 +454,8 @@ async fn shutdown_asks_then_terminates_then_kills() {
 #[tokio::test(start_paused = true)]
 async fn shutdown_stops_what_runs_and_does_not_run_what_waits() {
     let (kernel, _background, log) = start();
-    let mut running = kernel.execute(Cell::new("deaf\nsleep 3600")).await;
-    let waiting = kernel.execute(Cell::new("print never")).await;
+    let mut running = kernel.execute(KernelCell::new("deaf\nsleep 3600")).await;
+    let waiting = kernel.execute(KernelCell::new("print never")).await;
     until_started(&mut running).await;
     kernel.shutdown().await;
     for execution in [running, waiting] {
@@ -462,8 +468,8 @@ async fn shutdown_stops_what_runs_and_does_not_run_what_waits() {
 #[tokio::test(start_paused = true)]
 async fn dropping_the_kernel_ends_everything() {
     let (kernel, mut background, _) = start();
-    let mut running = kernel.execute(Cell::new("sleep 3600")).await;
-    let waiting = kernel.execute(Cell::new("print never")).await;
+    let mut running = kernel.execute(KernelCell::new("sleep 3600")).await;
+    let waiting = kernel.execute(KernelCell::new("print never")).await;
     until_started(&mut running).await;
     drop(kernel);
     for execution in [running, waiting] {

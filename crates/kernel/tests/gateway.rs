@@ -12,20 +12,20 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::gateway::{Address, GatewayError, Launch, Launched};
-use cellwright_kernel::{Cell, Comms, Event, Exit, Next, Outcome};
+use cellwright_kernel::gateway::{Address, GatewayError, GatewayKernel, GatewayLaunch};
+use cellwright_kernel::{CellUpdate, Comms, Event, Exit, KernelCell, Outcome};
 use cellwright_testkit::eventually;
 use cellwright_testkit::servers::{Server, TOKEN, free_port};
 use proxy::Proxy;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-fn launch(address: Address, folder: &Path) -> Launch {
+fn launch(address: Address, folder: &Path) -> GatewayLaunch {
     let variables: HashMap<_, _> = [("PATH".into(), env::var_os("PATH").expect("a shell has one"))].into();
-    Launch::new(address, folder, variables)
+    GatewayLaunch::new(address, folder, variables)
 }
 
-async fn start(address: Address) -> Launched {
+async fn start(address: Address) -> GatewayKernel {
     launch(address, Path::new("/")).start().await.unwrap()
 }
 
@@ -35,8 +35,8 @@ struct Seen {
     outcome: Outcome,
 }
 
-async fn run(launched: &Launched, code: &str) -> Seen {
-    let (events, finished) = launched.kernel.execute(Cell::new(code)).await.collect().await;
+async fn run(launched: &GatewayKernel, code: &str) -> Seen {
+    let (events, finished) = launched.kernel.execute(KernelCell::new(code)).await.collect().await;
     let mut seen = Seen { text: String::new(), warnings: Vec::new(), outcome: finished.outcome };
     for event in events {
         match event {
@@ -76,16 +76,18 @@ async fn a_cut_while_the_cell_is_quiet_loses_nothing() {
     let launched = start(server.address_at(proxy.port)).await;
     let mut execution = launched
         .kernel
-        .execute(Cell::new("import time\nprint('before', flush=True)\ntime.sleep(1)\nprint('after')\n1/0"))
+        .execute(KernelCell::new(
+            "import time\nprint('before', flush=True)\ntime.sleep(1)\nprint('after')\n1/0",
+        ))
         .await;
     let (mut text, mut cut) = (String::new(), false);
     let finished = loop {
         match execution.next().await {
-            Next::Event(Event::Output(OutputChange::Added(Output::Text { text: more, .. }))) => {
+            CellUpdate::Event(Event::Output(OutputChange::Added(Output::Text { text: more, .. }))) => {
                 text.push_str(&more);
             }
-            Next::Event(_) => {}
-            Next::Finished(finished) => break finished,
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => break finished,
         }
         if text.contains("before") && !std::mem::replace(&mut cut, true) {
             proxy.cut.notify_waiters();
@@ -109,7 +111,7 @@ async fn a_server_that_knows_only_the_old_framing_is_spoken_to_in_it() {
     let comm = "from comm import create_comm\ncreate_comm('none', buffers=[b'\\0\\xff'])\nprint('after')";
     assert_eq!(run(&launched, comm).await.text, "after\n");
     launched.kernel.pass_comms(Comms::Forwarded).await;
-    let (events, _) = launched.kernel.execute(Cell::new(comm)).await.collect().await;
+    let (events, _) = launched.kernel.execute(KernelCell::new(comm)).await.collect().await;
     let buffers = events.iter().find_map(|event| match event {
         Event::Comm(message) => Some(&message.buffers),
         _ => None,
@@ -125,9 +127,9 @@ async fn a_gateway_that_is_killed_and_started_anew_ends_the_cell_with_the_truth(
     let launched = start(server.address()).await;
     let mut execution = launched
         .kernel
-        .execute(Cell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
+        .execute(KernelCell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
         .await;
-    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
     drop(server);
     let again = Server::kernel_gateway_at(port, &[]).await;
     let (_, finished) = execution.collect().await;
@@ -145,9 +147,9 @@ async fn a_kernel_whose_server_lets_us_in_no_more_is_out_of_reach_and_not_said_t
     let launched = start(server.address()).await;
     let mut execution = launched
         .kernel
-        .execute(Cell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
+        .execute(KernelCell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
         .await;
-    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
     drop(server);
     let _again = Server::kernel_gateway_at(port, &["--KernelGatewayApp.auth_token=another"]).await;
     let (_, finished) = execution.collect().await;
@@ -159,14 +161,16 @@ async fn a_kernel_whose_server_lets_us_in_no_more_is_out_of_reach_and_not_said_t
 async fn a_link_that_stays_cut_is_given_up_and_another_kernel_is_as_good() {
     let server = Server::kernel_gateway().await;
     let proxy = Proxy::before(server.port).await;
-    let launch =
-        Launch { away: Duration::from_millis(300), ..launch(server.address_at(proxy.port), Path::new("/")) };
+    let launch = GatewayLaunch {
+        away: Duration::from_millis(300),
+        ..launch(server.address_at(proxy.port), Path::new("/"))
+    };
     let launched = launch.start().await.unwrap();
     let mut execution = launched
         .kernel
-        .execute(Cell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
+        .execute(KernelCell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
         .await;
-    while !matches!(execution.next().await, Next::Event(Event::Output(_))) {}
+    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
     proxy.shut();
     let (_, finished) = execution.collect().await;
     let Outcome::Died(death) = finished.outcome else { panic!("{finished:?}") };
@@ -215,7 +219,7 @@ async fn shut_doors_say_what_opens_them() {
         assert!(error.to_string().contains(told), "{error}");
         assert!(!error.to_string().contains(TOKEN));
     }
-    let unknown = Launch { name: Some("cobol".into()), ..launch(server.address(), Path::new("/")) };
+    let unknown = GatewayLaunch { name: Some("cobol".into()), ..launch(server.address(), Path::new("/")) };
     let error = unknown.start().await.unwrap_err();
     assert!(
         matches!(&error, GatewayError::NoKernelSpec { installed, .. } if installed == &["python3"]),

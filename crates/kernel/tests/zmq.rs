@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange, Stream};
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::zmq::{Attach, Launch, Launched, Link};
-use cellwright_kernel::{Cell, Event, Exit, Fate, Graces, Next, Outcome, StopReason};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::zmq::{ZmqAttach, ZmqKernel, ZmqLaunch, ZmqLink};
+use cellwright_kernel::{CellUpdate, Event, Exit, Fate, Graces, KernelCell, Outcome, StopReason};
 use cellwright_testkit::{Door, patient_graces, python};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ impl Place {
         self
     }
 
-    fn launch(&self, name: &str) -> Launch {
+    fn launch(&self, name: &str) -> ZmqLaunch {
         let folder = self.folder.path();
         let variables: HashMap<_, _> = [
             ("PATH".into(), env::var_os("PATH").expect("a shell has one")),
@@ -42,8 +42,8 @@ impl Place {
             ("JUPYTER_PATH".into(), folder.join("jupyter").into()),
         ]
         .into();
-        let search = Search { explicit: Some(python()), cwd: folder.into(), variables, managed: None };
-        Launch { graces: patient_graces(), ..Launch::new(name, search, self.runtime()) }
+        let search = PythonSearch { explicit: Some(python()), cwd: folder.into(), variables, managed: None };
+        ZmqLaunch { graces: patient_graces(), ..ZmqLaunch::new(name, search, self.runtime()) }
     }
 
     /// The connection file of the kernel that runs.
@@ -72,8 +72,8 @@ fn spec(arguments: &[&str]) -> Value {
     json!({"argv": argv, "display_name": "a test's", "language": "python"})
 }
 
-async fn run(launched: &Launched, code: &str) -> (String, Outcome) {
-    let (events, finished) = launched.kernel.execute(Cell::new(code)).await.collect().await;
+async fn run(launched: &ZmqKernel, code: &str) -> (String, Outcome) {
+    let (events, finished) = launched.kernel.execute(KernelCell::new(code)).await.collect().await;
     (text(&events), finished.outcome)
 }
 
@@ -107,11 +107,11 @@ async fn a_kernel_that_dies_at_its_start_is_reported_with_its_stderr() {
 async fn what_ipykernel_warns_of_at_every_start_are_not_its_last_words() {
     let place = Place::new();
     for (said, told) in [("", &[][..]), ("out of luck", &["the kernel's last words: out of luck"][..])] {
-        let launched = Launch { link: Link::Tcp, ..place.launch("python3") }.start().await.unwrap();
+        let launched = ZmqLaunch { link: ZmqLink::Tcp, ..place.launch("python3") }.start().await.unwrap();
         // ipykernel shows what is written to the standard error that it has put in the place of this one.
         let code =
             format!("import os, sys\nos.write(sys.stderr._original_stdstream_copy, b'{said}')\nos._exit(3)");
-        let (events, finished) = launched.kernel.execute(Cell::new(code)).await.collect().await;
+        let (events, finished) = launched.kernel.execute(KernelCell::new(code)).await.collect().await;
         assert!(matches!(finished.outcome, Outcome::Died(_)), "{finished:?}");
         let warnings = events.iter().filter_map(|event| match event {
             Event::Warning(warning) => Some(warning.as_str()),
@@ -131,7 +131,7 @@ async fn a_kernel_that_never_gets_ready_is_given_up_and_reported() {
             "import sys, time\nprint('still thinking', file=sys.stderr, flush=True)\ntime.sleep(600)",
         ]),
     );
-    let launch = Launch { ready_within: Duration::from_secs(2), ..place.launch("deaf") };
+    let launch = ZmqLaunch { ready_within: Duration::from_secs(2), ..place.launch("deaf") };
     let error = launch.start().await.unwrap_err().to_string();
     assert!(error.starts_with("kernel `deaf` was not ready within 2 seconds (shell: "), "{error}");
     assert!(error.ends_with("; it said: still thinking"), "{error}");
@@ -159,12 +159,12 @@ async fn an_attached_kernel_is_shared_and_outlives_us() {
     let owner = place.launch("python3").start().await.unwrap();
     let file = place.connection_file();
     assert_private(&file);
-    let mut guest = Attach { graces: patient_graces(), ..Attach::new(&file) }.start().await.unwrap();
+    let mut guest = ZmqAttach { graces: patient_graces(), ..ZmqAttach::new(&file) }.start().await.unwrap();
     assert_eq!(run(&guest, "x = 5\nprint('from the guest')").await.0, "from the guest\n");
     assert_eq!(run(&owner, "print('from the owner')\nx").await.0, "from the owner\n5");
 
     // Without a process to signal, by message.
-    let mut cell = Cell::new("import time\ntime.sleep(600)");
+    let mut cell = KernelCell::new("import time\ntime.sleep(600)");
     cell.timeout = Some(Duration::from_millis(300));
     let (_, finished) = guest.kernel.execute(cell).await.collect().await;
     let reason = StopReason::TimedOut(Duration::from_millis(300));
@@ -172,10 +172,10 @@ async fn an_attached_kernel_is_shared_and_outlives_us() {
 
     // One that heeds no interrupt is not said to be dead.
     let graces = Graces { interrupt: Duration::from_millis(300), ..Graces::default() };
-    let hurried = Attach { graces, ..Attach::new(&file) }.start().await.unwrap();
+    let hurried = ZmqAttach { graces, ..ZmqAttach::new(&file) }.start().await.unwrap();
     let deaf = "import time\ndef deaf():\n    end = time.monotonic() + 3\n    while time.monotonic() < end:\n        \
         try: time.sleep(3)\n        except KeyboardInterrupt: pass\ndeaf()";
-    let cell = Cell { timeout: Some(Duration::from_millis(300)), ..Cell::new(deaf) };
+    let cell = KernelCell { timeout: Some(Duration::from_millis(300)), ..KernelCell::new(deaf) };
     let (_, finished) = hurried.kernel.execute(cell).await.collect().await;
     assert_eq!(finished.outcome, Outcome::Stopped { reason, kernel: Fate::Left });
 
@@ -190,10 +190,10 @@ async fn an_attached_kernel_is_shared_and_outlives_us() {
     other["key"] = "another".into();
     let forged = place.folder.path().join("forged.json");
     std::fs::write(&forged, other.to_string()).unwrap();
-    let stranger = Attach {
+    let stranger = ZmqAttach {
         ready_within: Duration::from_millis(500),
         busy_within: Duration::from_millis(500),
-        ..Attach::new(&forged)
+        ..ZmqAttach::new(&forged)
     };
     let told = stranger.start().await.unwrap_err().to_string();
     assert!(told.contains("was not ready within 1 second (") && told.contains(" key"), "{told}");
@@ -206,10 +206,12 @@ async fn an_attached_kernel_is_shared_and_outlives_us() {
 async fn a_kernel_that_is_busy_with_its_owners_cell_is_attached_to() {
     let place = Place::new();
     let owner = place.launch("python3").start().await.unwrap();
-    let mut busy =
-        owner.kernel.execute(Cell::new("import time\nprint('busy', flush=True)\ntime.sleep(600)")).await;
-    while !matches!(busy.next().await, Next::Event(Event::Output(_))) {}
-    let guest = Attach::new(place.connection_file()).start().await.unwrap();
+    let mut busy = owner
+        .kernel
+        .execute(KernelCell::new("import time\nprint('busy', flush=True)\ntime.sleep(600)"))
+        .await;
+    while !matches!(busy.next().await, CellUpdate::Event(Event::Output(_))) {}
+    let guest = ZmqAttach::new(place.connection_file()).start().await.unwrap();
     busy.stop();
     assert_eq!(run(&guest, "print('its turn')").await.0, "its turn\n");
     owner.kernel.shutdown().await;
@@ -221,8 +223,8 @@ async fn quit_in_a_kernel_of_others_ends_it_with_a_warning() {
     let owner = place.launch("python3").start().await.unwrap();
     // As in a kernel that was not prepared by us.
     run(&owner, "del get_ipython().ask_exit").await;
-    let guest = Attach::new(place.connection_file()).start().await.unwrap();
-    let (events, _) = guest.kernel.execute(Cell::new("quit()")).await.collect().await;
+    let guest = ZmqAttach::new(place.connection_file()).start().await.unwrap();
+    let (events, _) = guest.kernel.execute(KernelCell::new("quit()")).await.collect().await;
     let told = events
         .iter()
         .any(|event| matches!(event, Event::Warning(text) if text.contains("asked the kernel to end")));
@@ -235,7 +237,7 @@ async fn an_attached_kernel_that_is_silent_is_out_of_reach_and_not_said_to_be_go
     let place = Place::new();
     let owner = place.launch("python3").start().await.unwrap();
     let file = place.connection_file();
-    let attach = Attach { silence: Duration::from_secs(1), ..Attach::new(&file) };
+    let attach = ZmqAttach { silence: Duration::from_secs(1), ..ZmqAttach::new(&file) };
     let guest = attach.start().await.unwrap();
     run(&guest, "x = 5").await;
     let process = Pid::from_raw(owner.pid.unwrap().cast_signed()).unwrap();
@@ -272,7 +274,7 @@ async fn a_kernel_that_wants_messages_is_interrupted_by_one() {
         "import subprocess\nchild = subprocess.Popen(['sleep', '600'], stdout=-3)\n{}.close()\nchild.wait()",
         door.knock()
     );
-    let execution = launched.kernel.execute(Cell::new(code)).await;
+    let execution = launched.kernel.execute(KernelCell::new(code)).await;
     door.knocked().await;
     execution.stop();
     let (_, finished) = execution.collect().await;
@@ -288,14 +290,14 @@ async fn a_reader_that_pauses_loses_nothing() {
     let launched = place.launch("python").start().await.unwrap();
     let door = Door::new();
     let code = format!("for i in range(3000): print(i, 'x' * 2000, flush=True)\n{}.close()", door.knock());
-    let mut execution = launched.kernel.execute(Cell::new(code)).await;
+    let mut execution = launched.kernel.execute(KernelCell::new(code)).await;
     // Nobody reads until the kernel has said everything, which is three times what ipykernel would keep.
     door.knocked().await;
     let mut all = String::new();
     loop {
         match execution.next().await {
-            Next::Event(event) => all.push_str(&text(&[event])),
-            Next::Finished(finished) => break assert_eq!(finished.outcome, Outcome::Completed),
+            CellUpdate::Event(event) => all.push_str(&text(&[event])),
+            CellUpdate::Finished(finished) => break assert_eq!(finished.outcome, Outcome::Completed),
         }
     }
     let numbers: Vec<usize> =
@@ -304,21 +306,21 @@ async fn a_reader_that_pauses_loses_nothing() {
 }
 
 /// Runs a cell without holding what it prints: how many bytes there were, and what was said beside them.
-async fn count(launched: &Launched, code: &str) -> (usize, Vec<String>, Outcome) {
-    let mut execution = launched.kernel.execute(Cell::new(code)).await;
+async fn count(launched: &ZmqKernel, code: &str) -> (usize, Vec<String>, Outcome) {
+    let mut execution = launched.kernel.execute(KernelCell::new(code)).await;
     let (mut printed, mut warnings) = (0, Vec::new());
     loop {
         match execution.next().await {
             // On standard error ipykernel says of itself when it is slow to flush.
-            Next::Event(Event::Output(OutputChange::Added(Output::Text {
+            CellUpdate::Event(Event::Output(OutputChange::Added(Output::Text {
                 stream: Stream::Stdout,
                 text,
             }))) => {
                 printed += text.len();
             }
-            Next::Event(Event::Warning(warning)) => warnings.push(warning),
-            Next::Event(_) => {}
-            Next::Finished(finished) => return (printed, warnings, finished.outcome),
+            CellUpdate::Event(Event::Warning(warning)) => warnings.push(warning),
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => return (printed, warnings, finished.outcome),
         }
     }
 }
@@ -340,7 +342,7 @@ async fn every_byte_of_120_megabytes_arrives_with_its_own_cell() {
 async fn a_runtime_folder_too_deep_for_sockets_keeps_no_kernel_from_starting() {
     let place = Place::new();
     let runtime = place.runtime().join("deep".repeat(30));
-    let launched = Launch { runtime, ..place.launch("python3") }.start().await.unwrap();
+    let launched = ZmqLaunch { runtime, ..place.launch("python3") }.start().await.unwrap();
     assert_eq!(run(&launched, "print('here')").await.0, "here\n");
 }
 
@@ -355,7 +357,7 @@ async fn bash_runs_too() {
     assert_eq!(run(&launched, "echo $greeting from $((6 * 7))").await.0, "hello from 42\n");
     let (_, outcome) = run(&launched, "no_such_command").await;
     assert!(matches!(outcome, Outcome::Raised(_)), "{outcome:?}");
-    let mut cell = Cell::new("sleep 600");
+    let mut cell = KernelCell::new("sleep 600");
     cell.timeout = Some(Duration::from_millis(500));
     let (_, finished) = launched.kernel.execute(cell).await.collect().await;
     assert!(matches!(finished.outcome, Outcome::Stopped { kernel: Fate::Survived, .. }), "{finished:?}");

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use crate::cell::{Cell, CellKind, CellRef, NewCell};
+use crate::cell::{CellKind, CellRef, NewCell, NotebookCell};
 use crate::notebook::{NoSuchCell, Notebook};
-use crate::plan::{Rework, Slot};
-use crate::replace::{ReplaceError, Replaced, Replacement, TextKind, replace};
-use crate::report::{Change, Note, Report, TouchedCell, moved_slots};
+use crate::plan::{CellRework, CellSlot};
+use crate::replace::{ReplaceError, ReplacedText, TextKind, TextReplacement, replace};
+use crate::report::{CellChange, ChangeNote, ChangeReport, TouchedCell, moved_slots};
 use crate::source::replaces_surrogate;
 use crate::text::{self, TextCell, TextError};
 
@@ -55,7 +55,7 @@ pub enum Action {
 
 /// What happens to the outputs of a code cell whose source is edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Outputs {
+pub enum OutputsAfterEdit {
     /// They go, and the execution count with them: they are no longer this source's.
     #[default]
     Clear,
@@ -101,11 +101,11 @@ pub enum ReplaceTextError {
 
 /// An edit that was made.
 #[derive(Debug)]
-pub struct Edited {
+pub struct EditedNotebook {
     /// The notebook after it; `None` when nothing changed.
     pub notebook: Option<Notebook>,
     /// What to report.
-    pub report: Report,
+    pub report: ChangeReport,
     /// For each cell of the notebook after it, which one it was before; `None` for a new one.
     pub origins: Vec<Option<usize>>,
 }
@@ -126,19 +126,19 @@ impl Action {
 
 impl Notebook {
     /// Does `action`.
-    pub fn act(&self, action: &Action, outputs: Outputs) -> Result<Edited, EditError> {
-        let mut slots: Vec<_> = (0..self.len()).map(Slot::Keep).collect();
+    pub fn act(&self, action: &Action, outputs: OutputsAfterEdit) -> Result<EditedNotebook, EditError> {
+        let mut slots: Vec<_> = (0..self.len()).map(CellSlot::Keep).collect();
         let mut moved = Vec::new();
         let name = match action {
             Action::Edit { cell, source } => {
                 let index = self.locate(cell)?;
                 if self.cell(index).source() != *source {
-                    let rework = Rework {
+                    let rework = CellRework {
                         source: Some(source),
-                        clear: outputs == Outputs::Clear,
-                        ..Rework::default()
+                        clear: outputs == OutputsAfterEdit::Clear,
+                        ..CellRework::default()
                     };
-                    slots[index] = Slot::Rework(index, rework);
+                    slots[index] = CellSlot::Rework(index, rework);
                 }
                 "edit"
             }
@@ -147,28 +147,31 @@ impl Notebook {
                 if at > total {
                     return Err(EditError::InsertAt { at, total });
                 }
-                slots.splice(at..at, cells.iter().map(Slot::New));
+                slots.splice(at..at, cells.iter().map(CellSlot::New));
                 "insert"
             }
             Action::Delete { cells } => {
                 let gone = self.locate_all(cells)?;
-                slots.retain(|slot| !matches!(slot, Slot::Keep(index) if gone.contains(index)));
+                slots.retain(|slot| !matches!(slot, CellSlot::Keep(index) if gone.contains(index)));
                 "delete"
             }
             Action::Move { cells, to } => {
                 let chosen = self.locate_each_once(cells)?;
                 self.locate(&CellRef::Index(*to))?;
-                slots.retain(|slot| !matches!(slot, Slot::Keep(index) if chosen.contains(index)));
+                slots.retain(|slot| !matches!(slot, CellSlot::Keep(index) if chosen.contains(index)));
                 let to = (*to).min(slots.len());
                 moved = (to..).zip(&chosen).filter(|(at, index)| at != *index).map(|(at, _)| at).collect();
-                slots.splice(to..to, chosen.into_iter().map(Slot::Keep));
+                slots.splice(to..to, chosen.into_iter().map(CellSlot::Keep));
                 "move"
             }
             Action::Retype { cells, kind } => {
                 for index in self.locate_all(cells)? {
                     let cell = self.cell(index);
                     if cell.kind() != *kind || cell.unknown_type().is_some() {
-                        slots[index] = Slot::Rework(index, Rework { kind: Some(*kind), ..Rework::default() });
+                        slots[index] = CellSlot::Rework(
+                            index,
+                            CellRework { kind: Some(*kind), ..CellRework::default() },
+                        );
                     }
                 }
                 "retype"
@@ -182,7 +185,8 @@ impl Notebook {
                     .into_iter()
                     .filter(|index| self.cell(*index).kind() == CellKind::Code && self.has_results(*index))
                 {
-                    slots[index] = Slot::Rework(index, Rework { clear: true, ..Rework::default() });
+                    slots[index] =
+                        CellSlot::Rework(index, CellRework { clear: true, ..CellRework::default() });
                 }
                 "clear"
             }
@@ -191,7 +195,7 @@ impl Notebook {
     }
 
     /// Replaces the notebook's cells by those of a marked text.
-    pub fn write(&self, cells: &[TextCell], outputs: Outputs) -> Result<Edited, EditError> {
+    pub fn write(&self, cells: &[TextCell], outputs: OutputsAfterEdit) -> Result<EditedNotebook, EditError> {
         if cells.is_empty() && !self.is_empty() {
             return Err(EditError::Emptying { total: self.len() });
         }
@@ -202,26 +206,26 @@ impl Notebook {
             .iter()
             .map(|TextCell { cell, origin, line }| {
                 let (line, Some(index)) = (*line, *origin) else {
-                    return Slot::New(cell);
+                    return CellSlot::New(cell);
                 };
                 match used.get_mut(index) {
                     // A text copied into a new notebook: its numbers speak of the notebook it came from.
                     None if is_new => {}
-                    None => notes.push(Note::UnknownOrigin { line, cell: index }),
-                    Some(true) => notes.push(Note::RepeatedOrigin { line, cell: index }),
+                    None => notes.push(ChangeNote::UnknownOrigin { line, cell: index }),
+                    Some(true) => notes.push(ChangeNote::RepeatedOrigin { line, cell: index }),
                     Some(used) => {
                         *used = true;
                         return self.continued(index, cell, outputs);
                     }
                 }
-                Slot::New(cell)
+                CellSlot::New(cell)
             })
             .collect();
         Ok(self.edited("write", &slots, &moved_slots(&slots), notes))
     }
 
     /// Replaces this notebook by `other`: what a caller asks for that wrote the JSON itself.
-    pub fn replaced_by(&self, other: Self) -> Edited {
+    pub fn replaced_by(&self, other: Self) -> EditedNotebook {
         let raw = |notebook: &Self, index: usize| {
             (index < notebook.len()).then(|| notebook.cell(index).raw().to_owned())
         };
@@ -231,26 +235,26 @@ impl Notebook {
                 (Some(_), Some(_)) => {
                     let (old, new) = (self.cell(index), other.cell(index));
                     let change = match (old.source() == new.source(), old.kind() == new.kind()) {
-                        (false, _) => Change::Edited,
-                        (true, false) => Change::Retyped,
-                        (true, true) => Change::Altered,
+                        (false, _) => CellChange::Edited,
+                        (true, false) => CellChange::Retyped,
+                        (true, true) => CellChange::Altered,
                     };
                     Some(other.touched(index, change))
                 }
-                (None, _) => Some(other.touched(index, Change::Inserted)),
-                (Some(_), None) => Some(self.touched(index, Change::Deleted)),
+                (None, _) => Some(other.touched(index, CellChange::Inserted)),
+                (Some(_), None) => Some(self.touched(index, CellChange::Deleted)),
             })
             .collect::<Vec<_>>();
         let changed = other.text() != self.text();
-        let notes = if changed && cells.is_empty() { vec![Note::AroundCells] } else { Vec::new() };
-        let report = Report { action: "write", cells, total: other.len(), notes };
+        let notes = if changed && cells.is_empty() { vec![ChangeNote::AroundCells] } else { Vec::new() };
+        let report = ChangeReport { action: "write", cells, total: other.len(), notes };
         let origins = self.origins_in(&other);
-        Edited { notebook: changed.then_some(other), report, origins }
+        EditedNotebook { notebook: changed.then_some(other), report, origins }
     }
 
     /// Which cell of this notebook each one of `other` is: the one with the same id, else an equal one at the same place.
     fn origins_in(&self, other: &Self) -> Vec<Option<usize>> {
-        let of_cell = |cell: Cell<'_>| match cell.id() {
+        let of_cell = |cell: NotebookCell<'_>| match cell.id() {
             Some(id) => self.locate(&CellRef::Id(id.into_owned())).ok(),
             None => Some(cell.index()).filter(|at| *at < self.len() && self.cell(*at).raw() == cell.raw()),
         };
@@ -261,37 +265,43 @@ impl Notebook {
     /// Replaces exact strings in the notebook's marked text.
     pub fn replace_text(
         &self,
-        replacements: &[Replacement],
-        outputs: Outputs,
-    ) -> Result<Edited, ReplaceTextError> {
+        replacements: &[TextReplacement],
+        outputs: OutputsAfterEdit,
+    ) -> Result<EditedNotebook, ReplaceTextError> {
         self.with_replaced_text(&self.replace_in_text(replacements)?, outputs)
     }
 
     /// The notebook's marked text after replacements.
-    pub fn replace_in_text(&self, replacements: &[Replacement]) -> Result<Replaced, ReplaceTextError> {
+    pub fn replace_in_text(
+        &self,
+        replacements: &[TextReplacement],
+    ) -> Result<ReplacedText, ReplaceTextError> {
         Ok(replace(&self.to_marked_text(), TextKind::Marked, replacements)?)
     }
 
     /// The notebook as its marked text reads after replacements.
     pub fn with_replaced_text(
         &self,
-        replaced: &Replaced,
-        outputs: Outputs,
-    ) -> Result<Edited, ReplaceTextError> {
+        replaced: &ReplacedText,
+        outputs: OutputsAfterEdit,
+    ) -> Result<EditedNotebook, ReplaceTextError> {
         let mut edited = self.write(&text::parse(&replaced.text).map_err(EditError::from)?, outputs)?;
         edited.report.action = "edit";
         Ok(edited)
     }
 
     /// Cell `index`, reading as `text` says.
-    fn continued<'a>(&self, index: usize, text: &'a NewCell, outputs: Outputs) -> Slot<'a> {
+    fn continued<'a>(&self, index: usize, text: &'a NewCell, outputs: OutputsAfterEdit) -> CellSlot<'a> {
         let cell = self.cell(index);
         let source = (cell.source() != text.source).then_some(text.source.as_str());
         let kind = (cell.kind() != text.kind).then_some(text.kind);
         if source.is_none() && kind.is_none() {
-            return Slot::Keep(index);
+            return CellSlot::Keep(index);
         }
-        Slot::Rework(index, Rework { kind, source, clear: source.is_some() && outputs == Outputs::Clear })
+        CellSlot::Rework(
+            index,
+            CellRework { kind, source, clear: source.is_some() && outputs == OutputsAfterEdit::Clear },
+        )
     }
 
     fn locate_all(&self, cells: &[CellRef]) -> Result<Vec<usize>, NoSuchCell> {
@@ -314,51 +324,51 @@ impl Notebook {
     fn edited(
         &self,
         action: &'static str,
-        slots: &[Slot<'_>],
+        slots: &[CellSlot<'_>],
         moved: &[usize],
-        mut notes: Vec<Note>,
-    ) -> Edited {
+        mut notes: Vec<ChangeNote>,
+    ) -> EditedNotebook {
         let notebook = self.rebuilt(slots);
         let now = notebook.as_ref().unwrap_or(self);
         let mut cells = Vec::new();
         let mut kept = vec![false; self.len()];
         for (place, slot) in slots.iter().enumerate() {
             let change = match slot {
-                Slot::New(_) => Some(Change::Inserted),
-                Slot::Keep(index) => {
+                CellSlot::New(_) => Some(CellChange::Inserted),
+                CellSlot::Keep(index) => {
                     kept[*index] = true;
-                    moved.contains(&place).then_some(Change::Moved)
+                    moved.contains(&place).then_some(CellChange::Moved)
                 }
-                Slot::Rework(index, rework) => {
+                CellSlot::Rework(index, rework) => {
                     kept[*index] = true;
                     self.note_losses(*index, *rework, &mut notes);
                     Some(match rework {
-                        Rework { source: Some(_), .. } => Change::Edited,
-                        Rework { kind: Some(_), .. } => Change::Retyped,
-                        Rework { kind: None, source: None, .. } => Change::Cleared,
+                        CellRework { source: Some(_), .. } => CellChange::Edited,
+                        CellRework { kind: Some(_), .. } => CellChange::Retyped,
+                        CellRework { kind: None, source: None, .. } => CellChange::Cleared,
                     })
                 }
             };
             cells.extend(change.map(|change| now.touched(place, change)));
         }
         let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
-        cells.extend(gone.map(|(index, _)| self.touched(index, Change::Deleted)));
+        cells.extend(gone.map(|(index, _)| self.touched(index, CellChange::Deleted)));
         cells.sort_by_key(|cell| cell.change);
-        let report = Report { action, cells, total: now.len(), notes };
+        let report = ChangeReport { action, cells, total: now.len(), notes };
         let origins = slots.iter().map(|slot| match slot {
-            Slot::Keep(index) | Slot::Rework(index, _) => Some(*index),
-            Slot::New(_) => None,
+            CellSlot::Keep(index) | CellSlot::Rework(index, _) => Some(*index),
+            CellSlot::New(_) => None,
         });
-        Edited { notebook, report, origins: origins.collect() }
+        EditedNotebook { notebook, report, origins: origins.collect() }
     }
 
-    fn note_losses(&self, index: usize, rework: Rework<'_>, notes: &mut Vec<Note>) {
+    fn note_losses(&self, index: usize, rework: CellRework<'_>, notes: &mut Vec<ChangeNote>) {
         let cell = self.cell(index);
         let asked_for = rework.kind.is_none() && rework.source.is_none();
         let clears = rework.clear && cell.kind() == CellKind::Code;
         let loses_results = clears || rework.kind.is_some();
         if loses_results && !asked_for && self.has_results(index) {
-            notes.push(Note::OutputsDropped { cell: index, outputs: cell.outputs().len() });
+            notes.push(ChangeNote::OutputsDropped { cell: index, outputs: cell.outputs().len() });
         }
         if rework.kind == Some(CellKind::Code)
             && let Some(attachments) = cell.json().get("attachments")
@@ -366,15 +376,15 @@ impl Notebook {
             let names: Vec<_> =
                 attachments.members().into_iter().map(|member| member.key.into_owned()).collect();
             if !names.is_empty() {
-                notes.push(Note::AttachmentsDropped { cell: index, names });
+                notes.push(ChangeNote::AttachmentsDropped { cell: index, names });
             }
         }
         if rework.source.is_some_and(|source| replaces_surrogate(&cell.source_json(), source)) {
-            notes.push(Note::SurrogateReplaced { cell: index });
+            notes.push(ChangeNote::SurrogateReplaced { cell: index });
         }
     }
 
-    fn touched(&self, index: usize, change: Change) -> TouchedCell {
+    fn touched(&self, index: usize, change: CellChange) -> TouchedCell {
         TouchedCell::of(&self.cell(index), change)
     }
 }

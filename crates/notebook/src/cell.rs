@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::json::{Json, Kind, Span, string};
-use crate::output::{Image, Output, images};
+use crate::json::{Json, JsonKind, TextSpan, string};
+use crate::output::{EncodedImage, NotebookOutput, images};
 
 /// The three kinds of cell nbformat 4 has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,22 +112,22 @@ impl NewCell {
 /// Where the parts of a cell are in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct CellSpans {
-    pub(crate) whole: Span,
+    pub(crate) whole: TextSpan,
     pub(crate) kind: CellKind,
-    pub(crate) id: Option<Span>,
-    pub(crate) source: Span,
-    pub(crate) outputs: Option<Span>,
+    pub(crate) id: Option<TextSpan>,
+    pub(crate) source: TextSpan,
+    pub(crate) outputs: Option<TextSpan>,
 }
 
 /// A cell of a parsed notebook.
 #[derive(Debug, Clone)]
-pub struct Cell<'a> {
+pub struct NotebookCell<'a> {
     pub(crate) text: &'a str,
     pub(crate) spans: &'a CellSpans,
     pub(crate) index: usize,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> NotebookCell<'a> {
     /// Its place in the notebook, counting from 0.
     pub fn index(&self) -> usize {
         self.index
@@ -168,13 +168,18 @@ impl<'a> Cell<'a> {
     }
 
     /// What its last run produced, in order.
-    pub fn outputs(&self) -> Vec<Output<'a>> {
+    pub fn outputs(&self) -> Vec<NotebookOutput<'a>> {
         let outputs = self.json().get("outputs");
-        outputs.map(|outputs| outputs.elements()).unwrap_or_default().into_iter().map(Output::new).collect()
+        outputs
+            .map(|outputs| outputs.elements())
+            .unwrap_or_default()
+            .into_iter()
+            .map(NotebookOutput::new)
+            .collect()
     }
 
     /// The images that a markdown or raw cell carries, each with the name its text calls it by.
-    pub fn attachments(&self) -> Vec<(Cow<'a, str>, Vec<Image<'a>>)> {
+    pub fn attachments(&self) -> Vec<(Cow<'a, str>, Vec<EncodedImage<'a>>)> {
         let attachments = self.json().get("attachments");
         let members = attachments.map(|attachments| attachments.members()).unwrap_or_default();
         members.into_iter().map(|member| (member.key, images(member.value.members()))).collect()
@@ -200,6 +205,6 @@ pub(crate) fn joined<'a>(value: &Json<'a>) -> Cow<'a, str> {
     if let Some(text) = value.string() {
         return text;
     }
-    let array = (value.kind() == Kind::Array).then(|| string::joined_array(value.raw())).flatten();
+    let array = (value.kind() == JsonKind::Array).then(|| string::joined_array(value.raw())).flatten();
     array.unwrap_or_else(|| value.elements().iter().filter_map(Json::string).collect()).into()
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::cell::{Cell, CellSpans};
+use crate::cell::{CellSpans, NotebookCell};
 use crate::json::Json;
 use crate::plan::NotACell;
 use crate::splice::{Layout, with_members, without_member};
@@ -24,8 +24,8 @@ impl<'a> CellJson<'a> {
     }
 
     /// What it says.
-    pub fn cell(&self) -> Cell<'_> {
-        Cell { text: self.text, spans: &self.spans, index: 0 }
+    pub fn cell(&self) -> NotebookCell<'_> {
+        NotebookCell { text: self.text, spans: &self.spans, index: 0 }
     }
 
     /// Its members with the JSON of their values. Of equal keys the last counts.

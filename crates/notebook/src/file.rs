@@ -18,17 +18,17 @@ mod sources;
 mod tracked;
 
 pub use in_place::{recover, write_in_place};
-pub use replacement::{ReplaceError, Replacement};
+pub use replacement::{FileReplaceError, FileReplacement};
 pub use save::{SaveMethod, SaveSettings, create};
 pub use sources::skim;
-pub use tracked::{Mark, Since, TrackedFile};
+pub use tracked::{FileMark, FileSince, TrackedFile};
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use self::lock::{Access, LockedFile, notebook_in, open, unreadable, when_whole};
-use self::save::{FileContent, Stamp};
+use self::lock::{FileAccess, LockedFile, notebook_in, open, unreadable, when_whole};
+use self::save::{FileContent, FileStamp};
 use crate::both::LARGE;
 use crate::notebook::{Notebook, ParseError};
 use crate::snapshot::{Fingerprint, Snapshot};
@@ -108,7 +108,7 @@ impl FileError {
 
 /// What the caller believes is in the file.
 #[derive(Debug, Clone)]
-pub enum Expected {
+pub enum ExpectedFile {
     /// Whatever is there.
     Anything,
     /// What it once read.
@@ -128,12 +128,12 @@ pub enum IfMissing {
 
 /// Reads a notebook.
 pub fn read(path: &Path) -> Result<Notebook, FileError> {
-    when_whole(path, || notebook_in(path, &mut open(path, path, Access::Read)?))
+    when_whole(path, || notebook_in(path, &mut open(path, path, FileAccess::Read)?))
 }
 
 /// What a notebook is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum ReadNeed {
     /// Its sources. The outputs of a large one are not held, which makes it much faster: then the notebook is without them.
     Sources,
     /// All of it.
@@ -141,8 +141,8 @@ pub enum Need {
 }
 
 /// Reads a notebook, and what the file is.
-pub fn read_for(path: &Path, need: Need) -> Result<(Notebook, Snapshot), FileError> {
-    if need == Need::Sources
+pub fn read_for(path: &Path, need: ReadNeed) -> Result<(Notebook, Snapshot), FileError> {
+    if need == ReadNeed::Sources
         && let Some(seen) = large_sources(path, |file| skim(file, sources::CHUNK))?
     {
         return Ok(seen);
@@ -153,8 +153,8 @@ pub fn read_for(path: &Path, need: Need) -> Result<(Notebook, Snapshot), FileErr
 }
 
 /// Reads a notebook, and the fingerprint of the file.
-pub fn read_fingerprinted(path: &Path, need: Need) -> Result<(Notebook, Fingerprint), FileError> {
-    if need == Need::Sources
+pub fn read_fingerprinted(path: &Path, need: ReadNeed) -> Result<(Notebook, Fingerprint), FileError> {
+    if need == ReadNeed::Sources
         && let Some((notebook, snapshot)) = large_sources(path, |file| skim(file, sources::CHUNK))?
     {
         return Ok((notebook, snapshot.fingerprint()));
@@ -166,9 +166,9 @@ pub fn read_fingerprinted(path: &Path, need: Need) -> Result<(Notebook, Fingerpr
 
 /// Nothing for a file that is better read whole, or was written meanwhile: half of it would be old.
 fn large_sources<T>(path: &Path, skim: impl FnOnce(&File) -> Option<T>) -> Result<Option<T>, FileError> {
-    let file = open(path, path, Access::Read)?;
+    let file = open(path, path, FileAccess::Read)?;
     let stamp =
-        || file.metadata().map(|metadata| Stamp::of(&metadata)).map_err(|error| unreadable(path, error));
+        || file.metadata().map(|metadata| FileStamp::of(&metadata)).map_err(|error| unreadable(path, error));
     let before = stamp()?;
     if before.length() < LARGE as u64 {
         return Ok(None);
@@ -179,7 +179,7 @@ fn large_sources<T>(path: &Path, skim: impl FnOnce(&File) -> Option<T>) -> Resul
 
 /// Whether there was a file to update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundFile {
     /// There was.
     File,
     /// There was none, and this update created it.
@@ -188,11 +188,11 @@ pub enum Found {
 
 /// What an update came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Updated<T> {
+pub struct UpdatedFile<T> {
     /// What `change` returned beside the notebook.
     pub outcome: T,
     /// Whether there was a file.
-    pub found: Found,
+    pub found: FoundFile,
     /// How it was saved; `None` when it was left alone.
     pub saved: Option<SaveMethod>,
 }
@@ -203,7 +203,7 @@ pub struct Updated<T> {
 pub fn update<T, E: From<FileError>>(
     path: &Path,
     if_missing: IfMissing,
-    expected: &Expected,
+    expected: &ExpectedFile,
     change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
 ) -> Result<T, E> {
     update_with(&SaveSettings::default(), path, if_missing, expected, change).map(|updated| updated.outcome)
@@ -213,11 +213,11 @@ pub fn update<T, E: From<FileError>>(
 pub fn update_or_create<T, E: From<FileError>>(
     path: &Path,
     if_missing: IfMissing,
-    expected: &Expected,
+    expected: &ExpectedFile,
     change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
-) -> Result<(T, Found), E> {
+) -> Result<(T, FoundFile), E> {
     update_with(&SaveSettings::default(), path, if_missing, expected, change)
-        .map(|Updated { outcome, found, .. }| (outcome, found))
+        .map(|UpdatedFile { outcome, found, .. }| (outcome, found))
 }
 
 /// As [`update`], saved as `settings` say. Finishes first what an earlier save in place could not.
@@ -225,9 +225,9 @@ pub fn update_with<T, E: From<FileError>>(
     settings: &SaveSettings,
     path: &Path,
     if_missing: IfMissing,
-    expected: &Expected,
+    expected: &ExpectedFile,
     change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
-) -> Result<Updated<T>, E> {
+) -> Result<UpdatedFile<T>, E> {
     recover(path, settings)?;
     loop {
         match fs::canonicalize(path) {
@@ -252,14 +252,14 @@ pub fn update_with<T, E: From<FileError>>(
                     }
                     None => None,
                 };
-                return Ok(Updated { outcome, found: Found::File, saved });
+                return Ok(UpdatedFile { outcome, found: FoundFile::File, saved });
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && if_missing == IfMissing::Create => {
                 if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
                     let what = "a symlink to a file that is not there";
                     return Err(FileError::NotAFile { path: path.into(), what }.into());
                 }
-                if let Expected::Fingerprint(_) | Expected::Snapshot(_) = expected {
+                if let ExpectedFile::Fingerprint(_) | ExpectedFile::Snapshot(_) = expected {
                     let what = "it is gone".to_owned();
                     return Err(FileError::Changed { path: path.into(), what }.into());
                 }
@@ -267,7 +267,7 @@ pub fn update_with<T, E: From<FileError>>(
                 let (changed, outcome) = change(&empty)?;
                 if create(path, changed.as_ref().unwrap_or(&empty))? {
                     let saved = Some(SaveMethod::Renamed);
-                    return Ok(Updated { outcome, found: Found::Nothing, saved });
+                    return Ok(UpdatedFile { outcome, found: FoundFile::Nothing, saved });
                 }
                 // Another process created it first: its notebook is the one to change.
             }
@@ -281,7 +281,7 @@ pub fn update_bytes<T, E: From<FileError>>(
     settings: &SaveSettings,
     path: &Path,
     change: impl Fn(&[u8]) -> Result<(Option<Vec<u8>>, T), E>,
-) -> Result<Updated<T>, E> {
+) -> Result<UpdatedFile<T>, E> {
     recover(path, settings)?;
     loop {
         let target = fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
@@ -298,17 +298,17 @@ pub fn update_bytes<T, E: From<FileError>>(
             }
             None => None,
         };
-        return Ok(Updated { outcome, found: Found::File, saved });
+        return Ok(UpdatedFile { outcome, found: FoundFile::File, saved });
     }
 }
 
-fn check_expected(path: &Path, expected: &Expected, notebook: &Notebook) -> Result<(), FileError> {
+fn check_expected(path: &Path, expected: &ExpectedFile, notebook: &Notebook) -> Result<(), FileError> {
     let now = || Fingerprint::of_file(notebook);
     let what = match expected {
-        Expected::Anything => return Ok(()),
-        Expected::Fingerprint(fingerprint) if *fingerprint == now() => return Ok(()),
-        Expected::Fingerprint(_) => format!("its fingerprint is {} now", now()),
-        Expected::Snapshot(snapshot) => match snapshot.changes_to(notebook) {
+        ExpectedFile::Anything => return Ok(()),
+        ExpectedFile::Fingerprint(fingerprint) if *fingerprint == now() => return Ok(()),
+        ExpectedFile::Fingerprint(_) => format!("its fingerprint is {} now", now()),
+        ExpectedFile::Snapshot(snapshot) => match snapshot.changes_to(notebook) {
             nothing if nothing.is_empty() => return Ok(()),
             changes => changes,
         },

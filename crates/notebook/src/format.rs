@@ -12,10 +12,10 @@ use std::fmt;
 use cellwright_cell::is_json;
 
 use self::schema::{
-    CODE_CELL, CODE_METADATA, Fields, MARKDOWN_METADATA, NOTEBOOK, OUTPUTS, Others, Presence, RAW_METADATA,
-    Shape, TEXT_CELL,
+    CODE_CELL, CODE_METADATA, FieldPresence, FieldShape, MARKDOWN_METADATA, NOTEBOOK, OUTPUTS, ObjectFields,
+    OtherFields, RAW_METADATA, TEXT_CELL,
 };
-use crate::json::{Json, Kind, Member};
+use crate::json::{Json, JsonKind, JsonMember};
 use crate::notebook::Notebook;
 
 /// The last minor version that has a schema.
@@ -123,26 +123,27 @@ impl Checker {
         self.path.pop();
     }
 
-    fn object(&mut self, value: &Json<'_>, fields: Fields) {
-        if value.kind() != Kind::Object {
+    fn object(&mut self, value: &Json<'_>, fields: ObjectFields) {
+        if value.kind() != JsonKind::Object {
             return self.fault("must be an object", None);
         }
         let members = value.members();
         // Of equal keys the last counts.
-        let last: HashMap<&str, &Member<'_>> = members.iter().map(|member| (&*member.key, member)).collect();
+        let last: HashMap<&str, &JsonMember<'_>> =
+            members.iter().map(|member| (&*member.key, member)).collect();
         let minor = self.minor;
         let known = || fields.known.iter().filter(move |field| field.since <= minor);
         for field in known() {
             self.inside(format!(".{}", field.key), |checker| match last.get(field.key) {
                 Some(member) => checker.value(&member.value, field.shape),
-                None if field.presence == Presence::Required => {
+                None if field.presence == FieldPresence::Required => {
                     let repair = (field.key == "id").then_some(Repair::NewId);
                     checker.fault("is missing", repair);
                 }
                 None => {}
             });
         }
-        if fields.others == Others::Refused && !self.is_future() {
+        if fields.others == OtherFields::Refused && !self.is_future() {
             for key in last.keys().filter(|key| known().all(|field| field.key != **key)) {
                 let fault = format!("is not a key that nbformat 4.{minor} has there");
                 self.inside(format!(".{key}"), |checker| checker.fault(fault, None));
@@ -157,52 +158,52 @@ impl Checker {
             crate::CellKind::Markdown => MARKDOWN_METADATA,
             crate::CellKind::Raw => RAW_METADATA,
         };
-        if let Some(metadata) = cell.get("metadata").filter(|metadata| metadata.kind() == Kind::Object) {
+        if let Some(metadata) = cell.get("metadata").filter(|metadata| metadata.kind() == JsonKind::Object) {
             self.inside(".metadata".to_owned(), |checker| checker.object(&metadata, fields));
         }
     }
 
-    fn value(&mut self, value: &Json<'_>, shape: Shape) {
+    fn value(&mut self, value: &Json<'_>, shape: FieldShape) {
         let kind = value.kind();
         let (is_right, wanted) = match shape {
-            Shape::Any => return,
-            Shape::Object(fields) => return self.object(value, fields),
-            Shape::Lines => return self.lines(value),
-            Shape::Outputs => return self.outputs(value),
-            Shape::Bundle => return self.bundle(value),
-            Shape::Attachments => return self.each(value, Self::bundle),
-            Shape::Times => {
+            FieldShape::Any => return,
+            FieldShape::Object(fields) => return self.object(value, fields),
+            FieldShape::Lines => return self.lines(value),
+            FieldShape::Outputs => return self.outputs(value),
+            FieldShape::Bundle => return self.bundle(value),
+            FieldShape::Attachments => return self.each(value, Self::bundle),
+            FieldShape::Times => {
                 // The schema's pattern takes keys of one line.
                 return self.each_named(value, |checker, key, time| {
                     if !key.contains('\n') {
-                        checker.value(time, Shape::Text);
+                        checker.value(time, FieldShape::Text);
                     }
                 });
             }
-            Shape::Tags => return self.tags(value),
-            Shape::Text => (kind == Kind::String, "must be a string"),
-            Shape::Texts => (is_texts(value), "must be a list of strings"),
-            Shape::List => (kind == Kind::Array, "must be a list"),
-            Shape::Flag => (matches!(value.raw(), "true" | "false"), "must be true or false"),
-            Shape::Integer(least) => (is_integer(value, least), "must be a whole number, at least 1"),
-            Shape::Count => {
+            FieldShape::Tags => return self.tags(value),
+            FieldShape::Text => (kind == JsonKind::String, "must be a string"),
+            FieldShape::Texts => (is_texts(value), "must be a list of strings"),
+            FieldShape::List => (kind == JsonKind::Array, "must be a list"),
+            FieldShape::Flag => (matches!(value.raw(), "true" | "false"), "must be true or false"),
+            FieldShape::Integer(least) => (is_integer(value, least), "must be a whole number, at least 1"),
+            FieldShape::Count => {
                 (value.raw() == "null" || is_integer(value, 0), "must be null or a whole number from 0 on")
             }
-            Shape::Version => {
+            FieldShape::Version => {
                 let is_version = value.raw().parse::<i64>().is_ok_and(|number| number >= 0);
                 (is_version, "must be a whole number")
             }
-            Shape::Id => (is_id(value), "must have 1 to 64 letters, digits, `-` and `_`"),
-            Shape::Name => {
+            FieldShape::Id => (is_id(value), "must have 1 to 64 letters, digits, `-` and `_`"),
+            FieldShape::Name => {
                 let is_name = |name: &str| !name.is_empty() && !name.contains('\n');
                 (value.string().is_some_and(|name| is_name(&name)), "must be a string of one line, not empty")
             }
-            Shape::Scrolled => {
+            FieldShape::Scrolled => {
                 let is_auto = value.string().is_some_and(|text| text == "auto");
                 (matches!(value.raw(), "true" | "false") || is_auto, "must be true, false or `auto`")
             }
-            Shape::TextOrObject => {
-                (matches!(kind, Kind::String | Kind::Object), "must be a string or an object")
+            FieldShape::TextOrObject => {
+                (matches!(kind, JsonKind::String | JsonKind::Object), "must be a string or an object")
             }
         };
         if !is_right {
@@ -211,7 +212,7 @@ impl Checker {
     }
 
     fn lines(&mut self, value: &Json<'_>) {
-        if value.kind() == Kind::String {
+        if value.kind() == JsonKind::String {
             return;
         }
         if !is_texts(value) {
@@ -228,8 +229,8 @@ impl Checker {
 
     fn tags(&mut self, value: &Json<'_>) {
         let tags: Option<Vec<_>> = match value.kind() {
-            Kind::Array => value.elements().iter().map(Json::string).collect(),
-            Kind::Object | Kind::String | Kind::Number | Kind::Word => None,
+            JsonKind::Array => value.elements().iter().map(Json::string).collect(),
+            JsonKind::Object | JsonKind::String | JsonKind::Number | JsonKind::Word => None,
         };
         let Some(tags) = tags else { return self.fault("must be a list of strings", None) };
         if tags.iter().any(|tag| tag.is_empty() || tag.contains(',')) {
@@ -244,7 +245,7 @@ impl Checker {
     }
 
     fn outputs(&mut self, value: &Json<'_>) {
-        if value.kind() != Kind::Array {
+        if value.kind() != JsonKind::Array {
             return self.fault("must be a list", None);
         }
         for (at, output) in value.elements().iter().enumerate() {
@@ -253,7 +254,7 @@ impl Checker {
     }
 
     fn output(&mut self, output: &Json<'_>) {
-        if output.kind() != Kind::Object {
+        if output.kind() != JsonKind::Object {
             return self.fault("must be an object", None);
         }
         let Some(kind) = output.get("output_type") else {
@@ -282,11 +283,12 @@ impl Checker {
     }
 
     fn each_named(&mut self, value: &Json<'_>, mut check: impl FnMut(&mut Self, &str, &Json<'_>)) {
-        if value.kind() != Kind::Object {
+        if value.kind() != JsonKind::Object {
             return self.fault("must be an object", None);
         }
         let members = value.members();
-        let last: HashMap<&str, &Member<'_>> = members.iter().map(|member| (&*member.key, member)).collect();
+        let last: HashMap<&str, &JsonMember<'_>> =
+            members.iter().map(|member| (&*member.key, member)).collect();
         for member in members.iter().filter(|member| std::ptr::eq(last[&*member.key], *member)) {
             self.inside(format!("[{:?}]", member.key), |checker| check(checker, &member.key, &member.value));
         }
@@ -303,7 +305,7 @@ impl Checker {
 }
 
 fn is_texts(value: &Json<'_>) -> bool {
-    value.kind() == Kind::Array && value.elements().iter().all(|item| item.kind() == Kind::String)
+    value.kind() == JsonKind::Array && value.elements().iter().all(|item| item.kind() == JsonKind::String)
 }
 
 /// Whole: Python takes 1.0 for an integer here.
@@ -311,7 +313,7 @@ fn is_integer(value: &Json<'_>, least: i64) -> bool {
     let number = || value.raw().parse::<f64>().ok().filter(|number| number.fract() == 0.0);
     #[expect(clippy::cast_precision_loss, reason = "the least values are small")]
     let least = least as f64;
-    value.kind() == Kind::Number && number().is_some_and(|number| number >= least)
+    value.kind() == JsonKind::Number && number().is_some_and(|number| number >= least)
 }
 
 fn is_id(value: &Json<'_>) -> bool {

@@ -8,8 +8,8 @@ pub(crate) mod scan;
 pub(crate) mod string;
 pub(crate) mod value;
 
-pub(crate) use scan::{Scanner, SyntaxError};
-pub(crate) use value::{Json, Kind, Member, Sequence};
+pub(crate) use scan::{JsonScanner, SyntaxError};
+pub(crate) use value::{Json, JsonKind, JsonMember, JsonSequence};
 
 /// A byte range of the file's text.
-pub(crate) type Span = std::ops::Range<usize>;
+pub(crate) type TextSpan = std::ops::Range<usize>;

@@ -19,11 +19,11 @@
 //! ```
 //!
 //! - [`Notebook::parse`], [`Notebook::to_marked_text`], [`text::parse`]: between JSON and cell-marked text;
-//! - [`Notebook::write`], [`Notebook::act`], [`replace::replace`]: edits, each with a [`Report`];
+//! - [`Notebook::write`], [`Notebook::act`], [`replace::replace`]: edits, each with a [`ChangeReport`];
 //! - [`Notebook::check`], [`Notebook::repaired`]: what nbformat would refuse;
 //! - [`file::read`], [`file::update`]: files, locked and replaced atomically;
 //! - [`recording::Recording`], [`Notebook::with_results`]: what cells do while they run, as outputs;
-//! - [`Target`], [`Selector`], [`Output`]: parts of a notebook, and outputs, for reading.
+//! - [`Target`], [`Selector`], [`NotebookOutput`]: parts of a notebook, and outputs, for reading.
 //!
 //! It knows nothing about kernels or running cells. File operations block.
 
@@ -51,15 +51,15 @@ mod source;
 mod splice;
 pub mod text;
 
-pub use action::{Action, EditError, Edited, Outputs, ReplaceTextError};
-pub use cell::{Cell, CellKind, CellRef, NewCell};
+pub use action::{Action, EditError, EditedNotebook, OutputsAfterEdit, ReplaceTextError};
+pub use cell::{CellKind, CellRef, NewCell, NotebookCell};
 pub use cell_json::CellJson;
 pub use format::{FormatProblem, Repair};
 pub use line_diff::{LineRun, line_hunks, line_runs};
 pub use notebook::{NoSuchCell, Notebook, ParseError};
-pub use output::{Image, NotBase64, Output, OutputKind};
+pub use output::{EncodedImage, NotBase64, NotebookOutput, OutputKind};
 pub use plan::{NotACell, RawCell};
-pub use report::{Change, Note, Report, TouchedCell, index_ranges, out_of_order};
+pub use report::{CellChange, ChangeNote, ChangeReport, TouchedCell, index_ranges, out_of_order};
 pub use results::CellResults;
 pub use select::{Selector, Target};
 pub use snapshot::{Fingerprint, Snapshot};

@@ -13,20 +13,20 @@ pub(crate) const SHOWN: &str = "# %% [";
 
 /// What a line of marked text is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
+pub(crate) enum MarkedLine<'a> {
     /// Starts a cell.
     Marker { kind: CellKind, cell: Option<usize> },
     /// A line of a cell's source that was written with one `%` more; this is the line without it.
     Escaped { before: &'a str, after: &'a str },
     /// Looks like a marker, is none.
-    NearMiss(Miss),
+    NearMiss(MarkerMiss),
     /// A line of a cell's source.
     Text,
 }
 
 /// Why a line is not the marker it looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Miss {
+pub(crate) enum MarkerMiss {
     /// It was printed by a view that shows outputs.
     Output,
     /// It ends in a carriage return.
@@ -41,22 +41,22 @@ pub(crate) fn marker(kind: CellKind, cell: usize) -> String {
 }
 
 /// Classifies one line of marked text (without its `\n`).
-pub(crate) fn classify(line: &str) -> Line<'_> {
+pub(crate) fn classify(line: &str) -> MarkedLine<'_> {
     let Some(percents) = percent_run(line) else {
-        return Line::Text;
+        return MarkedLine::Text;
     };
     if percents.len() > 2 {
-        return Line::Escaped { before: &line[..percents.start], after: &line[percents.start + 1..] };
+        return MarkedLine::Escaped { before: &line[..percents.start], after: &line[percents.start + 1..] };
     }
     match exact(line) {
-        Some((kind, cell)) => Line::Marker { kind, cell },
+        Some((kind, cell)) => MarkedLine::Marker { kind, cell },
         None if line.starts_with("# %% [output") || line.starts_with("# %% [attachment") => {
-            Line::NearMiss(Miss::Output)
+            MarkedLine::NearMiss(MarkerMiss::Output)
         }
         None if line.strip_suffix('\r').is_some_and(|line| exact(line).is_some()) => {
-            Line::NearMiss(Miss::CarriageReturn)
+            MarkedLine::NearMiss(MarkerMiss::CarriageReturn)
         }
-        None => Line::NearMiss(Miss::Other),
+        None => MarkedLine::NearMiss(MarkerMiss::Other),
     }
 }
 
@@ -66,15 +66,15 @@ pub(crate) fn lines(text: &str) -> Vec<Range<usize>> {
     memchr::memmem::find_iter(bytes, SHOWN)
         .filter(|at| *at == 0 || bytes[at - 1] == b'\n')
         .map(|at| at..memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |length| at + length))
-        .filter(|line| matches!(classify(&text[line.clone()]), Line::Marker { .. }))
+        .filter(|line| matches!(classify(&text[line.clone()]), MarkedLine::Marker { .. }))
         .collect()
 }
 
 /// The cell that a marker line names.
 pub(crate) fn cell_in(line: &str) -> Option<usize> {
     match classify(line) {
-        Line::Marker { cell, .. } => cell,
-        Line::Escaped { .. } | Line::NearMiss(_) | Line::Text => None,
+        MarkedLine::Marker { cell, .. } => cell,
+        MarkedLine::Escaped { .. } | MarkedLine::NearMiss(_) | MarkedLine::Text => None,
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn only_the_exact_form_is_a_marker() {
-        let marker = |kind, cell| Line::Marker { kind, cell };
+        let marker = |kind, cell| MarkedLine::Marker { kind, cell };
         assert_eq!(classify("# %% [code] cell:12"), marker(CellKind::Code, Some(12)));
         assert_eq!(classify("# %% [raw]"), marker(CellKind::Raw, None));
         for miss in [
@@ -133,13 +133,13 @@ mod tests {
             "# %% [sql]",
             "# %% [code] cell:99999999999999999999999",
         ] {
-            assert_eq!(classify(miss), Line::NearMiss(Miss::Other), "{miss:?}");
+            assert_eq!(classify(miss), MarkedLine::NearMiss(MarkerMiss::Other), "{miss:?}");
         }
-        assert_eq!(classify("# %% [code]\r"), Line::NearMiss(Miss::CarriageReturn));
-        assert_eq!(classify("# %% [output 0] stream"), Line::NearMiss(Miss::Output));
-        assert_eq!(classify("# %% [attachment a.png] image/png"), Line::NearMiss(Miss::Output));
+        assert_eq!(classify("# %% [code]\r"), MarkedLine::NearMiss(MarkerMiss::CarriageReturn));
+        assert_eq!(classify("# %% [output 0] stream"), MarkedLine::NearMiss(MarkerMiss::Output));
+        assert_eq!(classify("# %% [attachment a.png] image/png"), MarkedLine::NearMiss(MarkerMiss::Output));
         for text in ["", "x", "# %%time", "## %% [code]", "# % [code]", "%% [code]", "x # %% [code]"] {
-            assert_eq!(classify(text), Line::Text, "{text:?}");
+            assert_eq!(classify(text), MarkedLine::Text, "{text:?}");
         }
     }
 }

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cell::{Cell, CellRef, CellSpans};
-use crate::json::{Json, Span, SyntaxError};
+use crate::cell::{CellRef, CellSpans, NotebookCell};
+use crate::json::{Json, SyntaxError, TextSpan};
 use crate::pieces::Pieces;
 use crate::select::NoSuchHeading;
 
@@ -18,15 +18,15 @@ use crate::select::NoSuchHeading;
 #[derive(Clone)]
 pub struct Notebook {
     pub(crate) pieces: Pieces,
-    pub(crate) root: Span,
-    pub(crate) cells_array: Span,
-    pub(crate) cells: Vec<Placed>,
+    pub(crate) root: TextSpan,
+    pub(crate) cells_array: TextSpan,
+    pub(crate) cells: Vec<PlacedCell>,
     pub(crate) minor: i64,
 }
 
 /// A cell, where in the notebook's text it is, and the text that its own spans speak of.
 #[derive(Clone)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedCell {
     pub(crate) at: usize,
     pub(crate) text: Arc<String>,
     pub(crate) spans: CellSpans,
@@ -197,19 +197,19 @@ impl Notebook {
     }
 
     /// Its cells in order.
-    pub fn cells(&self) -> impl ExactSizeIterator<Item = Cell<'_>> {
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = NotebookCell<'_>> {
         (0..self.len()).map(|index| self.cell(index))
     }
 
     /// The cell at `index`, which must exist.
-    pub fn cell(&self, index: usize) -> Cell<'_> {
-        let Placed { at: _, text, spans } = &self.cells[index];
-        Cell { text, spans, index }
+    pub fn cell(&self, index: usize) -> NotebookCell<'_> {
+        let PlacedCell { at: _, text, spans } = &self.cells[index];
+        NotebookCell { text, spans, index }
     }
 
     /// Which bytes of the file's text the cell at `index` is.
     pub fn position(&self, index: usize) -> Range<usize> {
-        let Placed { at, text: _, spans } = &self.cells[index];
+        let PlacedCell { at, text: _, spans } = &self.cells[index];
         *at..*at + spans.whole.len()
     }
 
@@ -267,7 +267,7 @@ impl Notebook {
             return Cow::Borrowed(self);
         }
         let text = self.pieces.whole();
-        let cells = self.cells.iter().map(|Placed { at, text: _, spans }| Placed {
+        let cells = self.cells.iter().map(|PlacedCell { at, text: _, spans }| PlacedCell {
             at: *at,
             text: Arc::clone(text),
             spans: spans.moved_to(*at),

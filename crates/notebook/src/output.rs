@@ -9,14 +9,14 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use cellwright_cell::{ExactJson, MimeData, MimeValue};
 
 use crate::cell::joined;
-use crate::json::{Json, Kind, Member};
+use crate::json::{Json, JsonKind, JsonMember};
 
 /// One element of a cell's `outputs`.
 #[derive(Debug, Clone)]
-pub struct Output<'a> {
+pub struct NotebookOutput<'a> {
     json: Json<'a>,
     /// Found once: an output may be large.
-    members: Vec<Member<'a>>,
+    members: Vec<JsonMember<'a>>,
 }
 
 /// What an output is.
@@ -36,7 +36,7 @@ pub enum OutputKind {
 
 /// An image in an output, still encoded.
 #[derive(Debug, Clone)]
-pub struct Image<'a> {
+pub struct EncodedImage<'a> {
     /// `image/png`, …
     pub mime: String,
     /// As it is in the file: base64, or the text of an SVG.
@@ -50,7 +50,7 @@ pub struct NotBase64 {
     mime: String,
 }
 
-impl<'a> Output<'a> {
+impl<'a> NotebookOutput<'a> {
     pub(crate) fn new(json: Json<'a>) -> Self {
         Self { members: json.members(), json }
     }
@@ -74,7 +74,7 @@ impl<'a> Output<'a> {
     /// What a stream printed, as it is in the file. `None` if the output holds no such text.
     pub fn stream_text(&self) -> Option<Cow<'a, str>> {
         let text = self.get("text")?;
-        if text.kind() != Kind::Array {
+        if text.kind() != JsonKind::Array {
             return text.string();
         }
         // One look at the pieces: there may be many.
@@ -89,7 +89,7 @@ impl<'a> Output<'a> {
 
     /// The MIME bundle of a display or a result, without its images. `None` if the output holds none.
     pub fn bundle(&self) -> Option<MimeData> {
-        let data = self.get("data").filter(|data| data.kind() == Kind::Object)?;
+        let data = self.get("data").filter(|data| data.kind() == JsonKind::Object)?;
         let others = data.members().into_iter().filter(|member| !member.key.starts_with("image/"));
         Some(others.map(|member| (member.key.into_owned(), value(&member.value))).collect())
     }
@@ -101,7 +101,7 @@ impl<'a> Output<'a> {
 
     /// Its images: PNG before JPEG before others, then as they stand in the file. A bundle often holds one image
     /// in several formats.
-    pub fn images(&self) -> Vec<Image<'a>> {
+    pub fn images(&self) -> Vec<EncodedImage<'a>> {
         images(self.data_members())
     }
 
@@ -123,13 +123,13 @@ impl<'a> Output<'a> {
         self.members.iter().rfind(|member| member.key == key).map(|member| &member.value)
     }
 
-    fn data_members(&self) -> Vec<Member<'a>> {
+    fn data_members(&self) -> Vec<JsonMember<'a>> {
         self.get("data").map(Json::members).unwrap_or_default()
     }
 }
 
 /// The images among the members of a bundle.
-pub(crate) fn images(bundle: Vec<Member<'_>>) -> Vec<Image<'_>> {
+pub(crate) fn images(bundle: Vec<JsonMember<'_>>) -> Vec<EncodedImage<'_>> {
     let order = |mime: &str| {
         let known = ["image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml"];
         known.iter().position(|known| *known == mime).unwrap_or(known.len())
@@ -137,7 +137,7 @@ pub(crate) fn images(bundle: Vec<Member<'_>>) -> Vec<Image<'_>> {
     let mut images: Vec<_> = bundle
         .into_iter()
         .filter(|member| member.key.starts_with("image/"))
-        .map(|member| Image { mime: member.key.into_owned(), data: joined(&member.value) })
+        .map(|member| EncodedImage { mime: member.key.into_owned(), data: joined(&member.value) })
         .collect();
     images.sort_by_key(|image| order(&image.mime));
     images
@@ -151,7 +151,7 @@ fn value(json: &Json<'_>) -> MimeValue {
     }
 }
 
-impl Image<'_> {
+impl EncodedImage<'_> {
     /// The image file's bytes. SVG is text and comes as it is.
     pub fn bytes(&self) -> Result<Vec<u8>, NotBase64> {
         if self.mime == "image/svg+xml" {
@@ -170,8 +170,8 @@ impl Image<'_> {
 mod tests {
     use super::*;
 
-    fn output(text: &str) -> Output<'_> {
-        Output::new(Json { text, span: 0..text.len() })
+    fn output(text: &str) -> NotebookOutput<'_> {
+        NotebookOutput::new(Json { text, span: 0..text.len() })
     }
 
     #[test]

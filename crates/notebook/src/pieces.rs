@@ -2,26 +2,26 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::json::Span;
+use crate::json::TextSpan;
 
 /// A text made of parts of others, which it shares. What was read is one piece.
 #[derive(Clone)]
 pub(crate) struct Pieces {
-    parts: Vec<Piece>,
+    parts: Vec<SharedPiece>,
     length: usize,
     /// All of it in one, once somebody needed that.
     whole: OnceLock<Arc<String>>,
 }
 
 #[derive(Clone)]
-struct Piece {
+struct SharedPiece {
     of: Arc<String>,
-    span: Span,
+    span: TextSpan,
 }
 
 impl Pieces {
     pub(crate) fn one(text: Arc<String>) -> Self {
-        let piece = Piece { of: Arc::clone(&text), span: 0..text.len() };
+        let piece = SharedPiece { of: Arc::clone(&text), span: 0..text.len() };
         Self { parts: vec![piece], length: text.len(), whole: OnceLock::from(text) }
     }
 
@@ -30,7 +30,7 @@ impl Pieces {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().map(|Piece { of, span }| &of[span.clone()])
+        self.parts.iter().map(|SharedPiece { of, span }| &of[span.clone()])
     }
 
     /// All of it in one: a copy if it is in several pieces, made once.
@@ -44,14 +44,14 @@ impl Pieces {
 
     /// Whether it is a text of its own.
     pub(crate) fn is_one(&self) -> bool {
-        matches!(&self.parts[..], [Piece { of, span }] if span.len() == of.len())
+        matches!(&self.parts[..], [SharedPiece { of, span }] if span.len() == of.len())
     }
 }
 
 /// A text on its way from an old one to a new one.
 pub(crate) struct Splice<'a> {
     old: &'a Arc<String>,
-    made: Vec<Piece>,
+    made: Vec<SharedPiece>,
     length: usize,
 }
 
@@ -66,11 +66,11 @@ impl<'a> Splice<'a> {
     }
 
     /// Goes on with a part of the old text.
-    pub(crate) fn keep(&mut self, span: Span) {
+    pub(crate) fn keep(&mut self, span: TextSpan) {
         self.length += span.len();
         match self.last_kept() {
             Some(last) if last.end == span.start => last.end = span.end,
-            _ => self.made.push(Piece { of: Arc::clone(self.old), span }),
+            _ => self.made.push(SharedPiece { of: Arc::clone(self.old), span }),
         }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Splice<'a> {
     /// Goes on with another text.
     pub(crate) fn add(&mut self, text: Arc<String>) {
         self.length += text.len();
-        self.made.push(Piece { span: 0..text.len(), of: text });
+        self.made.push(SharedPiece { span: 0..text.len(), of: text });
     }
 
     pub(crate) fn done(self) -> Pieces {
@@ -99,8 +99,8 @@ impl<'a> Splice<'a> {
     }
 
     /// The last piece, if it is of the old text.
-    fn last_kept(&mut self) -> Option<&mut Span> {
-        let Piece { of, span } = self.made.last_mut()?;
+    fn last_kept(&mut self) -> Option<&mut TextSpan> {
+        let SharedPiece { of, span } = self.made.last_mut()?;
         Arc::ptr_eq(of, self.old).then_some(span)
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of each cell: every edit of a notebook is a list of [`Slot`]s, and one function writes it.
+//! What becomes of each cell: every edit of a notebook is a list of [`CellSlot`]s, and one function writes it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,21 +6,23 @@ use std::sync::Arc;
 use cellwright_cell::MimeBundle;
 use serde_json::{Value, json};
 
-use crate::cell::{Cell, CellKind, CellSpans, NewCell};
+use crate::cell::{CellKind, CellSpans, NewCell, NotebookCell};
 use crate::cell_json::CellJson;
-use crate::json::{Kind, Sequence, Span, string::Escapes};
-use crate::notebook::{Notebook, Placed};
+use crate::json::{JsonKind, JsonSequence, TextSpan, string::JsonEscapes};
+use crate::notebook::{Notebook, PlacedCell};
 use crate::pieces::Splice;
-use crate::print::Node;
+use crate::print::JsonNode;
 use crate::recording::{self, Results};
 use crate::source::SourceForm;
-use crate::splice::{Item, Layout, Part, Spacing, parts, rebuild, with_members, with_value, without_member};
+use crate::splice::{
+    Layout, Spacing, SpliceItem, SplicePart, parts, rebuild, with_members, with_value, without_member,
+};
 
 /// A cell of the notebook to be.
 #[derive(Debug)]
-pub(crate) enum Slot<'a> {
+pub(crate) enum CellSlot<'a> {
     Keep(usize),
-    Rework(usize, Rework<'a>),
+    Rework(usize, CellRework<'a>),
     New(&'a NewCell),
 }
 
@@ -46,7 +48,7 @@ fn checked(raw: &str) -> Result<String, NotACell> {
 
 /// What changes in a cell.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Rework<'a> {
+pub(crate) struct CellRework<'a> {
     pub(crate) kind: Option<CellKind>,
     pub(crate) source: Option<&'a str>,
     pub(crate) clear: bool,
@@ -54,33 +56,33 @@ pub(crate) struct Rework<'a> {
 
 impl Notebook {
     /// The notebook with these cells; `None` when they are the ones it has.
-    pub(crate) fn rebuilt(&self, slots: &[Slot<'_>]) -> Option<Notebook> {
+    pub(crate) fn rebuilt(&self, slots: &[CellSlot<'_>]) -> Option<Notebook> {
         let in_place =
-            |(place, slot): (usize, &Slot<'_>)| matches!(slot, Slot::Keep(index) if *index == place);
+            |(place, slot): (usize, &CellSlot<'_>)| matches!(slot, CellSlot::Keep(index) if *index == place);
         if slots.len() == self.len() && slots.iter().enumerate().all(in_place) {
             return None;
         }
         Some(self.flat().rebuilt_flat(slots))
     }
 
-    fn rebuilt_flat(&self, slots: &[Slot<'_>]) -> Notebook {
+    fn rebuilt_flat(&self, slots: &[CellSlot<'_>]) -> Notebook {
         let mut ids = NewIds::beside(self);
         let mut last_old = None;
         let items = slots
             .iter()
             .map(|slot| match slot {
-                Slot::Keep(index) => {
+                CellSlot::Keep(index) => {
                     last_old = Some(*index);
-                    Item::Kept(*index)
+                    SpliceItem::Kept(*index)
                 }
-                Slot::Rework(index, rework) => {
+                CellSlot::Rework(index, rework) => {
                     last_old = Some(*index);
-                    Item::Changed(*index, self.reworked(&self.cell(*index), *rework))
+                    SpliceItem::Changed(*index, self.reworked(&self.cell(*index), *rework))
                 }
-                Slot::New(cell) => {
+                CellSlot::New(cell) => {
                     let model =
                         last_old.or_else(|| (!self.is_empty()).then_some(0)).map(|index| self.cell(index));
-                    Item::New(self.written(cell, model.as_ref(), ids.next()))
+                    SpliceItem::New(self.written(cell, model.as_ref(), ids.next()))
                 }
             })
             .collect();
@@ -91,9 +93,9 @@ impl Notebook {
     pub fn with_raw_cells(&self, cells: &[RawCell<'_>]) -> Result<Self, NotACell> {
         let flat = self.flat();
         let items = cells.iter().map(|cell| match cell {
-            RawCell::Kept(index) => Ok(Item::Kept(*index)),
-            RawCell::Replaced(index, raw) => checked(raw).map(|raw| Item::Changed(*index, raw)),
-            RawCell::New(raw) => checked(raw).map(Item::New),
+            RawCell::Kept(index) => Ok(SpliceItem::Kept(*index)),
+            RawCell::Replaced(index, raw) => checked(raw).map(|raw| SpliceItem::Changed(*index, raw)),
+            RawCell::New(raw) => checked(raw).map(SpliceItem::New),
         });
         Ok(flat.assembled(items.collect::<Result<_, _>>()?))
     }
@@ -102,11 +104,11 @@ impl Notebook {
     #[must_use]
     pub fn with_results<'a>(&self, results: impl IntoIterator<Item = (usize, &'a Results)>) -> Self {
         let flat = self.flat();
-        let mut items: Vec<_> = (0..flat.len()).map(Item::Kept).collect();
+        let mut items: Vec<_> = (0..flat.len()).map(SpliceItem::Kept).collect();
         for (index, results) in results {
             let cell = flat.cell(index);
             assert_eq!(cell.kind(), CellKind::Code, "only code cells have results");
-            items[index] = Item::Changed(index, flat.recorded(&cell, results));
+            items[index] = SpliceItem::Changed(index, flat.recorded(&cell, results));
         }
         flat.assembled(items)
     }
@@ -116,13 +118,13 @@ impl Notebook {
     pub fn with_new_ids(&self, cells: &[usize]) -> Self {
         let flat = self.flat();
         let mut ids = NewIds::beside(&flat);
-        let mut items: Vec<_> = (0..flat.len()).map(Item::Kept).collect();
+        let mut items: Vec<_> = (0..flat.len()).map(SpliceItem::Kept).collect();
         for index in cells {
             let json = flat.cell(*index).json();
             if let Some(id) = ids.next() {
                 let id = format!("\"{id}\"");
                 items[*index] =
-                    Item::Changed(*index, with_members(&json, &Layout::of(&json), vec![("id", id)]));
+                    SpliceItem::Changed(*index, with_members(&json, &Layout::of(&json), vec![("id", id)]));
             }
         }
         flat.assembled(items)
@@ -138,7 +140,7 @@ impl Notebook {
         output.get("output_type")?.string().filter(|kind| kind == "display_data")?;
         let layout = Layout::of(output);
         let data = flat.escaped(&layout, &cell, &recording::data(content));
-        let metadata = flat.escaped(&layout, &cell, &Node::Value(content.metadata.clone().into()));
+        let metadata = flat.escaped(&layout, &cell, &JsonNode::Value(content.metadata.clone().into()));
         let changed = with_members(output, &layout, vec![("data", data), ("metadata", metadata)]);
         let mut text = flat.text().to_owned();
         text.replace_range(output.span.clone(), &changed);
@@ -146,8 +148,8 @@ impl Notebook {
     }
 
     /// What is written as a value of an object set as `layout`, in the hand of `cell`.
-    fn escaped(&self, layout: &Layout, cell: &Cell<'_>, node: &Node) -> String {
-        let mut printer = layout.printer(Escapes::Needed);
+    fn escaped(&self, layout: &Layout, cell: &NotebookCell<'_>, node: &JsonNode) -> String {
+        let mut printer = layout.printer(JsonEscapes::Needed);
         let written = printer.node(node);
         if written.is_ascii() {
             return written;
@@ -160,11 +162,12 @@ impl Notebook {
     #[must_use]
     pub fn with_metadata(&self, key: &str, value: &Value) -> Self {
         let root = self.root();
-        let Some(metadata) = root.get("metadata").filter(|metadata| metadata.kind() == Kind::Object) else {
+        let Some(metadata) = root.get("metadata").filter(|metadata| metadata.kind() == JsonKind::Object)
+        else {
             return self.clone();
         };
         let layout = Layout::of(&root).of_value(&metadata);
-        let value = layout.printer(Escapes::Needed).value(value);
+        let value = layout.printer(JsonEscapes::Needed).value(value);
         let changed = with_members(&metadata, &layout, vec![(key, value)]);
         let mut text = self.text().to_owned();
         text.replace_range(metadata.span.clone(), &changed);
@@ -172,10 +175,10 @@ impl Notebook {
     }
 
     /// The notebook, which is in one piece, with these cells: those that were kept stay where they are, the others are read.
-    fn assembled(&self, items: Vec<Item>) -> Notebook {
+    fn assembled(&self, items: Vec<SpliceItem>) -> Notebook {
         assert!(self.pieces.is_one(), "its cells speak of one text");
         let old = self.pieces.whole();
-        let sequence = Sequence {
+        let sequence = JsonSequence {
             open: self.cells_array.start + 1,
             close: self.cells_array.end - 1,
             items: self.cells.iter().map(|cell| cell.spans.whole.clone()).collect(),
@@ -187,39 +190,39 @@ impl Notebook {
         for part in parts(old, &sequence, items, &spacing) {
             let at = made.len();
             match part {
-                Part::Between(text) => made.push(text),
-                Part::Item(Item::Kept(kept)) => {
+                SplicePart::Between(text) => made.push(text),
+                SplicePart::Item(SpliceItem::Kept(kept)) => {
                     made.keep(sequence.items[kept].clone());
-                    cells.push(Placed { at, ..self.cells[kept].clone() });
+                    cells.push(PlacedCell { at, ..self.cells[kept].clone() });
                 }
-                Part::Item(Item::Changed(_, body) | Item::New(body)) => {
+                SplicePart::Item(SpliceItem::Changed(_, body) | SpliceItem::New(body)) => {
                     let spans = CellSpans::read(&body, 0, cells.len()).expect("a spliced cell is a cell");
                     let text = Arc::new(body);
                     made.add(Arc::clone(&text));
-                    cells.push(Placed { at, text, spans });
+                    cells.push(PlacedCell { at, text, spans });
                 }
             }
         }
         made.keep(sequence.close..old.len());
         let pieces = made.done();
         // Everything after the cells moved by as much as the text grew or shrank.
-        let end = |span: &Span| span.start..pieces.len() - (old.len() - span.end);
+        let end = |span: &TextSpan| span.start..pieces.len() - (old.len() - span.end);
         let (root, cells_array) = (end(&self.root), end(&self.cells_array));
         Notebook { pieces, root, cells_array, cells, minor: self.minor }
     }
 
     /// The JSON of `cell` after a run.
-    fn recorded(&self, cell: &Cell<'_>, results: &Results) -> String {
+    fn recorded(&self, cell: &NotebookCell<'_>, results: &Results) -> String {
         let json = cell.json();
         let layout = Layout::of(&json);
         let written = self.escaped(&layout, cell, &results.outputs());
         let count = results.execution_count.map_or_else(|| "null".to_owned(), |count| count.to_string());
         let mut changes = vec![("execution_count", count)];
-        if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == Kind::Object) {
+        if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == JsonKind::Object) {
             let layout = layout.of_value(&metadata);
             let timed = match results.execution() {
                 Some(times) => {
-                    let times = layout.printer(Escapes::Needed).value(&times);
+                    let times = layout.printer(JsonEscapes::Needed).value(&times);
                     Some(with_members(&metadata, &layout, vec![("execution", times)]))
                 }
                 // The times of another run say nothing of these outputs.
@@ -232,7 +235,7 @@ impl Notebook {
     }
 
     /// The JSON of `cell` after `rework`.
-    fn reworked(&self, cell: &Cell<'_>, rework: Rework<'_>) -> String {
+    fn reworked(&self, cell: &NotebookCell<'_>, rework: CellRework<'_>) -> String {
         let json = cell.json();
         let layout = Layout::of(&json);
         let members = json.members();
@@ -254,7 +257,7 @@ impl Notebook {
         for (at, member) in members.iter().enumerate() {
             // Jupyter sorts the keys of a cell; new ones go where they would be.
             while let Some((key, value)) = missing.first().filter(|(key, _)| *key < &*member.key) {
-                items.push(Item::New(layout.member(key, value)));
+                items.push(SpliceItem::New(layout.member(key, value)));
                 missing.remove(0);
             }
             let value = match &*member.key {
@@ -271,11 +274,11 @@ impl Notebook {
                 _ => None,
             };
             items.push(match value {
-                Some(value) => Item::Changed(at, with_value(member, &value)),
-                None => Item::Kept(at),
+                Some(value) => SpliceItem::Changed(at, with_value(member, &value)),
+                None => SpliceItem::Kept(at),
             });
         }
-        items.extend(missing.into_iter().map(|(key, value)| Item::New(layout.member(key, value))));
+        items.extend(missing.into_iter().map(|(key, value)| SpliceItem::New(layout.member(key, value))));
         let mut out = "{".to_owned();
         rebuild(&mut out, json.text, &json.sequence(), items, || layout.nested());
         out.push('}');
@@ -283,7 +286,7 @@ impl Notebook {
     }
 
     /// The JSON of a new cell, set like `model`.
-    fn written(&self, cell: &NewCell, model: Option<&Cell<'_>>, id: Option<String>) -> String {
+    fn written(&self, cell: &NewCell, model: Option<&NotebookCell<'_>>, id: Option<String>) -> String {
         let layout = match model {
             Some(model) => Layout::of(&model.json()),
             None => Layout::of(&self.root()).of_element(),
@@ -300,7 +303,7 @@ impl Notebook {
             members.push(layout.member("id", &format!("\"{id}\"")));
         }
         let metadata = if cell.tags.is_empty() { json!({}) } else { json!({ "tags": cell.tags }) };
-        members.push(layout.member("metadata", &layout.printer(Escapes::Needed).value(&metadata)));
+        members.push(layout.member("metadata", &layout.printer(JsonEscapes::Needed).value(&metadata)));
         if cell.kind == CellKind::Code {
             members.push(layout.member("outputs", "[]"));
         }
@@ -310,13 +313,14 @@ impl Notebook {
     }
 
     /// How to write `source`: as the cell it belongs to is written, else as the file is.
-    fn escapes(&self, source: &str, model: Option<&Cell<'_>>) -> Escapes {
+    fn escapes(&self, source: &str, model: Option<&NotebookCell<'_>>) -> JsonEscapes {
         if source.is_ascii() {
-            return Escapes::Needed;
+            return JsonEscapes::Needed;
         }
-        let of_cell =
-            model.and_then(|cell| Escapes::of(cell.source_json().raw()).or_else(|| Escapes::of(cell.raw())));
-        of_cell.or_else(|| Escapes::of(self.text())).unwrap_or(Escapes::Needed)
+        let of_cell = model.and_then(|cell| {
+            JsonEscapes::of(cell.source_json().raw()).or_else(|| JsonEscapes::of(cell.raw()))
+        });
+        of_cell.or_else(|| JsonEscapes::of(self.text())).unwrap_or(JsonEscapes::Needed)
     }
 }
 

@@ -2,54 +2,54 @@
 
 use serde_json::Value;
 
-use crate::json::string::{self, Escapes};
-use crate::json::{Json, Kind};
+use crate::json::string::{self, JsonEscapes};
+use crate::json::{Json, JsonKind};
 
 /// What is to be written.
 #[derive(Debug)]
-pub(crate) enum Node {
+pub(crate) enum JsonNode {
     Value(Value),
     /// JSON that was checked, for its digits to stay.
     Text(String),
-    Array(Vec<Node>),
-    Object(Vec<(String, Node)>),
+    Array(Vec<JsonNode>),
+    Object(Vec<(String, JsonNode)>),
 }
 
 /// How values are written in one place of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Printer {
+pub(crate) struct JsonPrinter {
     /// Line end, indentation of the member whose value is written, and one step of it; none when all is on one line.
     pub(crate) lines: Option<(String, String, String)>,
     /// Between a key and its value.
     pub(crate) colon: String,
     /// After a comma, when all is on one line.
     pub(crate) gap: String,
-    pub(crate) escapes: Escapes,
+    pub(crate) escapes: JsonEscapes,
 }
 
-impl Printer {
+impl JsonPrinter {
     pub(crate) fn value(&self, value: &Value) -> String {
         let mut out = String::new();
         self.write(&mut out, value, 0);
         out
     }
 
-    pub(crate) fn node(&self, node: &Node) -> String {
+    pub(crate) fn node(&self, node: &JsonNode) -> String {
         let mut out = String::new();
         self.write_node(&mut out, node, 0);
         out
     }
 
-    fn write_node(&self, out: &mut String, node: &Node, depth: usize) {
+    fn write_node(&self, out: &mut String, node: &JsonNode, depth: usize) {
         match node {
-            Node::Value(value) => self.write(out, value, depth),
-            Node::Text(text) => self.write_text(out, &Json { text, span: 0..text.len() }, depth),
-            Node::Array(items) => {
+            JsonNode::Value(value) => self.write(out, value, depth),
+            JsonNode::Text(text) => self.write_text(out, &Json { text, span: 0..text.len() }, depth),
+            JsonNode::Array(items) => {
                 self.sequence(out, ['[', ']'], depth, items, |out, item| {
                     self.write_node(out, item, depth + 1);
                 });
             }
-            Node::Object(members) => {
+            JsonNode::Object(members) => {
                 self.sequence(out, ['{', '}'], depth, members, |out, (key, node)| {
                     string::encode(out, key, self.escapes);
                     out.push_str(&self.colon);
@@ -61,14 +61,14 @@ impl Printer {
 
     fn write_text(&self, out: &mut String, json: &Json<'_>, depth: usize) {
         match json.kind() {
-            Kind::Number | Kind::Word => out.push_str(json.raw()),
-            Kind::String => string::encode(out, &json.string().unwrap_or_default(), self.escapes),
-            Kind::Array => {
+            JsonKind::Number | JsonKind::Word => out.push_str(json.raw()),
+            JsonKind::String => string::encode(out, &json.string().unwrap_or_default(), self.escapes),
+            JsonKind::Array => {
                 self.sequence(out, ['[', ']'], depth, json.elements(), |out, item| {
                     self.write_text(out, &item, depth + 1);
                 });
             }
-            Kind::Object => {
+            JsonKind::Object => {
                 self.sequence(out, ['{', '}'], depth, json.members(), |out, member| {
                     string::encode(out, &member.key, self.escapes);
                     out.push_str(&self.colon);

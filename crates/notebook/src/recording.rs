@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 use cellwright_cell::{MimeBundle, MimeData, Output, Stream};
 
-use self::cell::{Beyond, CellRecord};
-pub(crate) use self::printed::Printed;
-pub use self::reducer::{Joint, Outputs, Reducer, Stability};
+use self::cell::{CellRecord, OverflowOutput};
+pub(crate) use self::printed::PrintedText;
+pub use self::reducer::{CellOutputs, Joint, Reducer, Stability};
 pub(crate) use self::stored::data;
 
 /// When a cell ran, for the metadata Jupyter keeps of it. Times are ISO 8601.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timing {
+pub struct CellTiming {
     /// When its code began to run.
     pub started: String,
     /// When it had ended.
@@ -39,16 +39,16 @@ pub struct Timing {
 #[derive(Debug, Clone, Default)]
 pub struct Results {
     outputs: Arc<Vec<RunOutput>>,
-    beyond: Option<Arc<Beyond>>,
+    beyond: Option<Arc<OverflowOutput>>,
     /// The number the kernel gave the cell; none while it runs.
     pub execution_count: Option<u64>,
     /// When it ran, if that is to be kept.
-    pub timing: Option<Timing>,
+    pub timing: Option<CellTiming>,
 }
 
 #[derive(Debug, Clone)]
 enum RunOutput {
-    Stream { name: Stream, printed: Printed },
+    Stream { name: Stream, printed: PrintedText },
     Shown(Output),
 }
 
@@ -70,16 +70,16 @@ pub struct Recording {
 }
 
 /// What is kept of a cell.
-struct Limit {
+struct CellLimit {
     /// Most bytes of it.
     bytes: usize,
-    store: Option<Store>,
+    store: Option<OutputStore>,
 }
 
 /// Keeps what there is no room for, and says where.
-pub type Store = Box<dyn Fn(&MimeBundle) -> Option<String> + Send>;
+pub type OutputStore = Box<dyn Fn(&MimeBundle) -> Option<String> + Send>;
 
-impl fmt::Debug for Limit {
+impl fmt::Debug for CellLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limit").field("bytes", &self.bytes).finish_non_exhaustive()
     }
@@ -88,18 +88,18 @@ impl fmt::Debug for Limit {
 impl Recording {
     /// An empty one that keeps at most `limit` bytes of what each cell shows.
     pub fn new(limit: usize) -> Self {
-        Self { reducer: Reducer::new(Limit { bytes: limit, store: None }) }
+        Self { reducer: Reducer::new(CellLimit { bytes: limit, store: None }) }
     }
 
     /// The same, with a place for what is shown and does not fit.
     #[must_use]
-    pub fn with_store(mut self, store: Store) -> Self {
+    pub fn with_store(mut self, store: OutputStore) -> Self {
         self.reducer.settings_mut().store = Some(store);
         self
     }
 
     /// What happens to the cells' outputs goes here.
-    pub fn reducer(&mut self) -> &mut Reducer<impl Outputs> {
+    pub fn reducer(&mut self) -> &mut Reducer<impl CellOutputs> {
         &mut self.reducer
     }
 
@@ -109,7 +109,7 @@ impl Recording {
     }
 
     /// The cell begins: whatever an earlier run showed is gone.
-    pub fn begin(&mut self, cell: usize, timing: Option<Timing>) {
+    pub fn begin(&mut self, cell: usize, timing: Option<CellTiming>) {
         self.reducer.begin(cell);
         self.reducer.outputs_mut(cell).results.timing = timing;
     }
@@ -142,7 +142,7 @@ impl Recording {
     }
 }
 
-impl Limit {
+impl CellLimit {
     /// What stands for content that does not fit.
     fn note(&self, content: &MimeBundle) -> Arc<MimeBundle> {
         let (bytes, limit) = (content.weight(), self.bytes);

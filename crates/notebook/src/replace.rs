@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use crate::marker::{self, Line};
+use crate::marker::{self, MarkedLine};
 use crate::text::shortened;
 
 /// One replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replacement {
+pub struct TextReplacement {
     /// The text to be replaced, to the letter.
     pub old: String,
     /// What comes in its place.
@@ -41,7 +41,7 @@ pub enum ReplaceError {
         /// What was looked for, shortened.
         old: String,
         /// What may have been meant.
-        near: Option<Near>,
+        near: Option<NearMatch>,
     },
     /// There more than once.
     #[error(
@@ -69,7 +69,7 @@ pub enum ReplaceError {
 
 /// What is almost the text that was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Near {
+pub enum NearMatch {
     /// A line that differs in white space only.
     Line(usize),
     /// The text itself, but it reaches into the marker on this line.
@@ -90,7 +90,7 @@ pub enum TextKind {
 
 /// A text after its replacements.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ReplacedText {
     /// The text.
     pub text: String,
     /// The line each text that was replaced started on, counting from 1 in the text its replacement was made in.
@@ -104,18 +104,22 @@ pub struct Replaced {
 /// In a marked text markers are not sources: matches that overlap a marker are ignored unless `old` itself shows one. Replacing `1` by `2` does
 /// not mean the number of a cell, and replacing `\n# ` by `\n## ` means headings. A match may take the line ends around a
 /// marker; the marker stays on a line of its own all the same.
-pub fn replace(text: &str, kind: TextKind, replacements: &[Replacement]) -> Result<Replaced, ReplaceError> {
+pub fn replace(
+    text: &str,
+    kind: TextKind,
+    replacements: &[TextReplacement],
+) -> Result<ReplacedText, ReplaceError> {
     let (mut text, mut lines, mut cells) = (text.to_owned(), Vec::new(), Vec::new());
-    for Replacement { old, new, matches } in replacements {
+    for TextReplacement { old, new, matches } in replacements {
         if old.is_empty() {
             return Err(ReplaceError::Empty);
         }
         if old == new {
             return Err(ReplaceError::Same);
         }
-        let before = Lines::of(&text, kind);
+        let before = MarkedLines::of(&text, kind);
         let found = match matches {
-            Matches::All => before.places(old, Overlaps::Skipped).collect::<Vec<_>>(),
+            Matches::All => before.places(old, MatchOverlap::Skipped).collect::<Vec<_>>(),
             Matches::One => before.only_place(old)?.into_iter().collect(),
         };
         if found.is_empty() {
@@ -132,24 +136,24 @@ pub fn replace(text: &str, kind: TextKind, replacements: &[Replacement]) -> Resu
         lines.extend(before.lines_at(found));
         text = after;
     }
-    Ok(Replaced { text, lines, cells })
+    Ok(ReplacedText { text, lines, cells })
 }
 
 /// Whether a match may begin inside the one before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Overlaps {
+enum MatchOverlap {
     Counted,
     Skipped,
 }
 
 /// A text, and which of its lines are markers.
-struct Lines<'a> {
+struct MarkedLines<'a> {
     text: &'a str,
     /// In order, without their line ends; none in a plain text.
     markers: Vec<Range<usize>>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> MarkedLines<'a> {
     fn of(text: &'a str, kind: TextKind) -> Self {
         let markers = match kind {
             TextKind::Marked => marker::lines(text),
@@ -159,7 +163,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Where `old` is in the sources; where it is at all if it shows a marker.
-    fn places(&self, old: &str, overlaps: Overlaps) -> impl Iterator<Item = usize> {
+    fn places(&self, old: &str, overlaps: MatchOverlap) -> impl Iterator<Item = usize> {
         let finder = memchr::memmem::Finder::new(old).into_owned();
         let (length, means_markers) = (old.len(), old.contains(marker::SHOWN));
         let mut from = 0;
@@ -169,7 +173,7 @@ impl<'a> Lines<'a> {
                 let place = at..at + length;
                 let is_match =
                     means_markers || (self.marker_in(&place).is_none() && !self.only_separates(&place));
-                from = if is_match && overlaps == Overlaps::Skipped { place.end } else { at + 1 };
+                from = if is_match && overlaps == MatchOverlap::Skipped { place.end } else { at + 1 };
                 if is_match {
                     return Some(at);
                 }
@@ -195,13 +199,13 @@ impl<'a> Lines<'a> {
     }
 
     fn only_place(&self, old: &str) -> Result<Option<usize>, ReplaceError> {
-        let mut found = self.places(old, Overlaps::Counted);
+        let mut found = self.places(old, MatchOverlap::Counted);
         let first = found.next();
         if found.next().is_none() {
             return Ok(first);
         }
-        let total = self.places(old, Overlaps::Counted).count();
-        let lines = self.lines_at(self.places(old, Overlaps::Counted).take(LINES_TOLD)).collect();
+        let total = self.places(old, MatchOverlap::Counted).count();
+        let lines = self.lines_at(self.places(old, MatchOverlap::Counted).take(LINES_TOLD)).collect();
         Err(ReplaceError::Ambiguous { old: shortened(old), total, lines })
     }
 
@@ -256,19 +260,20 @@ impl<'a> Lines<'a> {
         Err(ReplaceError::BecomesMarker { line: line_at(after, at) })
     }
 
-    fn near(&self, old: &str) -> Option<Near> {
+    fn near(&self, old: &str) -> Option<NearMatch> {
         let in_marker = memchr::memmem::find(self.text.as_bytes(), old.as_bytes())
             .and_then(|at| self.marker_in(&(at..at + old.len())));
         if let Some(marker) = in_marker {
-            return Some(Near::Marker(line_at(self.text, marker.start)));
+            return Some(NearMatch::Marker(line_at(self.text, marker.start)));
         }
         let squeezed = |line: &str| line.split_whitespace().collect::<String>();
         let first = old.lines().map(squeezed).find(|line| !line.is_empty())?;
         let is_near = |line: &str| {
-            let is_source = self.markers.is_empty() || !matches!(marker::classify(line), Line::Marker { .. });
+            let is_source =
+                self.markers.is_empty() || !matches!(marker::classify(line), MarkedLine::Marker { .. });
             is_source && squeezed(line).contains(&first)
         };
-        self.text.lines().position(is_near).map(|index| Near::Line(index + 1))
+        self.text.lines().position(is_near).map(|index| NearMatch::Line(index + 1))
     }
 }
 
@@ -285,10 +290,10 @@ fn line_at(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-fn near_hint(near: Option<Near>) -> String {
+fn near_hint(near: Option<NearMatch>) -> String {
     match near {
-        Some(Near::Line(line)) => format!("; line {line} is close: check white space and line ends"),
-        Some(Near::Marker(line)) => {
+        Some(NearMatch::Line(line)) => format!("; line {line} is close: check white space and line ends"),
+        Some(NearMatch::Marker(line)) => {
             format!("; on line {line} it reaches into a cell's marker, which changes only when shown whole")
         }
         None => String::new(),
@@ -306,7 +311,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, old: &str, new: &str, matches: Matches, expected: Result<&str, &str>) {
-        let replacement = Replacement { old: old.into(), new: new.into(), matches };
+        let replacement = TextReplacement { old: old.into(), new: new.into(), matches };
         let found = replace(text, TextKind::Marked, &[replacement]);
         let found = found.map(|replaced| replaced.text).map_err(|error| error.to_string());
         assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned));
@@ -372,14 +377,14 @@ mod tests {
     #[test]
     fn a_plain_text_that_looks_marked_is_plain_and_the_replaced_lines_are_reported() {
         let replaced = |old: &str, new: &str| {
-            let replacement = Replacement { old: old.into(), new: new.into(), matches: Matches::All };
+            let replacement = TextReplacement { old: old.into(), new: new.into(), matches: Matches::All };
             replace(CELLS, TextKind::Plain, &[replacement]).map(|replaced| (replaced.text, replaced.lines))
         };
         let expected = CELLS.replace("[markdown]", "[raw]");
         assert_eq!(replaced("[markdown]", "[raw]"), Ok((expected, vec![1])));
         assert_eq!(replaced("\n# ", "\n## "), Ok((CELLS.replace("\n# ", "\n## "), vec![1, 3, 5])));
         assert_eq!(replaced("\n", ""), Ok((CELLS.replace('\n', ""), vec![1, 2, 3, 4, 5, 6, 7])));
-        let headings = Replacement { old: "# ".into(), new: "## ".into(), matches: Matches::All };
+        let headings = TextReplacement { old: "# ".into(), new: "## ".into(), matches: Matches::All };
         let headings = replace(CELLS, TextKind::Marked, &[headings]).map(|replaced| replaced.lines);
         assert_eq!(headings, Ok(vec![2]));
     }

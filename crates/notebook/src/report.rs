@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::cell::{Cell, CellKind};
-use crate::plan::Slot;
+use crate::cell::{CellKind, NotebookCell};
+use crate::plan::CellSlot;
 
 /// What an edit did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct ChangeReport {
     /// `edit`, `insert`, `delete`, `move`, `retype`, `clear` or `write`.
     pub action: &'static str,
     /// The cells it was done to; removed ones as they were, all others as they are now.
@@ -15,14 +15,14 @@ pub struct Report {
     /// How many cells there are now.
     pub total: usize,
     /// What the caller might not expect.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ChangeNote>,
 }
 
 /// A cell an edit touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedCell {
     /// What was done to it.
-    pub change: Change,
+    pub change: CellChange,
     /// Where it is now (a deleted one: where it was).
     pub index: usize,
     /// Its id, if the file has ids.
@@ -35,7 +35,7 @@ pub struct TouchedCell {
 
 impl TouchedCell {
     /// A cell to which this was done.
-    pub fn of(cell: &Cell<'_>, change: Change) -> Self {
+    pub fn of(cell: &NotebookCell<'_>, change: CellChange) -> Self {
         Self {
             change,
             index: cell.index(),
@@ -48,7 +48,7 @@ impl TouchedCell {
 
 /// What was done to a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum CellChange {
     /// Its source is another.
     Edited,
     /// It is new.
@@ -65,7 +65,7 @@ pub enum Change {
     Altered,
 }
 
-impl Change {
+impl CellChange {
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Change {
 
 /// Something an edit did that the caller did not ask for in so many words. Cells are named by their old index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Note {
+pub enum ChangeNote {
     /// Outputs went with the edit.
     OutputsDropped {
         /// The cell.
@@ -193,7 +193,7 @@ pub enum Note {
     },
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for ChangeNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutputsDropped { cell, outputs: 0 } => {
@@ -272,12 +272,12 @@ impl fmt::Display for Note {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ChangeReport {
     /// One line, then one per note.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let notes =
             |f: &mut fmt::Formatter<'_>| self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"));
-        if self.notes.contains(&Note::PutBack) {
+        if self.notes.contains(&ChangeNote::PutBack) {
             write!(f, "put back a file that is not a notebook")?;
             return notes(f);
         }
@@ -318,13 +318,13 @@ pub fn index_ranges(numbers: &[usize]) -> String {
 
 /// The places whose cell came from elsewhere: those outside a longest run of cells in their old order. A guess, for edits that do
 /// not say which cells they move.
-pub(crate) fn moved_slots(slots: &[Slot<'_>]) -> Vec<usize> {
+pub(crate) fn moved_slots(slots: &[CellSlot<'_>]) -> Vec<usize> {
     let old: Vec<_> = slots
         .iter()
         .enumerate()
         .filter_map(|(place, slot)| match slot {
-            Slot::Keep(index) | Slot::Rework(index, _) => Some((place, *index)),
-            Slot::New(_) => None,
+            CellSlot::Keep(index) | CellSlot::Rework(index, _) => Some((place, *index)),
+            CellSlot::New(_) => None,
         })
         .collect();
     let numbers: Vec<_> = old.iter().map(|(_, index)| *index).collect();

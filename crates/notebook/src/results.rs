@@ -1,7 +1,7 @@
 //! What cells have of their last run, taken from a notebook and put back.
 
-use crate::cell::{Cell, CellKind};
-use crate::json::{Json, Kind};
+use crate::cell::{CellKind, NotebookCell};
+use crate::json::{Json, JsonKind};
 use crate::notebook::Notebook;
 use crate::plan::NotACell;
 use crate::splice::{Layout, with_members, without_member};
@@ -17,7 +17,7 @@ pub struct CellResults<'a> {
     pub execution: Option<&'a str>,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> NotebookCell<'a> {
     /// What it has of its last run. `None` without outputs and count.
     pub fn results(&self) -> Option<CellResults<'a>> {
         if self.kind() != CellKind::Code {
@@ -26,7 +26,7 @@ impl<'a> Cell<'a> {
         let mut results = CellResults { outputs: "[]", execution_count: "null", execution: None };
         for member in self.json().members() {
             match &*member.key {
-                "outputs" if member.value.kind() == Kind::Array => results.outputs = member.value.raw(),
+                "outputs" if member.value.kind() == JsonKind::Array => results.outputs = member.value.raw(),
                 "execution_count" => results.execution_count = member.value.raw(),
                 "metadata" => results.execution = member.value.get("execution").map(|times| times.raw()),
                 _ => {}
@@ -48,7 +48,7 @@ impl<'a> Cell<'a> {
             ("execution_count", results.execution_count.to_owned()),
             ("outputs", results.outputs.to_owned()),
         ];
-        if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == Kind::Object) {
+        if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == JsonKind::Object) {
             let layout = layout.of_value(&metadata);
             let timed = match results.execution {
                 Some(times) => Some(with_members(&metadata, &layout, vec![("execution", times.to_owned())])),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use crate::both::{LARGE, both};
-use crate::cell::{Cell, CellKind};
+use crate::cell::{CellKind, NotebookCell};
 use crate::notebook::Notebook;
 
 /// The identity of a file's bytes. Equal for equal bytes; not a protection against forgery.
@@ -22,7 +22,7 @@ impl Fingerprint {
 
     /// Of the file `notebook` is.
     pub fn of_file(notebook: &Notebook) -> Self {
-        let mut hashing = Hashing::default();
+        let mut hashing = FingerprintHasher::default();
         notebook.pieces().for_each(|piece| hashing.add(piece.as_bytes()));
         hashing.done()
     }
@@ -30,9 +30,9 @@ impl Fingerprint {
 
 /// A fingerprint of bytes that come one after the other.
 #[derive(Default)]
-pub(crate) struct Hashing(Xxh3Default);
+pub(crate) struct FingerprintHasher(Xxh3Default);
 
-impl Hashing {
+impl FingerprintHasher {
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -98,7 +98,7 @@ impl Snapshot {
 
     /// Whether `now` has the same cells in the same places: their types, ids and sources. Outputs may be others.
     pub fn has_cells_of(&self, now: &Notebook) -> bool {
-        let same = |(before, now): (&CellPrint, Cell<'_>)| {
+        let same = |(before, now): (&CellPrint, NotebookCell<'_>)| {
             let now = CellPrint::of(&now);
             (before.kind, &before.id, before.source) == (now.kind, &now.id, now.source)
         };
@@ -180,7 +180,7 @@ impl FromStr for Snapshot {
 }
 
 impl CellPrint {
-    pub(crate) fn of(cell: &Cell<'_>) -> Self {
+    pub(crate) fn of(cell: &NotebookCell<'_>) -> Self {
         Self {
             kind: cell.kind(),
             id: cell.id().map(std::borrow::Cow::into_owned),

@@ -3,9 +3,9 @@
 //! A line that stays keeps its spelling, escapes, lone surrogates and all: lines are compared as they read, and written
 //! as they were.
 
-use crate::json::{Json, Sequence, string, string::Escapes};
+use crate::json::{Json, JsonSequence, string, string::JsonEscapes};
 use crate::line_diff::line_runs;
-use crate::splice::{Item, Layout, Spacing, rebuild};
+use crate::splice::{Layout, Spacing, SpliceItem, rebuild};
 
 /// How a cell's source is stored.
 #[derive(Debug)]
@@ -24,14 +24,16 @@ impl SourceForm {
     }
 
     /// A new source.
-    pub(crate) fn write(&self, source: &str, escapes: Escapes) -> String {
+    pub(crate) fn write(&self, source: &str, escapes: JsonEscapes) -> String {
         let mut out = String::new();
         match self {
             Self::String => string::encode(&mut out, source, escapes),
             Self::Lines(spacing) => {
-                let nothing = Sequence { open: 0, close: 0, items: Vec::new() };
-                let lines =
-                    source.split_inclusive('\n').map(|line| Item::New(literal(line, escapes))).collect();
+                let nothing = JsonSequence { open: 0, close: 0, items: Vec::new() };
+                let lines = source
+                    .split_inclusive('\n')
+                    .map(|line| SpliceItem::New(literal(line, escapes)))
+                    .collect();
                 out.push('[');
                 rebuild(&mut out, "", &nothing, lines, || spacing.clone());
                 out.push(']');
@@ -41,16 +43,16 @@ impl SourceForm {
     }
 
     /// `old` changed to read `source`.
-    pub(crate) fn rewrite(&self, old: &Json<'_>, source: &str, escapes: Escapes) -> String {
-        let written = Written::of(old);
+    pub(crate) fn rewrite(&self, old: &Json<'_>, source: &str, escapes: JsonEscapes) -> String {
+        let written = WrittenSource::of(old);
         let mut out = String::new();
         match self {
             Self::String => {
                 out.push('"');
                 for piece in written.changed_to(source) {
                     match piece {
-                        Piece::Old(Fragment { raw, line_feed, .. }) => out.extend([raw, line_feed]),
-                        Piece::New(line) => string::encode_inside(&mut out, line, escapes),
+                        SourcePiece::Old(LineFragment { raw, line_feed, .. }) => out.extend([raw, line_feed]),
+                        SourcePiece::New(line) => string::encode_inside(&mut out, line, escapes),
                     }
                 }
                 out.push('"');
@@ -71,9 +73,9 @@ pub(crate) fn replaces_surrogate(old: &Json<'_>, source: &str) -> bool {
     if !source.contains(char::REPLACEMENT_CHARACTER) || !string::has_lone_surrogate(old.raw()) {
         return false;
     }
-    let written = Written::of(old);
+    let written = WrittenSource::of(old);
     let kept = written.kept_in(source);
-    let is_lost = |(at, line): (usize, &Vec<Fragment<'_>>)| {
+    let is_lost = |(at, line): (usize, &Vec<LineFragment<'_>>)| {
         line.iter().any(|fragment| string::has_lone_surrogate(fragment.raw)) && !kept.contains(&Some(at))
     };
     let mut new = source.split_inclusive('\n').zip(&kept).filter(|(_, kept)| kept.is_none());
@@ -81,23 +83,23 @@ pub(crate) fn replaces_surrogate(old: &Json<'_>, source: &str) -> bool {
         && new.any(|(line, _)| line.contains(char::REPLACEMENT_CHARACTER))
 }
 
-fn literal(line: &str, escapes: Escapes) -> String {
+fn literal(line: &str, escapes: JsonEscapes) -> String {
     let mut literal = String::new();
     string::encode(&mut literal, line, escapes);
     literal
 }
 
 /// A source as the file has it.
-struct Written<'a> {
+struct WrittenSource<'a> {
     /// Each line, from the strings it was cut into. (Mostly one; other programs cut elsewhere too.)
-    lines: Vec<Vec<Fragment<'a>>>,
+    lines: Vec<Vec<LineFragment<'a>>>,
     /// Of each string, how many fragments it has.
     strings: Vec<usize>,
 }
 
 /// What one string has of one line.
 #[derive(Clone, Copy)]
-struct Fragment<'a> {
+struct LineFragment<'a> {
     /// Which; none when no string has it just so.
     string: Option<usize>,
     /// As it is written, without the line feed.
@@ -107,13 +109,13 @@ struct Fragment<'a> {
 }
 
 /// A piece of the source to be.
-enum Piece<'a> {
-    Old(Fragment<'a>),
+enum SourcePiece<'a> {
+    Old(LineFragment<'a>),
     /// A whole line.
     New(&'a str),
 }
 
-impl<'a> Written<'a> {
+impl<'a> WrittenSource<'a> {
     fn of(source: &Json<'a>) -> Self {
         let literals = match source.string() {
             Some(_) => vec![source.raw()],
@@ -129,7 +131,7 @@ impl<'a> Written<'a> {
                     written.lines.push(Vec::new());
                 }
                 let line = written.lines.last_mut().expect("a source that goes on has a line");
-                line.push(Fragment { string: Some(string), raw, line_feed });
+                line.push(LineFragment { string: Some(string), raw, line_feed });
                 is_ended = !line_feed.is_empty();
             }
         }
@@ -157,37 +159,39 @@ impl<'a> Written<'a> {
     }
 
     /// What `source` is made of: lines that stay, as they are written, and new ones.
-    fn changed_to<'s>(&'s self, source: &'s str) -> Vec<Piece<'s>> {
+    fn changed_to<'s>(&'s self, source: &'s str) -> Vec<SourcePiece<'s>> {
         let mut pieces = Vec::new();
         for (line, kept) in source.split_inclusive('\n').zip(self.kept_in(source)) {
             let Some((last, others)) = kept.and_then(|kept| self.lines[kept].split_last()) else {
-                pieces.push(Piece::New(line));
+                pieces.push(SourcePiece::New(line));
                 continue;
             };
-            pieces.extend(others.iter().copied().map(Piece::Old));
-            pieces.push(Piece::Old(match (line.ends_with('\n'), last.line_feed) {
-                (true, "") => Fragment { string: None, line_feed: "\\n", ..*last },
+            pieces.extend(others.iter().copied().map(SourcePiece::Old));
+            pieces.push(SourcePiece::Old(match (line.ends_with('\n'), last.line_feed) {
+                (true, "") => LineFragment { string: None, line_feed: "\\n", ..*last },
                 (false, "") | (true, _) => *last,
-                (false, _) => Fragment { string: None, line_feed: "", ..*last },
+                (false, _) => LineFragment { string: None, line_feed: "", ..*last },
             }));
         }
         pieces
     }
 
     /// The strings of an array that reads `source`. One of which all stays is kept, with the white space around it.
-    fn items(&self, source: &str, escapes: Escapes) -> Vec<Item> {
-        let string = |piece: &Piece<'_>| match piece {
-            Piece::Old(fragment) => fragment.string,
-            Piece::New(_) => None,
+    fn items(&self, source: &str, escapes: JsonEscapes) -> Vec<SpliceItem> {
+        let string = |piece: &SourcePiece<'_>| match piece {
+            SourcePiece::Old(fragment) => fragment.string,
+            SourcePiece::New(_) => None,
         };
-        let new = |piece: &Piece<'_>| match piece {
-            Piece::Old(Fragment { raw, line_feed, .. }) => Item::New(format!("\"{raw}{line_feed}\"")),
-            Piece::New(line) => Item::New(literal(line, escapes)),
+        let new = |piece: &SourcePiece<'_>| match piece {
+            SourcePiece::Old(LineFragment { raw, line_feed, .. }) => {
+                SpliceItem::New(format!("\"{raw}{line_feed}\""))
+            }
+            SourcePiece::New(line) => SpliceItem::New(literal(line, escapes)),
         };
         let mut items = Vec::new();
         for run in self.changed_to(source).chunk_by(|a, b| string(a).is_some() && string(a) == string(b)) {
             match string(&run[0]) {
-                Some(whole) if run.len() == self.strings[whole] => items.push(Item::Kept(whole)),
+                Some(whole) if run.len() == self.strings[whole] => items.push(SpliceItem::Kept(whole)),
                 Some(_) | None => items.extend(run.iter().map(new)),
             }
         }

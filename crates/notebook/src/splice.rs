@@ -1,12 +1,12 @@
 //! Rebuilding one array or object of a file: kept items are copied with the white space around them,
 //! new ones are set the way their neighbours are.
 
-use crate::json::{Json, Member, Sequence, string::Escapes};
-use crate::print::Printer;
+use crate::json::{Json, JsonMember, JsonSequence, string::JsonEscapes};
+use crate::print::JsonPrinter;
 
 /// An item of the sequence to be.
 #[derive(Debug)]
-pub(crate) enum Item {
+pub(crate) enum SpliceItem {
     Kept(usize),
     Changed(usize, String),
     New(String),
@@ -22,7 +22,7 @@ pub(crate) struct Spacing {
 
 impl Spacing {
     /// How `sequence` is set, as far as it shows; `otherwise` for what it is too short to show.
-    pub(crate) fn of(text: &str, sequence: &Sequence, otherwise: impl FnOnce() -> Self) -> Self {
+    pub(crate) fn of(text: &str, sequence: &JsonSequence, otherwise: impl FnOnce() -> Self) -> Self {
         let Some(end) = sequence.items.len().checked_sub(1) else {
             return otherwise();
         };
@@ -84,10 +84,10 @@ impl Layout {
     }
 
     /// How to write a member's value.
-    pub(crate) fn printer(&self, escapes: Escapes) -> Printer {
+    pub(crate) fn printer(&self, escapes: JsonEscapes) -> JsonPrinter {
         let lines = line_start(&self.members.next)
             .map(|(line_end, indent)| (line_end.to_owned(), indent.to_owned(), self.unit().to_owned()));
-        Printer { lines, colon: self.colon.clone(), gap: self.members.next.clone(), escapes }
+        JsonPrinter { lines, colon: self.colon.clone(), gap: self.members.next.clone(), escapes }
     }
 
     pub(crate) fn member(&self, key: &str, value: &str) -> String {
@@ -95,9 +95,9 @@ impl Layout {
     }
 
     pub(crate) fn object(&self, members: Vec<String>) -> String {
-        let nothing = Sequence { open: 0, close: 0, items: Vec::new() };
+        let nothing = JsonSequence { open: 0, close: 0, items: Vec::new() };
         let mut out = "{".to_owned();
-        rebuild(&mut out, "", &nothing, members.into_iter().map(Item::New).collect(), || {
+        rebuild(&mut out, "", &nothing, members.into_iter().map(SpliceItem::New).collect(), || {
             self.members.clone()
         });
         out.push('}');
@@ -120,19 +120,19 @@ fn line_start(space: &str) -> Option<(&str, &str)> {
 }
 
 /// A part of what stands between the brackets of a sequence.
-pub(crate) enum Part<'a> {
+pub(crate) enum SplicePart<'a> {
     /// White space, or a comma.
     Between(&'a str),
-    Item(Item),
+    Item(SpliceItem),
 }
 
 /// What stands between the brackets of `sequence` once its items are `items`, set as `spacing` where it is new.
 pub(crate) fn parts<'a>(
     text: &'a str,
-    sequence: &Sequence,
-    items: Vec<Item>,
+    sequence: &JsonSequence,
+    items: Vec<SpliceItem>,
     spacing: &'a Spacing,
-) -> Vec<Part<'a>> {
+) -> Vec<SplicePart<'a>> {
     let Some(end) = items.len().checked_sub(1) else {
         return Vec::new();
     };
@@ -140,22 +140,22 @@ pub(crate) fn parts<'a>(
     let old_end = sequence.items.len().wrapping_sub(1);
     for (place, item) in items.into_iter().enumerate() {
         let old = match &item {
-            Item::Kept(old) | Item::Changed(old, _) => Some(*old),
-            Item::New(_) => None,
+            SpliceItem::Kept(old) | SpliceItem::Changed(old, _) => Some(*old),
+            SpliceItem::New(_) => None,
         };
-        parts.push(Part::Between(match old {
+        parts.push(SplicePart::Between(match old {
             _ if place == 0 => &spacing.first,
             Some(old @ 1..) => sequence.lead(text, old),
             Some(0) | None => &spacing.next,
         }));
-        parts.push(Part::Item(item));
+        parts.push(SplicePart::Item(item));
         match old {
-            _ if place == end => parts.push(Part::Between(&spacing.last)),
-            Some(old) if old != old_end => parts.push(Part::Between(sequence.trail(text, old))),
+            _ if place == end => parts.push(SplicePart::Between(&spacing.last)),
+            Some(old) if old != old_end => parts.push(SplicePart::Between(sequence.trail(text, old))),
             Some(_) | None => {}
         }
         if place != end {
-            parts.push(Part::Between(","));
+            parts.push(SplicePart::Between(","));
         }
     }
     parts
@@ -166,21 +166,21 @@ pub(crate) fn parts<'a>(
 pub(crate) fn rebuild(
     out: &mut String,
     text: &str,
-    sequence: &Sequence,
-    items: Vec<Item>,
+    sequence: &JsonSequence,
+    items: Vec<SpliceItem>,
     otherwise: impl FnOnce() -> Spacing,
 ) {
     for part in parts(text, sequence, items, &Spacing::of(text, sequence, otherwise)) {
         out.push_str(match &part {
-            Part::Between(text) => text,
-            Part::Item(Item::Kept(old)) => &text[sequence.items[*old].clone()],
-            Part::Item(Item::Changed(_, body) | Item::New(body)) => body,
+            SplicePart::Between(text) => text,
+            SplicePart::Item(SpliceItem::Kept(old)) => &text[sequence.items[*old].clone()],
+            SplicePart::Item(SpliceItem::Changed(_, body) | SpliceItem::New(body)) => body,
         });
     }
 }
 
 /// A copy of `member` with another value.
-pub(crate) fn with_value(member: &Member<'_>, value: &str) -> String {
+pub(crate) fn with_value(member: &JsonMember<'_>, value: &str) -> String {
     let head = &member.value.text[member.key_span.start..member.value.span.start];
     format!("{head}{value}")
 }
@@ -193,7 +193,7 @@ pub(crate) fn without_member(object: &Json<'_>, layout: &Layout, key: &str) -> O
         return None;
     }
     let mut out = "{".to_owned();
-    let items = kept.into_iter().map(Item::Kept).collect();
+    let items = kept.into_iter().map(SpliceItem::Kept).collect();
     rebuild(&mut out, object.text, &object.sequence(), items, || layout.members.clone());
     out.push('}');
     Some(out)
@@ -216,14 +216,14 @@ pub(crate) fn with_members(object: &Json<'_>, layout: &Layout, changes: Vec<(&st
     let mut items = Vec::with_capacity(members.len() + missing.len());
     for (at, member) in members.iter().enumerate() {
         while let Some((key, value)) = missing.next_if(|(key, _)| *key < &*member.key) {
-            items.push(Item::New(layout.member(key, &value)));
+            items.push(SpliceItem::New(layout.member(key, &value)));
         }
         items.push(match replaced.iter().find(|(place, _)| *place == at) {
-            Some((_, value)) => Item::Changed(at, with_value(member, value)),
-            None => Item::Kept(at),
+            Some((_, value)) => SpliceItem::Changed(at, with_value(member, value)),
+            None => SpliceItem::Kept(at),
         });
     }
-    items.extend(missing.map(|(key, value)| Item::New(layout.member(key, &value))));
+    items.extend(missing.map(|(key, value)| SpliceItem::New(layout.member(key, &value))));
     let mut out = "{".to_owned();
     rebuild(&mut out, object.text, &object.sequence(), items, || layout.members.clone());
     out.push('}');

@@ -5,7 +5,7 @@
 //! text files do. The last source may be ended by the end of the text instead.
 
 use crate::cell::{CellKind, NewCell};
-use crate::marker::{self, Line, Miss};
+use crate::marker::{self, MarkedLine, MarkerMiss};
 use crate::notebook::Notebook;
 
 /// A cell as a text has it.
@@ -106,7 +106,7 @@ pub fn print_lines(text: &mut String, source: &str) {
 /// Whether a text begins with a marker.
 pub fn is_marked(text: &str) -> bool {
     let first = text.split('\n').next().unwrap_or_default();
-    matches!(marker::classify(first), Line::Marker { .. })
+    matches!(marker::classify(first), MarkedLine::Marker { .. })
 }
 
 /// Reads marked text. An empty text has no cells.
@@ -118,7 +118,7 @@ pub fn parse(text: &str) -> Result<Vec<TextCell>, TextError> {
             None => (line, ""),
         };
         let class = marker::classify(content);
-        if let Line::Marker { kind, cell } = class {
+        if let MarkedLine::Marker { kind, cell } = class {
             let cell = TextCell { cell: NewCell::new(kind, ""), origin: cell, line: number };
             cells.push(cell);
             continue;
@@ -126,17 +126,17 @@ pub fn parse(text: &str) -> Result<Vec<TextCell>, TextError> {
         let found = || shortened(content);
         let Some(current) = cells.last_mut() else {
             return Err(match class {
-                Line::NearMiss(miss) => refusal(miss, number, found()),
-                Line::Marker { .. } | Line::Escaped { .. } | Line::Text => {
+                MarkedLine::NearMiss(miss) => refusal(miss, number, found()),
+                MarkedLine::Marker { .. } | MarkedLine::Escaped { .. } | MarkedLine::Text => {
                     TextError::NoFirstMarker { found: found() }
                 }
             });
         };
         let source = &mut current.cell.source;
         match class {
-            Line::Escaped { before, after } => source.extend([before, after]),
-            Line::NearMiss(miss) => return Err(refusal(miss, number, found())),
-            Line::Marker { .. } | Line::Text => source.push_str(content),
+            MarkedLine::Escaped { before, after } => source.extend([before, after]),
+            MarkedLine::NearMiss(miss) => return Err(refusal(miss, number, found())),
+            MarkedLine::Marker { .. } | MarkedLine::Text => source.push_str(content),
         }
         source.push_str(line_end);
     }
@@ -147,11 +147,11 @@ pub fn parse(text: &str) -> Result<Vec<TextCell>, TextError> {
     Ok(cells)
 }
 
-fn refusal(miss: Miss, line: usize, found: String) -> TextError {
+fn refusal(miss: MarkerMiss, line: usize, found: String) -> TextError {
     match miss {
-        Miss::Output => TextError::Output { line },
-        Miss::CarriageReturn => TextError::CarriageReturn { line },
-        Miss::Other => TextError::NearMiss { line, found },
+        MarkerMiss::Output => TextError::Output { line },
+        MarkerMiss::CarriageReturn => TextError::CarriageReturn { line },
+        MarkerMiss::Other => TextError::NearMiss { line, found },
     }
 }
 

@@ -5,9 +5,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
-use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing, Need};
+use cellwright_notebook::file::{self, ExpectedFile, FileError, FoundFile, IfMissing, ReadNeed};
 use cellwright_notebook::{
-    Action, CellKind, CellRef, Change, Edited, NewCell, Notebook, Outputs, ParseError, Snapshot, text,
+    Action, CellChange, CellKind, CellRef, EditedNotebook, NewCell, Notebook, OutputsAfterEdit, ParseError,
+    Snapshot, text,
 };
 
 #[track_caller]
@@ -22,13 +23,13 @@ fn editing(before: &str, after: &str) {
     assert_eq!(edited.notebook.expect("it changed").text(), after);
 }
 
-fn edit(notebook: &Notebook, cell: usize, source: &str) -> Edited {
+fn edit(notebook: &Notebook, cell: usize, source: &str) -> EditedNotebook {
     let action = Action::Edit { cell: CellRef::Index(cell), source: source.to_owned() };
-    notebook.act(&action, Outputs::Clear).expect("the cell is there")
+    notebook.act(&action, OutputsAfterEdit::Clear).expect("the cell is there")
 }
 
-fn act(notebook: &Notebook, action: &Action) -> Edited {
-    notebook.act(action, Outputs::Clear).expect("it can be done")
+fn act(notebook: &Notebook, action: &Action) -> EditedNotebook {
+    notebook.act(action, OutputsAfterEdit::Clear).expect("it can be done")
 }
 
 /// A notebook on one line with these cells.
@@ -164,7 +165,7 @@ fn n7_line_ends_inside_sources_and_the_byte_order_mark_stay() {
     editing(&file("x"), &file("y"));
     let before = notebook(&file("x"));
     let unedited = text::parse(&before.to_marked_text()).unwrap();
-    assert!(before.write(&unedited, Outputs::Clear).unwrap().notebook.is_none());
+    assert!(before.write(&unedited, OutputsAfterEdit::Clear).unwrap().notebook.is_none());
 }
 
 #[test]
@@ -186,7 +187,8 @@ fn n8_new_cells_have_an_id_just_where_the_format_has_them() {
 fn n9_a_repeated_cell_number_makes_a_new_cell_and_says_so() {
     let before = notebook(&with_cells(CODE, 4));
     let cells = text::parse("# %% [code] cell:0\nx\n# %% [code] cell:0\nx\n# %% [raw] cell:9\nz\n").unwrap();
-    let Edited { notebook: after, report, .. } = before.write(&cells, Outputs::Clear).unwrap();
+    let EditedNotebook { notebook: after, report, .. } =
+        before.write(&cells, OutputsAfterEdit::Clear).unwrap();
     let after = after.unwrap();
     assert_eq!(after.cell(0).raw(), before.cell(0).raw());
     assert_eq!(after.len(), 3);
@@ -199,7 +201,7 @@ fn n9_a_repeated_cell_number_makes_a_new_cell_and_says_so() {
 
 #[test]
 fn n12_an_empty_text_does_not_delete_every_cell() {
-    let error = notebook(&with_cells(MARKDOWN, 4)).write(&[], Outputs::Clear).unwrap_err();
+    let error = notebook(&with_cells(MARKDOWN, 4)).write(&[], OutputsAfterEdit::Clear).unwrap_err();
     insta::assert_snapshot!(error, @"the text has no cells and would delete all 1; to do that, use the delete action");
 }
 
@@ -237,7 +239,7 @@ fn a_move_answers_with_the_cell_that_was_asked_for() {
         let edited = act(&notebook, &Action::Move { cells: vec![CellRef::Id(from.to_string())], to });
         let told: Vec<_> =
             edited.report.cells.iter().map(|cell| (cell.change, cell.index, cell.id.clone())).collect();
-        let moved = (from != to).then(|| (Change::Moved, to, Some(from.to_string())));
+        let moved = (from != to).then(|| (CellChange::Moved, to, Some(from.to_string())));
         assert_eq!(told, Vec::from_iter(moved), "{from} to {to}");
     }
 }
@@ -252,7 +254,7 @@ fn n14_an_edited_cell_does_not_keep_results_that_are_not_its_own() {
     note: the output of cell 0 was removed
     ");
     let action = Action::Edit { cell: CellRef::Index(0), source: "y".into() };
-    let kept = notebook(&with_cells(CODE, 4)).act(&action, Outputs::Keep).unwrap().notebook.unwrap();
+    let kept = notebook(&with_cells(CODE, 4)).act(&action, OutputsAfterEdit::Keep).unwrap().notebook.unwrap();
     assert_eq!((kept.cell(0).outputs().len(), kept.cell(0).execution_count()), (1, Some(3)));
 }
 
@@ -297,14 +299,14 @@ fn n15_a_save_by_another_program_between_read_and_write_is_not_overwritten() {
     let theirs = with_cells(&format!("{CODE},{MARKDOWN}"), 4);
     fs::write(&path, &theirs).unwrap();
 
-    let told = |expected: Expected| {
+    let told = |expected: ExpectedFile| {
         let error = update_with(&path, &expected, |notebook| edit(notebook, 0, "y").notebook).unwrap_err();
         assert!(matches!(error, FileError::Changed { .. }));
         assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
         error.to_string().replace(&*path.to_string_lossy(), "nb.ipynb")
     };
-    insta::assert_snapshot!(told(Expected::Snapshot(Box::new(read.clone()))), @"nb.ipynb: changed since it was read, so nothing was written (cell 0 has other outputs or metadata; 1 cell was added); read it again");
-    insta::assert_snapshot!(told(Expected::Fingerprint(read.fingerprint())), @"nb.ipynb: changed since it was read, so nothing was written (its fingerprint is ab93fbcf627903da6e74e4b3a07619d8 now); read it again");
+    insta::assert_snapshot!(told(ExpectedFile::Snapshot(Box::new(read.clone()))), @"nb.ipynb: changed since it was read, so nothing was written (cell 0 has other outputs or metadata; 1 cell was added); read it again");
+    insta::assert_snapshot!(told(ExpectedFile::Fingerprint(read.fingerprint())), @"nb.ipynb: changed since it was read, so nothing was written (its fingerprint is ab93fbcf627903da6e74e4b3a07619d8 now); read it again");
 }
 
 #[test]
@@ -313,7 +315,7 @@ fn n15_a_save_during_the_edit_itself_wins() {
     let path = folder.path().join("nb.ipynb");
     fs::write(&path, with_cells(MARKDOWN, 4)).unwrap();
     let theirs = with_cells(CODE, 4);
-    let error = update_with(&path, &Expected::Anything, |notebook| {
+    let error = update_with(&path, &ExpectedFile::Anything, |notebook| {
         fs::write(&path, &theirs).unwrap(); // a program that knows nothing of our lock
         edit(notebook, 0, "y").notebook
     });
@@ -328,17 +330,22 @@ fn n21_of_two_that_create_a_notebook_one_says_so() {
     let path = folder.path().join("nb.ipynb");
     let create = |meanwhile: &dyn Fn()| {
         let insert = Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Raw, "x")] };
-        file::update_or_create::<_, FileError>(&path, IfMissing::Create, &Expected::Anything, |notebook| {
-            meanwhile();
-            Ok((act(notebook, &insert).notebook, notebook.len()))
-        })
+        file::update_or_create::<_, FileError>(
+            &path,
+            IfMissing::Create,
+            &ExpectedFile::Anything,
+            |notebook| {
+                meanwhile();
+                Ok((act(notebook, &insert).notebook, notebook.len()))
+            },
+        )
     };
     // The first finds no file, and one when it is about to create it.
     let second = std::cell::OnceCell::new();
     let first = create(&|| {
         second.get_or_init(|| create(&|| {}).unwrap());
     });
-    assert_eq!((second.into_inner(), first.unwrap()), (Some((0, Found::Nothing)), (1, Found::File)));
+    assert_eq!((second.into_inner(), first.unwrap()), (Some((0, FoundFile::Nothing)), (1, FoundFile::File)));
     assert_eq!(file::read(&path).unwrap().len(), 2);
 }
 
@@ -361,7 +368,7 @@ fn n19_permissions_owner_and_symlinks_survive_a_save() {
     }
     let before = fs::metadata(&real).unwrap();
     symlink("real.ipynb", &link).unwrap();
-    update_with(&link, &Expected::Anything, |notebook| edit(notebook, 0, "y").notebook).unwrap();
+    update_with(&link, &ExpectedFile::Anything, |notebook| edit(notebook, 0, "y").notebook).unwrap();
     let after = fs::metadata(&real).unwrap();
     assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -377,7 +384,7 @@ fn n19_a_notebook_with_any_name_can_be_saved() {
     for name in [longest.as_bytes(), b"\xff\xfe.ipynb"] {
         let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
         fs::write(&path, with_cells(MARKDOWN, 4)).unwrap();
-        update_with(&path, &Expected::Anything, |notebook| edit(notebook, 0, "y").notebook).unwrap();
+        update_with(&path, &ExpectedFile::Anything, |notebook| edit(notebook, 0, "y").notebook).unwrap();
         assert_eq!(file::read(&path).unwrap().cell(0).source(), "y");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
@@ -441,14 +448,14 @@ fn a_large_file_is_read_and_replaced_byte_for_byte() {
     assert!(read.text() == text && read.len() == 400);
     assert!(read.cells().enumerate().all(|(at, cell)| cell.source() == format!("größe\n{at}")));
     // Its sources alone are the same, and so is what is known of the file.
-    let (sources, snapshot) = file::read_for(&path, Need::Sources).unwrap();
+    let (sources, snapshot) = file::read_for(&path, ReadNeed::Sources).unwrap();
     assert_eq!(sources.to_marked_text(), read.to_marked_text());
     assert_eq!(snapshot.to_string(), Snapshot::of(&read).to_string());
     assert!(sources.size() < text.len() / 10, "{}", sources.size());
     let edit = |at: usize, source: &str| {
         let action = Action::Edit { cell: CellRef::Index(at), source: source.to_owned() };
-        update_with(&path, &Expected::Anything, |notebook| {
-            notebook.act(&action, Outputs::Keep).unwrap().notebook
+        update_with(&path, &ExpectedFile::Anything, |notebook| {
+            notebook.act(&action, OutputsAfterEdit::Keep).unwrap().notebook
         })
         .unwrap();
     };
@@ -458,13 +465,14 @@ fn a_large_file_is_read_and_replaced_byte_for_byte() {
     assert!(fs::read_to_string(&path).unwrap() == expected);
     // What is wrong with it is said as of a small one.
     fs::write(&path, &expected[..expected.len() - 4]).unwrap();
-    let (cut, whole) = (file::read_for(&path, Need::Sources).unwrap_err(), file::read(&path).unwrap_err());
+    let (cut, whole) =
+        (file::read_for(&path, ReadNeed::Sources).unwrap_err(), file::read(&path).unwrap_err());
     assert_eq!(format!("{cut:?}"), format!("{whole:?}"));
 }
 
 fn update_with(
     path: &Path,
-    expected: &Expected,
+    expected: &ExpectedFile,
     change: impl Fn(&Notebook) -> Option<Notebook>,
 ) -> Result<(), FileError> {
     file::update(path, IfMissing::Fail, expected, |notebook| Ok((change(notebook), ())))

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cellwright_notebook::file::{
-    self, Expected, FileError, IfMissing, SaveMethod, SaveSettings, TrackedFile, Updated,
+    self, ExpectedFile, FileError, IfMissing, SaveMethod, SaveSettings, TrackedFile, UpdatedFile,
 };
-use cellwright_notebook::{Action, CellRef, Notebook, Outputs};
+use cellwright_notebook::{Action, CellRef, Notebook, OutputsAfterEdit};
 
 const NOTEBOOK: &str = r#"{"cells":[{"cell_type":"raw","metadata":{},"source":"x"}],"metadata":{},"nbformat":4,"nbformat_minor":4}"#;
 
@@ -36,15 +36,15 @@ fn mount(arguments: &[&str]) {
     assert!(ran.status.success(), "mount {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
 }
 
-fn edit(settings: &SaveSettings, path: &Path, source: &str) -> Result<Updated<()>, FileError> {
-    file::update_with(settings, path, IfMissing::Fail, &Expected::Anything, |notebook| {
+fn edit(settings: &SaveSettings, path: &Path, source: &str) -> Result<UpdatedFile<()>, FileError> {
+    file::update_with(settings, path, IfMissing::Fail, &ExpectedFile::Anything, |notebook| {
         Ok((Some(edited(notebook, source)), ()))
     })
 }
 
 fn edited(notebook: &Notebook, source: &str) -> Notebook {
     let edit = Action::Edit { cell: CellRef::Index(0), source: source.to_owned() };
-    notebook.act(&edit, Outputs::Clear).expect("there is a cell 0").notebook.expect("it changed")
+    notebook.act(&edit, OutputsAfterEdit::Clear).expect("there is a cell 0").notebook.expect("it changed")
 }
 
 struct Desk {

@@ -2,7 +2,9 @@
 
 use cellwright_notebook::file::skim;
 use cellwright_notebook::recording::Recording;
-use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs, ParseError, Snapshot};
+use cellwright_notebook::{
+    Action, CellKind, CellRef, NewCell, Notebook, OutputsAfterEdit, ParseError, Snapshot,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -43,7 +45,7 @@ fn do_everything(notebook: &Notebook) {
         assert_eq!(again.to_marked_text(), changed.to_marked_text());
     };
     for action in &actions {
-        for outputs in [Outputs::Clear, Outputs::Keep] {
+        for outputs in [OutputsAfterEdit::Clear, OutputsAfterEdit::Keep] {
             let edited = notebook.act(action, outputs).expect("there is a cell 0");
             edited.notebook.as_ref().inspect(|changed| readable(changed));
         }

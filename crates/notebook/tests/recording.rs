@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cellwright_cell::Stream::{Stderr, Stdout};
 use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
 use cellwright_notebook::Notebook;
-use cellwright_notebook::recording::{Recording, Timing};
+use cellwright_notebook::recording::{CellTiming, Recording};
 use serde_json::{Value, json};
 
 /// Most bytes of a cell here.
@@ -276,7 +276,7 @@ fn an_exception_with_too_much_to_say_is_shortened() {
 #[test]
 fn a_file_is_written_in_its_own_hand_and_nothing_else_changes() {
     let mut recording = Recording::new(1000);
-    recording.begin(0, Some(Timing { started: "S".into(), ended: None }));
+    recording.begin(0, Some(CellTiming { started: "S".into(), ended: None }));
     recording.reducer().print(0, Stdout, "é\n");
     recording.end(0, Some(3), || "E".into());
     let results = recording.results(0);

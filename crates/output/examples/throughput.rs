@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use cellwright_cell::Stream;
-use cellwright_output::{Artifacts, Colours, Limits, Sink};
+use cellwright_output::{Artifacts, Colours, OutputLimits, OutputSink};
 
 fn main() -> std::io::Result<()> {
     let store = std::env::temp_dir().join(format!("cellwright-throughput-{}", std::process::id()));
@@ -33,9 +33,10 @@ fn main() -> std::io::Result<()> {
     ] {
         let bytes = unit.repeat((1 << 20) * 4 / unit.len() + 1);
         let rounds = if chunk < 100 { 3 } else { 25 };
-        let plain = time(&bytes, chunk, rounds, || Sink::new(Limits::default(), Colours::Dropped));
+        let plain =
+            time(&bytes, chunk, rounds, || OutputSink::new(OutputLimits::default(), Colours::Dropped));
         let stored = time(&bytes, chunk, rounds, || {
-            Sink::with_artifacts(Limits::default(), Colours::Dropped, &artifacts)
+            OutputSink::with_artifacts(OutputLimits::default(), Colours::Dropped, &artifacts)
         });
         // Bytes a microsecond are megabytes a second.
         let speed = |time: Duration| (bytes.len() * rounds) as u128 / time.as_micros().max(1);
@@ -48,7 +49,7 @@ fn main() -> std::io::Result<()> {
     std::fs::remove_dir_all(store)
 }
 
-fn time(bytes: &[u8], chunk: usize, rounds: usize, sink: impl Fn() -> Sink) -> Duration {
+fn time(bytes: &[u8], chunk: usize, rounds: usize, sink: impl Fn() -> OutputSink) -> Duration {
     let mut sink = sink();
     let start = Instant::now();
     for _ in 0..rounds {

@@ -15,7 +15,7 @@ use std::{
     time::SystemTime,
 };
 
-pub use reading::{Found, Hit, Page, Window};
+pub use reading::{ArtifactPage, ByteWindow, FoundLines, Hit};
 
 /// What an artifact's address begins with.
 const SCHEME: &str = "artifact://";
@@ -44,7 +44,7 @@ pub struct ArtifactId(String);
 
 /// What an artifact holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ArtifactKind {
     /// Printed text, with the escape sequences it was printed with.
     Log,
     /// A JSON value.
@@ -71,7 +71,7 @@ pub struct Artifact {
     /// Its name.
     pub id: ArtifactId,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ArtifactKind,
     /// Where it is.
     pub path: PathBuf,
     /// Its size when it was looked up; it may still be growing.
@@ -91,7 +91,7 @@ pub struct Retention {
 
 /// What [`Artifacts::prune`] removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PrunedArtifacts {
     /// Artifacts removed.
     pub count: usize,
     /// Their bytes.
@@ -115,7 +115,7 @@ pub enum ArtifactError {
         /// The one asked for.
         id: ArtifactId,
         /// What it is.
-        kind: Kind,
+        kind: ArtifactKind,
     },
     /// The file system refused.
     #[error("could not {action} `{}`", path.display())]
@@ -137,7 +137,7 @@ pub struct InvalidId(String);
 
 /// An artifact being written. Dropping it leaves what was written.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct ArtifactDraft {
     id: ArtifactId,
     path: PathBuf,
     file: File,
@@ -155,7 +155,7 @@ impl Artifacts {
     }
 
     /// Stores `content`.
-    pub fn save(&self, kind: Kind, content: &[u8]) -> Result<ArtifactId, ArtifactError> {
+    pub fn save(&self, kind: ArtifactKind, content: &[u8]) -> Result<ArtifactId, ArtifactError> {
         let mut draft = self.create(kind)?;
         match draft.file.write_all(content) {
             Ok(()) => Ok(draft.keep()),
@@ -169,7 +169,7 @@ impl Artifacts {
 
     /// Looks up an artifact.
     pub fn open(&self, id: &ArtifactId) -> Result<Artifact, ArtifactError> {
-        let found = Kind::ALL.into_iter().find_map(|kind| Artifact::at(self.path(id, kind)));
+        let found = ArtifactKind::ALL.into_iter().find_map(|kind| Artifact::at(self.path(id, kind)));
         found.ok_or_else(|| ArtifactError::NotFound { id: id.clone(), directory: self.directory.clone() })
     }
 
@@ -191,11 +191,11 @@ impl Artifacts {
 
     /// Removes the oldest artifacts until the rest is within `keep`. One that is being written is
     /// counted but stays, whichever process writes it.
-    pub fn prune(&self, keep: Retention) -> Result<Pruned, ArtifactError> {
+    pub fn prune(&self, keep: Retention) -> Result<PrunedArtifacts, ArtifactError> {
         let artifacts = self.list()?;
         let mut count = artifacts.len();
         let mut bytes: u64 = artifacts.iter().map(|artifact| artifact.bytes).sum();
-        let mut pruned = Pruned::default();
+        let mut pruned = PrunedArtifacts::default();
         for artifact in artifacts {
             if count <= keep.count && bytes <= keep.bytes {
                 break;
@@ -218,12 +218,12 @@ impl Artifacts {
         Ok(pruned)
     }
 
-    fn path(&self, id: &ArtifactId, kind: Kind) -> PathBuf {
+    fn path(&self, id: &ArtifactId, kind: ArtifactKind) -> PathBuf {
         self.directory.join(format!("{}.{}", id.0, kind.extension()))
     }
 
     /// Begins an artifact under a new id.
-    pub(crate) fn create(&self, kind: Kind) -> Result<Draft, ArtifactError> {
+    pub(crate) fn create(&self, kind: ArtifactKind) -> Result<ArtifactDraft, ArtifactError> {
         let directory = &self.directory;
         private_directory(directory).map_err(|source| ArtifactError::Io {
             action: "create directory",
@@ -239,7 +239,7 @@ impl Artifacts {
             match private_file(&path) {
                 Ok(file) => {
                     drop(file.try_lock()); // without locks pruning may remove it too early: its loss, no other harm
-                    return Ok(Draft { id, path, file });
+                    return Ok(ArtifactDraft { id, path, file });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(ArtifactError::Io { action: "create", path, source }),
@@ -252,7 +252,7 @@ impl Artifact {
     /// The artifact in a file, unless its name is no artifact's or it is gone.
     fn at(path: PathBuf) -> Option<Self> {
         let (stem, extension) = path.file_name()?.to_str()?.split_once('.')?;
-        let kind = Kind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
+        let kind = ArtifactKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
         let id = stem.parse().ok()?;
         let file = fs::metadata(&path).ok()?;
         let modified = file.modified().unwrap_or(SystemTime::UNIX_EPOCH);
@@ -260,7 +260,7 @@ impl Artifact {
     }
 }
 
-impl Draft {
+impl ArtifactDraft {
     #[cfg(test)]
     pub(crate) fn onto(file: File) -> Self {
         Self { id: ArtifactId::random(), path: PathBuf::new(), file }
@@ -328,7 +328,7 @@ impl FromStr for ArtifactId {
     }
 }
 
-impl Kind {
+impl ArtifactKind {
     const ALL: [Self; 9] = [
         Self::Log,
         Self::Json,
@@ -364,7 +364,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ArtifactKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.extension())
     }

@@ -6,12 +6,12 @@ const PIECE: usize = 64 * 1024;
 /// A UTF-8 decoder that keeps a character split between chunks until the rest of it comes.
 /// Bytes that are no UTF-8 become U+FFFD, as many as `String::from_utf8_lossy` makes of the whole.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Decoder {
+pub(crate) struct Utf8Decoder {
     /// The beginning of a character: at most three bytes.
     pending: Vec<u8>,
 }
 
-impl Decoder {
+impl Utf8Decoder {
     /// Calls `take` with each piece of text and the bytes it was made of.
     pub(crate) fn decode(&mut self, mut bytes: &[u8], mut take: impl FnMut(&str, &[u8])) {
         while !self.pending.is_empty() && !bytes.is_empty() {

@@ -7,13 +7,13 @@ mod image;
 use cellwright_cell::{ExactJson, MimeData, Stream, is_json};
 
 pub use self::image::{
-    Image, ImageFormat, ImageInfo, ImageLimits, PixelSize, Pixels, Unbounded, UnusableImage,
+    Image, ImageFormat, ImageInfo, ImageLimits, PixelSize, Pixels, UnboundedImage, UnusableImage,
 };
 use crate::{
-    artifacts::{Artifacts, Kind},
+    artifacts::{ArtifactKind, Artifacts},
     lines::Counted,
     screen::Colours,
-    sink::{Captured, Limits, Sink},
+    sink::{CapturedText, OutputLimits, OutputSink},
 };
 
 /// Most bytes of a JSON value that are shown in a text.
@@ -28,7 +28,7 @@ const WIDGET: &str = "application/vnd.jupyter.widget-view+json";
 /// A displayed value, of whose many representations the most telling ones were chosen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Display {
-    /// Markdown or plain text, not truncated: give it to [`Sink::write_block`].
+    /// Markdown or plain text, not truncated: give it to [`OutputSink::write_block`].
     pub text: Option<String>,
     /// Whether the text is Markdown, as it was displayed or converted from HTML.
     pub is_markdown: bool,
@@ -91,18 +91,18 @@ impl Display {
 }
 
 /// A JSON value as text within [`JSON_SHOWN`] bytes; a longer one is stored whole.
-pub fn json_text(value: &ExactJson, artifacts: Option<&Artifacts>) -> Captured {
+pub fn json_text(value: &ExactJson, artifacts: Option<&Artifacts>) -> CapturedText {
     bounded(indented_json(value.text()), artifacts)
 }
 
-fn bounded(text: String, artifacts: Option<&Artifacts>) -> Captured {
+fn bounded(text: String, artifacts: Option<&Artifacts>) -> CapturedText {
     if text.len() <= JSON_SHOWN {
-        return Captured { text, truncation: None };
+        return CapturedText { text, truncation: None };
     }
-    let limits = Limits { head: JSON_SHOWN, tail: 0, ..Limits::default() };
+    let limits = OutputLimits { head: JSON_SHOWN, tail: 0, ..OutputLimits::default() };
     let mut sink = match artifacts {
-        Some(artifacts) => Sink::storing(limits, Colours::Dropped, artifacts, Kind::Json),
-        None => Sink::new(limits, Colours::Dropped),
+        Some(artifacts) => OutputSink::storing(limits, Colours::Dropped, artifacts, ArtifactKind::Json),
+        None => OutputSink::new(limits, Colours::Dropped),
     };
     sink.write(Stream::Stdout, text.as_bytes());
     sink.finish()

@@ -3,31 +3,31 @@
 use std::mem;
 
 use crate::{
-    lines::{Extent, Lines, extent, line_end, line_start, shown_len},
+    lines::{Extent, WholeLines, extent, line_end, line_start, shown_len},
     screen::Scroll,
 };
 
 /// Keeps whole lines: the head fills first, the tail takes what the head left of the budget, and what
 /// falls out between them is counted.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct KeptLines {
     head_budget: usize,
     budget: usize,
-    head: Lines,
+    head: WholeLines,
     head_is_full: bool,
     /// Up to twice what it may show: old lines are thrown out in batches, so that a short line costs only itself.
-    tail: Lines,
+    tail: WholeLines,
     omitted: Extent,
 }
 
-impl Kept {
+impl KeptLines {
     pub(crate) fn new(head: usize, tail: usize) -> Self {
         Self {
             head_budget: head,
             budget: head.saturating_add(tail),
-            head: Lines::default(),
+            head: WholeLines::default(),
             head_is_full: false,
-            tail: Lines::default(),
+            tail: WholeLines::default(),
             omitted: Extent::default(),
         }
     }
@@ -38,7 +38,7 @@ impl Kept {
     }
 
     /// The end: the first lines, how much was left out after them, the last lines.
-    pub(crate) fn finish(mut self) -> (Lines, Extent, Lines) {
+    pub(crate) fn finish(mut self) -> (WholeLines, Extent, WholeLines) {
         self.trim();
         (self.head, self.omitted, self.tail)
     }
@@ -48,7 +48,7 @@ impl Kept {
     }
 
     /// Fills the head with lines before `end` and says where the rest begins.
-    fn fill_head(&mut self, lines: &Lines, end: usize) -> usize {
+    fn fill_head(&mut self, lines: &WholeLines, end: usize) -> usize {
         let (bytes, room) = (&lines.as_str().as_bytes()[..end], self.head_budget - self.head.len());
         let mut start = 0;
         while !self.head_is_full && start < end {
@@ -109,8 +109,8 @@ impl Kept {
     }
 }
 
-impl Scroll for Kept {
-    fn scroll(&mut self, lines: &Lines, end: usize) {
+impl Scroll for KeptLines {
+    fn scroll(&mut self, lines: &WholeLines, end: usize) {
         let start = self.fill_head(lines, end);
         self.tail.extend(lines, start..end);
         if self.tail.len() / 2 > self.tail_budget() {
@@ -124,7 +124,7 @@ impl Scroll for Kept {
         while !self.head_is_full && !rest.is_empty() {
             let room = rest.len().min(self.head_budget - self.head.len());
             let end = room + line_end(&rest.as_bytes()[room..]);
-            let mut first = Lines::default();
+            let mut first = WholeLines::default();
             first.push_whole(&rest[..end], cap);
             self.scroll(&first, first.len());
             rest = &rest[end..];
@@ -134,7 +134,7 @@ impl Scroll for Kept {
             self.omit(self.tail.len());
             self.count_omitted(extent(&rest[..stay]));
         }
-        let mut last = Lines::default();
+        let mut last = WholeLines::default();
         last.push_whole(&rest[stay..], cap);
         self.scroll(&last, last.len());
     }

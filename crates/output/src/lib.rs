@@ -1,6 +1,6 @@
 //! What a run printed and displayed: bounded, sanitized, truncated truthfully, and kept in full.
 //!
-//! [`Sink`] takes the bytes of a run's streams and gives back [`Captured`] text; what does not fit is in an
+//! [`OutputSink`] takes the bytes of a run's streams and gives back [`CapturedText`] text; what does not fit is in an
 //! artifact ([`Artifacts`]) that can be read in parts. [`Display`] chooses what to show of a MIME bundle. Nothing here knows of kernels or of async; files are written and
 //! read synchronously.
 
@@ -18,15 +18,15 @@ mod tests;
 mod truncation;
 
 pub use artifacts::{
-    Artifact, ArtifactError, ArtifactId, Artifacts, Found, Hit, InvalidId, Kind, Page, Pruned, Retention,
-    Window,
+    Artifact, ArtifactError, ArtifactId, ArtifactKind, ArtifactPage, Artifacts, ByteWindow, FoundLines, Hit,
+    InvalidId, PrunedArtifacts, Retention,
 };
 pub use display::{
-    Display, Image, ImageFormat, ImageInfo, ImageLimits, JSON_SHOWN, PixelSize, Pixels, Unbounded,
+    Display, Image, ImageFormat, ImageInfo, ImageLimits, JSON_SHOWN, PixelSize, Pixels, UnboundedImage,
     UnusableImage, html_table, indented_json, json_text,
 };
 pub use lines::{Counted, Extent, Thousands};
 pub use screen::Colours;
 pub use share::fair_share;
-pub use sink::{Captured, Limits, Sink};
+pub use sink::{CapturedText, OutputLimits, OutputSink};
 pub use truncation::{FullText, Truncation};

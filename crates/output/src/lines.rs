@@ -21,7 +21,7 @@ pub struct Extent {
 
 /// Whole lines as they will be shown. Only the very last line of an output lacks its line feed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lines {
+pub(crate) struct WholeLines {
     text: String,
     /// Which of the lines were cut, in order: few, so they are kept beside the text.
     cuts: Vec<Cut>,
@@ -37,7 +37,7 @@ struct Cut {
     hidden: u64,
 }
 
-impl Lines {
+impl WholeLines {
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
@@ -78,7 +78,7 @@ impl Lines {
         &mut self.text
     }
 
-    /// Adds a line as [`Lines::pop`] gave it, without its line feed.
+    /// Adds a line as [`WholeLines::pop`] gave it, without its line feed.
     pub(crate) fn push_presented(&mut self, line: &str, hidden: u64) {
         self.text.push_str(line);
         if hidden > 0 {

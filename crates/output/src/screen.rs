@@ -9,11 +9,11 @@ mod escape;
 mod row;
 mod style;
 
-use escape::{Command, Escapes};
-use row::Row;
-use style::Style;
+use escape::{EscapeReader, ScreenCommand};
+use row::ScreenRow;
+use style::CellStyle;
 
-use crate::lines::{Lines, line_start};
+use crate::lines::{WholeLines, line_start};
 
 /// How many lines, its own included, the cursor can reach upwards. Nested progress bars need a few.
 const REACH: usize = 50;
@@ -37,7 +37,7 @@ pub enum Colours {
 /// Where lines go that are final.
 pub(crate) trait Scroll {
     /// Takes the lines before byte `end`, each within the cap.
-    fn scroll(&mut self, lines: &Lines, end: usize);
+    fn scroll(&mut self, lines: &WholeLines, end: usize);
 
     /// Takes many plain lines at once, each with its line feed, that are still to be cut at `cap`.
     fn scroll_plain(&mut self, lines: &str, cap: usize);
@@ -49,22 +49,22 @@ pub(crate) struct Screen {
     colours: Colours,
     /// Most bytes of a line that are shown.
     cap: usize,
-    escapes: Escapes,
-    style: Style,
+    escapes: EscapeReader,
+    style: CellStyle,
     /// Finished lines that the cursor may come back to, and older ones that wait to be handed on.
-    above: Lines,
+    above: WholeLines,
     /// How many lines of `above` are on the screen. `above` alone does not show it, because it holds more or
     /// fewer by how the text was split.
     reachable: usize,
-    row: Row,
-    column: Column,
+    row: ScreenRow,
+    column: CursorColumn,
     /// Lines below the cursor, the nearest last, each with its count of cut bytes.
     below: Vec<(String, u64)>,
 }
 
 /// The position of the cursor in its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
+enum CursorColumn {
     /// After the last character of a row that was only appended to.
     End,
     At(usize),
@@ -75,12 +75,12 @@ impl Screen {
         Self {
             colours,
             cap,
-            escapes: Escapes::default(),
-            style: Style::default(),
-            above: Lines::default(),
+            escapes: EscapeReader::default(),
+            style: CellStyle::default(),
+            above: WholeLines::default(),
             reachable: 0,
-            row: Row::default(),
-            column: Column::End,
+            row: ScreenRow::default(),
+            column: CursorColumn::End,
             below: Vec::new(),
         }
     }
@@ -98,7 +98,7 @@ impl Screen {
 
     /// Whether what is printed next has colours or attributes.
     pub(crate) fn is_styled(&self) -> bool {
-        self.style != Style::default()
+        self.style != CellStyle::default()
     }
 
     /// Shows `text`. Lines that leave the screen go to `out`.
@@ -145,8 +145,8 @@ impl Screen {
     fn print(&mut self, text: &str, out: &mut impl Scroll) {
         let mut rest = text;
         while !rest.is_empty() {
-            let at_end = self.column == Column::End && self.below.is_empty();
-            if at_end && self.row.is_plain() && self.style == Style::default() {
+            let at_end = self.column == CursorColumn::End && self.below.is_empty();
+            if at_end && self.row.is_plain() && self.style == CellStyle::default() {
                 return self.print_at_end(rest, out);
             }
             let end = memchr::memchr(b'\n', rest.as_bytes());
@@ -154,7 +154,7 @@ impl Screen {
             if !line.is_empty() {
                 let mut column = self.column();
                 self.row.overwrite(&mut column, line, self.style, self.cap);
-                self.column = Column::At(column);
+                self.column = CursorColumn::At(column);
             }
             let Some(end) = end else { return };
             self.line_feed(out);
@@ -196,10 +196,10 @@ impl Screen {
         self.row.present(&mut self.above, self.cap);
         self.above.end_line();
         self.row.clear();
-        self.column = Column::End;
+        self.column = CursorColumn::End;
         self.reachable = (self.reachable + 1).min(REACH - 1);
         if let Some((line, hidden)) = self.below.pop() {
-            self.row = Row::restored(&line, hidden);
+            self.row = ScreenRow::restored(&line, hidden);
             self.move_to(0);
         }
         self.hand_on(out);
@@ -216,50 +216,51 @@ impl Screen {
 
     fn column(&self) -> usize {
         match self.column {
-            Column::End => self.row.width(),
-            Column::At(column) => column,
+            CursorColumn::End => self.row.width(),
+            CursorColumn::At(column) => column,
         }
     }
 
     fn move_to(&mut self, column: usize) {
         // In an empty row there is nothing to write over: it stays on the fast path.
-        self.column = if column == 0 && self.row.is_empty() { Column::End } else { Column::At(column) };
+        self.column =
+            if column == 0 && self.row.is_empty() { CursorColumn::End } else { CursorColumn::At(column) };
     }
 
-    fn obey(&mut self, command: &Command<'_>, out: &mut impl Scroll) {
+    fn obey(&mut self, command: &ScreenCommand<'_>, out: &mut impl Scroll) {
         match *command {
-            Command::Style(parameters) => {
+            ScreenCommand::Style(parameters) => {
                 if self.colours == Colours::Kept {
                     self.style = self.style.after(parameters);
                 }
             }
-            Command::Up(count) => self.move_up(count),
-            Command::Down(count) => self.move_down(count),
-            Command::Forward(count) => self.move_right_to(self.column().saturating_add(count)),
-            Command::Back(count) => self.move_to(self.column().saturating_sub(count)),
-            Command::Column(column) => self.move_right_to(column),
-            Command::NextLine(count) => {
+            ScreenCommand::Up(count) => self.move_up(count),
+            ScreenCommand::Down(count) => self.move_down(count),
+            ScreenCommand::Forward(count) => self.move_right_to(self.column().saturating_add(count)),
+            ScreenCommand::Back(count) => self.move_to(self.column().saturating_sub(count)),
+            ScreenCommand::Column(column) => self.move_right_to(column),
+            ScreenCommand::NextLine(count) => {
                 self.move_down(count);
                 self.move_to(0);
             }
-            Command::PreviousLine(count) => {
+            ScreenCommand::PreviousLine(count) => {
                 self.move_up(count);
                 self.move_to(0);
             }
             // Nothing is right of the end; programs erase it after every coloured word.
-            Command::EraseToEnd if self.column == Column::End => {}
-            Command::EraseToEnd => self.row.truncate(self.column()),
-            Command::EraseToStart => self.row.blank_to(self.column()),
-            Command::EraseLine => {
+            ScreenCommand::EraseToEnd if self.column == CursorColumn::End => {}
+            ScreenCommand::EraseToEnd => self.row.truncate(self.column()),
+            ScreenCommand::EraseToStart => self.row.blank_to(self.column()),
+            ScreenCommand::EraseLine => {
                 let column = self.column();
                 self.row.clear();
                 self.move_to(column);
             }
-            Command::EraseBelow => {
+            ScreenCommand::EraseBelow => {
                 self.row.truncate(self.column());
                 self.below.clear();
             }
-            Command::LineFeed => self.line_feed(out),
+            ScreenCommand::LineFeed => self.line_feed(out),
         }
     }
 
@@ -272,7 +273,7 @@ impl Screen {
         for _ in 0..count.min(self.reachable) {
             let Some((line, hidden)) = self.above.pop() else { break };
             self.reachable -= 1;
-            let left = std::mem::replace(&mut self.row, Row::restored(&line, hidden));
+            let left = std::mem::replace(&mut self.row, ScreenRow::restored(&line, hidden));
             self.below.push(self.presented(&left));
         }
         self.move_to(column);
@@ -285,13 +286,13 @@ impl Screen {
             self.reachable += 1;
             self.row.present(&mut self.above, self.cap);
             self.above.end_line();
-            self.row = Row::restored(&line, hidden);
+            self.row = ScreenRow::restored(&line, hidden);
         }
         self.move_to(column);
     }
 
-    fn presented(&self, row: &Row) -> (String, u64) {
-        let mut line = Lines::default();
+    fn presented(&self, row: &ScreenRow) -> (String, u64) {
+        let mut line = WholeLines::default();
         row.present(&mut line, self.cap);
         line.end_line();
         line.pop().expect("one line was just put in")

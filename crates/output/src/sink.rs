@@ -3,9 +3,9 @@
 use cellwright_cell::Stream;
 
 use crate::{
-    artifacts::{Artifacts, Kind},
-    decode::Decoder,
-    kept::Kept,
+    artifacts::{ArtifactKind, Artifacts},
+    decode::Utf8Decoder,
+    kept::KeptLines,
     lines::Extent,
     screen::{Colours, Screen},
     spill::Spill,
@@ -17,7 +17,7 @@ const MARKER_ROOM: usize = 40;
 
 /// How much of an output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct OutputLimits {
     /// Bytes of the first lines.
     pub head: usize,
     /// Bytes of the last lines, and what the head leaves unused.
@@ -26,12 +26,12 @@ pub struct Limits {
     pub line: usize,
 }
 
-impl Limits {
+impl OutputLimits {
     /// Everything is shown, for programs: they must never be handed a text with a gap in it.
     pub const NONE: Self = Self { head: usize::MAX, tail: 0, line: usize::MAX };
 }
 
-impl Default for Limits {
+impl Default for OutputLimits {
     fn default() -> Self {
         Self { head: 20 * 1024, tail: 30 * 1024, line: 768 }
     }
@@ -39,7 +39,7 @@ impl Default for Limits {
 
 /// What a run printed, as far as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Captured {
+pub struct CapturedText {
     /// The text, with the notice of `truncation` on a line of its own where something was left out.
     pub text: String,
     /// What is missing, if anything.
@@ -50,40 +50,45 @@ pub struct Captured {
 /// it is more than a few pages, and stays there if not everything is shown. Never fails: an artifact that could not be
 /// written is told in the notice. Dropping it writes what is buffered and closes the artifact's file.
 #[derive(Debug)]
-pub struct Sink {
-    limits: Limits,
+pub struct OutputSink {
+    limits: OutputLimits,
     colours: Colours,
-    decoders: [Decoder; 2],
+    decoders: [Utf8Decoder; 2],
     screen: Screen,
-    kept: Kept,
+    kept: KeptLines,
     spill: Spill,
 }
 
-impl Sink {
+impl OutputSink {
     /// A sink that keeps no artifact.
-    pub fn new(limits: Limits, colours: Colours) -> Self {
-        Self::with_spill(limits, colours, Spill::new(None, Kind::Log))
+    pub fn new(limits: OutputLimits, colours: Colours) -> Self {
+        Self::with_spill(limits, colours, Spill::new(None, ArtifactKind::Log))
     }
 
     /// A sink that stores the full output among `artifacts` when it cannot all be shown.
-    pub fn with_artifacts(limits: Limits, colours: Colours, artifacts: &Artifacts) -> Self {
-        Self::storing(limits, colours, artifacts, Kind::Log)
+    pub fn with_artifacts(limits: OutputLimits, colours: Colours, artifacts: &Artifacts) -> Self {
+        Self::storing(limits, colours, artifacts, ArtifactKind::Log)
     }
 
-    pub(crate) fn storing(limits: Limits, colours: Colours, artifacts: &Artifacts, kind: Kind) -> Self {
+    pub(crate) fn storing(
+        limits: OutputLimits,
+        colours: Colours,
+        artifacts: &Artifacts,
+        kind: ArtifactKind,
+    ) -> Self {
         Self::with_spill(limits, colours, Spill::new(Some(artifacts.clone()), kind))
     }
 
-    pub(crate) fn with_spill(limits: Limits, colours: Colours, spill: Spill) -> Self {
+    pub(crate) fn with_spill(limits: OutputLimits, colours: Colours, spill: Spill) -> Self {
         // A line that is longer than head and tail would not be shown at all.
         let longest = limits.head.max(limits.tail);
-        let limits = Limits { line: limits.line.min(longest - MARKER_ROOM.min(longest / 2)), ..limits };
+        let limits = OutputLimits { line: limits.line.min(longest - MARKER_ROOM.min(longest / 2)), ..limits };
         Self {
             limits,
             colours,
             decoders: Default::default(),
             screen: Screen::new(colours, limits.line),
-            kept: Kept::new(limits.head, limits.tail),
+            kept: KeptLines::new(limits.head, limits.tail),
             spill,
         }
     }
@@ -124,7 +129,7 @@ impl Sink {
     /// Forgets what was printed so far, also in the artifact.
     pub fn clear(&mut self) {
         self.screen = Screen::new(self.colours, self.limits.line);
-        self.kept = Kept::new(self.limits.head, self.limits.tail);
+        self.kept = KeptLines::new(self.limits.head, self.limits.tail);
         self.spill.clear();
     }
 
@@ -137,18 +142,18 @@ impl Sink {
             decoders: self.decoders.clone(),
             screen: self.screen.clone(),
             kept: self.kept.clone(),
-            spill: Spill::new(None, Kind::Log),
+            spill: Spill::new(None, ArtifactKind::Log),
         }
     }
 
     /// What would be captured if the run ended now. The artifact it may name holds all of that already.
-    pub fn snapshot(&mut self) -> Captured {
+    pub fn snapshot(&mut self) -> CapturedText {
         let spill = &mut self.spill;
         captured(&self.screen, self.kept.clone(), self.limits.line, || spill.full_text())
     }
 
     /// The end of the run.
-    pub fn finish(mut self) -> Captured {
+    pub fn finish(mut self) -> CapturedText {
         let mut spill = self.finish_decoding();
         let captured = captured(&self.screen, self.kept, self.limits.line, || spill.full_text());
         if captured.truncation.is_none() {
@@ -159,7 +164,7 @@ impl Sink {
     }
 
     /// The end of a text that is stored already.
-    pub(crate) fn finish_as(mut self, full: FullText) -> Captured {
+    pub(crate) fn finish_as(mut self, full: FullText) -> CapturedText {
         self.finish_decoding();
         captured(&self.screen, self.kept, self.limits.line, || full)
     }
@@ -176,7 +181,7 @@ impl Sink {
     }
 
     fn finish_decoding(&mut self) -> Spill {
-        let mut spill = std::mem::replace(&mut self.spill, Spill::new(None, Kind::Log));
+        let mut spill = std::mem::replace(&mut self.spill, Spill::new(None, ArtifactKind::Log));
         for decoder in &mut self.decoders {
             decoder.finish(|text, raw| {
                 spill.write(raw);
@@ -187,7 +192,12 @@ impl Sink {
     }
 }
 
-fn captured(screen: &Screen, mut kept: Kept, line_cap: usize, full: impl FnOnce() -> FullText) -> Captured {
+fn captured(
+    screen: &Screen,
+    mut kept: KeptLines,
+    line_cap: usize,
+    full: impl FnOnce() -> FullText,
+) -> CapturedText {
     screen.show_rest(&mut kept);
     let (head, omitted, tail) = kept.finish();
     let (head_cut, tail_cut) = (head.cut_before(head.len()), tail.cut_before(tail.len()));
@@ -195,7 +205,7 @@ fn captured(screen: &Screen, mut kept: Kept, line_cap: usize, full: impl FnOnce(
     let mut text = head.as_str().to_owned();
     if omitted.lines == 0 && cut.lines == 0 {
         text.push_str(tail.as_str());
-        return Captured { text, truncation: None };
+        return CapturedText { text, truncation: None };
     }
     let (all_head, all_tail) = (head.extent_before(head.len()), tail.extent_before(tail.len()));
     let truncation = Truncation {
@@ -222,5 +232,5 @@ fn captured(screen: &Screen, mut kept: Kept, line_cap: usize, full: impl FnOnce(
         }
         text.push_str(&notice);
     }
-    Captured { text, truncation: Some(truncation) }
+    CapturedText { text, truncation: Some(truncation) }
 }

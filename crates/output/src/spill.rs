@@ -3,7 +3,7 @@
 use std::{io::Write as _, mem};
 
 use crate::{
-    artifacts::{ArtifactId, Artifacts, Draft, Kind},
+    artifacts::{ArtifactDraft, ArtifactId, ArtifactKind, Artifacts},
     truncation::FullText,
 };
 use cellwright_cell::with_causes;
@@ -15,16 +15,16 @@ pub(crate) const BUFFER: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Spill {
     store: Option<Artifacts>,
-    kind: Kind,
+    kind: ArtifactKind,
     buffer: Vec<u8>,
-    state: State,
+    state: SpillState,
 }
 
 #[derive(Debug)]
-enum State {
+enum SpillState {
     /// Everything so far is in the buffer.
     Buffered,
-    Open(Draft),
+    Open(ArtifactDraft),
     Failed {
         beginning: Option<(ArtifactId, u64)>,
         reason: String,
@@ -32,13 +32,13 @@ enum State {
 }
 
 impl Spill {
-    pub(crate) fn new(store: Option<Artifacts>, kind: Kind) -> Self {
-        Self { store, kind, buffer: Vec::new(), state: State::Buffered }
+    pub(crate) fn new(store: Option<Artifacts>, kind: ArtifactKind) -> Self {
+        Self { store, kind, buffer: Vec::new(), state: SpillState::Buffered }
     }
 
     #[cfg(test)]
-    pub(crate) fn with_draft(draft: Draft) -> Self {
-        Self { store: None, kind: Kind::Log, buffer: Vec::new(), state: State::Open(draft) }
+    pub(crate) fn with_draft(draft: ArtifactDraft) -> Self {
+        Self { store: None, kind: ArtifactKind::Log, buffer: Vec::new(), state: SpillState::Open(draft) }
     }
 
     #[cfg(test)]
@@ -47,8 +47,8 @@ impl Spill {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        let idle = matches!(self.state, State::Buffered) && self.store.is_none();
-        if idle || matches!(self.state, State::Failed { .. }) {
+        let idle = matches!(self.state, SpillState::Buffered) && self.store.is_none();
+        if idle || matches!(self.state, SpillState::Failed { .. }) {
             return;
         }
         if self.buffer.len() + bytes.len() <= BUFFER {
@@ -65,23 +65,23 @@ impl Spill {
     /// Forgets all that was written.
     pub(crate) fn clear(&mut self) {
         self.buffer.clear();
-        if let State::Open(draft) = mem::replace(&mut self.state, State::Buffered) {
+        if let SpillState::Open(draft) = mem::replace(&mut self.state, SpillState::Buffered) {
             draft.discard();
         }
     }
 
     /// Writes out what is buffered and says where the full text is.
     pub(crate) fn full_text(&mut self) -> FullText {
-        if self.store.is_some() || matches!(self.state, State::Open(_)) {
+        if self.store.is_some() || matches!(self.state, SpillState::Open(_)) {
             self.flush();
         }
         match &self.state {
-            State::Buffered => FullText::NotKept,
-            State::Open(draft) => FullText::Artifact(draft.id().clone()),
-            State::Failed { beginning: Some((id, bytes)), reason } => {
+            SpillState::Buffered => FullText::NotKept,
+            SpillState::Open(draft) => FullText::Artifact(draft.id().clone()),
+            SpillState::Failed { beginning: Some((id, bytes)), reason } => {
                 FullText::Partial { id: id.clone(), bytes: *bytes, reason: reason.clone() }
             }
-            State::Failed { beginning: None, reason } => FullText::Lost { reason: reason.clone() },
+            SpillState::Failed { beginning: None, reason } => FullText::Lost { reason: reason.clone() },
         }
     }
 
@@ -93,17 +93,17 @@ impl Spill {
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        if let (State::Buffered, Some(store)) = (&self.state, &self.store) {
+        if let (SpillState::Buffered, Some(store)) = (&self.state, &self.store) {
             self.state = match store.create(self.kind) {
-                Ok(draft) => State::Open(draft),
-                Err(error) => State::Failed { beginning: None, reason: with_causes(&error) },
+                Ok(draft) => SpillState::Open(draft),
+                Err(error) => SpillState::Failed { beginning: None, reason: with_causes(&error) },
             };
         }
-        if let State::Open(draft) = &mut self.state
+        if let SpillState::Open(draft) = &mut self.state
             && let Err(error) = draft.file().write_all(bytes)
         {
             let kept = draft.file().metadata().map_or(0, |file| file.len());
-            let State::Open(draft) = mem::replace(&mut self.state, State::Buffered) else {
+            let SpillState::Open(draft) = mem::replace(&mut self.state, SpillState::Buffered) else {
                 unreachable!("it was open a line above")
             };
             let beginning = if kept > 0 {
@@ -112,7 +112,7 @@ impl Spill {
                 draft.discard();
                 None
             };
-            self.state = State::Failed { beginning, reason: error.to_string() };
+            self.state = SpillState::Failed { beginning, reason: error.to_string() };
         }
     }
 }
@@ -120,7 +120,7 @@ impl Spill {
 /// A run that is abandoned may have named its artifact in a snapshot: that one has all that came.
 impl Drop for Spill {
     fn drop(&mut self) {
-        if matches!(self.state, State::Open(_)) {
+        if matches!(self.state, SpillState::Open(_)) {
             self.flush();
         }
     }

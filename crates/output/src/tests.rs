@@ -6,7 +6,8 @@ use cellwright_cell::Stream;
 use proptest::prelude::*;
 
 use crate::{
-    Artifacts, Colours, Extent, FullText, Limits, Sink, artifacts::Draft, screen::Screen, spill::Spill,
+    Artifacts, Colours, Extent, FullText, OutputLimits, OutputSink, artifacts::ArtifactDraft, screen::Screen,
+    spill::Spill,
 };
 
 /// Texts made of what tells terminals apart, and of bytes that are no text.
@@ -40,7 +41,7 @@ proptest! {
         let store = tempfile::tempdir().unwrap();
         let colours = if kept { Colours::Kept } else { Colours::Dropped };
         let artifacts = Artifacts::new(store.path());
-        let mut sink = Sink::with_artifacts(Limits { head, tail, line }, colours, &artifacts);
+        let mut sink = OutputSink::with_artifacts(OutputLimits { head, tail, line }, colours, &artifacts);
         for (piece, times) in pieces {
             for _ in 0..times {
                 sink.write(Stream::Stdout, &piece);
@@ -60,8 +61,8 @@ fn most_held(head: usize, tail: usize, line: usize) -> usize {
 
 #[test]
 fn o6_one_line_of_200_megabytes_costs_no_memory() {
-    let limits = Limits::default();
-    let mut sink = Sink::new(limits, Colours::Dropped);
+    let limits = OutputLimits::default();
+    let mut sink = OutputSink::new(limits, Colours::Dropped);
     let chunk = vec![b'x'; 1 << 20];
     for _ in 0..200 {
         sink.write(Stream::Stdout, &chunk);
@@ -74,8 +75,10 @@ fn o6_one_line_of_200_megabytes_costs_no_memory() {
 
 #[test]
 fn o5_a_full_disk_is_reported_and_the_capture_continues() {
-    let spill = Spill::with_draft(Draft::onto(File::options().write(true).open("/dev/full").unwrap()));
-    let mut sink = Sink::with_spill(Limits { head: 8, tail: 12, line: 8 }, Colours::Dropped, spill);
+    let spill =
+        Spill::with_draft(ArtifactDraft::onto(File::options().write(true).open("/dev/full").unwrap()));
+    let mut sink =
+        OutputSink::with_spill(OutputLimits { head: 8, tail: 12, line: 8 }, Colours::Dropped, spill);
     for line in 0..100_000 {
         sink.write(Stream::Stdout, format!("{line}\n").as_bytes());
     }
@@ -99,8 +102,9 @@ fn o5_a_disk_that_fills_up_leaves_the_beginning() {
     let path = folder.path().join("full");
     fs::write(&path, [b'x'; 1234]).unwrap();
     // What was written stays; a descriptor for reading takes no more.
-    let spill = Spill::with_draft(Draft::onto(File::open(&path).unwrap()));
-    let mut sink = Sink::with_spill(Limits { head: 2, tail: 2, line: 1 }, Colours::Dropped, spill);
+    let spill = Spill::with_draft(ArtifactDraft::onto(File::open(&path).unwrap()));
+    let mut sink =
+        OutputSink::with_spill(OutputLimits { head: 2, tail: 2, line: 1 }, Colours::Dropped, spill);
     sink.write(Stream::Stdout, b"1\n2\n3\n");
     let truncation = sink.finish().truncation.unwrap();
     let id = truncation.full.artifact().unwrap().as_str();
@@ -139,7 +143,7 @@ proptest! {
         let text = pieces.concat();
         let mut expected = Printed::default();
         vte::Parser::new().advance(&mut expected, text.as_bytes());
-        let mut sink = Sink::new(Limits::NONE, Colours::Dropped);
+        let mut sink = OutputSink::new(OutputLimits::NONE, Colours::Dropped);
         sink.write(Stream::Stdout, text.as_bytes());
         prop_assert_eq!(sink.finish().text, expected.0);
     }
@@ -147,7 +151,7 @@ proptest! {
 
 #[test]
 fn a_screen_without_text_shows_nothing() {
-    let mut kept = crate::kept::Kept::new(10, 10);
+    let mut kept = crate::kept::KeptLines::new(10, 10);
     Screen::new(Colours::Kept, 10).show_rest(&mut kept);
     assert_eq!(kept.finish().0.as_str(), "");
 }

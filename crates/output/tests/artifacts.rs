@@ -4,7 +4,8 @@ use std::{collections::HashSet, fs, thread};
 
 use cellwright_cell::Stream;
 use cellwright_output::{
-    ArtifactError, ArtifactId, Artifacts, Colours, Hit, Kind, Limits, Pruned, Retention, Sink,
+    ArtifactError, ArtifactId, ArtifactKind, Artifacts, Colours, Hit, OutputLimits, OutputSink,
+    PrunedArtifacts, Retention,
 };
 
 fn store() -> (tempfile::TempDir, Artifacts) {
@@ -18,7 +19,7 @@ fn o1_no_two_artifacts_share_an_id_or_a_file() {
     let (_folder, artifacts) = store();
     let save = |writer: usize| {
         let texts = (0..100).map(move |number| format!("{writer}:{number}"));
-        let save = |text: String| (artifacts.save(Kind::Log, text.as_bytes()).unwrap(), text);
+        let save = |text: String| (artifacts.save(ArtifactKind::Log, text.as_bytes()).unwrap(), text);
         texts.map(save).collect::<Vec<_>>()
     };
     let saved: Vec<_> = thread::scope(|scope| {
@@ -35,7 +36,7 @@ fn o1_no_two_artifacts_share_an_id_or_a_file() {
 #[test]
 fn ids_parse_as_they_are_shown_and_nothing_else_does() {
     let (_folder, artifacts) = store();
-    let id = artifacts.save(Kind::Binary, b"\xff").unwrap();
+    let id = artifacts.save(ArtifactKind::Binary, b"\xff").unwrap();
     assert_eq!(id.to_string().parse(), Ok(id.clone()));
     assert_eq!(id.as_str().parse(), Ok(id));
     for wrong in ["", "artifact://", "../../etc", "artifact://../secret", "ABCDEFGH", "abcdefg", "abcdefghi"]
@@ -50,7 +51,7 @@ fn a_missing_artifact_and_one_that_is_not_text_are_reported() {
     let (_folder, artifacts) = store();
     let id: ArtifactId = "artifact://00000000".parse().unwrap();
     assert!(matches!(artifacts.open(&id), Err(ArtifactError::NotFound { .. })));
-    let image = artifacts.open(&artifacts.save(Kind::Png, b"\x89PNG").unwrap()).unwrap();
+    let image = artifacts.open(&artifacts.save(ArtifactKind::Png, b"\x89PNG").unwrap()).unwrap();
     let error = image.lines(1..=2, 100).unwrap_err().to_string();
     assert_eq!(error, format!("{} is not text; it is a png file", image.id));
     assert_eq!(image.content(3).unwrap(), None);
@@ -60,7 +61,7 @@ fn a_missing_artifact_and_one_that_is_not_text_are_reported() {
 #[test]
 fn o4_a_big_artifact_is_read_in_parts() {
     let (_folder, artifacts) = store();
-    let mut sink = Sink::with_artifacts(Limits::default(), Colours::Dropped, &artifacts);
+    let mut sink = OutputSink::with_artifacts(OutputLimits::default(), Colours::Dropped, &artifacts);
     for line in 1..=300_000 {
         sink.write(Stream::Stdout, format!("line {line}\n").as_bytes());
     }
@@ -83,7 +84,7 @@ fn o4_a_big_artifact_is_read_in_parts() {
     let found = artifact.search(200_000..=u64::MAX, 10, |line| line.contains("299999")).unwrap();
     assert_eq!((found.hits, found.next, found.long_lines), (vec![hit(299_999)], None, 0));
 
-    let ends = artifact.ends(Limits { head: 14, tail: 60, line: 100 }).unwrap();
+    let ends = artifact.ends(OutputLimits { head: 14, tail: 60, line: 100 }).unwrap();
     let id = artifact.id.to_string();
     insta::assert_snapshot!(ends.text.replace(&id, "artifact://k3v9x2mq"), @r"
     line 1
@@ -101,7 +102,7 @@ fn o4_a_big_artifact_is_read_in_parts() {
 fn o4_windows_reach_into_a_line_of_any_length() {
     let (_folder, artifacts) = store();
     let text = "0123456789€".repeat(100_000);
-    let artifact = artifacts.open(&artifacts.save(Kind::Log, text.as_bytes()).unwrap()).unwrap();
+    let artifact = artifacts.open(&artifacts.save(ArtifactKind::Log, text.as_bytes()).unwrap()).unwrap();
     let page = artifact.lines(1..=1, 100).unwrap();
     assert_eq!(page.text, format!("{}…[+1,299,900 bytes]", &text[..100]));
     // Byte 11 is inside the first euro sign, and so is the last one asked for.
@@ -125,11 +126,12 @@ fn o4_windows_reach_into_a_line_of_any_length() {
 fn pruning_removes_the_oldest_and_spares_what_is_being_written() {
     let (_folder, artifacts) = store();
     let everything = Retention { count: 0, bytes: 0 };
-    assert_eq!(artifacts.prune(everything).unwrap(), Pruned::default());
-    let mut sink = Sink::with_artifacts(Limits::default(), Colours::Dropped, &artifacts);
+    assert_eq!(artifacts.prune(everything).unwrap(), PrunedArtifacts::default());
+    let mut sink = OutputSink::with_artifacts(OutputLimits::default(), Colours::Dropped, &artifacts);
     sink.write(Stream::Stdout, &b"being written\n".repeat(10_000));
     let writing = sink.snapshot().truncation.unwrap().full.artifact().unwrap().clone();
-    let saved: Vec<_> = (1..=5).map(|size| artifacts.save(Kind::Log, &vec![b'x'; size]).unwrap()).collect();
+    let saved: Vec<_> =
+        (1..=5).map(|size| artifacts.save(ArtifactKind::Log, &vec![b'x'; size]).unwrap()).collect();
     for (age, id) in saved.iter().rev().enumerate() {
         let file = fs::File::options().write(true).open(artifacts.open(id).unwrap().path).unwrap();
         let hours = std::time::Duration::from_secs(3600 * (age as u64 + 1));
@@ -138,23 +140,26 @@ fn pruning_removes_the_oldest_and_spares_what_is_being_written() {
     fs::write(artifacts.directory().join("README"), "not an artifact").unwrap();
 
     let keep = Retention { count: 4, bytes: u64::MAX };
-    assert_eq!(artifacts.prune(keep).unwrap(), Pruned { count: 2, bytes: 1 + 2 });
+    assert_eq!(artifacts.prune(keep).unwrap(), PrunedArtifacts { count: 2, bytes: 1 + 2 });
     let keep = Retention { count: 100, bytes: 140_000 + 5 };
-    assert_eq!(artifacts.prune(keep).unwrap(), Pruned { count: 2, bytes: 3 + 4 });
+    assert_eq!(artifacts.prune(keep).unwrap(), PrunedArtifacts { count: 2, bytes: 3 + 4 });
     let left: HashSet<_> = artifacts.list().unwrap().into_iter().map(|artifact| artifact.id).collect();
     assert_eq!(left, HashSet::from([writing.clone(), saved[4].clone()]));
 
-    assert_eq!(artifacts.prune(everything).unwrap(), Pruned { count: 1, bytes: 5 });
+    assert_eq!(artifacts.prune(everything).unwrap(), PrunedArtifacts { count: 1, bytes: 5 });
     drop(sink);
-    assert_eq!(artifacts.prune(everything).unwrap(), Pruned { count: 1, bytes: 140_000 });
+    assert_eq!(artifacts.prune(everything).unwrap(), PrunedArtifacts { count: 1, bytes: 140_000 });
     assert!(artifacts.directory().join("README").exists());
 }
 
 #[test]
 fn a_snapshot_names_an_artifact_that_can_be_read_while_the_run_goes_on() {
     let (_folder, artifacts) = store();
-    let mut sink =
-        Sink::with_artifacts(Limits { head: 50, tail: 50, line: 50 }, Colours::Dropped, &artifacts);
+    let mut sink = OutputSink::with_artifacts(
+        OutputLimits { head: 50, tail: 50, line: 50 },
+        Colours::Dropped,
+        &artifacts,
+    );
     sink.write(Stream::Stdout, &b"early\n".repeat(100));
     let truncation = sink.snapshot().truncation.unwrap();
     let artifact = artifacts.open(truncation.full.artifact().unwrap()).unwrap();
@@ -168,8 +173,11 @@ fn a_snapshot_names_an_artifact_that_can_be_read_while_the_run_goes_on() {
 #[test]
 fn an_abandoned_run_leaves_all_it_printed_in_the_artifact_it_named() {
     let (_folder, artifacts) = store();
-    let mut sink =
-        Sink::with_artifacts(Limits { head: 50, tail: 50, line: 50 }, Colours::Dropped, &artifacts);
+    let mut sink = OutputSink::with_artifacts(
+        OutputLimits { head: 50, tail: 50, line: 50 },
+        Colours::Dropped,
+        &artifacts,
+    );
     sink.write(Stream::Stdout, &b"early\n".repeat(100));
     let id = sink.snapshot().truncation.unwrap().full.artifact().unwrap().clone();
     sink.write(Stream::Stdout, b"late\n");
@@ -187,7 +195,7 @@ fn k23_no_descriptor_stays_open() {
         descriptors.filter(|target| target.starts_with(artifacts.directory())).count()
     };
     let full_sink = || {
-        let mut sink = Sink::with_artifacts(Limits::default(), Colours::Dropped, &artifacts);
+        let mut sink = OutputSink::with_artifacts(OutputLimits::default(), Colours::Dropped, &artifacts);
         sink.write(Stream::Stdout, &b"line\n".repeat(100_000));
         sink
     };
@@ -206,7 +214,7 @@ fn k23_no_descriptor_stays_open() {
 fn artifacts_are_their_owners_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let (_folder, artifacts) = store();
-    let artifact = artifacts.open(&artifacts.save(Kind::Log, b"secret").unwrap()).unwrap();
+    let artifact = artifacts.open(&artifacts.save(ArtifactKind::Log, b"secret").unwrap()).unwrap();
     let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(artifact.path.as_path()), 0o600);
     assert_eq!(mode(artifacts.directory()), 0o700);
@@ -216,12 +224,12 @@ fn artifacts_are_their_owners_alone() {
 fn the_oldest_artifacts_make_room_without_being_asked() {
     let directory = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(directory.path());
-    let old = artifacts.save(Kind::Log, b"old").unwrap();
+    let old = artifacts.save(ArtifactKind::Log, b"old").unwrap();
     // Sparse: more than is kept, on no disk.
     let file = fs::File::options().write(true).open(artifacts.open(&old).unwrap().path).unwrap();
     file.set_len(5 << 30).unwrap();
     file.set_modified(std::time::UNIX_EPOCH).unwrap();
-    let new: Vec<_> = (0..100).map(|_| artifacts.save(Kind::Log, b"new").unwrap()).collect();
+    let new: Vec<_> = (0..100).map(|_| artifacts.save(ArtifactKind::Log, b"new").unwrap()).collect();
     assert!(matches!(artifacts.open(&old), Err(ArtifactError::NotFound { .. })));
     assert!(new.iter().all(|id| artifacts.open(id).is_ok()));
 }

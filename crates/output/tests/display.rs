@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use cellwright_output::{
-    Artifacts, Display, Image, ImageFormat, ImageLimits, JSON_SHOWN, Kind, PixelSize, json_text,
+    ArtifactKind, Artifacts, Display, Image, ImageFormat, ImageLimits, JSON_SHOWN, PixelSize, json_text,
 };
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ fn long_json_is_cut_and_stored_whole() {
     let id = truncation.full.artifact().unwrap();
     insta::assert_snapshot!(truncation.to_string().replace(id.as_str(), "k3v9x2mq"), @"[… 4,189 of 5,005 lines omitted: lines 815-5003, 41,700 of 50,925 bytes. 1 shown line cut at 768 bytes, 1,245 bytes missing. Full output: artifact://k3v9x2mq]");
     let artifact = artifacts.open(id).unwrap();
-    assert_eq!(artifact.kind, Kind::Json);
+    assert_eq!(artifact.kind, ArtifactKind::Json);
     let stored: Value = serde_json::from_slice(&artifact.content(u64::MAX).unwrap().unwrap()).unwrap();
     assert_eq!(stored, value);
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use cellwright_cell::Stream;
-use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink};
+use cellwright_output::{Artifacts, CapturedText, Colours, OutputLimits, OutputSink};
 use proptest::prelude::*;
 
 /// Texts made of what tells terminals apart, and of bytes that are no text.
@@ -33,16 +33,20 @@ fn much_printed() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|pieces| pieces.iter().flat_map(|(piece, times)| piece.repeat(*times)).collect())
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
-    (0_usize..600, 0_usize..600, 1_usize..200).prop_map(|(head, tail, line)| Limits { head, tail, line })
+fn limits() -> impl Strategy<Value = OutputLimits> {
+    (0_usize..600, 0_usize..600, 1_usize..200).prop_map(|(head, tail, line)| OutputLimits {
+        head,
+        tail,
+        line,
+    })
 }
 
 fn colours() -> impl Strategy<Value = Colours> {
     prop_oneof![Just(Colours::Kept), Just(Colours::Dropped)]
 }
 
-fn captured(bytes: &[u8], limits: Limits, colours: Colours) -> Captured {
-    let mut sink = Sink::new(limits, colours);
+fn captured(bytes: &[u8], limits: OutputLimits, colours: Colours) -> CapturedText {
+    let mut sink = OutputSink::new(limits, colours);
     sink.write(Stream::Stdout, bytes);
     sink.finish()
 }
@@ -75,7 +79,7 @@ proptest! {
         lengths in prop::collection::vec(1_usize..40, 1..8),
         limits in limits(), colours in colours(),
     ) {
-        let mut sink = Sink::new(limits, colours);
+        let mut sink = OutputSink::new(limits, colours);
         for chunk in chunks(&bytes, &lengths) {
             sink.write(Stream::Stdout, chunk);
         }
@@ -87,7 +91,7 @@ proptest! {
         bytes in printed(), cut in any::<prop::sample::Index>(), limits in limits(),
     ) {
         let cut = cut.index(bytes.len() + 1);
-        let mut sink = Sink::new(limits, Colours::Dropped);
+        let mut sink = OutputSink::new(limits, Colours::Dropped);
         sink.write(Stream::Stdout, &bytes[..cut]);
         sink.snapshot();
         sink.write(Stream::Stdout, &bytes[cut..]);
@@ -98,10 +102,10 @@ proptest! {
     fn head_and_tail_are_the_beginning_and_the_end_and_the_numbers_add_up(
         bytes in much_printed(), limits in limits(), colours in colours(),
     ) {
-        let Captured { text, truncation } = captured(&bytes, limits, colours);
+        let CapturedText { text, truncation } = captured(&bytes, limits, colours);
         // The same output with every line shown, each cut at the same length.
         let line_cap = truncation.as_ref().map_or(limits.line, |truncation| truncation.line_cap);
-        let whole = captured(&bytes, Limits { line: line_cap, ..Limits::NONE }, colours);
+        let whole = captured(&bytes, OutputLimits { line: line_cap, ..OutputLimits::NONE }, colours);
         let all_cut = whole.truncation.as_ref().map_or(0, |truncation| truncation.cut.bytes);
         let presented = match &whole.truncation {
             Some(truncation) => whole.text.strip_suffix(&format!("{truncation}\n")).unwrap(),
@@ -140,7 +144,7 @@ proptest! {
     ) {
         let store = tempfile::tempdir().unwrap();
         let artifacts = Artifacts::new(store.path());
-        let mut sink = Sink::with_artifacts(limits, Colours::Dropped, &artifacts);
+        let mut sink = OutputSink::with_artifacts(limits, Colours::Dropped, &artifacts);
         for chunk in bytes.chunks(length) {
             sink.write(Stream::Stdout, chunk);
         }
@@ -154,7 +158,7 @@ proptest! {
             truncation.head.lines + 1..=truncation.head.lines + truncation.omitted.lines;
         let page = artifact.lines(omitted, usize::MAX / 2).unwrap();
         prop_assert_eq!(page.lines, truncation.omitted.lines);
-        let whole = captured(&bytes, Limits::NONE, Colours::Dropped).text;
+        let whole = captured(&bytes, OutputLimits::NONE, Colours::Dropped).text;
         prop_assert!(whole.contains(&page.text));
         // Past the cap the sink does not follow the cursor byte by byte.
         if bytes.split(|byte| *byte == b'\n').all(|line| reach(line) <= truncation.line_cap) {

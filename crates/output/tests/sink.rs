@@ -1,16 +1,18 @@
 //! The sink through its public door: bytes in, text and numbers out.
 
 use cellwright_cell::Stream;
-use cellwright_output::{Artifacts, Captured, Colours, Extent, FullText, Limits, Sink, Truncation};
+use cellwright_output::{
+    Artifacts, CapturedText, Colours, Extent, FullText, OutputLimits, OutputSink, Truncation,
+};
 
 fn shown(text: &str) -> String {
-    let mut sink = Sink::new(Limits::default(), Colours::Dropped);
+    let mut sink = OutputSink::new(OutputLimits::default(), Colours::Dropped);
     sink.write(Stream::Stdout, text.as_bytes());
     sink.finish().text
 }
 
 fn coloured(text: &str) -> String {
-    let mut sink = Sink::new(Limits::default(), Colours::Kept);
+    let mut sink = OutputSink::new(OutputLimits::default(), Colours::Kept);
     sink.write(Stream::Stdout, text.as_bytes());
     sink.finish().text
 }
@@ -101,7 +103,7 @@ fn colours_are_set_and_reset_within_each_line() {
 
 #[test]
 fn o3_a_character_split_between_chunks_is_whole_and_a_broken_one_is_replaced() {
-    let mut sink = Sink::new(Limits::default(), Colours::Dropped);
+    let mut sink = OutputSink::new(OutputLimits::default(), Colours::Dropped);
     sink.write(Stream::Stdout, b"\xe2\x82");
     sink.write(Stream::Stderr, b"!");
     sink.write(Stream::Stdout, b"\xac\xf0\x9f");
@@ -112,7 +114,7 @@ fn o3_a_character_split_between_chunks_is_whole_and_a_broken_one_is_replaced() {
 #[test]
 fn o3_a_long_line_is_cut_between_graphemes() {
     let family = "👩‍👩‍👧";
-    let mut sink = Sink::new(Limits { head: 500, tail: 500, line: 20 }, Colours::Dropped);
+    let mut sink = OutputSink::new(OutputLimits { head: 500, tail: 500, line: 20 }, Colours::Dropped);
     sink.write(Stream::Stdout, format!("{family}{family}\n").as_bytes());
     insta::assert_snapshot!(sink.finish().text, @r"
     👩‍👩‍👧…[+18 bytes]
@@ -122,7 +124,7 @@ fn o3_a_long_line_is_cut_between_graphemes() {
 
 #[test]
 fn blocks_stand_on_lines_of_their_own() {
-    let mut sink = Sink::new(Limits::default(), Colours::Dropped);
+    let mut sink = OutputSink::new(OutputLimits::default(), Colours::Dropped);
     sink.write_block("first");
     sink.write(Stream::Stdout, b"printed");
     sink.write_block("a\nb\n");
@@ -133,11 +135,11 @@ fn blocks_stand_on_lines_of_their_own() {
 
 #[test]
 fn blocks_are_not_caught_in_what_a_stream_left_unfinished() {
-    let mut sink = Sink::new(Limits::default(), Colours::Kept);
+    let mut sink = OutputSink::new(OutputLimits::default(), Colours::Kept);
     sink.write(Stream::Stdout, b"\x1b[31mred\x1b]unfinished");
     sink.write_block("block");
     assert_eq!(sink.finish().text, "\x1b[0;31mred\x1b[0m\nblock\n");
-    let mut sink = Sink::new(Limits::default(), Colours::Dropped);
+    let mut sink = OutputSink::new(OutputLimits::default(), Colours::Dropped);
     sink.write(Stream::Stderr, b"\x1b");
     sink.write_block("[31m");
     assert_eq!(sink.finish().text, "\n[31m\n");
@@ -147,14 +149,14 @@ fn blocks_are_not_caught_in_what_a_stream_left_unfinished() {
 fn k27_what_is_cleared_is_forgotten_also_in_the_artifact() {
     let store = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(store.path());
-    let mut sink = Sink::with_artifacts(Limits::default(), Colours::Dropped, &artifacts);
+    let mut sink = OutputSink::with_artifacts(OutputLimits::default(), Colours::Dropped, &artifacts);
     sink.write(Stream::Stdout, &b"old\n".repeat(100_000));
     assert!(sink.snapshot().text.starts_with("old\n"));
     sink.clear();
     sink.write(Stream::Stdout, b"new");
     assert_eq!(sink.snapshot().text, "new");
     sink.clear();
-    assert_eq!(sink.finish(), Captured { text: String::new(), truncation: None });
+    assert_eq!(sink.finish(), CapturedText { text: String::new(), truncation: None });
     assert_eq!(artifacts.list().unwrap(), []);
 }
 
@@ -162,12 +164,15 @@ fn k27_what_is_cleared_is_forgotten_also_in_the_artifact() {
 fn o2_the_notice_names_what_is_missing_and_the_artifact_has_all_of_it() {
     let store = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(store.path());
-    let mut sink =
-        Sink::with_artifacts(Limits { head: 200, tail: 300, line: 20 }, Colours::Dropped, &artifacts);
+    let mut sink = OutputSink::with_artifacts(
+        OutputLimits { head: 200, tail: 300, line: 20 },
+        Colours::Dropped,
+        &artifacts,
+    );
     let lines: Vec<String> = (2..=855).map(|line| format!("\x1b[32mline {line}\x1b[0m\n")).collect();
     let printed = format!("first line\n{}{}", lines.concat(), "z".repeat(1000));
     sink.write(Stream::Stdout, printed.as_bytes());
-    let Captured { text, truncation } = sink.finish();
+    let CapturedText { text, truncation } = sink.finish();
     let truncation = truncation.unwrap();
     let id = truncation.full.artifact().unwrap().clone();
     let notice = truncation.to_string();
@@ -199,7 +204,8 @@ fn o5_an_artifact_that_cannot_be_created_is_reported() {
     let file = store.path().join("file");
     std::fs::write(&file, "").unwrap();
     let artifacts = Artifacts::new(file.join("artifacts"));
-    let mut sink = Sink::with_artifacts(Limits { head: 4, tail: 4, line: 4 }, Colours::Dropped, &artifacts);
+    let mut sink =
+        OutputSink::with_artifacts(OutputLimits { head: 4, tail: 4, line: 4 }, Colours::Dropped, &artifacts);
     sink.write(Stream::Stdout, b"1\n2\n3\n4\n5\n6\n");
     let text = sink.finish().text.replace(store.path().to_str().unwrap(), "STORE");
     insta::assert_snapshot!(text, @r"
@@ -213,7 +219,7 @@ fn o5_an_artifact_that_cannot_be_created_is_reported() {
 
 #[test]
 fn o6_a_million_empty_lines() {
-    let mut sink = Sink::new(Limits::default(), Colours::Dropped);
+    let mut sink = OutputSink::new(OutputLimits::default(), Colours::Dropped);
     for _ in 0..1_000_000 {
         sink.write(Stream::Stdout, b"\n");
     }
@@ -226,19 +232,19 @@ fn o6_a_million_empty_lines() {
 #[test]
 fn k29_programs_get_the_whole_text() {
     let text = format!("{}\n", "x".repeat(100_000)).repeat(20);
-    let mut sink = Sink::new(Limits::NONE, Colours::Dropped);
+    let mut sink = OutputSink::new(OutputLimits::NONE, Colours::Dropped);
     sink.write(Stream::Stdout, text.as_bytes());
-    assert!(sink.finish() == Captured { text, truncation: None });
+    assert!(sink.finish() == CapturedText { text, truncation: None });
 }
 
 #[test]
 fn everything_shown_leaves_no_artifact() {
     let store = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(store.path());
-    let mut sink = Sink::with_artifacts(Limits::default(), Colours::Dropped, &artifacts);
+    let mut sink = OutputSink::with_artifacts(OutputLimits::default(), Colours::Dropped, &artifacts);
     for step in 0..100_000 {
         sink.write(Stream::Stderr, format!("\r{step} of 100000").as_bytes());
     }
-    assert_eq!(sink.finish(), Captured { text: "99999 of 100000".into(), truncation: None });
+    assert_eq!(sink.finish(), CapturedText { text: "99999 of 100000".into(), truncation: None });
     assert_eq!(artifacts.list().unwrap(), []);
 }

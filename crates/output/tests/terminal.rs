@@ -1,7 +1,7 @@
 //! The screen against a terminal written the obvious way: a grid of characters.
 
 use cellwright_cell::Stream;
-use cellwright_output::{Colours, Limits, Sink};
+use cellwright_output::{Colours, OutputLimits, OutputSink};
 use proptest::prelude::*;
 
 /// Lines that the cursor can reach, its own included.
@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn the_screen_shows_what_the_obvious_terminal_shows(steps in steps(), times in 1_usize..20) {
         let mut grid = Grid { rows: vec![Vec::new()], row: 0, column: 0, top: 0 };
-        let mut sink = Sink::new(Limits::NONE, Colours::Dropped);
+        let mut sink = OutputSink::new(OutputLimits::NONE, Colours::Dropped);
         for step in std::iter::repeat_n(&steps, times).flatten() {
             grid.take(step);
             sink.write(Stream::Stdout, step.bytes().as_bytes());

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use cellwright_cell::{MimeBundle, Output};
 use cellwright_notebook::Notebook;
-use cellwright_session::{Collected, OutputSettings};
+use cellwright_session::{CollectedOutput, OutputSettings};
 
-use crate::meanwhile::Found;
+use crate::meanwhile::FoundCell;
 use crate::plan::PlannedCell;
 
 /// How many displays are reported. If there are more, those that were updated first.
@@ -28,7 +28,7 @@ pub struct EarlierDisplay {
 impl EarlierDisplay {
     /// The notebook with other content in it; none when what that run left is not there any more.
     pub(crate) fn updated(&self, notebook: &Notebook, content: &MimeBundle) -> Option<Notebook> {
-        let Found::Same(index) = Found::of(&self.cell, notebook) else { return None };
+        let FoundCell::Same(index) = FoundCell::of(&self.cell, notebook) else { return None };
         let ran = notebook.cell(index).execution_count().and_then(|count| u64::try_from(count).ok());
         (ran == Some(self.count)).then(|| notebook.with_display(index, self.output, content)).flatten()
     }
@@ -36,12 +36,12 @@ impl EarlierDisplay {
 
 /// What cells of a run updated outside of it: displays of cells that were not run, and displays that are in no cell.
 #[derive(Debug, Default)]
-pub struct Elsewhere {
+pub struct OtherDisplays {
     /// By their names: in which cells, and what they show now.
     displays: BTreeMap<String, (BTreeSet<usize>, Output)>,
 }
 
-impl Elsewhere {
+impl OtherDisplays {
     pub(crate) fn update(&mut self, display_id: &str, cell: Option<usize>, content: &Arc<MimeBundle>) {
         if self.displays.len() < MOST || self.displays.contains_key(display_id) {
             let shown = Output::Display { content: Arc::clone(content), display_id: None };
@@ -57,8 +57,8 @@ impl Elsewhere {
     }
 
     /// What all of them show now; none when nothing was updated.
-    pub fn collected(&self, settings: &OutputSettings) -> Option<Collected> {
+    pub fn collected(&self, settings: &OutputSettings) -> Option<CollectedOutput> {
         let shown = self.displays.values().map(|(_, shown)| Cow::Borrowed(shown));
-        (!self.displays.is_empty()).then(|| Collected::of(shown, settings))
+        (!self.displays.is_empty()).then(|| CollectedOutput::of(shown, settings))
     }
 }

@@ -5,24 +5,24 @@ use std::path::Path;
 use std::{fs, io};
 
 use cellwright_editing::{RunEntry, RunHistory};
-use cellwright_notebook::file::{self, Expected, FileError, Found, IfMissing, TrackedFile};
-use cellwright_notebook::{Edited, NoSuchCell, Notebook};
+use cellwright_notebook::file::{self, ExpectedFile, FileError, FoundFile, IfMissing, TrackedFile};
+use cellwright_notebook::{EditedNotebook, NoSuchCell, Notebook};
 
 use crate::note::RunNote;
 use crate::parameters;
-use crate::plan::{Home, Plan, PlanError, Request, Selection, home};
+use crate::plan::{CodeSelection, NotebookHome, PlanError, RunPlan, RunRequest, home};
 
 /// A run that is planned. Nothing was changed yet.
 #[derive(Debug)]
-pub struct Draft {
-    request: Request,
+pub struct RunDraft {
+    request: RunRequest,
     source: Notebook,
-    home: Home,
+    home: NotebookHome,
 }
 
-impl Draft {
+impl RunDraft {
     /// Reads the notebook, and finds out whether what is wanted can be done to it. Blocks on files.
-    pub fn of(request: Request) -> Result<Self, PlanError> {
+    pub fn of(request: RunRequest) -> Result<Self, PlanError> {
         let real = fs::canonicalize(&request.path);
         file::recover(&request.path, &request.save)?;
         let source = file::read(&request.path)?;
@@ -32,7 +32,7 @@ impl Draft {
     }
 
     /// Where the cells will run.
-    pub fn home(&self) -> &Home {
+    pub fn home(&self) -> &NotebookHome {
         &self.home
     }
 
@@ -41,14 +41,14 @@ impl Draft {
         &self.source
     }
 
-    /// Whether [`Draft::write`] changes a file.
+    /// Whether [`RunDraft::write`] changes a file.
     pub fn changes_files(&self) -> bool {
         self.request.output.is_some() || !self.request.parameters.is_empty()
     }
 
     /// Puts parameters in, and makes the file for the outputs. What that replaces, and the outputs that the run will
     /// replace, are kept for undo. Blocks on files.
-    pub fn write(self) -> Result<Plan, PlanError> {
+    pub fn write(self) -> Result<RunPlan, PlanError> {
         let is_changed = self.changes_files();
         let Self { request, source, home } = self;
         let path = request.output.as_ref().unwrap_or(&request.path);
@@ -70,7 +70,7 @@ impl Draft {
             }
             None => (chosen(file.notebook(), &request.cells)?, None, false),
         };
-        let mut plan = Plan::new(file, &chosen, &request, home, history);
+        let mut plan = RunPlan::new(file, &chosen, &request, home, history);
         plan.notes.extend(note);
         if !is_kept {
             plan.keep_outputs();
@@ -81,7 +81,7 @@ impl Draft {
 
 /// The change of a file before its cells can run.
 struct DraftChange<'a> {
-    request: &'a Request,
+    request: &'a RunRequest,
     source: &'a Notebook,
     /// The file for the outputs.
     path: &'a Path,
@@ -111,7 +111,7 @@ impl DraftChange<'_> {
             if is_copy { self.copy_over(now) } else { self.with_parameters(now) }
         };
         let written =
-            file::update_with(&self.request.save, self.path, if_missing, &Expected::Anything, change);
+            file::update_with(&self.request.save, self.path, if_missing, &ExpectedFile::Anything, change);
         let written = match written {
             Err(PlanError::File(source @ FileError::Parse { .. })) if is_copy && !self.request.force => {
                 Err(PlanError::OtherFile { path: self.path.to_owned(), source })
@@ -123,7 +123,7 @@ impl DraftChange<'_> {
         };
         let written = written.inspect_err(|_| self.entry.take().withdraw())?;
         let (chosen, note) = written.outcome;
-        Ok(WrittenDraft { chosen, note, is_new: written.found == Found::Nothing })
+        Ok(WrittenDraft { chosen, note, is_new: written.found == FoundFile::Nothing })
     }
 
     /// The copy of the source that takes the place of `now`.
@@ -173,12 +173,12 @@ impl DraftChange<'_> {
 
 /// What is put into a notebook before it runs, if something is, and which of its cells are wanted then.
 struct PreparedCells {
-    edited: Option<Edited>,
+    edited: Option<EditedNotebook>,
     chosen: Vec<usize>,
 }
 
 impl PreparedCells {
-    fn of(notebook: &Notebook, request: &Request) -> Result<Self, PlanError> {
+    fn of(notebook: &Notebook, request: &RunRequest) -> Result<Self, PlanError> {
         // A caller that names a cell names one of the notebook as it is.
         let chosen = chosen(notebook, &request.cells)?;
         Ok(match parameters::inject(notebook, &request.parameters)? {
@@ -191,11 +191,11 @@ impl PreparedCells {
     }
 }
 
-fn chosen(notebook: &Notebook, cells: &Selection) -> Result<Vec<usize>, NoSuchCell> {
+fn chosen(notebook: &Notebook, cells: &CodeSelection) -> Result<Vec<usize>, NoSuchCell> {
     Ok(match cells {
-        Selection::All => (0..notebook.len()).collect(),
-        Selection::From(cell) => (notebook.locate(cell)?..notebook.len()).collect(),
-        Selection::Cells(cells) => {
+        CodeSelection::All => (0..notebook.len()).collect(),
+        CodeSelection::From(cell) => (notebook.locate(cell)?..notebook.len()).collect(),
+        CodeSelection::Cells(cells) => {
             let mut chosen = cells.resolve(notebook)?;
             chosen.sort_unstable();
             chosen

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use cellwright_kernel::About;
-use cellwright_notebook::{Cell, Fingerprint, Notebook};
+use cellwright_kernel::AboutKernel;
+use cellwright_notebook::{Fingerprint, Notebook, NotebookCell};
 use cellwright_session::SessionKey;
 
 use crate::displays::EarlierDisplay;
 use crate::plan::is_run;
-use crate::running::Finished;
+use crate::running::FinishedRun;
 
 /// Displays that are remembered of a session.
 const MOST: usize = 1000;
@@ -16,25 +16,25 @@ const MOST: usize = 1000;
 /// What ran where. A cell is out of date when its source is not the one that ran in the kernel there is now, or when a cell
 /// before it has run since.
 #[derive(Debug, Default)]
-pub struct History {
-    sessions: HashMap<SessionKey, Ran>,
+pub struct RunRecord {
+    sessions: HashMap<SessionKey, RanCell>,
 }
 
 #[derive(Debug, Default)]
-struct Ran {
-    kernel: Option<About>,
+struct RanCell {
+    kernel: Option<AboutKernel>,
     /// Each cell's source, and how many had run before it.
     cells: HashMap<String, (Fingerprint, usize)>,
     count: usize,
     displays: Vec<EarlierDisplay>,
 }
 
-impl History {
+impl RunRecord {
     /// Notes what a run came to.
-    pub fn note(&mut self, Finished { report, cells, displays, .. }: &Finished) {
+    pub fn note(&mut self, FinishedRun { report, cells, displays, .. }: &FinishedRun) {
         let ran = self.sessions.entry(report.key.clone()).or_default();
         if ran.kernel != report.kernel.about {
-            *ran = Ran { kernel: report.kernel.about.clone(), ..Ran::default() };
+            *ran = RanCell { kernel: report.kernel.about.clone(), ..RanCell::default() };
         }
         for (cell, planned) in report.cells.iter().zip(cells) {
             let key = key(planned.id.as_deref(), planned.index);
@@ -60,12 +60,12 @@ impl History {
     pub fn first_stale(
         &self,
         session: &SessionKey,
-        kernel: Option<&About>,
+        kernel: Option<&AboutKernel>,
         notebook: &Notebook,
     ) -> Option<usize> {
         let ran = self.sessions.get(session).filter(|ran| kernel.is_some() && ran.kernel.as_ref() == kernel);
         let mut latest = 0;
-        let is_stale = |cell: &Cell<'_>| {
+        let is_stale = |cell: &NotebookCell<'_>| {
             let Some((source, at)) =
                 ran.and_then(|ran| ran.cells.get(&key(cell.id().as_deref(), cell.index())))
             else {

@@ -2,7 +2,7 @@
 //!
 //! A run hands results over at most once a second while it goes on (see `unsaved`), and what comes while a save is under way
 //! is saved together, by the next one. Every save is synced before it is renamed over the file. A cell waits for a save that is
-//! under way (see [`Keeper::settled`]), never for one that is to come: so whatever ends us, a kill costs at most the
+//! under way (see [`ResultKeeper::settled`]), never for one that is to come: so whatever ends us, a kill costs at most the
 //! results of the last second.
 //!
 //! Others may change the file meanwhile. What they made of it is taken over, and an output is put only under a cell that says what was run.
@@ -16,21 +16,21 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use cellwright_cell::MimeBundle;
 use cellwright_editing::RunHistory;
-use cellwright_notebook::file::{self, FileError, SaveMethod, Since, TrackedFile};
+use cellwright_notebook::file::{self, FileError, FileSince, SaveMethod, TrackedFile};
 use cellwright_notebook::recording::Results;
-use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs};
+use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, OutputsAfterEdit};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::displays::EarlierDisplay;
-use crate::meanwhile::{Found, Watch};
+use crate::meanwhile::{FileWatch, FoundCell};
 use crate::note::RunNote;
 use crate::plan::PlannedCell;
 use crate::replaced::ReplacedOutputs;
 
 /// What is sent to the thread. Cells are numbered by their place in the run.
-pub(crate) enum News {
+pub(crate) enum KeeperNews {
     /// A cell was edited before its turn: this is what runs.
     Edited { cell: usize, source: String },
     /// Results to be saved.
@@ -55,16 +55,16 @@ pub(crate) struct KeeperPlan {
 }
 
 /// The way to the thread that saves. When it is dropped, what is left is saved.
-pub(crate) struct Keeper {
+pub(crate) struct ResultKeeper {
     /// Nothing once all has been taken.
-    news: Option<Sender<News>>,
+    news: Option<Sender<KeeperNews>>,
     saved: UnboundedReceiver<Vec<usize>>,
-    thread: JoinHandle<Kept>,
+    thread: JoinHandle<KeptResults>,
 }
 
 /// What became of a run's results.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptResults {
     /// The file they are in.
     pub path: PathBuf,
     /// How often others' changes were merged in.
@@ -88,18 +88,19 @@ pub struct SideFile {
     pub why: String,
 }
 
-impl Keeper {
+impl ResultKeeper {
     /// Saves into the file of a plan, from now on.
-    pub(crate) fn start(plan: KeeperPlan, watch: Watch) -> Self {
+    pub(crate) fn start(plan: KeeperPlan, watch: FileWatch) -> Self {
         let (news, incoming) = channel();
         // One message for each save that ended a cell: no more than the run has cells.
         let (sender, saved) = unbounded_channel();
-        let thread = tokio::task::spawn_blocking(move || Thread::new(plan, watch).run(&incoming, &sender));
+        let thread =
+            tokio::task::spawn_blocking(move || KeeperThread::new(plan, watch).run(&incoming, &sender));
         Self { news: Some(news), saved, thread }
     }
 
     /// Takes results to be saved as soon as possible.
-    pub(crate) fn take(&self, news: News) {
+    pub(crate) fn take(&self, news: KeeperNews) {
         if let Some(to_thread) = &self.news {
             drop(to_thread.send(news)); // a thread that is gone has panicked; `finish` reports it
         }
@@ -108,7 +109,7 @@ impl Keeper {
     /// Waits until everything taken so far was saved, or could not be, which is tried again with the next.
     pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + use<> {
         let (sender, settled) = oneshot::channel();
-        self.take(News::Settle(sender));
+        self.take(KeeperNews::Settle(sender));
         async { drop(settled.await) } // a thread that is gone has panicked; `finish` reports it
     }
 
@@ -120,9 +121,9 @@ impl Keeper {
         }
     }
 
-    /// Saves what is left, and returns which cells that were over have been saved since [`Keeper::saved`] last returned.
+    /// Saves what is left, and returns which cells that were over have been saved since [`ResultKeeper::saved`] last returned.
     /// Takes nothing from then on.
-    pub(crate) async fn finish(&mut self) -> (Kept, Vec<usize>) {
+    pub(crate) async fn finish(&mut self) -> (KeptResults, Vec<usize>) {
         self.news = None;
         match (&mut self.thread).await {
             Ok(kept) => (kept, std::iter::from_fn(|| self.saved.try_recv().ok()).flatten().collect()),
@@ -131,10 +132,10 @@ impl Keeper {
     }
 }
 
-struct Thread {
+struct KeeperThread {
     file: TrackedFile,
     cells: Vec<PlannedCell>,
-    watch: Watch,
+    watch: FileWatch,
     /// Where the cells are in the file, as far as they were looked for since others last changed it.
     places: BTreeMap<usize, usize>,
     /// All there is, for when the file changes under us.
@@ -151,20 +152,20 @@ struct Thread {
 }
 
 /// Why results cannot be put into a notebook.
-enum Unsaved {
+enum UnsavedReason {
     /// Others changed what was run.
     Conflict(String),
     File(FileError),
 }
 
-impl From<FileError> for Unsaved {
+impl From<FileError> for UnsavedReason {
     fn from(error: FileError) -> Self {
         Self::File(error)
     }
 }
 
-impl Thread {
-    fn new(KeeperPlan { file, cells, earlier, history, notes }: KeeperPlan, watch: Watch) -> Self {
+impl KeeperThread {
+    fn new(KeeperPlan { file, cells, earlier, history, notes }: KeeperPlan, watch: FileWatch) -> Self {
         let places = cells.iter().map(|cell| cell.index).enumerate().collect();
         let (results, updates) = (BTreeMap::new(), BTreeMap::new());
         let (merged, side, failed, in_place) = (0, None, None, false);
@@ -186,23 +187,23 @@ impl Thread {
         }
     }
 
-    fn run(mut self, incoming: &Receiver<News>, saved: &UnboundedSender<Vec<usize>>) -> Kept {
+    fn run(mut self, incoming: &Receiver<KeeperNews>, saved: &UnboundedSender<Vec<usize>>) -> KeptResults {
         let mut finished = Vec::new();
         while let Ok(first) = incoming.recv() {
             let (mut batch, mut waiting, mut is_updated) = (BTreeMap::new(), Vec::new(), false);
             for next in std::iter::once(first).chain(incoming.try_iter()) {
                 match next {
-                    News::Edited { cell, source } => {
+                    KeeperNews::Edited { cell, source } => {
                         self.cells[cell].source = source;
                         self.places.remove(&cell);
                     }
-                    News::Results { results, finished: ended, updates } => {
+                    KeeperNews::Results { results, finished: ended, updates } => {
                         batch.extend(results);
                         finished.extend(ended);
                         is_updated |= !updates.is_empty();
                         self.updates.extend(updates);
                     }
-                    News::Settle(sender) => waiting.push(sender),
+                    KeeperNews::Settle(sender) => waiting.push(sender),
                 }
             }
             if is_updated || !batch.is_empty() || self.failed.is_some() {
@@ -219,7 +220,7 @@ impl Thread {
                 Err(error) => self.failed = Some(error),
             }
         }
-        Kept {
+        KeptResults {
             path: self.file.target().to_owned(),
             merged: self.merged,
             side: self.side,
@@ -259,8 +260,8 @@ impl Thread {
         let saved = file.update(|notebook, since| {
             replaced.withdraw();
             let batch = match since {
-                Since::Unchanged => batch,
-                Since::Changed => {
+                FileSince::Unchanged => batch,
+                FileSince::Changed => {
                     replaced.compare(cells, &left, notebook);
                     places.clear();
                     watch.merged(notebook, to_run(cells, results));
@@ -269,11 +270,11 @@ impl Thread {
             };
             for at in batch.keys() {
                 if !places.contains_key(at) {
-                    let place = place_of(&cells[*at], notebook, places).map_err(Unsaved::Conflict)?;
+                    let place = place_of(&cells[*at], notebook, places).map_err(UnsavedReason::Conflict)?;
                     places.insert(*at, place);
                 }
             }
-            *merged += usize::from(since == Since::Changed);
+            *merged += usize::from(since == FileSince::Changed);
             replaced.keep(notebook, batch.keys().map(|at| (*at, places[at])));
             let put = put(notebook, places, batch);
             // One that is not there any more is none of ours.
@@ -289,11 +290,11 @@ impl Thread {
                 watch.saved(file.mark());
                 Ok(())
             }
-            Err(Unsaved::File(error)) => {
+            Err(UnsavedReason::File(error)) => {
                 replaced.withdraw();
                 Err(error)
             }
-            Err(Unsaved::Conflict(why)) => {
+            Err(UnsavedReason::Conflict(why)) => {
                 replaced.withdraw();
                 self.step_aside(why)
             }
@@ -345,21 +346,23 @@ fn place_of(
     notebook: &Notebook,
     taken: &BTreeMap<usize, usize>,
 ) -> Result<usize, String> {
-    match Found::of(cell, notebook) {
-        Found::Same(place) if !taken.values().any(|other| *other == place) => Ok(place),
-        Found::Edited(_) => Err(format!("cell {} was edited while it ran here", cell.index)),
-        Found::Gone if cell.id.is_none() => {
+    match FoundCell::of(cell, notebook) {
+        FoundCell::Same(place) if !taken.values().any(|other| *other == place) => Ok(place),
+        FoundCell::Edited(_) => Err(format!("cell {} was edited while it ran here", cell.index)),
+        FoundCell::Gone if cell.id.is_none() => {
             Err(format!("cell {} was edited or removed while it ran here", cell.index))
         }
-        Found::Same(_) | Found::Gone => Err(format!("cell {} was removed while it ran here", cell.index)),
+        FoundCell::Same(_) | FoundCell::Gone => {
+            Err(format!("cell {} was removed while it ran here", cell.index))
+        }
     }
 }
 
 /// Where a cell that was run is in a copy of ours, which is made to say what was run. Cells that are gone come back at the end.
 fn place_made(copy: &mut Notebook, cell: &PlannedCell, taken: &BTreeMap<usize, usize>) -> usize {
-    let actions = match Found::of(cell, copy) {
-        Found::Same(place) if !taken.values().any(|other| *other == place) => return place,
-        Found::Edited(place) => {
+    let actions = match FoundCell::of(cell, copy) {
+        FoundCell::Same(place) if !taken.values().any(|other| *other == place) => return place,
+        FoundCell::Edited(place) => {
             let it = || CellRef::Index(place);
             let actions = [
                 Action::Retype { cells: vec![it()], kind: CellKind::Code },
@@ -367,14 +370,14 @@ fn place_made(copy: &mut Notebook, cell: &PlannedCell, taken: &BTreeMap<usize, u
             ];
             (place, actions.to_vec())
         }
-        Found::Same(_) | Found::Gone => {
+        FoundCell::Same(_) | FoundCell::Gone => {
             let cells = vec![NewCell::new(CellKind::Code, cell.source.clone())];
             (copy.len(), vec![Action::Insert { at: None, cells }])
         }
     };
     let (place, actions) = actions;
     for action in actions {
-        let edited = copy.act(&action, Outputs::Clear).expect("the cell is there");
+        let edited = copy.act(&action, OutputsAfterEdit::Clear).expect("the cell is there");
         if let Some(changed) = edited.notebook {
             *copy = changed;
         }

@@ -1,8 +1,8 @@
 //! Running notebooks.
 //!
-//! A [`Draft`] reads a notebook and decides which cells run, where ([`home`]), with which parameters, and changes nothing; written, it is a [`Plan`], and
-//! [`Plan::start`] runs it as one call of a session. A [`NotebookRun`] hands on what happens and keeps the outputs in the file while it goes on: each cell's as soon
-//! as it is over, those of a long cell now and then, the file valid at any moment. Others may change the file meanwhile: see [`Change`] and
+//! A [`RunDraft`] reads a notebook and decides which cells run, where ([`home`]), with which parameters, and changes nothing; written, it is a [`RunPlan`], and
+//! [`RunPlan::start`] runs it as one call of a session. A [`NotebookRun`] hands on what happens and keeps the outputs in the file while it goes on: each cell's as soon
+//! as it is over, those of a long cell now and then, the file valid at any moment. Others may change the file meanwhile: see [`MeanwhileChange`] and
 //! [`SideFile`].
 //!
 //! How a run is shown is left to the caller.
@@ -19,12 +19,12 @@ mod replaced;
 mod running;
 mod unsaved;
 
-pub use displays::{EarlierDisplay, Elsewhere};
-pub use draft::Draft;
-pub use history::History;
-pub use keeper::{Kept, SideFile};
-pub use meanwhile::Change;
+pub use displays::{EarlierDisplay, OtherDisplays};
+pub use draft::RunDraft;
+pub use history::RunRecord;
+pub use keeper::{KeptResults, SideFile};
+pub use meanwhile::MeanwhileChange;
 pub use note::RunNote;
-pub use parameters::{Parameter, Unwritable};
-pub use plan::{Errors, Home, Plan, PlanError, PlannedCell, Request, Selection, home};
-pub use running::{Finished, Next, NotebookRun};
+pub use parameters::{Parameter, UnwritableParameter};
+pub use plan::{CodeSelection, ErrorPolicy, NotebookHome, PlanError, PlannedCell, RunPlan, RunRequest, home};
+pub use running::{FinishedRun, NotebookRun, RunUpdate};

@@ -1,19 +1,19 @@
 //! What others do to a notebook while its cells run.
 //!
 //! A cell runs what it says when its turn comes, so that an edit made before that is not lost on the run; one that is gone by then does
-//! not run. Whether an output may be put under a cell is decided anew at each save, by the same [`Found`].
+//! not run. Whether an output may be put under a cell is decided anew at each save, by the same [`FoundCell`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cellwright_notebook::file::{self, Mark};
+use cellwright_notebook::file::{self, FileMark};
 use cellwright_notebook::{CellKind, Notebook};
 
 use crate::plan::{PlannedCell, is_run};
 
 /// A cell of the run, in a notebook that others may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundCell {
     /// It is there, and says what was run.
     Same(usize),
     /// It is there, and is something else.
@@ -22,7 +22,7 @@ pub(crate) enum Found {
     Gone,
 }
 
-impl Found {
+impl FoundCell {
     /// By its id. Without one, or with one that several cells have, by what it says, first where it was: a cell that is elsewhere
     /// and says something else is not known again.
     pub(crate) fn of(cell: &PlannedCell, notebook: &Notebook) -> Self {
@@ -52,44 +52,44 @@ impl Found {
 
 /// What others did to a cell before its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum MeanwhileChange {
     /// They edited it: this is what it says now, and what runs.
     Edited(String),
     /// They removed it, or made it something that does not run.
     Removed,
 }
 
-impl Change {
+impl MeanwhileChange {
     fn of(cell: &PlannedCell, notebook: &Notebook) -> Option<Self> {
-        match Found::of(cell, notebook) {
-            Found::Same(index) if is_run(&notebook.cell(index)) => None,
-            Found::Edited(index) if is_run(&notebook.cell(index)) => {
+        match FoundCell::of(cell, notebook) {
+            FoundCell::Same(index) if is_run(&notebook.cell(index)) => None,
+            FoundCell::Edited(index) if is_run(&notebook.cell(index)) => {
                 Some(Self::Edited(notebook.cell(index).source().into_owned()))
             }
-            Found::Same(_) | Found::Edited(_) | Found::Gone => Some(Self::Removed),
+            FoundCell::Same(_) | FoundCell::Edited(_) | FoundCell::Gone => Some(Self::Removed),
         }
     }
 }
 
 /// What is known about the file, shared by the thread that saves it and the task that runs its cells.
 #[derive(Debug, Clone)]
-pub(crate) struct Watch(Arc<Mutex<Known>>);
+pub(crate) struct FileWatch(Arc<Mutex<KnownFile>>);
 
 #[derive(Debug)]
-struct Known {
-    mark: Mark,
+struct KnownFile {
+    mark: FileMark,
     /// What others had done, when it looked like this, to cells that have not run.
-    changes: BTreeMap<usize, Change>,
+    changes: BTreeMap<usize, MeanwhileChange>,
 }
 
-impl Watch {
+impl FileWatch {
     /// A file as the run found it.
-    pub(crate) fn new(mark: Mark) -> Self {
-        Self(Arc::new(Mutex::new(Known { mark, changes: BTreeMap::new() })))
+    pub(crate) fn new(mark: FileMark) -> Self {
+        Self(Arc::new(Mutex::new(KnownFile { mark, changes: BTreeMap::new() })))
     }
 
     /// We saved it.
-    pub(crate) fn saved(&self, mark: Mark) {
+    pub(crate) fn saved(&self, mark: FileMark) {
         self.known().mark = mark;
     }
 
@@ -99,12 +99,12 @@ impl Watch {
         notebook: &Notebook,
         to_run: impl Iterator<Item = (usize, &'a PlannedCell)>,
     ) {
-        let changes = to_run.filter_map(|(at, cell)| Some((at, Change::of(cell, notebook)?)));
+        let changes = to_run.filter_map(|(at, cell)| Some((at, MeanwhileChange::of(cell, notebook)?)));
         self.known().changes = changes.collect();
     }
 
     /// What others did to the cell, whose turn has come. Reads the file only when somebody else wrote it. Blocks on files.
-    pub(crate) fn change(&self, at: usize, cell: &PlannedCell) -> Option<Change> {
+    pub(crate) fn change(&self, at: usize, cell: &PlannedCell) -> Option<MeanwhileChange> {
         let (mark, change) = {
             let known = self.known();
             (known.mark.clone(), known.changes.get(&at).cloned())
@@ -113,10 +113,10 @@ impl Watch {
             return change;
         }
         // A file that is gone or broken says nothing about the cell; the next save reports it.
-        file::read(mark.target()).ok().and_then(|notebook| Change::of(cell, &notebook))
+        file::read(mark.target()).ok().and_then(|notebook| MeanwhileChange::of(cell, &notebook))
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, KnownFile> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -149,34 +149,34 @@ mod tests {
     #[test]
     fn a_cell_with_an_id_is_known_by_it() {
         let others = notebook(&[(Some("b"), "2"), (Some("a"), "1")]);
-        assert_eq!(Found::of(&planned(0, Some("a"), "1"), &others), Found::Same(1));
-        assert_eq!(Found::of(&planned(1, Some("b"), "1"), &others), Found::Edited(0));
-        assert_eq!(Found::of(&planned(0, Some("c"), "1"), &others), Found::Gone);
+        assert_eq!(FoundCell::of(&planned(0, Some("a"), "1"), &others), FoundCell::Same(1));
+        assert_eq!(FoundCell::of(&planned(1, Some("b"), "1"), &others), FoundCell::Edited(0));
+        assert_eq!(FoundCell::of(&planned(0, Some("c"), "1"), &others), FoundCell::Gone);
     }
 
     #[test]
     fn a_cell_without_an_id_is_known_by_what_it_says_and_never_mistaken_for_another() {
         let others = notebook(&[(None, "new"), (None, "1"), (None, "2"), (None, "x"), (None, "x")]);
-        assert_eq!(Found::of(&planned(0, None, "1"), &others), Found::Same(1));
-        assert_eq!(Found::of(&planned(4, None, "x"), &others), Found::Same(4));
-        assert_eq!(Found::of(&planned(2, None, "x"), &others), Found::Gone);
-        assert_eq!(Found::of(&planned(1, None, "edited"), &others), Found::Gone);
-        assert_eq!(Found::of(&planned(9, None, "edited"), &others), Found::Gone);
+        assert_eq!(FoundCell::of(&planned(0, None, "1"), &others), FoundCell::Same(1));
+        assert_eq!(FoundCell::of(&planned(4, None, "x"), &others), FoundCell::Same(4));
+        assert_eq!(FoundCell::of(&planned(2, None, "x"), &others), FoundCell::Gone);
+        assert_eq!(FoundCell::of(&planned(1, None, "edited"), &others), FoundCell::Gone);
+        assert_eq!(FoundCell::of(&planned(9, None, "edited"), &others), FoundCell::Gone);
     }
 
     #[test]
     fn an_id_that_several_cells_have_names_none_of_them() {
         let others = notebook(&[(Some("a"), "1"), (Some("a"), "2"), (Some("a"), "2")]);
-        assert_eq!(Found::of(&planned(0, Some("a"), "1"), &others), Found::Same(0));
-        assert_eq!(Found::of(&planned(2, Some("a"), "2"), &others), Found::Same(2));
-        assert_eq!(Found::of(&planned(2, Some("a"), "3"), &others), Found::Gone);
+        assert_eq!(FoundCell::of(&planned(0, Some("a"), "1"), &others), FoundCell::Same(0));
+        assert_eq!(FoundCell::of(&planned(2, Some("a"), "2"), &others), FoundCell::Same(2));
+        assert_eq!(FoundCell::of(&planned(2, Some("a"), "3"), &others), FoundCell::Gone);
     }
 
     #[test]
     fn what_does_not_run_any_more_is_removed() {
         let others = notebook(&[(Some("a"), " \n"), (Some("b"), "new")]);
-        assert_eq!(Change::of(&planned(0, Some("a"), "1"), &others), Some(Change::Removed));
-        let edited = Change::Edited("new".to_owned());
-        assert_eq!(Change::of(&planned(1, Some("b"), "old"), &others), Some(edited));
+        assert_eq!(MeanwhileChange::of(&planned(0, Some("a"), "1"), &others), Some(MeanwhileChange::Removed));
+        let edited = MeanwhileChange::Edited("new".to_owned());
+        assert_eq!(MeanwhileChange::of(&planned(1, Some("b"), "old"), &others), Some(edited));
     }
 }

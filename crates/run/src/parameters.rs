@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use cellwright_notebook::{Action, CellKind, CellRef, EditError, Edited, NewCell, Notebook, Outputs};
+use cellwright_notebook::{
+    Action, CellKind, CellRef, EditError, EditedNotebook, NewCell, Notebook, OutputsAfterEdit,
+};
 use serde_json::Value;
 
 use crate::plan::PlanError;
@@ -18,7 +20,7 @@ pub struct Parameter {
 
 /// Parameters that cannot be written down.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unwritable {
+pub enum UnwritableParameter {
     /// We do not know how.
     #[error("parameters can be given to Python, R and Julia; this notebook is in {language}")]
     Language {
@@ -37,16 +39,16 @@ const TAG: &str = "injected-parameters";
 
 /// A notebook with the parameters in it.
 #[derive(Debug)]
-pub(crate) struct Injected {
+pub(crate) struct InjectedNotebook {
     /// Without a notebook if they were in it already.
-    pub(crate) edited: Edited,
+    pub(crate) edited: EditedNotebook,
     /// The cell they are in.
     at: usize,
     /// Cells from there on have moved by one.
     is_new: bool,
 }
 
-impl Injected {
+impl InjectedNotebook {
     /// Which cells are to run now, when these were: the one with the parameters too.
     pub(crate) fn chosen(&self, before: Vec<usize>) -> Vec<usize> {
         let moved = |index| if self.is_new && index >= self.at { index + 1 } else { index };
@@ -58,7 +60,10 @@ impl Injected {
 }
 
 /// The notebook with the parameters in it; none when there are none.
-pub(crate) fn inject(notebook: &Notebook, parameters: &[Parameter]) -> Result<Option<Injected>, PlanError> {
+pub(crate) fn inject(
+    notebook: &Notebook,
+    parameters: &[Parameter],
+) -> Result<Option<InjectedNotebook>, PlanError> {
     if parameters.is_empty() {
         return Ok(None);
     }
@@ -70,7 +75,7 @@ pub(crate) fn inject(notebook: &Notebook, parameters: &[Parameter]) -> Result<Op
             .enumerate()
             .all(|(at, c)| c == '_' || c.is_alphabetic() || at > 0 && c.is_alphanumeric());
         if !is_name || name.is_empty() || language.reserved().contains(&name.as_str()) {
-            return Err(Unwritable::Name { name: name.clone() }.into());
+            return Err(UnwritableParameter::Name { name: name.clone() }.into());
         }
         writeln!(source, "{name} = {}", language.literal(value)).expect("a String takes everything");
     }
@@ -84,8 +89,9 @@ pub(crate) fn inject(notebook: &Notebook, parameters: &[Parameter]) -> Result<Op
             (at, true, Action::Insert { at: Some(at), cells: vec![cell] })
         }
     };
-    let edited = notebook.act(&action, Outputs::Clear).map_err(|error: EditError| PlanError::from(error))?;
-    Ok(Some(Injected { edited, at, is_new }))
+    let edited =
+        notebook.act(&action, OutputsAfterEdit::Clear).map_err(|error: EditError| PlanError::from(error))?;
+    Ok(Some(InjectedNotebook { edited, at, is_new }))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,13 +102,13 @@ enum Language {
 }
 
 impl Language {
-    fn of(notebook: &Notebook) -> Result<Self, Unwritable> {
+    fn of(notebook: &Notebook) -> Result<Self, UnwritableParameter> {
         let language = notebook.language().unwrap_or_else(|| "python".to_owned());
         match language.to_lowercase().as_str() {
             "python" | "python2" | "python3" | "ipython" => Ok(Self::Python),
             "r" => Ok(Self::R),
             "julia" => Ok(Self::Julia),
-            _ => Err(Unwritable::Language { language }),
+            _ => Err(UnwritableParameter::Language { language }),
         }
     }
 

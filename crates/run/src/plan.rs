@@ -9,15 +9,15 @@ use cellwright_editing::{HistoryStore, RunEntry, RunHistory};
 use cellwright_kernel::KernelChoice;
 use cellwright_notebook::file::{FileError, SaveSettings, TrackedFile};
 use cellwright_notebook::select::CellSelection;
-use cellwright_notebook::{Cell, CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook};
+use cellwright_notebook::{CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook, NotebookCell};
 use cellwright_output::Artifacts;
-use cellwright_session::{Call, CellRequest, Client, Reset, SessionError, SessionId, Timeout, Turns};
+use cellwright_session::{Call, CellRequest, Reset, SessionClient, SessionError, SessionId, Timeout, Turns};
 use futures_util::future::BoxFuture;
 
 use crate::displays::EarlierDisplay;
-use crate::draft::Draft;
+use crate::draft::RunDraft;
 use crate::note::RunNote;
-use crate::parameters::{Parameter, Unwritable};
+use crate::parameters::{Parameter, UnwritableParameter};
 use crate::running::NotebookRun;
 
 /// Bytes of outputs a notebook keeps of one cell, unless someone says otherwise.
@@ -25,17 +25,17 @@ const LIMIT: usize = 32 << 20;
 
 /// A run someone wants.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct RunRequest {
     /// The notebook.
     pub path: PathBuf,
     /// Where the outputs go; none for the notebook itself.
     pub output: Option<PathBuf>,
     /// Which of its cells.
-    pub cells: Selection,
+    pub cells: CodeSelection,
     /// Values for its parameters.
     pub parameters: Vec<Parameter>,
     /// What an exception means.
-    pub errors: Errors,
+    pub errors: ErrorPolicy,
     /// The time each cell has.
     pub timeout: Timeout,
     /// Whether to begin with a fresh kernel.
@@ -54,15 +54,15 @@ pub struct Request {
     pub force: bool,
 }
 
-impl Request {
+impl RunRequest {
     /// A run of all cells, in place, up to the first exception.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
             output: None,
-            cells: Selection::All,
+            cells: CodeSelection::All,
             parameters: Vec::new(),
-            errors: Errors::Stop,
+            errors: ErrorPolicy::Stop,
             timeout: Timeout::Default,
             reset: Reset::No,
             timing: true,
@@ -77,7 +77,7 @@ impl Request {
 
 /// Some cells of a notebook. Only code is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
+pub enum CodeSelection {
     /// All.
     All,
     /// These, in the order of the notebook.
@@ -88,7 +88,7 @@ pub enum Selection {
 
 /// What an exception in a cell that is not tagged `raises-exception` means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Errors {
+pub enum ErrorPolicy {
     /// The run ends.
     Stop,
     /// The run goes on.
@@ -117,7 +117,7 @@ impl PlannedCell {
 
 /// Where a notebook's cells run: its own session, in its folder, on the kernel it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
+pub struct NotebookHome {
     /// The session's name.
     pub session: String,
     /// The notebook's folder.
@@ -127,7 +127,7 @@ pub struct Home {
 }
 
 /// The home of the notebook at `path`, links resolved.
-pub fn home(path: &Path, notebook: &Notebook) -> Home {
+pub fn home(path: &Path, notebook: &Notebook) -> NotebookHome {
     /// What a session's name may have, with room for a prefix.
     const LONGEST: usize = 80;
     let name = path.file_name().map_or(Cow::Borrowed("notebook"), |name| name.to_string_lossy());
@@ -138,7 +138,7 @@ pub fn home(path: &Path, notebook: &Notebook) -> Home {
         format!("{}…{}", &name[..name.floor_char_boundary(LONGEST - 36)], Fingerprint::of(name.as_bytes()))
     };
     let cwd = path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
-    Home { session, cwd, kernel: kernel(notebook) }
+    NotebookHome { session, cwd, kernel: kernel(notebook) }
 }
 
 fn kernel(notebook: &Notebook) -> Option<KernelChoice> {
@@ -160,7 +160,7 @@ pub enum PlanError {
     NoSuchCell(#[from] NoSuchCell),
     /// Parameters that the notebook's language cannot be given.
     #[error(transparent)]
-    Parameters(#[from] Unwritable),
+    Parameters(#[from] UnwritableParameter),
     /// Parameters that could not be put in.
     #[error("the parameters could not be put into the notebook")]
     Injection(#[from] EditError),
@@ -188,7 +188,7 @@ pub enum PlanError {
 
 /// A run that can begin.
 #[derive(Debug)]
-pub struct Plan {
+pub struct RunPlan {
     pub(crate) file: TrackedFile,
     pub(crate) cells: Vec<PlannedCell>,
     pub(crate) timing: bool,
@@ -200,20 +200,20 @@ pub struct Plan {
     pub(crate) entry: RunEntry,
     pub(crate) notes: Vec<RunNote>,
     requests: Vec<CellRequest>,
-    home: Home,
+    home: NotebookHome,
 }
 
-impl Plan {
+impl RunPlan {
     /// Reads the notebook, puts parameters in, and makes the file for the outputs. Blocks on files.
-    pub fn make(request: &Request) -> Result<Self, PlanError> {
-        Draft::of(request.clone())?.write()
+    pub fn make(request: &RunRequest) -> Result<Self, PlanError> {
+        RunDraft::of(request.clone())?.write()
     }
 
     pub(crate) fn new(
         file: TrackedFile,
         chosen: &[usize],
-        request: &Request,
-        home: Home,
+        request: &RunRequest,
+        home: NotebookHome,
         history: RunHistory,
     ) -> Self {
         let notebook = file.notebook();
@@ -228,7 +228,8 @@ impl Plan {
             let source = cell.source();
             let mut cell_request = CellRequest::new(source.clone());
             cell_request.timeout = request.timeout;
-            cell_request.may_raise = request.errors == Errors::Allow || is_tagged(&cell, "raises-exception");
+            cell_request.may_raise =
+                request.errors == ErrorPolicy::Allow || is_tagged(&cell, "raises-exception");
             if cells.is_empty() {
                 cell_request.reset = request.reset;
             }
@@ -267,7 +268,7 @@ impl Plan {
     }
 
     /// Where they will run.
-    pub fn home(&self) -> &Home {
+    pub fn home(&self) -> &NotebookHome {
         &self.home
     }
 
@@ -289,8 +290,12 @@ impl Plan {
         call
     }
 
-    /// Runs the cells by `call`, which [`Plan::call`] made.
-    pub fn start(self, client: &Client, call: Call) -> BoxFuture<'_, Result<NotebookRun, SessionError>> {
+    /// Runs the cells by `call`, which [`RunPlan::call`] made.
+    pub fn start(
+        self,
+        client: &SessionClient,
+        call: Call,
+    ) -> BoxFuture<'_, Result<NotebookRun, SessionError>> {
         Box::pin(async move {
             match client.call(call).await {
                 Ok(running) => Ok(NotebookRun::new(running, self)),
@@ -304,15 +309,15 @@ impl Plan {
 }
 
 /// Whether a cell runs when all do.
-pub(crate) fn is_run(cell: &Cell<'_>) -> bool {
+pub(crate) fn is_run(cell: &NotebookCell<'_>) -> bool {
     cell.kind() == CellKind::Code && !cell.source().trim().is_empty() && !is_tagged(cell, "skip-execution")
 }
 
-fn is_tagged(cell: &Cell<'_>, tag: &str) -> bool {
+fn is_tagged(cell: &NotebookCell<'_>, tag: &str) -> bool {
     cell.tags().iter().any(|found| found == tag)
 }
 
-impl Home {
+impl NotebookHome {
     /// The notebook's kernel, or the usual one. If the usual one is on a server, named kernels run there too.
     pub fn kernel_or(&self, usual: &KernelChoice) -> KernelChoice {
         match (&self.kernel, usual) {

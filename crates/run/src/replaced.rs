@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cellwright_editing::{RunEntry, RunHistory, UnkeptOutputs, has_same_results};
 use cellwright_notebook::Notebook;
 
-use crate::meanwhile::Found;
+use crate::meanwhile::FoundCell;
 use crate::note::RunNote;
 use crate::plan::PlannedCell;
 
@@ -77,8 +77,8 @@ impl ReplacedOutputs {
 }
 
 fn place_in(cell: &PlannedCell, notebook: &Notebook) -> Option<usize> {
-    match Found::of(cell, notebook) {
-        Found::Same(place) | Found::Edited(place) => Some(place),
-        Found::Gone => None,
+    match FoundCell::of(cell, notebook) {
+        FoundCell::Same(place) | FoundCell::Edited(place) => Some(place),
+        FoundCell::Gone => None,
     }
 }

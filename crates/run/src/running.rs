@@ -9,37 +9,36 @@ use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
 use cellwright_editing::RunEntry;
 use cellwright_jupyter::timestamp;
 use cellwright_kernel::Fate;
-use cellwright_notebook::recording::{Recording, Results, Timing};
-use cellwright_output::{Artifacts, Kind};
-use cellwright_session as session;
+use cellwright_notebook::recording::{CellTiming, Recording, Results};
+use cellwright_output::{ArtifactKind, Artifacts};
 use cellwright_session::{
-    CallEvent, CallReport, CellReport, CellStatus, Collected, JobId, KernelFate, OutputSettings, Running,
-    Turn, TurnRequest,
+    CallEvent, CallHandle, CallReport, CallUpdate, CellReport, CellStatus, CollectedOutput, JobId,
+    KernelFate, OutputSettings, Turn, TurnRequest,
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
-use crate::displays::{EarlierDisplay, Elsewhere};
-use crate::keeper::{Keeper, KeeperPlan, Kept, News};
-use crate::meanwhile::{Change, Watch};
-use crate::plan::{Plan, PlannedCell};
-use crate::unsaved::{Batch, Unsaved};
+use crate::displays::{EarlierDisplay, OtherDisplays};
+use crate::keeper::{KeeperNews, KeeperPlan, KeptResults, ResultKeeper};
+use crate::meanwhile::{FileWatch, MeanwhileChange};
+use crate::plan::{PlannedCell, RunPlan};
+use crate::unsaved::{SavedBatch, UnsavedResults};
 
 /// A notebook that runs. Read it to its end: what is not read is not recorded. Dropping it stops the run; what was recorded is saved.
 pub struct NotebookRun {
-    running: Running,
+    running: CallHandle,
     cells: Vec<PlannedCell>,
     recording: Recording,
-    keeper: Keeper,
+    keeper: ResultKeeper,
     /// What is stored of the outputs that it replaces.
     entry: RunEntry,
-    watch: Watch,
+    watch: FileWatch,
     /// The cell whose turn has come, while it is looked at.
-    turn: Option<Coming>,
+    turn: Option<ComingUpdate>,
     /// What others did to cells before their turn, by their place in the run.
-    changes: Vec<(usize, Change)>,
+    changes: Vec<(usize, MeanwhileChange)>,
     timing: bool,
     /// The cell that began last: what threads print after their cell's end is put there.
     latest: Option<usize>,
@@ -47,19 +46,19 @@ pub struct NotebookRun {
     earlier: Vec<EarlierDisplay>,
     /// Cells of which the notebook may hold something else than they showed themselves.
     changed: BTreeSet<usize>,
-    elsewhere: Elsewhere,
-    unsaved: Unsaved,
+    elsewhere: OtherDisplays,
+    unsaved: UnsavedResults,
 }
 
-struct Coming {
+struct ComingUpdate {
     cell: usize,
     request: TurnRequest,
-    change: JoinHandle<Option<Change>>,
+    change: JoinHandle<Option<MeanwhileChange>>,
 }
 
 /// What comes next of a run.
 #[derive(Debug)]
-pub enum Next {
+pub enum RunUpdate {
     /// Something happened, and is recorded.
     Event(CallEvent),
     /// Others changed a cell before its turn.
@@ -67,7 +66,7 @@ pub enum Next {
         /// Its place in the run.
         cell: usize,
         /// What they did.
-        change: Change,
+        change: MeanwhileChange,
     },
     /// These cells are over, and what they left is in the file.
     Saved(Vec<usize>),
@@ -77,26 +76,26 @@ pub enum Next {
 
 /// What a run came to.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedRun {
     /// The cells, with what they said when their turn came.
     pub cells: Vec<PlannedCell>,
     /// What others did to some of them before that, by their place in the run.
-    pub changes: Vec<(usize, Change)>,
+    pub changes: Vec<(usize, MeanwhileChange)>,
     /// What became of the cells.
     pub report: Arc<CallReport>,
     /// What became of their outputs.
-    pub kept: Kept,
+    pub kept: KeptResults,
     /// The displays that later runs may update.
     pub displays: Vec<EarlierDisplay>,
     /// What was updated outside the cells that ran.
-    pub elsewhere: Elsewhere,
-    /// The cells that [`Next::Saved`] has not reported.
+    pub elsewhere: OtherDisplays,
+    /// The cells that [`RunUpdate::Saved`] has not reported.
     pub saved: Vec<usize>,
     /// What the notebook holds of cells whose displays were updated, or that printed after their end.
     pub(crate) changed: BTreeMap<usize, Results>,
 }
 
-impl Finished {
+impl FinishedRun {
     /// Whether no cell has begun, so that the notebook has what it had.
     pub fn has_run_nothing(&self) -> bool {
         let has_run = |cell: &CellReport| !matches!(cell.status, CellStatus::NotRun(_) | CellStatus::Waiting);
@@ -110,7 +109,7 @@ impl Finished {
         let mut report = CallReport::clone(&self.report);
         for (cell, results) in &self.changed {
             if let (Some(outputs), Some(report)) = (results.whole(), report.cells.get_mut(*cell)) {
-                Arc::make_mut(report).output = Collected::of(outputs, settings);
+                Arc::make_mut(report).output = CollectedOutput::of(outputs, settings);
             }
         }
         report
@@ -118,8 +117,8 @@ impl Finished {
 }
 
 impl NotebookRun {
-    pub(crate) fn new(running: Running, plan: Plan) -> Self {
-        let watch = Watch::new(plan.file.mark());
+    pub(crate) fn new(running: CallHandle, plan: RunPlan) -> Self {
+        let watch = FileWatch::new(plan.file.mark());
         let mut recording = Recording::new(plan.limit);
         if let Some(artifacts) = plan.artifacts {
             recording = recording.with_store(Box::new(move |content| stored(&artifacts, content)));
@@ -130,18 +129,18 @@ impl NotebookRun {
         Self {
             running,
             recording,
-            keeper: Keeper::start(kept, watch.clone()),
+            keeper: ResultKeeper::start(kept, watch.clone()),
             entry: plan.entry,
             earlier: plan.earlier,
             changed: BTreeSet::new(),
-            elsewhere: Elsewhere::default(),
+            elsewhere: OtherDisplays::default(),
             watch,
             turn: None,
             changes: Vec::new(),
             cells: plan.cells,
             timing: plan.timing,
             latest: None,
-            unsaved: Unsaved::default(),
+            unsaved: UnsavedResults::default(),
         }
     }
 
@@ -157,30 +156,30 @@ impl NotebookRun {
     }
 
     /// What comes next. Cancel-safe.
-    pub fn next_event(&mut self) -> BoxFuture<'_, Next> {
+    pub fn next_event(&mut self) -> BoxFuture<'_, RunUpdate> {
         Box::pin(async move {
             loop {
                 let next = tokio::select! {
                     // A cell that prints without end must not delay its outputs' way to the file.
                     biased;
-                    saved = self.keeper.saved() => return Next::Saved(saved),
+                    saved = self.keeper.saved() => return RunUpdate::Saved(saved),
                     () = until(self.unsaved.due()) => {
                         self.save();
                         continue;
                     }
                     change = looked_at(self.turn.as_mut()) => match self.take_turn(change) {
-                        Some((cell, change)) => return Next::Changed { cell, change },
+                        Some((cell, change)) => return RunUpdate::Changed { cell, change },
                         None => continue,
                     },
                     next = self.running.next() => next,
                 };
                 match next {
-                    session::Next::Event(CallEvent::Turn { cell, request }) => self.look_at(cell, request),
-                    session::Next::Event(event) => {
+                    CallUpdate::Event(CallEvent::Turn { cell, request }) => self.look_at(cell, request),
+                    CallUpdate::Event(event) => {
                         self.record(&event);
-                        return Next::Event(event);
+                        return RunUpdate::Event(event);
                     }
-                    session::Next::Finished(_) => return Next::Finished,
+                    CallUpdate::Finished(_) => return RunUpdate::Finished,
                 }
             }
         })
@@ -192,17 +191,17 @@ impl NotebookRun {
     }
 
     /// Passes over what is left, and saves it: what it returns is in the file.
-    pub fn finish(mut self) -> BoxFuture<'static, Finished> {
+    pub fn finish(mut self) -> BoxFuture<'static, FinishedRun> {
         Box::pin(async move {
             let mut saved = Vec::new();
             loop {
                 match self.next_event().await {
-                    Next::Event(_) | Next::Changed { .. } => {}
-                    Next::Saved(cells) => saved.extend(cells),
-                    Next::Finished => break,
+                    RunUpdate::Event(_) | RunUpdate::Changed { .. } => {}
+                    RunUpdate::Saved(cells) => saved.extend(cells),
+                    RunUpdate::Finished => break,
                 }
             }
-            let session::Next::Finished(report) = self.running.next().await else {
+            let CallUpdate::Finished(report) = self.running.next().await else {
                 unreachable!("a call that is over says nothing more")
             };
             self.save();
@@ -210,7 +209,7 @@ impl NotebookRun {
             let changed = self.changed.iter().map(|cell| (*cell, self.recording.results(*cell))).collect();
             let (kept, rest) = self.keeper.finish().await;
             saved.extend(rest);
-            let finished = Finished {
+            let finished = FinishedRun {
                 cells: take(&mut self.cells),
                 changes: take(&mut self.changes),
                 elsewhere: take(&mut self.elsewhere),
@@ -246,20 +245,20 @@ impl NotebookRun {
             }
             .boxed(),
         );
-        self.turn = Some(Coming { cell, request, change });
+        self.turn = Some(ComingUpdate { cell, request, change });
     }
 
     /// Lets the cell run as it is now; returns what others did to it.
-    fn take_turn(&mut self, change: Option<Change>) -> Option<(usize, Change)> {
-        let Coming { cell, request, .. } = self.turn.take()?;
+    fn take_turn(&mut self, change: Option<MeanwhileChange>) -> Option<(usize, MeanwhileChange)> {
+        let ComingUpdate { cell, request, .. } = self.turn.take()?;
         request.answer(match &change {
             None => Turn::AsCalled,
-            Some(Change::Edited(source)) => {
+            Some(MeanwhileChange::Edited(source)) => {
                 self.cells[cell].source.clone_from(source);
-                self.keeper.take(News::Edited { cell, source: source.clone() });
+                self.keeper.take(KeeperNews::Edited { cell, source: source.clone() });
                 Turn::Instead(source.clone())
             }
-            Some(Change::Removed) => Turn::Withdrawn,
+            Some(MeanwhileChange::Removed) => Turn::Withdrawn,
         });
         let changed = (cell, change?);
         self.changes.push(changed.clone());
@@ -270,7 +269,7 @@ impl NotebookRun {
         match event {
             CallEvent::CellStarted { cell } => {
                 let started = self.timing.then(|| timestamp(SystemTime::now()));
-                self.recording.begin(*cell, started.map(|started| Timing { started, ended: None }));
+                self.recording.begin(*cell, started.map(|started| CellTiming { started, ended: None }));
                 self.latest = Some(*cell);
                 self.unsaved.later(*cell);
             }
@@ -357,9 +356,9 @@ impl NotebookRun {
 
     /// Hands over what was not saved yet.
     fn save(&mut self) {
-        if let Some(Batch { cells, finished, updates }) = self.unsaved.take() {
+        if let Some(SavedBatch { cells, finished, updates }) = self.unsaved.take() {
             let results = cells.into_iter().map(|cell| (cell, self.recording.results(cell))).collect();
-            self.keeper.take(News::Results { results, finished, updates });
+            self.keeper.take(KeeperNews::Results { results, finished, updates });
         }
     }
 }
@@ -372,7 +371,7 @@ impl Drop for NotebookRun {
 }
 
 /// What others did to the cell whose turn has come. Cancel-safe.
-async fn looked_at(coming: Option<&mut Coming>) -> Option<Change> {
+async fn looked_at(coming: Option<&mut ComingUpdate>) -> Option<MeanwhileChange> {
     match coming {
         Some(coming) => match (&mut coming.change).await {
             Ok(change) => change,
@@ -383,7 +382,7 @@ async fn looked_at(coming: Option<&mut Coming>) -> Option<Change> {
 }
 
 /// A bug of ours in a task is one here.
-fn go_on(panicked: JoinError) -> Option<Change> {
+fn go_on(panicked: JoinError) -> Option<MeanwhileChange> {
     std::panic::resume_unwind(panicked.into_panic())
 }
 
@@ -414,6 +413,6 @@ fn unreported(status: &CellStatus) -> Option<Exception> {
 /// Keeps what the notebook has no room for.
 fn stored(artifacts: &Artifacts, content: &MimeBundle) -> Option<String> {
     // What cannot be stored is reported as not kept.
-    let id = artifacts.save(Kind::Json, &serde_json::to_vec(content).ok()?).ok()?;
+    let id = artifacts.save(ArtifactKind::Json, &serde_json::to_vec(content).ok()?).ok()?;
     Some(id.to_string())
 }

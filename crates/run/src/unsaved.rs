@@ -15,15 +15,15 @@ use tokio::time::Instant;
 const BETWEEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-pub(crate) struct Unsaved {
-    batch: Batch,
+pub(crate) struct UnsavedResults {
+    batch: SavedBatch,
     due: Option<Instant>,
     last: Option<Instant>,
 }
 
 /// What is saved together. Cells are numbered by their place in the run.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Batch {
+pub(crate) struct SavedBatch {
     /// Those that have other results than were saved.
     pub(crate) cells: BTreeSet<usize>,
     /// Those of them that are over.
@@ -32,7 +32,7 @@ pub(crate) struct Batch {
     pub(crate) updates: BTreeMap<usize, Arc<MimeBundle>>,
 }
 
-impl Unsaved {
+impl UnsavedResults {
     /// Something of a cell has changed that may go on changing.
     pub(crate) fn later(&mut self, cell: usize) {
         self.batch.cells.insert(cell);
@@ -63,7 +63,7 @@ impl Unsaved {
     }
 
     /// What is saved now, if there is something.
-    pub(crate) fn take(&mut self) -> Option<Batch> {
+    pub(crate) fn take(&mut self) -> Option<SavedBatch> {
         self.due.take()?;
         self.last = Some(Instant::now());
         Some(take(&mut self.batch))
@@ -76,13 +76,13 @@ mod tests {
 
     use super::*;
 
-    fn milliseconds(unsaved: &Unsaved) -> Option<u128> {
+    fn milliseconds(unsaved: &UnsavedResults) -> Option<u128> {
         unsaved.due().map(|due| due.saturating_duration_since(Instant::now()).as_millis())
     }
 
     #[tokio::test(start_paused = true)]
     async fn results_are_saved_at_most_once_a_second_and_none_waits_for_longer() {
-        let mut unsaved = Unsaved::default();
+        let mut unsaved = UnsavedResults::default();
         assert_eq!((milliseconds(&unsaved), unsaved.take()), (None, None));
         // The first cell that ends is saved at once; those that end a moment later, together.
         unsaved.later(0);

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{Launch, StartRunner};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::{RunnerLaunch, StartRunner};
 use cellwright_output::Artifacts;
 use cellwright_session::bridge::OfCallers;
-use cellwright_session::daemon::{self, Place, Serve};
-use cellwright_session::{Call, CallReport, CellRequest, Client, Notice, Sessions, Settings, Timeout};
+use cellwright_session::daemon::{self, DaemonPlace, ServeSettings};
+use cellwright_session::{
+    Call, CallReport, CellRequest, Notice, SessionClient, SessionSettings, Sessions, Timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -37,8 +39,8 @@ async fn main() {
             settings.tools = Some(Arc::new(OfCallers));
             let linger = Duration::from_millis(200);
             let version = env::var("HOST_VERSION").unwrap_or_else(|_| "1".into());
-            let (place, stop) = (Place::new(folder.join("run")), CancellationToken::new());
-            let serve = Serve { place, version, linger, stop };
+            let (place, stop) = (DaemonPlace::new(folder.join("run")), CancellationToken::new());
+            let serve = ServeSettings { place, version, linger, stop };
             let served = daemon::serve(serve, Sessions::new(settings), Box::new(|| println!("ready"))).await;
             served.expect("the daemon serves");
         }
@@ -46,20 +48,21 @@ async fn main() {
     }
 }
 
-fn settings(python: &Path, folder: &Path) -> Settings {
+fn settings(python: &Path, folder: &Path) -> SessionSettings {
     let variables = ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.into(), env::var_os(name)?)));
-    let search = Search {
+    let search = PythonSearch {
         explicit: Some(python.into()),
         cwd: folder.into(),
         variables: variables.collect(),
         managed: None,
     };
-    let mut settings = Settings::new(StartRunner { template: Launch::new(search, folder.join("cache")) });
+    let mut settings =
+        SessionSettings::new(StartRunner { template: RunnerLaunch::new(search, folder.join("cache")) });
     settings.output.artifacts = Some(Artifacts::new(folder.join("artifacts")));
     settings
 }
 
-async fn run(client: &Client, session: &str, folder: &Path, code: &str) -> Arc<CallReport> {
+async fn run(client: &SessionClient, session: &str, folder: &Path, code: &str) -> Arc<CallReport> {
     let cell = CellRequest { timeout: Timeout::Never, ..CellRequest::new(code) };
     let session = session.parse().expect("a name");
     let running = client.call(Call::new(session, folder, vec![cell])).await.expect("there is room");
@@ -67,7 +70,7 @@ async fn run(client: &Client, session: &str, folder: &Path, code: &str) -> Arc<C
 }
 
 /// 200 MB of text; prints what the artifact holds and the most memory this process took.
-async fn flood(settings: Settings, folder: &Path) {
+async fn flood(settings: SessionSettings, folder: &Path) {
     let artifacts = settings.output.artifacts.clone().expect("set above");
     let sessions = Sessions::new(settings);
     let code = "for i in range(2_000_000): print(f'{i:099d}')";
@@ -79,7 +82,7 @@ async fn flood(settings: Settings, folder: &Path) {
 }
 
 /// 10,000 cells; prints the memory this process took after the first thousand, and at the end.
-async fn many(settings: Settings, folder: &Path) {
+async fn many(settings: SessionSettings, folder: &Path) {
     let sessions = Sessions::new(settings);
     let client = sessions.client();
     let mut early = 0;
@@ -94,7 +97,7 @@ async fn many(settings: Settings, folder: &Path) {
 }
 
 /// Sessions until there are no descriptors left; prints which ones had to go.
-async fn crowd(settings: Settings, folder: &Path) {
+async fn crowd(settings: SessionSettings, folder: &Path) {
     let sessions = Sessions::new(settings);
     let client = sessions.client();
     for count in 0..100 {
@@ -113,7 +116,7 @@ async fn crowd(settings: Settings, folder: &Path) {
 }
 
 /// 5 MB of text where `artifacts` is too small for it; prints the notice.
-async fn full(settings: Settings, folder: &Path) {
+async fn full(settings: SessionSettings, folder: &Path) {
     let sessions = Sessions::new(settings);
     let client = sessions.client();
     let report = run(&client, "a", folder, "x = 1\nfor i in range(50_000): print(f'{i:099d}')").await;

@@ -73,24 +73,24 @@ pub(crate) struct Bridge {
     scopes: Scopes,
 }
 
-type Scopes = Arc<Mutex<HashMap<String, Pass>>>;
+type Scopes = Arc<Mutex<HashMap<String, BridgePass>>>;
 
 #[derive(Clone)]
-struct Pass {
+struct BridgePass {
     token: String,
     scope: ToolScope,
     caller: Caller,
 }
 
 /// A session's access to the bridge; gone with this.
-pub(crate) struct Access {
+pub(crate) struct BridgeAccess {
     pub(crate) url: String,
     pub(crate) token: String,
     pub(crate) scope: String,
     scopes: Scopes,
 }
 
-impl Drop for Access {
+impl Drop for BridgeAccess {
     fn drop(&mut self) {
         self.scopes.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.scope);
     }
@@ -112,10 +112,15 @@ impl Bridge {
     }
 
     /// Lets a session in. Its cells have the tools of `caller`, or else those the bridge was opened with.
-    pub(crate) fn admit(&self, session: SessionKey, caller: Caller) -> Access {
+    pub(crate) fn admit(&self, session: SessionKey, caller: Caller) -> BridgeAccess {
         let (token, scope) = (random_token(), random_token());
-        let pass = Pass { token: token.clone(), scope: ToolScope { session }, caller };
+        let pass = BridgePass { token: token.clone(), scope: ToolScope { session }, caller };
         self.scopes.lock().unwrap_or_else(PoisonError::into_inner).insert(scope.clone(), pass);
-        Access { url: format!("http://{}", self.address), token, scope, scopes: Arc::clone(&self.scopes) }
+        BridgeAccess {
+            url: format!("http://{}", self.address),
+            token,
+            scope,
+            scopes: Arc::clone(&self.scopes),
+        }
     }
 }

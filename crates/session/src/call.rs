@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_cell::OutputChange;
-use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{About, Comms, KernelChoice, Stdin, StopReason};
+use cellwright_kernel::environment::EnvVars;
+use cellwright_kernel::{AboutKernel, Comms, KernelChoice, Stdin, StopReason};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::ToolHost;
-use crate::collect::Collected;
+use crate::collect::CollectedOutput;
 use crate::comm::Comm;
 use crate::identity::SessionId;
 use crate::jobs::JobId;
@@ -35,16 +35,16 @@ pub struct Call {
     /// On which kernel.
     pub kernel: KernelChoice,
     /// Whether it stays afterwards.
-    pub mode: Mode,
+    pub mode: SessionMode,
     /// The cells.
     pub cells: Vec<CellRequest>,
-    /// Whether cells may ask for input. Then read [`Running::next`]: nothing goes on until they are answered.
+    /// Whether cells may ask for input. Then read [`CallHandle::next`]: nothing goes on until they are answered.
     pub stdin: Stdin,
     /// Whether comm messages of the kernel come as [`CallEvent::Comm`] while it runs. The report does not have them.
     pub comms: Comms,
     /// The environment that a kernel started for it inherits, as far as the rules let it; none for this process's.
     #[serde(with = "wire::variables")]
-    pub variables: Option<Variables>,
+    pub variables: Option<EnvVars>,
     /// Whether each cell is asked for once more when its turn comes.
     #[serde(default)]
     pub turns: Turns,
@@ -84,7 +84,7 @@ impl Call {
             session,
             cwd: cwd.into(),
             kernel: KernelChoice::default(),
-            mode: Mode::Session,
+            mode: SessionMode::Session,
             cells,
             stdin: Stdin::Refused,
             comms: Comms::Dropped,
@@ -97,7 +97,7 @@ impl Call {
     }
 }
 
-/// What becomes of a call when its [`Running`] is dropped or its client disappears.
+/// What becomes of a call when its [`CallHandle`] is dropped or its client disappears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Abandoned {
     /// It is stopped.
@@ -119,7 +119,7 @@ pub enum Turns {
 
 /// Whether a kernel stays for the next call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mode {
+pub enum SessionMode {
     /// It does, under the call's session.
     #[default]
     Session,
@@ -195,7 +195,7 @@ pub enum CallEvent {
         behind: usize,
     },
     /// A kernel was started for it.
-    KernelStarted(About),
+    KernelStarted(AboutKernel),
     /// What came from earlier cells since the last call: threads and children print when they like.
     LateBefore(Arc<LateOutput>),
     /// The same, coming in while this call runs.
@@ -252,7 +252,7 @@ pub enum CallEvent {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LateOutput {
     /// What a report holds of it.
-    pub collected: Collected,
+    pub collected: CollectedOutput,
     /// All of it, in order, unless that is more than a megabyte.
     pub changes: Option<Vec<OutputChange>>,
 }
@@ -303,26 +303,26 @@ impl InputRequest {
     }
 }
 
-/// A call under way. Dropping it does with the call what [`Call::abandoned`] says; [`Running::detach`] lets it
+/// A call under way. Dropping it does with the call what [`Call::abandoned`] says; [`CallHandle::detach`] lets it
 /// go on in the background.
 ///
 /// Read it to its end: a call whose events nobody takes is held up.
-pub struct Running {
+pub struct CallHandle {
     job: JobId,
     events: mpsc::Receiver<CallEvent>,
     report: watch::Receiver<Option<Arc<CallReport>>>,
     stop: CancellationToken,
     /// Reports to the keeper of the call that nobody follows it here any more. `None` once reported.
-    leave: Option<Leave>,
+    leave: Option<LeaveCall>,
     /// The report has been read.
     is_read: bool,
 }
 
-pub(crate) type Leave = Box<dyn FnOnce(Left) + Send + Sync>;
+pub(crate) type LeaveCall = Box<dyn FnOnce(LeftCall) + Send + Sync>;
 
 /// How a call was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum LeftCall {
     /// To go on in the background.
     Detached,
     /// Before its report was read.
@@ -333,20 +333,20 @@ pub(crate) enum Left {
 
 /// What comes next of a call.
 #[derive(Debug)]
-pub enum Next {
+pub enum CallUpdate {
     /// Something happened.
     Event(CallEvent),
     /// It is over; asked again, the same.
     Finished(Arc<CallReport>),
 }
 
-impl Running {
+impl CallHandle {
     pub(crate) fn new(
         job: JobId,
         events: mpsc::Receiver<CallEvent>,
         report: watch::Receiver<Option<Arc<CallReport>>>,
         stop: CancellationToken,
-        leave: Leave,
+        leave: LeaveCall,
     ) -> Self {
         Self { job, events, report, stop, leave: Some(leave), is_read: false }
     }
@@ -357,19 +357,19 @@ impl Running {
     }
 
     /// The next event, or the report when all have been read. Cancel-safe.
-    pub async fn next(&mut self) -> Next {
+    pub async fn next(&mut self) -> CallUpdate {
         if let Some(event) = self.events.recv().await {
-            return Next::Event(event);
+            return CallUpdate::Event(event);
         }
         let report = self.finished().await;
         self.is_read = true;
-        Next::Finished(report)
+        CallUpdate::Finished(report)
     }
 
     /// Waits for the end, passing over events; input is refused.
     pub async fn report(mut self) -> Arc<CallReport> {
         loop {
-            if let Next::Finished(report) = self.next().await {
+            if let CallUpdate::Finished(report) = self.next().await {
                 return report;
             }
         }
@@ -388,7 +388,7 @@ impl Running {
     /// The same, but events are still handed to the reader of this. A call in a daemon sends no more.
     pub fn release(&mut self) -> JobId {
         if let Some(leave) = self.leave.take() {
-            leave(Left::Detached);
+            leave(LeftCall::Detached);
         }
         self.job
     }
@@ -400,16 +400,16 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for CallHandle {
     fn drop(&mut self) {
         if let Some(leave) = self.leave.take() {
-            leave(if self.is_read { Left::Finished } else { Left::Dropped });
+            leave(if self.is_read { LeftCall::Finished } else { LeftCall::Dropped });
         }
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for CallHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("job", &self.job).finish_non_exhaustive()
+        f.debug_struct("CallHandle").field("job", &self.job).finish_non_exhaustive()
     }
 }

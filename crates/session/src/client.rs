@@ -3,43 +3,43 @@
 use std::fmt;
 use std::time::Duration;
 
-use cellwright_kernel::Variables;
+use cellwright_kernel::KernelVariables;
 use futures_util::future::BoxFuture;
 
-use crate::call::{Call, Running};
-use crate::daemon::{Connection, Request};
+use crate::call::{Call, CallHandle};
+use crate::daemon::{DaemonConnection, DaemonRequest};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::{JobId, JobInfo, JobState};
-use crate::local::Local;
+use crate::local::LocalClient;
 use crate::sessions::{Force, SessionInfo};
 
 /// A user of sessions: an agent, a connection, a person. The sessions it calls are held for it, so they
 /// are not evicted for being idle, until this is dropped.
-pub struct Client {
-    place: Place,
+pub struct SessionClient {
+    place: SessionPlace,
 }
 
-enum Place {
-    Here(Local),
-    Daemon(Connection),
+enum SessionPlace {
+    Here(LocalClient),
+    Daemon(DaemonConnection),
 }
 
-impl Client {
-    pub(crate) fn here(local: Local) -> Self {
-        Self { place: Place::Here(local) }
+impl SessionClient {
+    pub(crate) fn here(local: LocalClient) -> Self {
+        Self { place: SessionPlace::Here(local) }
     }
 
-    pub(crate) fn of_daemon(connection: Connection) -> Self {
-        Self { place: Place::Daemon(connection) }
+    pub(crate) fn of_daemon(connection: DaemonConnection) -> Self {
+        Self { place: SessionPlace::Daemon(connection) }
     }
 
     /// Runs cells. Returns when the call is queued; it fails only if it cannot be.
-    pub fn call(&self, call: Call) -> BoxFuture<'_, Result<Running, SessionError>> {
+    pub fn call(&self, call: Call) -> BoxFuture<'_, Result<CallHandle, SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => local.call(call),
-                Place::Daemon(daemon) => daemon.call(call).await,
+                SessionPlace::Here(local) => local.call(call),
+                SessionPlace::Daemon(daemon) => daemon.call(call).await,
             }
         })
     }
@@ -48,8 +48,8 @@ impl Client {
     pub fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionInfo>, SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => Ok(local.sessions().await),
-                Place::Daemon(daemon) => daemon.ask(Request::Sessions).await,
+                SessionPlace::Here(local) => Ok(local.sessions().await),
+                SessionPlace::Daemon(daemon) => daemon.ask(DaemonRequest::Sessions).await,
             }
         })
     }
@@ -59,11 +59,13 @@ impl Client {
         &'a self,
         key: &'a SessionKey,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Variables, SessionError>> {
+    ) -> BoxFuture<'a, Result<KernelVariables, SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => local.variables(key, limit).await,
-                Place::Daemon(daemon) => daemon.ask(Request::Variables { key: key.clone(), limit }).await,
+                SessionPlace::Here(local) => local.variables(key, limit).await,
+                SessionPlace::Daemon(daemon) => {
+                    daemon.ask(DaemonRequest::Variables { key: key.clone(), limit }).await
+                }
             }
         })
     }
@@ -72,8 +74,10 @@ impl Client {
     pub fn interrupt<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<bool, SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => local.interrupt(key).await,
-                Place::Daemon(daemon) => daemon.ask(Request::Interrupt { key: key.clone() }).await,
+                SessionPlace::Here(local) => local.interrupt(key).await,
+                SessionPlace::Daemon(daemon) => {
+                    daemon.ask(DaemonRequest::Interrupt { key: key.clone() }).await
+                }
             }
         })
     }
@@ -86,8 +90,10 @@ impl Client {
     ) -> BoxFuture<'a, Result<(), SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => local.restart(key, force).await,
-                Place::Daemon(daemon) => daemon.ask(Request::Restart { key: key.clone(), force }).await,
+                SessionPlace::Here(local) => local.restart(key, force).await,
+                SessionPlace::Daemon(daemon) => {
+                    daemon.ask(DaemonRequest::Restart { key: key.clone(), force }).await
+                }
             }
         })
     }
@@ -96,8 +102,10 @@ impl Client {
     pub fn end<'a>(&'a self, key: &'a SessionKey, force: Force) -> BoxFuture<'a, Result<(), SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => local.end(key, force).await,
-                Place::Daemon(daemon) => daemon.ask(Request::End { key: key.clone(), force }).await,
+                SessionPlace::Here(local) => local.end(key, force).await,
+                SessionPlace::Daemon(daemon) => {
+                    daemon.ask(DaemonRequest::End { key: key.clone(), force }).await
+                }
             }
         })
     }
@@ -106,8 +114,8 @@ impl Client {
     pub fn jobs(&self) -> BoxFuture<'_, Result<Vec<JobInfo>, SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => Ok(local.jobs()),
-                Place::Daemon(daemon) => daemon.ask(Request::Jobs).await,
+                SessionPlace::Here(local) => Ok(local.jobs()),
+                SessionPlace::Daemon(daemon) => daemon.ask(DaemonRequest::Jobs).await,
             }
         })
     }
@@ -121,18 +129,18 @@ impl Client {
     pub fn wait(&self, id: JobId, at_most: Duration) -> BoxFuture<'_, Result<JobState, SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => local.wait(id, at_most).await,
-                Place::Daemon(daemon) => daemon.ask(Request::Wait { job: id, at_most }).await,
+                SessionPlace::Here(local) => local.wait(id, at_most).await,
+                SessionPlace::Daemon(daemon) => daemon.ask(DaemonRequest::Wait { job: id, at_most }).await,
             }
         })
     }
 
-    /// Begins to stop a background call; [`Client::wait`] tells what it came to.
+    /// Begins to stop a background call; [`SessionClient::wait`] tells what it came to.
     pub fn stop_job(&self, id: JobId) -> BoxFuture<'_, Result<(), SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => local.stop_job(id),
-                Place::Daemon(daemon) => daemon.ask(Request::StopJob { job: id }).await,
+                SessionPlace::Here(local) => local.stop_job(id),
+                SessionPlace::Daemon(daemon) => daemon.ask(DaemonRequest::StopJob { job: id }).await,
             }
         })
     }
@@ -141,19 +149,19 @@ impl Client {
     pub fn forget_job(&self, id: JobId) -> BoxFuture<'_, Result<(), SessionError>> {
         Box::pin(async move {
             match &self.place {
-                Place::Here(local) => local.forget_job(id),
-                Place::Daemon(daemon) => daemon.ask(Request::ForgetJob { job: id }).await,
+                SessionPlace::Here(local) => local.forget_job(id),
+                SessionPlace::Daemon(daemon) => daemon.ask(DaemonRequest::ForgetJob { job: id }).await,
             }
         })
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for SessionClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match self.place {
-            Place::Here(_) => "here",
-            Place::Daemon(_) => "daemon",
+            SessionPlace::Here(_) => "here",
+            SessionPlace::Daemon(_) => "daemon",
         };
-        f.debug_struct("Client").field("place", &place).finish_non_exhaustive()
+        f.debug_struct("SessionClient").field("place", &place).finish_non_exhaustive()
     }
 }

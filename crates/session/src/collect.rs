@@ -10,11 +10,11 @@ use std::borrow::Cow;
 
 use cellwright_cell::{ExactJson, Output, OutputChange};
 use cellwright_notebook::recording::Reducer;
-use cellwright_output::{ArtifactId, Captured, Image};
+use cellwright_output::{ArtifactId, CapturedText, Image};
 use serde::{Deserialize, Serialize};
 
-use self::held::Held;
-use self::page::Page;
+use self::held::ReportOutputs;
+use self::page::ReportPage;
 use crate::settings::OutputSettings;
 
 /// A collector has one.
@@ -22,16 +22,16 @@ const CELL: usize = 0;
 
 /// What a cell showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Collected {
+pub struct CollectedOutput {
     /// Its text: printed, displayed and the traceback, in order. `[image 1: …]` stands where an image was shown.
-    pub text: Captured,
+    pub text: CapturedText,
     /// What is more than text, in order.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<ShownOutput>,
 }
 
 /// Something shown that is more than text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Shown {
+pub enum ShownOutput {
     /// An image.
     Image(Image),
     /// A JSON value, whole.
@@ -47,15 +47,15 @@ pub enum Shown {
     },
 }
 
-impl Collected {
+impl CollectedOutput {
     /// Nothing.
     pub fn empty() -> Self {
-        Self { text: Captured { text: String::new(), truncation: None }, shown: Vec::new() }
+        Self { text: CapturedText { text: String::new(), truncation: None }, shown: Vec::new() }
     }
 
     /// What a report shows of outputs that are recorded already.
     pub fn of<'a>(outputs: impl IntoIterator<Item = Cow<'a, Output>>, settings: &OutputSettings) -> Self {
-        let mut page = Page::new(settings);
+        let mut page = ReportPage::new(settings);
         for output in outputs {
             page.show(settings, &output);
         }
@@ -65,9 +65,9 @@ impl Collected {
     /// How many bytes it takes, roughly: what is held back to a limit where it is made need not be exact.
     pub(crate) fn weight(&self) -> usize {
         let shown = self.shown.iter().map(|shown| match shown {
-            Shown::Image(image) => image.bytes.len(),
-            Shown::Json(value) | Shown::Status(value) => value.text().len(),
-            Shown::Stored { what, .. } => what.len(),
+            ShownOutput::Image(image) => image.bytes.len(),
+            ShownOutput::Json(value) | ShownOutput::Status(value) => value.text().len(),
+            ShownOutput::Stored { what, .. } => what.len(),
         });
         self.text.text.len() + shown.sum::<usize>()
     }
@@ -75,8 +75,8 @@ impl Collected {
     /// The images it holds, in order.
     pub fn images(&self) -> impl Iterator<Item = &Image> {
         self.shown.iter().filter_map(|shown| match shown {
-            Shown::Image(image) => Some(image),
-            Shown::Json(_) | Shown::Status(_) | Shown::Stored { .. } => None,
+            ShownOutput::Image(image) => Some(image),
+            ShownOutput::Json(_) | ShownOutput::Status(_) | ShownOutput::Stored { .. } => None,
         })
     }
 }
@@ -84,7 +84,7 @@ impl Collected {
 /// Takes what a cell shows and holds a bounded part of it.
 #[derive(Debug)]
 pub struct Collector {
-    reducer: Reducer<Held>,
+    reducer: Reducer<ReportOutputs>,
 }
 
 impl Collector {
@@ -105,13 +105,13 @@ impl Collector {
     }
 
     /// What would be held if the cell ended now.
-    pub fn snapshot(&mut self) -> Collected {
+    pub fn snapshot(&mut self) -> CollectedOutput {
         let settings = self.reducer.settings().clone();
         self.reducer.outputs_mut(CELL).snapshot(&settings)
     }
 
     /// What is held at the end.
-    pub fn finish(mut self) -> Collected {
+    pub fn finish(mut self) -> CollectedOutput {
         let held = self.reducer.take(CELL);
         held.finish(self.reducer.settings())
     }

@@ -1,6 +1,6 @@
 //! Sessions that outlive their client: the same sessions, in a small process per user, behind a Unix socket.
 //!
-//! [`serve`] is that process, [`connect`] gives a [`Client`](crate::Client) that behaves like one of this process. The
+//! [`serve`] is that process, [`connect`] gives a [`SessionClient`](crate::SessionClient) that behaves like one of this process. The
 //! socket lies in a folder of the user's own, and both sides check the user at the other end. Both must be the same version: a
 //! daemon of another version exits if it has nothing to lose; otherwise the client reports it.
 //!
@@ -26,9 +26,9 @@ use tokio::net::UnixStream;
 use tokio_util::bytes::Bytes;
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
-pub(crate) use client::Connection;
-pub use server::{Serve, serve};
-pub use start::{Spawn, connect, leave_terminal};
+pub(crate) use client::DaemonConnection;
+pub use server::{ServeSettings, serve};
+pub use start::{DaemonSpawn, connect, leave_terminal};
 
 use crate::call::{Call, CallEvent, Turn};
 use crate::identity::SessionKey;
@@ -41,7 +41,7 @@ const LONGEST: usize = 512 << 20;
 
 /// Where a user's daemon is.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct DaemonPlace {
     folder: PathBuf,
 }
 
@@ -91,7 +91,7 @@ pub enum DaemonError {
     Confused(String),
 }
 
-impl Place {
+impl DaemonPlace {
     /// The daemon whose socket and lock lie in `folder`, which should be the user's runtime folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
@@ -151,17 +151,17 @@ struct Welcome {
 
 /// What a connection is for.
 #[derive(Serialize, Deserialize)]
-enum Purpose {
+enum ConnectionPurpose {
     /// Leave if there is nothing to lose; answered by whether it does. Must not change between versions.
     Retire,
     /// To stand for a client; answered by its number.
     Join,
     /// To ask something for a client.
-    Request { client: u64, request: Request },
+    Request { client: u64, request: DaemonRequest },
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum DaemonRequest {
     Call(Box<Call>),
     Sessions,
     Variables { key: SessionKey, limit: usize },
@@ -176,7 +176,7 @@ pub(crate) enum Request {
 
 /// What a client says during a call.
 #[derive(Serialize, Deserialize)]
-enum Order {
+enum CallMessage {
     Stop,
     Detach,
     /// The report has arrived.
@@ -193,7 +193,7 @@ enum Order {
 
 /// What a daemon says during a call, once it was accepted.
 #[derive(Serialize, Deserialize)]
-enum Told {
+enum DaemonMessage {
     Event(CallEvent),
     Input {
         cell: usize,
@@ -215,11 +215,11 @@ enum Told {
 }
 
 /// One end of a connection.
-struct Wire {
+struct DaemonWire {
     framed: Framed<UnixStream, LengthDelimitedCodec>,
 }
 
-impl Wire {
+impl DaemonWire {
     /// Over a connection to the same user; refuses anyone else.
     fn new(stream: UnixStream) -> io::Result<Self> {
         let peer = stream.peer_cred()?.uid();

@@ -67,12 +67,12 @@ pub(crate) struct Job {
     pub(crate) report: watch::Receiver<Option<Arc<CallReport>>>,
     pub(crate) stop: CancellationToken,
     pub(crate) control: mpsc::Sender<Control>,
-    pub(crate) state: Kept,
+    pub(crate) state: KeptReason,
 }
 
 /// Why a call is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum KeptReason {
     /// Someone follows it; it goes when they leave.
     Followed,
     /// It continues in the background.
@@ -98,10 +98,10 @@ impl Jobs {
     /// A call continues in the background.
     pub(crate) fn detach(&mut self, id: JobId, limit: usize) {
         if let Some(job) = self.named(id) {
-            job.state = Kept::Background;
+            job.state = KeptReason::Background;
         }
         // Reports that someone has seen go first, then the oldest; a call that runs is always kept.
-        let over = |job: &Job| job.state != Kept::Followed && job.is_finished();
+        let over = |job: &Job| job.state != KeptReason::Followed && job.is_finished();
         let too_many = |kept: &VecDeque<Job>| {
             let (count, bytes) = kept.iter().filter(|job| over(job)).fold((0, 0), |(count, bytes), job| {
                 (count + 1, bytes + job.report.borrow().as_ref().map_or(0, |report| report.weight()))
@@ -109,7 +109,7 @@ impl Jobs {
             count > limit || (count > 1 && bytes > ROOM)
         };
         while too_many(&self.kept) {
-            let goes = self.kept.iter().position(|job| job.state == Kept::Collected);
+            let goes = self.kept.iter().position(|job| job.state == KeptReason::Collected);
             let goes = goes.or_else(|| self.kept.iter().position(over));
             self.kept.remove(goes.expect("there are more than the limit"));
         }
@@ -121,7 +121,7 @@ impl Jobs {
 
     /// The background calls, the oldest first.
     pub(crate) fn list(&self) -> Vec<JobInfo> {
-        self.kept.iter().filter(|job| job.state != Kept::Followed).map(Job::info).collect()
+        self.kept.iter().filter(|job| job.state != KeptReason::Followed).map(Job::info).collect()
     }
 
     pub(crate) fn forget(&mut self, id: JobId) {

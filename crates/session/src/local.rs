@@ -1,41 +1,41 @@
-//! A client of the sessions of this process: what [`Client`](crate::Client) promises, done here.
+//! A client of the sessions of this process: what [`SessionClient`](crate::SessionClient) promises, done here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::Variables;
+use cellwright_kernel::KernelVariables;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{Abandoned, Call, CallEvent, EVENTS, Leave, Left, Mode, Running};
+use crate::call::{Abandoned, Call, CallEvent, CallHandle, EVENTS, LeaveCall, LeftCall, SessionMode};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
-use crate::jobs::{Job, JobId, JobInfo, JobState, Kept};
+use crate::jobs::{Job, JobId, JobInfo, JobState, KeptReason};
 use crate::notice::Departure;
-use crate::registry::{ClientId, Shared};
-use crate::sessions::{Activity, Force, Host, SessionInfo};
-use crate::worker::{Control, Queued};
+use crate::registry::{ClientId, SharedState};
+use crate::sessions::{Activity, Force, SessionInfo, SessionsHost};
+use crate::worker::{Control, QueuedCall};
 
-pub(crate) struct Local {
+pub(crate) struct LocalClient {
     id: ClientId,
-    host: Arc<Host>,
+    host: Arc<SessionsHost>,
 }
 
-impl Drop for Local {
+impl Drop for LocalClient {
     fn drop(&mut self) {
         self.host.shared.leave(self.id);
     }
 }
 
-impl Local {
-    pub(crate) fn join(host: Arc<Host>) -> Self {
+impl LocalClient {
+    pub(crate) fn join(host: Arc<SessionsHost>) -> Self {
         Self { id: host.shared.join(), host }
     }
 
-    pub(crate) fn call(&self, call: Call) -> Result<Running, SessionError> {
+    pub(crate) fn call(&self, call: Call) -> Result<CallHandle, SessionError> {
         if call.cells.is_empty() {
             return Err(SessionError::NoCells);
         }
@@ -52,7 +52,7 @@ impl Local {
             if behind > 0 {
                 drop(event_sender.try_send(CallEvent::Queued { behind })); // the first: there is room
             }
-            Queued {
+            QueuedCall {
                 job,
                 client: self.id,
                 cells: call.cells,
@@ -69,8 +69,10 @@ impl Local {
             }
         };
         let control = match call.mode {
-            Mode::Session => shared.enqueue(&key, self.id, |ticket, behind| queue(Some(ticket), behind))?,
-            Mode::PerCall => shared.run_alone(&key, queue(None, 0)),
+            SessionMode::Session => {
+                shared.enqueue(&key, self.id, |ticket, behind| queue(Some(ticket), behind))?
+            }
+            SessionMode::PerCall => shared.run_alone(&key, queue(None, 0)),
         };
         shared.lock().jobs.follow(Job {
             id: job,
@@ -80,10 +82,10 @@ impl Local {
             report: report.clone(),
             stop: stop.clone(),
             control,
-            state: Kept::Followed,
+            state: KeptReason::Followed,
         });
         let leave = leave(Arc::clone(shared), job, stop.clone(), call.abandoned);
-        Ok(Running::new(job, events, report, stop, leave))
+        Ok(CallHandle::new(job, events, report, stop, leave))
     }
 
     pub(crate) async fn sessions(&self) -> Vec<SessionInfo> {
@@ -120,7 +122,11 @@ impl Local {
         sessions
     }
 
-    pub(crate) async fn variables(&self, key: &SessionKey, limit: usize) -> Result<Variables, SessionError> {
+    pub(crate) async fn variables(
+        &self,
+        key: &SessionKey,
+        limit: usize,
+    ) -> Result<KernelVariables, SessionError> {
         self.ask(key, |reply| Control::Variables { limit, reply }).await?
     }
 
@@ -161,9 +167,9 @@ impl Local {
         }
         let report = job.report.borrow().clone().ok_or(SessionError::NoJob(id))?;
         if let Some(kept) = self.host.shared.lock().jobs.named(id)
-            && kept.state == Kept::Background
+            && kept.state == KeptReason::Background
         {
-            kept.state = Kept::Collected;
+            kept.state = KeptReason::Collected;
         }
         Ok(JobState::Finished(report))
     }
@@ -209,16 +215,16 @@ impl Local {
 }
 
 /// What happens when nobody follows a call here any more.
-fn leave(shared: Arc<Shared>, job: JobId, stop: CancellationToken, abandoned: Abandoned) -> Leave {
+fn leave(shared: Arc<SharedState>, job: JobId, stop: CancellationToken, abandoned: Abandoned) -> LeaveCall {
     Box::new(move |left| match (left, abandoned) {
-        (Left::Detached, _) | (Left::Dropped, Abandoned::GoOn) => {
+        (LeftCall::Detached, _) | (LeftCall::Dropped, Abandoned::GoOn) => {
             shared.lock().jobs.detach(job, shared.settings.limits.jobs);
         }
-        (Left::Dropped, Abandoned::Stop) => {
+        (LeftCall::Dropped, Abandoned::Stop) => {
             stop.cancel();
             shared.lock().jobs.forget(job);
         }
-        (Left::Finished, _) => shared.lock().jobs.forget(job),
+        (LeftCall::Finished, _) => shared.lock().jobs.forget(job),
     })
 }
 

@@ -137,8 +137,8 @@ impl Notice {
                 write!(
                     f,
                     "the kernel takes {} of memory, more than the {} that were set; delete what is not needed, or reset",
-                    Bytes(*resident),
-                    Bytes(*limit)
+                    ByteCount(*resident),
+                    ByteCount(*limit)
                 )
             }
             Self::InputRefused { cell } => {
@@ -166,9 +166,9 @@ impl fmt::Display for Departure {
     }
 }
 
-struct Bytes(u64);
+struct ByteCount(u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Tenths, in integers: exact enough for people.
         let (unit, name) = if self.0 >= 1 << 30 { (1 << 30, "GiB") } else { (1 << 20, "MiB") };

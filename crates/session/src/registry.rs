@@ -17,8 +17,8 @@ use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::Jobs;
 use crate::notice::Departure;
-use crate::settings::{Limits, Settings};
-use crate::worker::{Control, Queued, Status, Worker};
+use crate::settings::{SessionLimits, SessionSettings};
+use crate::worker::{Control, QueuedCall, Worker, WorkerStatus};
 
 /// Ended sessions that are remembered, so that the next call can report it.
 const DEPARTED: usize = 64;
@@ -27,8 +27,8 @@ const DEPARTED: usize = 64;
 const CONTROLS: usize = 16;
 
 /// What all sessions have in common.
-pub(crate) struct Shared {
-    pub(crate) settings: Settings,
+pub(crate) struct SharedState {
+    pub(crate) settings: SessionSettings,
     pub(crate) root: CancellationToken,
     pub(crate) tasks: TaskTracker,
     pub(crate) bridge: tokio::sync::OnceCell<Bridge>,
@@ -44,17 +44,17 @@ pub(crate) struct ClientId(u64);
 
 #[derive(Default)]
 pub(crate) struct Registry {
-    sessions: HashMap<SessionKey, Entry>,
+    sessions: HashMap<SessionKey, SessionEntry>,
     clients: HashSet<ClientId>,
     departed: VecDeque<(SessionKey, Departure)>,
     pub(crate) jobs: Jobs,
 }
 
 /// A session as others see it.
-pub(crate) struct Entry {
-    calls: mpsc::Sender<Queued>,
+pub(crate) struct SessionEntry {
+    calls: mpsc::Sender<QueuedCall>,
     pub(crate) control: mpsc::Sender<Control>,
-    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) status: watch::Receiver<WorkerStatus>,
     pub(crate) holders: BTreeSet<ClientId>,
     /// Calls that wait or run.
     pub(crate) busy: usize,
@@ -64,17 +64,17 @@ pub(crate) struct Entry {
     pub(crate) began: Instant,
     /// Tells it from an earlier session under the same key.
     number: u64,
-    end: Arc<End>,
+    end: Arc<SessionEnd>,
 }
 
 /// How a session is ended.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct SessionEnd {
     pub(crate) token: CancellationToken,
     why: OnceLock<Departure>,
 }
 
-impl End {
+impl SessionEnd {
     pub(crate) fn why(&self) -> Departure {
         *self.why.get().unwrap_or(&Departure::ShutDown)
     }
@@ -87,7 +87,7 @@ impl End {
 
 /// A call's place in a session, which is busy as long as this lives.
 pub(crate) struct Ticket {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     key: SessionKey,
     number: u64,
 }
@@ -106,8 +106,8 @@ impl Drop for Ticket {
     }
 }
 
-impl Shared {
-    pub(crate) fn new(settings: Settings) -> Arc<Self> {
+impl SharedState {
+    pub(crate) fn new(settings: SessionSettings) -> Arc<Self> {
         Arc::new(Self {
             settings,
             root: CancellationToken::new(),
@@ -153,14 +153,14 @@ impl Shared {
         self: &Arc<Self>,
         key: &SessionKey,
         client: ClientId,
-        call: impl FnOnce(Ticket, usize) -> Queued,
+        call: impl FnOnce(Ticket, usize) -> QueuedCall,
     ) -> Result<mpsc::Sender<Control>, SessionError> {
         if self.root.is_cancelled() {
             return Err(SessionError::Ended(Departure::ShutDown));
         }
         let mut registry = self.lock();
         if !registry.sessions.contains_key(key) {
-            let Limits { sessions, per_client, .. } = self.settings.limits;
+            let SessionLimits { sessions, per_client, .. } = self.settings.limits;
             registry.make_room(per_client, |entry| entry.holders.iter().eq([&client]))?;
             registry.make_room(sessions, |_| true)?;
             let entry = self.open(&mut registry, key);
@@ -189,11 +189,11 @@ impl Shared {
     }
 
     /// Starts the worker of a session.
-    fn open(self: &Arc<Self>, registry: &mut Registry, key: &SessionKey) -> Entry {
+    fn open(self: &Arc<Self>, registry: &mut Registry, key: &SessionKey) -> SessionEntry {
         let (calls, call_inbox) = mpsc::channel(self.settings.limits.queue + 1);
         let (control, control_inbox) = mpsc::channel(CONTROLS);
-        let (status_sender, status) = watch::channel(Status::default());
-        let end = Arc::new(End { token: self.root.child_token(), why: OnceLock::new() });
+        let (status_sender, status) = watch::channel(WorkerStatus::default());
+        let end = Arc::new(SessionEnd { token: self.root.child_token(), why: OnceLock::new() });
         let departed = registry.take_departed(key);
         let worker = Worker::new(
             Arc::clone(self),
@@ -207,7 +207,7 @@ impl Shared {
         self.tasks.spawn(worker.run().boxed());
         let now = Instant::now();
         let number = self.number();
-        Entry {
+        SessionEntry {
             calls,
             control,
             status,
@@ -222,11 +222,11 @@ impl Shared {
     }
 
     /// Runs one call on a worker of its own, which no other call can reach.
-    pub(crate) fn run_alone(self: &Arc<Self>, key: &SessionKey, call: Queued) -> mpsc::Sender<Control> {
+    pub(crate) fn run_alone(self: &Arc<Self>, key: &SessionKey, call: QueuedCall) -> mpsc::Sender<Control> {
         let (calls, call_inbox) = mpsc::channel(1);
         let (control, control_inbox) = mpsc::channel(CONTROLS);
-        let (status, _) = watch::channel(Status::default());
-        let end = Arc::new(End { token: self.root.child_token(), why: OnceLock::new() });
+        let (status, _) = watch::channel(WorkerStatus::default());
+        let end = Arc::new(SessionEnd { token: self.root.child_token(), why: OnceLock::new() });
         drop(calls.try_send(call)); // there is room for one
         let worker = Worker::new(Arc::clone(self), key.clone(), end, call_inbox, control_inbox, status, None);
         self.tasks.spawn(worker.run().boxed());
@@ -257,7 +257,7 @@ impl Shared {
 
     /// Ends every session that has no call, to free descriptors and processes. `but` is spared. Each status
     /// closes when the session's kernel is gone.
-    pub(crate) fn end_idle(&self, but: &SessionKey) -> Vec<(SessionKey, watch::Receiver<Status>)> {
+    pub(crate) fn end_idle(&self, but: &SessionKey) -> Vec<(SessionKey, watch::Receiver<WorkerStatus>)> {
         let mut registry = self.lock();
         let idle = registry.idle().filter(|(key, _)| *key != but);
         let idle: Vec<_> = idle.map(|(key, entry)| (key.clone(), entry.status.clone())).collect();
@@ -281,20 +281,24 @@ impl Shared {
 }
 
 impl Registry {
-    pub(crate) fn session(&self, key: &SessionKey) -> Result<&Entry, SessionError> {
+    pub(crate) fn session(&self, key: &SessionKey) -> Result<&SessionEntry, SessionError> {
         self.sessions.get(key).ok_or_else(|| SessionError::NoSession(key.clone()))
     }
 
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = (&SessionKey, &Entry)> {
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = (&SessionKey, &SessionEntry)> {
         self.sessions.iter()
     }
 
-    fn idle(&self) -> impl Iterator<Item = (&SessionKey, &Entry)> {
+    fn idle(&self) -> impl Iterator<Item = (&SessionKey, &SessionEntry)> {
         self.sessions.iter().filter(|(_, entry)| entry.busy == 0)
     }
 
     /// Ends the oldest idle session of those that count if there are too many for one more; one that nobody holds goes first.
-    fn make_room(&mut self, limit: usize, counts: impl Fn(&Entry) -> bool) -> Result<(), SessionError> {
+    fn make_room(
+        &mut self,
+        limit: usize,
+        counts: impl Fn(&SessionEntry) -> bool,
+    ) -> Result<(), SessionError> {
         while self.sessions.values().filter(|entry| counts(entry)).count() >= limit.max(1) {
             let idle = self.idle().filter(|(_, entry)| counts(entry));
             let oldest = idle.min_by_key(|(_, entry)| (!entry.holders.is_empty(), entry.last_use));

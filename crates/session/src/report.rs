@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_cell::Exception;
-use cellwright_kernel::{About, Death, Exit, Fate, StopReason};
+use cellwright_kernel::{AboutKernel, Death, Exit, Fate, StopReason};
 use serde::{Deserialize, Serialize};
 
-use crate::collect::Collected;
+use crate::collect::CollectedOutput;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::notice::Notice;
@@ -20,7 +20,7 @@ pub struct CallReport {
     /// Its cells, all of them, in order.
     pub cells: Vec<Arc<CellReport>>,
     /// What the session's earlier cells showed after their end and nobody has seen yet.
-    pub late: Option<Arc<Collected>>,
+    pub late: Option<Arc<CollectedOutput>>,
     /// What is to be known about the kernel.
     pub kernel: KernelReport,
     /// What else is to be known, in order.
@@ -67,7 +67,7 @@ pub struct CellReport {
     /// The number the kernel gave it.
     pub execution_count: Option<u64>,
     /// What it showed.
-    pub output: Collected,
+    pub output: CollectedOutput,
     /// An exception in it does not end the call.
     pub may_raise: bool,
 }
@@ -128,11 +128,11 @@ pub enum NotRun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelReport {
     /// What it is, when there is one.
-    pub about: Option<About>,
+    pub about: Option<AboutKernel>,
     /// Where the call found it.
     pub usage: KernelUse,
     /// What is left of it.
-    pub after: After,
+    pub after: KernelAfter,
     /// Its resident memory in bytes, when it was looked at.
     pub memory: Option<u64>,
 }
@@ -147,12 +147,12 @@ pub enum KernelUse {
     /// It was started for the call; there was none before.
     Fresh,
     /// It was started for the call in place of another one, whose variables are gone.
-    Replaced(Replacement),
+    Replaced(KernelReplacement),
 }
 
 /// Why a kernel was replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Replacement {
+pub enum KernelReplacement {
     /// It was asked for.
     Reset,
     /// It had died while no cell ran.
@@ -165,7 +165,7 @@ pub enum Replacement {
 
 /// What is left of a kernel after a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum After {
+pub enum KernelAfter {
     /// It lives and keeps its variables.
     Alive,
     /// It is gone, with its variables.

@@ -4,45 +4,45 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::About;
+use cellwright_kernel::AboutKernel;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::DropGuard;
 
-use crate::client::Client;
+use crate::client::SessionClient;
 use crate::identity::SessionKey;
-use crate::local::Local;
-use crate::registry::Shared;
-use crate::settings::Settings;
+use crate::local::LocalClient;
+use crate::registry::SharedState;
+use crate::settings::SessionSettings;
 
-/// The sessions of this process. Cheap to clone; when the last clone and the last [`Client`] are gone, every
+/// The sessions of this process. Cheap to clone; when the last clone and the last [`SessionClient`] are gone, every
 /// kernel is ended.
 #[derive(Clone)]
 pub struct Sessions {
-    host: Arc<Host>,
+    host: Arc<SessionsHost>,
 }
 
-pub(crate) struct Host {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct SessionsHost {
+    pub(crate) shared: Arc<SharedState>,
     _stops_everything: DropGuard,
 }
 
 impl Sessions {
     /// Keeps sessions. Nothing is started before the first call. Needs a tokio runtime.
-    pub fn new(settings: Settings) -> Self {
-        let shared = Shared::new(settings);
+    pub fn new(settings: SessionSettings) -> Self {
+        let shared = SharedState::new(settings);
         shared.tasks.spawn(Arc::clone(&shared).sweep().boxed());
-        Self { host: Arc::new(Host { _stops_everything: shared.root.clone().drop_guard(), shared }) }
+        Self { host: Arc::new(SessionsHost { _stops_everything: shared.root.clone().drop_guard(), shared }) }
     }
 
     /// A new client of these sessions.
-    pub fn client(&self) -> Client {
-        Client::here(self.local())
+    pub fn client(&self) -> SessionClient {
+        SessionClient::here(self.local())
     }
 
-    pub(crate) fn local(&self) -> Local {
-        Local::join(Arc::clone(&self.host))
+    pub(crate) fn local(&self) -> LocalClient {
+        LocalClient::join(Arc::clone(&self.host))
     }
 
     /// Whether there is neither a session nor a background call.
@@ -75,7 +75,7 @@ pub struct SessionInfo {
     /// What it does.
     pub activity: Activity,
     /// Its kernel, if it has one.
-    pub kernel: Option<About>,
+    pub kernel: Option<AboutKernel>,
     /// Resident memory of the kernel and its children in bytes.
     pub memory: Option<u64>,
     /// How long its kernel has been running.

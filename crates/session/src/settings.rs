@@ -10,13 +10,13 @@ use cellwright_output::{Artifacts, Colours};
 
 use crate::bridge::ToolHost;
 
-/// How sessions behave. [`Settings::new`] has the usual values.
+/// How sessions behave. [`SessionSettings::new`] has the usual values.
 #[derive(Clone)]
-pub struct Settings {
+pub struct SessionSettings {
     /// How kernels are started.
     pub launcher: Arc<dyn Launcher>,
     /// How much of everything.
-    pub limits: Limits,
+    pub limits: SessionLimits,
     /// The time a cell has that says nothing of it.
     pub timeout: Duration,
     /// What happens to a cell whose kernel died under it.
@@ -42,7 +42,7 @@ pub struct Settings {
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SessionLimits {
     /// Most sessions at once; for one more the oldest idle one goes.
     pub sessions: usize,
     /// Most sessions that one client alone holds; for one more its own oldest idle one goes.
@@ -61,7 +61,7 @@ pub struct Limits {
     pub jobs: usize,
 }
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             sessions: 4,
@@ -90,20 +90,20 @@ pub enum Retry {
 #[derive(Clone, Debug)]
 pub struct OutputSettings {
     /// How much text.
-    pub limits: cellwright_output::Limits,
+    pub limits: cellwright_output::OutputLimits,
     /// Whether it keeps its colours.
     pub colours: Colours,
     /// Where everything is stored that does not fit.
     pub artifacts: Option<Artifacts>,
     /// What goes there.
-    pub stored: Stored,
+    pub stored: StoredOutputs,
     /// Most bytes of images and JSON a cell's report holds; what is beyond goes to the artifacts.
     pub shown: usize,
 }
 
 /// What of cells' outputs goes to the artifacts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stored {
+pub enum StoredOutputs {
     /// What reports leave out.
     #[default]
     LeftOut,
@@ -114,28 +114,28 @@ pub enum Stored {
 impl OutputSettings {
     /// Where what does not fit is stored, if it is.
     pub(crate) fn store(&self) -> Option<&Artifacts> {
-        self.artifacts.as_ref().filter(|_| self.stored == Stored::LeftOut)
+        self.artifacts.as_ref().filter(|_| self.stored == StoredOutputs::LeftOut)
     }
 }
 
 impl Default for OutputSettings {
     fn default() -> Self {
         Self {
-            limits: cellwright_output::Limits::default(),
+            limits: cellwright_output::OutputLimits::default(),
             colours: Colours::Dropped,
             artifacts: None,
-            stored: Stored::default(),
+            stored: StoredOutputs::default(),
             shown: 16 << 20,
         }
     }
 }
 
-impl Settings {
+impl SessionSettings {
     /// The usual settings around a way to start kernels.
     pub fn new(launcher: impl Launcher) -> Self {
         Self {
             launcher: Arc::new(launcher),
-            limits: Limits::default(),
+            limits: SessionLimits::default(),
             timeout: Duration::from_secs(30),
             retry: Retry::default(),
             output: OutputSettings::default(),

@@ -7,11 +7,15 @@ use std::path::{Path, PathBuf};
 
 use cellwright_kernel::{Module, Setup};
 
-use crate::bridge::Access;
-use crate::settings::Settings;
+use crate::bridge::BridgeAccess;
+use crate::settings::SessionSettings;
 
 /// The setup of a kernel in `cwd`, and what is to be said about it.
-pub(crate) fn setup(settings: &Settings, cwd: &Path, bridge: Option<&Access>) -> (Setup, Vec<String>) {
+pub(crate) fn setup(
+    settings: &SessionSettings,
+    cwd: &Path,
+    bridge: Option<&BridgeAccess>,
+) -> (Setup, Vec<String>) {
     let (modules, warnings) = modules(&settings.modules, cwd);
     let mut path = vec![cwd.to_path_buf()];
     path.extend(settings.path.iter().cloned());
@@ -27,7 +31,10 @@ pub(crate) fn setup(settings: &Settings, cwd: &Path, bridge: Option<&Access>) ->
 }
 
 /// Each of our variables also under the name it had before.
-fn environment(settings: &Settings, bridge: Option<&Access>) -> BTreeMap<String, Option<String>> {
+fn environment(
+    settings: &SessionSettings,
+    bridge: Option<&BridgeAccess>,
+) -> BTreeMap<String, Option<String>> {
     let mut env = settings.env.clone();
     let mut set = |name: &str, value: Option<String>| {
         for prefix in ["CELLWRIGHT", "PI"] {

@@ -4,19 +4,19 @@
 
 /// An environment. What is not UTF-8 stays behind: Python could not pass it on either.
 pub(crate) mod variables {
-    use cellwright_kernel::environment::Variables;
+    use cellwright_kernel::environment::EnvVars;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[expect(clippy::ref_option, reason = "serde calls it so")]
-    pub(crate) fn serialize<S: Serializer>(variables: &Option<Variables>, to: S) -> Result<S::Ok, S::Error> {
-        let text = |variables: &Variables| -> Vec<(String, String)> {
+    pub(crate) fn serialize<S: Serializer>(variables: &Option<EnvVars>, to: S) -> Result<S::Ok, S::Error> {
+        let text = |variables: &EnvVars| -> Vec<(String, String)> {
             let pairs = variables.iter();
             pairs.filter_map(|(name, value)| Some((name.to_str()?.into(), value.to_str()?.into()))).collect()
         };
         variables.as_ref().map(text).serialize(to)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Variables>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<EnvVars>, D::Error> {
         let pairs = Option::<Vec<(String, String)>>::deserialize(from)?;
         Ok(pairs.map(|pairs| pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect()))
     }
@@ -28,12 +28,14 @@ mod tests {
     use std::time::Duration;
 
     use cellwright_cell::Exception;
-    use cellwright_kernel::{About, Death, Exit, Fate, KernelChoice, ProcessExit, StopReason};
-    use cellwright_output::{ArtifactId, Captured, Extent, FullText, Truncation};
+    use cellwright_kernel::{AboutKernel, Death, Exit, Fate, KernelChoice, ProcessExit, StopReason};
+    use cellwright_output::{ArtifactId, CapturedText, Extent, FullText, Truncation};
     use serde_json::Value;
 
-    use crate::collect::{Collected, Shown};
-    use crate::report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, Replacement};
+    use crate::collect::{CollectedOutput, ShownOutput};
+    use crate::report::{
+        CallReport, CellReport, CellStatus, KernelAfter, KernelReplacement, KernelReport, KernelUse,
+    };
     use crate::{Departure, Notice, SessionError, SessionKey};
 
     #[test]
@@ -51,14 +53,14 @@ mod tests {
             full,
         };
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0".to_vec();
-        let output = Collected {
-            text: Captured { text: "é\n".into(), truncation: Some(truncation) },
+        let output = CollectedOutput {
+            text: CapturedText { text: "é\n".into(), truncation: Some(truncation) },
             shown: vec![
-                Shown::Image(cellwright_output::Image::new(png).unwrap()),
-                Shown::Json(serde_json::json!({"b": 1.5, "a": [null, true]}).into()),
-                Shown::Status(Value::Null.into()),
-                Shown::Stored { what: "JSON".into(), artifact: Ok(id) },
-                Shown::Stored { what: "JSON".into(), artifact: Err("full".into()) },
+                ShownOutput::Image(cellwright_output::Image::new(png).unwrap()),
+                ShownOutput::Json(serde_json::json!({"b": 1.5, "a": [null, true]}).into()),
+                ShownOutput::Status(Value::Null.into()),
+                ShownOutput::Stored { what: "JSON".into(), artifact: Ok(id) },
+                ShownOutput::Stored { what: "JSON".into(), artifact: Err("full".into()) },
             ],
         };
         let exit =
@@ -94,9 +96,9 @@ mod tests {
             cells: cells.collect(),
             late: Some(Arc::new(output.clone())),
             kernel: KernelReport {
-                about: Some(About { pid: Some(4), ..About::default() }),
-                usage: KernelUse::Replaced(Replacement::DiedIdle(exit())),
-                after: After::Alive,
+                about: Some(AboutKernel { pid: Some(4), ..AboutKernel::default() }),
+                usage: KernelUse::Replaced(KernelReplacement::DiedIdle(exit())),
+                after: KernelAfter::Alive,
                 memory: Some(1),
             },
             notices: vec![

@@ -18,36 +18,36 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{About, AskError, Comms, Event, Exit, Stdin, Variables as KernelVariables};
+use cellwright_kernel::environment::EnvVars;
+use cellwright_kernel::{AboutKernel, AskError, Comms, Event, Exit, KernelVariables, Stdin};
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::bridge::{Access, Caller, ToolHost};
+use crate::bridge::{BridgeAccess, Caller, ToolHost};
 use crate::call::{CallEvent, CellRequest, Turns};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
 use crate::notice::{Departure, Notice};
-use crate::registry::{ClientId, End, Shared, Ticket};
-use crate::report::{CallReport, NotRun, Replacement};
-use current::Current;
-use kernel::{Crashes, Live};
-use late::Late;
+use crate::registry::{ClientId, SessionEnd, SharedState, Ticket};
+use crate::report::{CallReport, KernelReplacement, NotRun};
+use current::CurrentCall;
+use kernel::{Crashes, LiveKernel};
+use late::LateCollector;
 
 /// How long a kernel between two cells may take to list its variables.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A call on its way to a session.
-pub(crate) struct Queued {
+pub(crate) struct QueuedCall {
     pub(crate) job: JobId,
     pub(crate) client: ClientId,
     pub(crate) cells: Vec<CellRequest>,
     pub(crate) stdin: Stdin,
     pub(crate) comms: Comms,
-    pub(crate) variables: Option<Variables>,
+    pub(crate) variables: Option<EnvVars>,
     pub(crate) turns: Turns,
     pub(crate) tools: Option<Arc<dyn ToolHost>>,
     pub(crate) stop: CancellationToken,
@@ -79,53 +79,53 @@ pub(crate) enum Control {
 }
 
 /// What is asked of a session while it runs a call.
-enum Asked {
+enum WorkerRequest {
     Control(Control),
-    Call(Box<Queued>),
+    Call(Box<QueuedCall>),
     /// A call that waits is no longer wanted.
     Cancelled,
 }
 
 /// What others may see of a session.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Status {
-    pub(crate) about: Option<About>,
+pub(crate) struct WorkerStatus {
+    pub(crate) about: Option<AboutKernel>,
     pub(crate) since: Option<Instant>,
 }
 
 pub(crate) struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     key: SessionKey,
-    end: Arc<End>,
-    calls: mpsc::Receiver<Queued>,
+    end: Arc<SessionEnd>,
+    calls: mpsc::Receiver<QueuedCall>,
     control: mpsc::Receiver<Control>,
-    status: watch::Sender<Status>,
-    waiting: VecDeque<Queued>,
-    live: Option<Live>,
+    status: watch::Sender<WorkerStatus>,
+    waiting: VecDeque<QueuedCall>,
+    live: Option<LiveKernel>,
     /// Why the last kernel is gone.
-    gone: Option<Replacement>,
+    gone: Option<KernelReplacement>,
     crashes: Crashes,
     /// When the kernel was last reset, and by which call.
     reset: Option<(Instant, JobId)>,
     /// The callers that wait for a restart.
     restarting: Vec<oneshot::Sender<Result<(), SessionError>>>,
     /// What cells showed after their end.
-    late: Option<Late>,
+    late: Option<LateCollector>,
     /// What the next report has to say.
     untold: Vec<Notice>,
-    access: Option<Access>,
+    access: Option<BridgeAccess>,
     caller: Caller,
     measured: Option<(Instant, u64)>,
 }
 
 impl Worker {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
         key: SessionKey,
-        end: Arc<End>,
-        calls: mpsc::Receiver<Queued>,
+        end: Arc<SessionEnd>,
+        calls: mpsc::Receiver<QueuedCall>,
         control: mpsc::Receiver<Control>,
-        status: watch::Sender<Status>,
+        status: watch::Sender<WorkerStatus>,
         departed: Option<Departure>,
     ) -> Self {
         Self {
@@ -165,7 +165,7 @@ impl Worker {
                     Some(queued) => self.waiting.push_back(queued),
                     None => break,
                 },
-                heard = hear(self.live.as_mut()), if self.late.as_ref().is_none_or(Late::has_room) => self.take_late(heard, None),
+                heard = hear(self.live.as_mut()), if self.late.as_ref().is_none_or(LateCollector::has_room) => self.take_late(heard, None),
             }
         }
         self.calls.close();
@@ -179,16 +179,16 @@ impl Worker {
     }
 
     /// Does what is asked, at any time.
-    async fn attend(&mut self, asked: Asked, current: &mut Current) {
+    async fn attend(&mut self, asked: WorkerRequest, current: &mut CurrentCall) {
         match asked {
-            Asked::Control(control) => self.serve(control, Some(current)).await,
-            Asked::Call(queued) => self.waiting.push_back(*queued),
-            Asked::Cancelled => self.drop_cancelled(),
+            WorkerRequest::Control(control) => self.serve(control, Some(current)).await,
+            WorkerRequest::Call(queued) => self.waiting.push_back(*queued),
+            WorkerRequest::Cancelled => self.drop_cancelled(),
         }
     }
 
     /// Answers a question.
-    async fn serve(&mut self, control: Control, current: Option<&mut Current>) {
+    async fn serve(&mut self, control: Control, current: Option<&mut CurrentCall>) {
         let is_running = current.as_ref().is_some_and(|current| current.is_running());
         // The caller may have gone, which is why results are ignored.
         match control {
@@ -235,7 +235,7 @@ impl Worker {
                 if let Some(current) = current.filter(|current| current.job == job) {
                     drop(reply.send(Arc::new(self.report(current))));
                 } else if let Some(queued) = self.waiting.iter().find(|queued| queued.job == job) {
-                    drop(reply.send(Arc::new(self.report(&mut Current::new(queued)))));
+                    drop(reply.send(Arc::new(self.report(&mut CurrentCall::new(queued)))));
                 }
             }
         }
@@ -246,7 +246,7 @@ impl Worker {
         if !self.restarting.is_empty() {
             self.end_kernel(None).await;
             self.crashes.forget();
-            self.gone = Some(Replacement::Reset);
+            self.gone = Some(KernelReplacement::Reset);
             for reply in self.restarting.drain(..) {
                 drop(reply.send(Ok(()))); // the caller may have gone
             }
@@ -254,8 +254,8 @@ impl Worker {
     }
 
     /// Ends a call that is not run.
-    fn not_run(&mut self, queued: Queued, why: NotRun, error: Option<SessionError>) {
-        let mut current = Current::new(&queued);
+    fn not_run(&mut self, queued: QueuedCall, why: NotRun, error: Option<SessionError>) {
+        let mut current = CurrentCall::new(&queued);
         current.skip_from(0, why);
         current.error = error;
         let report = self.report(&mut current);
@@ -267,7 +267,7 @@ impl Worker {
         let (cancelled, wanted) =
             std::mem::take(&mut self.waiting).into_iter().partition(|queued| queued.stop.is_cancelled());
         self.waiting = wanted;
-        let cancelled: VecDeque<Queued> = cancelled;
+        let cancelled: VecDeque<QueuedCall> = cancelled;
         for queued in cancelled {
             self.not_run(queued, NotRun::Stopped, None);
         }
@@ -288,10 +288,10 @@ impl Worker {
             }
             // No cell, so nothing that could start or ask.
             Ok(Event::Status(_) | Event::InputRequest(_)) => return,
-            Err(exit) => return self.bury(exit, Replacement::DiedIdle),
+            Err(exit) => return self.bury(exit, KernelReplacement::DiedIdle),
         };
         let settings = &self.shared.settings.output;
-        self.late.get_or_insert_with(|| Late::new(settings)).take(&change);
+        self.late.get_or_insert_with(|| LateCollector::new(settings)).take(&change);
         if let Some(permit) = permit {
             permit.send(CallEvent::Late(change));
         }
@@ -305,7 +305,7 @@ fn finish(ticket: Option<Ticket>, to: &watch::Sender<Option<Arc<CallReport>>>, r
 }
 
 /// What the kernel says outside its cells; nothing when there is none. Cancel-safe.
-async fn hear(live: Option<&mut Live>) -> Result<Event, Exit> {
+async fn hear(live: Option<&mut LiveKernel>) -> Result<Event, Exit> {
     match live {
         Some(live) => live.background.next().await,
         None => pending().await,
@@ -315,19 +315,19 @@ async fn hear(live: Option<&mut Live>) -> Result<Event, Exit> {
 /// Waits for something to be asked. Takes fields one by one, since the kernel is listened to meanwhile. Cancel-safe.
 async fn asked(
     control: &mut mpsc::Receiver<Control>,
-    calls: &mut mpsc::Receiver<Queued>,
-    waiting: &VecDeque<Queued>,
-) -> Asked {
+    calls: &mut mpsc::Receiver<QueuedCall>,
+    waiting: &VecDeque<QueuedCall>,
+) -> WorkerRequest {
     tokio::select! {
-        Some(control) = control.recv() => Asked::Control(control),
-        Some(queued) = calls.recv() => Asked::Call(Box::new(queued)),
-        () = any_cancelled(waiting), if !waiting.is_empty() => Asked::Cancelled,
+        Some(control) = control.recv() => WorkerRequest::Control(control),
+        Some(queued) = calls.recv() => WorkerRequest::Call(Box::new(queued)),
+        () = any_cancelled(waiting), if !waiting.is_empty() => WorkerRequest::Cancelled,
         else => pending().await,
     }
 }
 
 /// Waits until one of the calls is cancelled. Cancel-safe.
-async fn any_cancelled(waiting: &VecDeque<Queued>) {
+async fn any_cancelled(waiting: &VecDeque<QueuedCall>) {
     let mut cancelled: Vec<_> = waiting.iter().map(|queued| Box::pin(queued.stop.cancelled())).collect();
     poll_fn(|context| {
         let any = cancelled.iter_mut().any(|token| token.as_mut().poll(context).is_ready());

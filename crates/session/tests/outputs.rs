@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
 use cellwright_notebook::Notebook;
 use cellwright_notebook::recording::Recording;
-use cellwright_output::{Artifacts, Colours, Limits, Sink};
-use cellwright_session::{Collected, Collector, OutputSettings, Shown};
+use cellwright_output::{Artifacts, Colours, OutputLimits, OutputSink};
+use cellwright_session::{CollectedOutput, Collector, OutputSettings, ShownOutput};
 use serde_json::{Value, json};
 
 const PNG: &str =
@@ -60,7 +60,7 @@ fn clear(wait: bool) -> OutputChange {
 }
 
 /// The report of a cell that does this, and the notebook that recorded it.
-fn both(changes: &[OutputChange], settings: &OutputSettings) -> (Collected, Recording) {
+fn both(changes: &[OutputChange], settings: &OutputSettings) -> (CollectedOutput, Recording) {
     let mut collector = Collector::new(settings);
     let mut recording = Recording::new(32 << 20);
     for change in changes {
@@ -87,7 +87,7 @@ fn in_file(recording: &Recording) -> String {
         let shown = || Some(output.bundle()?.text("text/plain")?.into_owned());
         let printed = output.stream_text().map(Cow::into_owned);
         let kept = printed.or_else(|| output.traceback()).or_else(shown).unwrap_or_default();
-        let mut screen = Sink::new(Limits::NONE, Colours::Dropped);
+        let mut screen = OutputSink::new(OutputLimits::NONE, Colours::Dropped);
         screen.write(Stream::Stdout, kept.as_bytes());
         text.push_str(&screen.finish().text);
     }
@@ -100,7 +100,7 @@ fn check(changes: &[OutputChange], expected: &str) {
     let (told, recording) = both(changes, &settings);
     assert_eq!(told.text.text, expected, "told");
     let kept = recording.results(0);
-    assert_eq!(Collected::of(kept.whole().unwrap(), &settings), told, "kept, told again");
+    assert_eq!(CollectedOutput::of(kept.whole().unwrap(), &settings), told, "kept, told again");
     assert_eq!(in_file(&recording).trim_end_matches('\n'), expected.trim_end_matches('\n'), "in the file");
 }
 
@@ -170,7 +170,7 @@ fn an_image_that_is_updated_is_one_image() {
     let (told, recording) = both(&changes, &settings);
     assert_eq!(told.text.text, "a\n[image 1: image/png, 1x1, 70 bytes]\nb\n");
     assert_eq!(told.images().count(), 1);
-    assert_eq!(Collected::of(recording.results(0).whole().unwrap(), &settings), told);
+    assert_eq!(CollectedOutput::of(recording.results(0).whole().unwrap(), &settings), told);
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn a_value_is_reported_as_the_value_it_is() {
     let settings = OutputSettings::default();
     let value = json!({ "b": [1, 2], "a": null });
     let (told, recording) = both(&[result(bundle(json!({ "application/json": value.clone() })))], &settings);
-    assert_eq!(told.shown, [Shown::Json(value.into())]);
-    assert_eq!(Collected::of(recording.results(0).whole().unwrap(), &settings), told);
+    assert_eq!(told.shown, [ShownOutput::Json(value.into())]);
+    assert_eq!(CollectedOutput::of(recording.results(0).whole().unwrap(), &settings), told);
 }
 
 #[test]
@@ -195,13 +195,13 @@ fn a_number_that_is_too_big_for_us_keeps_its_digits_in_the_text() {
 fn of_much_text_the_same_is_left_out_and_all_of_it_is_stored() {
     let store = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(store.path());
-    let limits = Limits { head: 2_000, tail: 3_000, ..Limits::default() };
+    let limits = OutputLimits { head: 2_000, tail: 3_000, ..OutputLimits::default() };
     let settings = OutputSettings { limits, artifacts: Some(artifacts.clone()), ..OutputSettings::default() };
     let mut changes = vec![show_as("d", text("running"))];
     changes.extend((0..10_000).map(|line| out(&format!("line {line}\n"))));
     changes.push(update("d", text("done\nin 3 s")));
     let (told, recording) = both(&changes, &settings);
-    let again = Collected::of(recording.results(0).whole().unwrap(), &settings);
+    let again = CollectedOutput::of(recording.results(0).whole().unwrap(), &settings);
     let stored = [told, again].map(|told| {
         let truncation = told.text.truncation.unwrap();
         let id = truncation.full.artifact().unwrap().clone();
@@ -231,7 +231,8 @@ fn a_display_that_is_out_of_reach_is_shown_again_at_the_end() {
 
 #[test]
 fn displays_without_end_are_bounded_and_none_is_lost() {
-    let mut collector = Collector::new(&OutputSettings { limits: Limits::NONE, ..OutputSettings::default() });
+    let mut collector =
+        Collector::new(&OutputSettings { limits: OutputLimits::NONE, ..OutputSettings::default() });
     for number in 0..5_000 {
         collector.apply(&show_as(&format!("d{number}"), text(&format!("number {number}"))));
     }
@@ -258,7 +259,7 @@ fn what_a_running_cell_shows_can_be_looked_at_and_goes_on_changing() {
 fn what_a_look_at_a_running_cell_leaves_out_is_where_it_says() {
     let store = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(store.path());
-    let limits = Limits { head: 200, tail: 300, ..Limits::default() };
+    let limits = OutputLimits { head: 200, tail: 300, ..OutputLimits::default() };
     let settings = OutputSettings { limits, artifacts: Some(artifacts.clone()), ..OutputSettings::default() };
     let mut collector = Collector::new(&settings);
     collector.apply(&show_as("d", text("0%")));

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
 use cellwright_kernel::transport::{
-    BoxFuture, CellId, Incoming, Pulse, Request, Step, StopFailed, Transport, Verdict,
+    BoxFuture, CellId, Incoming, KernelRequest, Pulse, StopFailed, StopStep, Transport, Verdict,
 };
 use cellwright_kernel::{Event, Exit, Question, Reply};
 use cellwright_process::ChildExit as ProcessExit;
@@ -206,9 +206,9 @@ impl ScriptedKernel {
 }
 
 impl Transport for ScriptedKernel {
-    fn send(&mut self, request: Request) {
+    fn send(&mut self, request: KernelRequest) {
         match request {
-            Request::Execute { cell, code, .. } => {
+            KernelRequest::Execute { cell, code, .. } => {
                 self.log.note(format!("execute {code}"));
                 let mut lines: VecDeque<String> = code.lines().map(Into::into).collect();
                 if lines.front().is_some_and(|line| line == "not started") {
@@ -224,7 +224,7 @@ impl Transport for ScriptedKernel {
                     ending: Ending::ReplyThenIdle,
                 });
             }
-            Request::Input { answer, .. } => {
+            KernelRequest::Input { answer, .. } => {
                 self.log.note(format!("input {answer:?}"));
                 if let Some(running) = &mut self.cell {
                     running.asking = false;
@@ -235,7 +235,7 @@ impl Transport for ScriptedKernel {
                     }
                 }
             }
-            Request::Ask { id, question } => {
+            KernelRequest::Ask { id, question } => {
                 let reply = match question {
                     Question::Ping => Ok(Reply::Pong),
                     Question::Complete { .. } | Question::Inspect { .. } | Question::Variables { .. } => {
@@ -244,7 +244,7 @@ impl Transport for ScriptedKernel {
                 };
                 self.saying.push_back(Incoming::Answered { id, reply });
             }
-            Request::Shutdown => {
+            KernelRequest::Shutdown => {
                 self.log.note("shutdown");
                 if self.manners < Manners::Stubborn {
                     self.saying.push_back(Incoming::Closed(Exit::Process(ProcessExit::Code(0))));
@@ -269,7 +269,7 @@ impl Transport for ScriptedKernel {
         })
     }
 
-    fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
+    fn stop(&mut self, step: StopStep) -> Result<(), StopFailed> {
         self.log.note(format!("{step:?}").to_lowercase());
         let signal = |number| {
             Incoming::Closed(Exit::Process(ProcessExit::Signal {
@@ -279,18 +279,18 @@ impl Transport for ScriptedKernel {
             }))
         };
         match (step, self.manners) {
-            (Step::Interrupt, Manners::Polite) => self.raise("KeyboardInterrupt", Verdict::Interrupted),
-            (Step::Interrupt, Manners::Tough) => self.raise("ValueError", Verdict::Error),
-            (Step::Interrupt, Manners::Broken) => {
+            (StopStep::Interrupt, Manners::Polite) => self.raise("KeyboardInterrupt", Verdict::Interrupted),
+            (StopStep::Interrupt, Manners::Tough) => self.raise("ValueError", Verdict::Error),
+            (StopStep::Interrupt, Manners::Broken) => {
                 return Err(StopFailed { step, why: "it is broken".into() });
             }
-            (Step::Terminate, Manners::Polite | Manners::Tough | Manners::Deaf | Manners::Broken) => {
+            (StopStep::Terminate, Manners::Polite | Manners::Tough | Manners::Deaf | Manners::Broken) => {
                 self.saying.push_back(signal(15));
             }
-            (Step::Kill, Manners::Immortal)
-            | (Step::Interrupt, Manners::Deaf)
-            | (Step::Interrupt | Step::Terminate, Manners::Stubborn | Manners::Immortal) => {}
-            (Step::Kill, _) => self.saying.push_back(signal(9)),
+            (StopStep::Kill, Manners::Immortal)
+            | (StopStep::Interrupt, Manners::Deaf)
+            | (StopStep::Interrupt | StopStep::Terminate, Manners::Stubborn | Manners::Immortal) => {}
+            (StopStep::Kill, _) => self.saying.push_back(signal(9)),
         }
         Ok(())
     }

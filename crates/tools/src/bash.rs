@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_output::Captured;
+use cellwright_output::CapturedText;
 use cellwright_session::duration_words;
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -195,7 +195,7 @@ fn in_words(ended: &CommandEnd) -> Option<String> {
     }
 }
 
-fn structured(ended: Option<&CommandEnd>, output: &Captured, handle: Option<&str>) -> Value {
+fn structured(ended: Option<&CommandEnd>, output: &CapturedText, handle: Option<&str>) -> Value {
     let code = match ended.map(|ended| &ended.how) {
         Some(CommandResult::Code(code)) => Some(*code),
         _ => None,

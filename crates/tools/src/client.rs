@@ -32,7 +32,7 @@ pub struct ToolClient {
 #[derive(Clone)]
 pub enum SessionHome {
     /// In this process: they end with it.
-    Here(Arc<cellwright_session::Client>),
+    Here(Arc<cellwright_session::SessionClient>),
     /// In a daemon that is joined when it is first needed, and again when it was lost.
     Daemon(Arc<dyn DaemonLink>),
 }
@@ -45,13 +45,13 @@ pub struct DaemonUnreachable(pub Box<dyn std::error::Error + Send + Sync>);
 /// A way to the process where sessions outlive their client.
 pub trait DaemonLink: Send + Sync {
     /// Joins it, or says why not.
-    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::Client, DaemonUnreachable>>;
+    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::SessionClient, DaemonUnreachable>>;
 }
 
 /// A client's way to its sessions.
 struct SessionLink {
     home: SessionHome,
-    joined: tokio::sync::Mutex<Option<Arc<cellwright_session::Client>>>,
+    joined: tokio::sync::Mutex<Option<Arc<cellwright_session::SessionClient>>>,
 }
 
 impl SessionLink {
@@ -118,7 +118,7 @@ impl ToolClient {
     }
 
     /// Its sessions.
-    pub(crate) async fn sessions(&self) -> Result<Arc<cellwright_session::Client>, ToolFailure> {
+    pub(crate) async fn sessions(&self) -> Result<Arc<cellwright_session::SessionClient>, ToolFailure> {
         let mut joined = self.sessions.joined.lock().await;
         match (&*joined, &self.sessions.home) {
             (Some(client), _) | (None, SessionHome::Here(client)) => Ok(Arc::clone(client)),

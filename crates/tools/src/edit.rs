@@ -1,8 +1,8 @@
 //! `edit` and `write`: changing files by text.
 
 use cellwright_editing::{ChangeOptions, EditReport, NewContent, TextReport};
-use cellwright_notebook::replace::{Matches, Replacement};
-use cellwright_notebook::{Fingerprint, Outputs};
+use cellwright_notebook::replace::{Matches, TextReplacement};
+use cellwright_notebook::{Fingerprint, OutputsAfterEdit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,7 +56,7 @@ pub(crate) fn edit(
     let place = caller.client.workspace().file(&path)?;
     let options = options(expect.as_deref(), force, keep_outputs)?;
     let matches = if all { Matches::All } else { Matches::One };
-    let replacement = Replacement { old, new, matches };
+    let replacement = TextReplacement { old, new, matches };
     let (editor, file) = (settings.editor(caller), place.file_name());
     if place.is_notebook() {
         return Ok(reply(&editor.replace_text(&file, &[replacement], &options)?));
@@ -95,7 +95,11 @@ pub(crate) fn options(
              `fingerprint`"
         ))
     })?;
-    Ok(ChangeOptions { expect, force, outputs: if keep_outputs { Outputs::Keep } else { Outputs::Clear } })
+    Ok(ChangeOptions {
+        expect,
+        force,
+        outputs: if keep_outputs { OutputsAfterEdit::Keep } else { OutputsAfterEdit::Clear },
+    })
 }
 
 /// What is said of a change of a notebook.

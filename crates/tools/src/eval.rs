@@ -7,7 +7,8 @@ use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::{KernelChoice, Stdin};
 use cellwright_output::Display;
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellRequest, JobId, JobState, Next, Reset, Running, SessionKey, Timeout,
+    Call, CallEvent, CallHandle, CallReport, CallUpdate, CellRequest, JobId, JobState, Reset, SessionKey,
+    Timeout,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -103,7 +104,7 @@ pub(crate) async fn eval(
 async fn follow(
     shared: &Arc<ToolboxState>,
     context: &CallContext,
-    mut running: Running,
+    mut running: CallHandle,
 ) -> Result<ToolReply, ToolFailure> {
     let mut attention = CallWatch::to(context, shared.patience(context));
     let mut stopping = false;
@@ -121,7 +122,7 @@ async fn follow(
             }
         };
         match next {
-            Next::Finished(report) => {
+            CallUpdate::Finished(report) => {
                 shared.learn(&report);
                 return Ok(report::reply(
                     &shared.settings,
@@ -131,7 +132,7 @@ async fn follow(
                     &CellNaming::Counted,
                 ));
             }
-            Next::Event(event) => {
+            CallUpdate::Event(event) => {
                 if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
                     tell(progress.as_ref(), &event);
                 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
-use cellwright_kernel::environment::Variables;
-use cellwright_kernel::runner::Examined;
+use cellwright_kernel::environment::EnvVars;
+use cellwright_kernel::runner::ExaminedPython;
 use cellwright_session::{Activity, Force, JobInfo, JobState, SessionError, SessionInfo, duration_words};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -333,7 +333,7 @@ async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply
     let mut prefixes = Vec::new();
     for examined in launch.examine().await? {
         match examined {
-            Examined::Works(candidate, ready) => {
+            ExaminedPython::Works(candidate, ready) => {
                 if let Some(path) = candidate.python.parent().and_then(Path::parent) {
                     prefixes
                         .push(PythonPrefix { path: path.into(), is_environment: candidate.venv().is_some() });
@@ -348,7 +348,7 @@ async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply
                 ));
                 works.push(json!({ "language": "py", "program": candidate.python, "version": ready.version, "origin": candidate.origin.to_string() }));
             }
-            Examined::Rejected(rejected) => lines.push(format!("does not work: {rejected}")),
+            ExaminedPython::Rejected(rejected) => lines.push(format!("does not work: {rejected}")),
         }
     }
     if lines.is_empty() {
@@ -363,7 +363,7 @@ async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply
 }
 
 /// The Jupyter kernels that are installed for these Pythons, for the user and for everyone.
-fn installed(variables: &Variables, prefixes: Vec<PythonPrefix>) -> Vec<KernelSpec> {
+fn installed(variables: &EnvVars, prefixes: Vec<PythonPrefix>) -> Vec<KernelSpec> {
     let variable = |name: &str| variables.get(OsStr::new(name)).cloned();
     let around = JupyterEnvironment::new(&variable, prefixes);
     KernelSpec::all(&around.kernel_path()).into_values().filter_map(Result::ok).collect()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cellwright_editing::{ChangeOptions, EditReport, FileEditor, FileName, PastChange};
 use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{Action, CellKind, CellRef, NewCell, text};
-use cellwright_run::Selection;
+use cellwright_run::CodeSelection;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -125,7 +125,7 @@ pub(crate) async fn notebook(
     };
     let mut reply = if arguments.action == ActionName::Run {
         let wanted =
-            arguments.cell.as_ref().map_or(Ok(CellChoice::Some(Selection::All)), CellArgument::wanted)?;
+            arguments.cell.as_ref().map_or(Ok(CellChoice::Some(CodeSelection::All)), CellArgument::wanted)?;
         run::run(shared, context, &place, wanted, how).await?
     } else if arguments.action == ActionName::History {
         let (shared, caller, file) = (Arc::clone(shared), context.clone(), place.file_name());
@@ -137,7 +137,7 @@ pub(crate) async fn notebook(
             let cells = changed.into_iter().map(CellSelection::one).collect();
             // The file was expected to be as it was before the change.
             let how = NotebookRunOptions { options: ChangeOptions { expect: None, ..options }, ..how };
-            let ran = run::run(shared, context, &place, CellChoice::Some(Selection::Cells(cells)), how);
+            let ran = run::run(shared, context, &place, CellChoice::Some(CodeSelection::Cells(cells)), how);
             reply.followed_by(ran.await?)
         } else {
             reply

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use cellwright_kernel::{Exit, KernelChoice};
-use cellwright_output::{Captured, Image};
+use cellwright_output::{CapturedText, Image};
 use cellwright_run::PlannedCell;
 use cellwright_session::{
-    After, CallReport, CellReport, CellStatus, Collected, KernelFate, KernelUse, NotRun, Replacement, Shown,
-    duration_words,
+    CallReport, CellReport, CellStatus, CollectedOutput, KernelAfter, KernelFate, KernelReplacement,
+    KernelUse, NotRun, ShownOutput, duration_words,
 };
 use serde_json::{Map, Value, json};
 
@@ -123,10 +123,15 @@ pub(crate) fn reply(
 }
 
 /// Adds what an output has more than text; `images` counts those of the reply.
-pub(crate) fn show(settings: &ToolSettings, output: &Collected, images: &mut usize, reply: &mut ToolReply) {
+pub(crate) fn show(
+    settings: &ToolSettings,
+    output: &CollectedOutput,
+    images: &mut usize,
+    reply: &mut ToolReply,
+) {
     for shown in &output.shown {
         match shown {
-            Shown::Image(image) => {
+            ShownOutput::Image(image) => {
                 *images += 1;
                 if *images <= IMAGES {
                     reply.content.push(settings.bounded(image));
@@ -134,10 +139,12 @@ pub(crate) fn show(settings: &ToolSettings, output: &Collected, images: &mut usi
                     reply.note(stored(settings, image));
                 }
             }
-            Shown::Stored { what, artifact: Ok(id) } => reply.note(format!("[{what}, stored as {id}]")),
-            Shown::Stored { what, artifact: Err(why) } => reply.note(format!("[{what}, not kept: {why}]")),
+            ShownOutput::Stored { what, artifact: Ok(id) } => reply.note(format!("[{what}, stored as {id}]")),
+            ShownOutput::Stored { what, artifact: Err(why) } => {
+                reply.note(format!("[{what}, not kept: {why}]"));
+            }
             // Values are in the text; status events are for programs.
-            Shown::Json(_) | Shown::Status(_) => {}
+            ShownOutput::Json(_) | ShownOutput::Status(_) => {}
         }
     }
 }
@@ -171,10 +178,10 @@ fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> V
     if let Some(about) = &report.kernel.about {
         let is_new = about.pid.is_none_or(|pid| client.introduce(pid));
         match &report.kernel.usage {
-            KernelUse::Replaced(Replacement::Reset) => notes.push(format!("[fresh kernel: {about}]")),
+            KernelUse::Replaced(KernelReplacement::Reset) => notes.push(format!("[fresh kernel: {about}]")),
             KernelUse::Replaced(
-                Replacement::DiedEarlier(Exit::Left(_) | Exit::OutOfReach(_))
-                | Replacement::DiedIdle(Exit::OutOfReach(_)),
+                KernelReplacement::DiedEarlier(Exit::Left(_) | Exit::OutOfReach(_))
+                | KernelReplacement::DiedIdle(Exit::OutOfReach(_)),
             ) => {
                 notes.push(match report.key.kernel {
                     KernelChoice::Existing { .. } => {
@@ -188,7 +195,7 @@ fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> V
                     }
                 });
             }
-            KernelUse::Replaced(Replacement::DiedEarlier(_)) => {
+            KernelUse::Replaced(KernelReplacement::DiedEarlier(_)) => {
                 notes.push(format!("[fresh kernel, because the previous one had died: {about}]"));
             }
             KernelUse::Fresh | KernelUse::Reused if is_new => notes.push(format!("[kernel: {about}]")),
@@ -206,7 +213,7 @@ fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> V
 fn structured(
     client: &ToolClient,
     report: &CallReport,
-    texts: &[Cow<'_, Captured>],
+    texts: &[Cow<'_, CapturedText>],
     naming: &CellNaming<'_>,
 ) -> Value {
     let mut room = JSON;
@@ -226,9 +233,9 @@ fn structured(
         "duration": report.duration.as_secs_f64(),
         "kernel": {
             "state": match report.kernel.after {
-                After::Alive => "alive",
-                After::Gone => "gone",
-                After::Ended => "ended",
+                KernelAfter::Alive => "alive",
+                KernelAfter::Gone => "gone",
+                KernelAfter::Ended => "ended",
             },
             "fresh": !matches!(report.kernel.usage, KernelUse::Reused),
             "memory": report.kernel.memory,
@@ -236,7 +243,7 @@ fn structured(
     })
 }
 
-fn cell(cell: &CellReport, text: &Captured, room: &mut usize) -> Value {
+fn cell(cell: &CellReport, text: &CapturedText, room: &mut usize) -> Value {
     let mut data = Map::new();
     let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
     put("status", cell.status.word().into());
@@ -257,9 +264,9 @@ fn cell(cell: &CellReport, text: &Captured, room: &mut usize) -> Value {
     let mut events = Vec::new();
     for shown in &cell.output.shown {
         let (kind, value) = match shown {
-            Shown::Json(value) => (&mut values, value),
-            Shown::Status(value) => (&mut events, value),
-            Shown::Image(_) | Shown::Stored { .. } => continue,
+            ShownOutput::Json(value) => (&mut values, value),
+            ShownOutput::Status(value) => (&mut events, value),
+            ShownOutput::Image(_) | ShownOutput::Stored { .. } => continue,
         };
         let length = value.text().len();
         if length <= *room {
@@ -277,18 +284,18 @@ fn cell(cell: &CellReport, text: &Captured, room: &mut usize) -> Value {
 }
 
 /// All of a text, where it can still be had.
-fn whole<'a>(settings: &ToolSettings, text: &'a Captured) -> Cow<'a, Captured> {
+fn whole<'a>(settings: &ToolSettings, text: &'a CapturedText) -> Cow<'a, CapturedText> {
     let stored = text.truncation.as_ref().and_then(|truncation| truncation.full.artifact());
     let stored = stored.and_then(|id| settings.artifacts.open(id).ok());
     let stored = stored.and_then(|artifact| artifact.lines(1..=u64::MAX, usize::MAX).ok());
     match stored {
-        Some(page) => Cow::Owned(Captured { text: page.text, ..text.clone() }),
+        Some(page) => Cow::Owned(CapturedText { text: page.text, ..text.clone() }),
         None => Cow::Borrowed(text),
     }
 }
 
 /// What is missing of a text.
-pub(crate) fn truncation(text: &Captured) -> Option<Value> {
+pub(crate) fn truncation(text: &CapturedText) -> Option<Value> {
     let truncation = text.truncation.as_ref()?;
     let artifact = truncation.full.artifact().map(ToString::to_string);
     Some(json!({ "lines": truncation.total.lines, "bytes": truncation.total.bytes, "artifact": artifact }))

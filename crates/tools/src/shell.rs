@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellwright_cell::Stream;
-use cellwright_kernel::environment::Variables;
-use cellwright_output::{Artifacts, Captured, Colours, Limits, Sink};
+use cellwright_kernel::environment::EnvVars;
+use cellwright_output::{Artifacts, CapturedText, Colours, OutputLimits, OutputSink};
 use cellwright_process::{ChildCommand, ChildProcess, StdoutTarget, StopGraces};
 use futures_util::FutureExt as _;
 use tokio::io::AsyncReadExt as _;
@@ -65,9 +65,9 @@ read -r _ <&4
 /// The shell commands of one client.
 #[derive(Debug)]
 pub(crate) struct ClientShells {
-    environment: Variables,
+    environment: EnvVars,
     artifacts: Artifacts,
-    limits: Limits,
+    limits: OutputLimits,
     state: state::ShellState,
     known: Mutex<ShellTable>,
 }
@@ -94,7 +94,7 @@ pub(crate) struct ShellCommand {
 /// What the command's task and its followers share.
 struct CommandState {
     /// What was printed since it was last shown.
-    sink: Mutex<Option<Sink>>,
+    sink: Mutex<Option<OutputSink>>,
     progress: Mutex<Option<Arc<dyn ProgressSink>>>,
     reader: ReplyReader,
     stop: CancellationToken,
@@ -163,10 +163,10 @@ pub(crate) enum CommandStartError {
 
 impl ClientShells {
     pub(crate) fn new(
-        environment: Variables,
+        environment: EnvVars,
         login: Arc<LoginShell>,
         artifacts: Artifacts,
-        limits: Limits,
+        limits: OutputLimits,
     ) -> Self {
         Self { environment, artifacts, limits, state: state::ShellState::new(login), known: Mutex::default() }
     }
@@ -260,19 +260,19 @@ impl ClientShells {
     }
 
     /// What a command printed since it was last asked. More can come while it runs.
-    pub(crate) fn take_output(&self, shell: &ShellCommand) -> Captured {
+    pub(crate) fn take_output(&self, shell: &ShellCommand) -> CapturedText {
         let next = (!shell.is_over()).then(|| self.sink(shell.shared.reader));
         let mut sink = lock(&shell.shared.sink);
         match std::mem::replace(&mut *sink, next) {
             Some(sink) => sink.finish(),
-            None => Captured { text: String::new(), truncation: None },
+            None => CapturedText { text: String::new(), truncation: None },
         }
     }
 
-    fn sink(&self, reader: ReplyReader) -> Sink {
+    fn sink(&self, reader: ReplyReader) -> OutputSink {
         match reader {
-            ReplyReader::Model => Sink::with_artifacts(self.limits, Colours::Dropped, &self.artifacts),
-            ReplyReader::Program => Sink::new(Limits::NONE, Colours::Dropped),
+            ReplyReader::Model => OutputSink::with_artifacts(self.limits, Colours::Dropped, &self.artifacts),
+            ReplyReader::Program => OutputSink::new(OutputLimits::NONE, Colours::Dropped),
         }
     }
 

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use cellwright_editing::{FileEditor, HistoryStore, ProcessMemory, ReadMemory};
-use cellwright_kernel::environment::Variables;
-use cellwright_kernel::{KernelChoice, Launch};
+use cellwright_kernel::environment::EnvVars;
+use cellwright_kernel::{KernelChoice, RunnerLaunch};
 use cellwright_notebook::file::SaveSettings;
-use cellwright_output::{Artifacts, Image, ImageLimits, Limits};
-use cellwright_run::History;
+use cellwright_output::{Artifacts, Image, ImageLimits, OutputLimits};
+use cellwright_run::RunRecord;
 use cellwright_session::{Call, CallReport, Reset, SessionError, SessionKey, Sessions};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -40,23 +40,23 @@ pub struct ToolSettings {
     /// How notebooks are saved.
     pub save: SaveSettings,
     /// How much text a reply shows of what a command printed.
-    pub limits: Limits,
+    pub limits: OutputLimits,
     /// How large an image in a reply may be.
     pub images: ImageLimits,
     /// The kernel of calls that ask for Python or for nothing.
     pub kernel: KernelChoice,
     /// Whether a kernel stays for the next call.
-    pub lifetime: cellwright_session::Mode,
+    pub lifetime: cellwright_session::SessionMode,
     /// The time a cell or a command has that asks for none; `None` for as long as it likes.
     pub timeout: Option<Duration>,
     /// What may go on when its call is answered.
     pub background: BackgroundPolicy,
     /// What shell commands see of our environment: all of it.
-    pub environment: Variables,
+    pub environment: EnvVars,
     /// A file that sets up a shell, to be read in the place of login files.
     pub shell_snapshot: Option<PathBuf>,
     /// How Python is found, to list the available ones.
-    pub launch: Launch,
+    pub launch: RunnerLaunch,
     /// Where it is kept what changes of notebooks took away; without it they cannot be undone.
     pub history: Option<HistoryStore>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct ToolboxState {
     python: watch::Sender<PythonState>,
     login: Arc<LoginShell>,
     /// What ran of notebooks.
-    history: Mutex<History>,
+    history: Mutex<RunRecord>,
     /// Notebooks that run in the background.
     background_runs: Mutex<BackgroundRuns>,
     /// By their prefix, for calls that come from cells.
@@ -188,7 +188,7 @@ pub enum NoAnswer {
 impl Toolbox {
     /// A toolbox that works as `settings` say, with sessions as theirs say; cells may call its tools. Needs a tokio runtime;
     /// starts nothing.
-    pub fn new(settings: ToolSettings, mut sessions: cellwright_session::Settings) -> Self {
+    pub fn new(settings: ToolSettings, mut sessions: cellwright_session::SessionSettings) -> Self {
         let bridge = Arc::new(ToolBridge::default());
         sessions.tools = Some(Arc::clone(&bridge) as _);
         let shared = Arc::new(ToolboxState {
@@ -254,7 +254,7 @@ impl Toolbox {
     /// Starts the client's usual kernel, so that its first call finds it and everyone learns whether Python works.
     pub fn warm_up<'a>(&'a self, client: &'a ToolClient) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let stays = self.shared.settings.lifetime == cellwright_session::Mode::Session;
+            let stays = self.shared.settings.lifetime == cellwright_session::SessionMode::Session;
             if !self.shared.offers(ToolName::Eval) || !stays {
                 return;
             }
@@ -381,7 +381,7 @@ impl ToolboxState {
     }
 
     /// What ran of notebooks.
-    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+    pub(crate) fn history(&self) -> MutexGuard<'_, RunRecord> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

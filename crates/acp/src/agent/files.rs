@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol_schema::v1::{Error, ErrorCode, ReadTextFileRequest, WriteTextFileRequest};
-use cellwright_notebook::file::Replacement;
+use cellwright_notebook::file::FileReplacement;
 
 /// The most that an agent gets of a file at once.
 const LONGEST_READ: u64 = 64 * 1024 * 1024;
@@ -56,11 +56,11 @@ pub(super) fn write(request: &WriteTextFileRequest) -> Result<(), Error> {
         Ok(metadata) if !metadata.is_file() => {
             return Err(refused(format!("`{}` is not a regular file", path.display())));
         }
-        Ok(_) => Replacement::of(&target, content),
+        Ok(_) => FileReplacement::of(&target, content),
         // It gets the permissions of any new file of this user.
-        Err(_) => Replacement::new_file(&target, 0o666, content),
+        Err(_) => FileReplacement::new_file(&target, 0o666, content),
     };
-    new.and_then(Replacement::commit).map_err(|error| failure(path, &error.source))?;
+    new.and_then(FileReplacement::commit).map_err(|error| failure(path, &error.source))?;
     Ok(())
 }
 

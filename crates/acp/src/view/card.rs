@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{
     Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolKind,
 };
 use cellwright_cell::Stream;
-use cellwright_output::Sink;
+use cellwright_output::OutputSink;
 use serde_json::Value;
 
 use super::content::{RenderedContent, bounded, rendered, screen};
@@ -40,7 +40,7 @@ enum CardPart {
 /// The screen of a command, ours or the agent's own.
 #[derive(Debug)]
 pub(super) struct TerminalScreen {
-    screen: Sink,
+    screen: OutputSink,
     exit: Option<String>,
     failed: bool,
 }

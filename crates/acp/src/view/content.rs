@@ -1,7 +1,7 @@
 //! Content other than the answer's text: pictures, sounds, links, files.
 
 use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResourceResource, ResourceLink};
-use cellwright_output::{Colours, Limits, Sink};
+use cellwright_output::{Colours, OutputLimits, OutputSink};
 use serde_json::{Map, Value};
 
 use super::OutputData;
@@ -9,11 +9,11 @@ use super::html::{data_address, escape, folded, link, pre};
 
 /// The limits for one long text that is not the agent's answer. A notice in the gap says what is
 /// missing.
-const LIMITS: Limits = Limits { head: 16 * 1024, tail: 48 * 1024, line: 2_000 };
+const LIMITS: OutputLimits = OutputLimits { head: 16 * 1024, tail: 48 * 1024, line: 2_000 };
 
 /// A sink for what a tool printed, as a terminal would show it.
-pub(super) fn screen() -> Sink {
-    Sink::new(LIMITS, Colours::Dropped)
+pub(super) fn screen() -> OutputSink {
+    OutputSink::new(LIMITS, Colours::Dropped)
 }
 
 /// `text`, shortened if it is long.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cellwright_session::Sessions;
 use cellwright_session::bridge::OfCallers;
-use cellwright_session::daemon::{self, Serve};
+use cellwright_session::daemon::{self, ServeSettings};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::LoadedConfig;
@@ -33,7 +33,7 @@ async fn serve() -> anyhow::Result<()> {
     let mut settings = host::session_settings(&config, folder);
     settings.tools = Some(Arc::new(OfCallers));
     let sessions = Sessions::new(settings);
-    let serve = Serve {
+    let serve = ServeSettings {
         place: host::daemon_place(&config),
         version: host::VERSION.to_owned(),
         linger: Duration::from_secs(config.settings.session.linger),

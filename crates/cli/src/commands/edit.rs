@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use cellwright_editing::FileName;
-use cellwright_notebook::replace::{Matches, Replacement};
+use cellwright_notebook::replace::{Matches, TextReplacement};
 use serde::Deserialize;
 
 use super::{ChangeArguments, OldOutputs, input, is_text, named};
@@ -63,7 +63,7 @@ impl EditCommand {
         self.change.report(|editor| editor.replace_text(&file, &replacements, &options))
     }
 
-    fn replacements(&self) -> anyhow::Result<Vec<Replacement>> {
+    fn replacements(&self) -> anyhow::Result<Vec<TextReplacement>> {
         let matches = |all: bool| if all { Matches::All } else { Matches::One };
         let Some(edits) = &self.edits else {
             anyhow::ensure!(
@@ -72,14 +72,14 @@ impl EditCommand {
             );
             let pairs = self.old.iter().cloned().zip(self.new.iter().cloned());
             return Ok(pairs
-                .map(|(old, new)| Replacement { old, new, matches: matches(self.all) })
+                .map(|(old, new)| TextReplacement { old, new, matches: matches(self.all) })
                 .collect());
         };
         let edits: Vec<EditJson> = serde_json::from_str(&input(edits)?)
             .with_context(|| format!("{} is not a list of edits", named(edits)))?;
         Ok(edits
             .into_iter()
-            .map(|EditJson { old, new, all }| Replacement { old, new, matches: matches(all) })
+            .map(|EditJson { old, new, all }| TextReplacement { old, new, matches: matches(all) })
             .collect())
     }
 }

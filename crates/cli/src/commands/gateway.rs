@@ -1,7 +1,7 @@
 //! `cellwright gateway`
 
 use anyhow::Context as _;
-use cellwright_kernel::gateway::{Shared, Status, without_secrets};
+use cellwright_kernel::gateway::{GatewayStatus, SharedGateway, without_secrets};
 use serde_json::{Value, json};
 
 use crate::config::LoadedConfig;
@@ -57,14 +57,18 @@ impl GatewayCommand {
     }
 }
 
-async fn print_status(config: &LoadedConfig, shared: &Shared, format: OutputFormat) -> anyhow::Result<()> {
+async fn print_status(
+    config: &LoadedConfig,
+    shared: &SharedGateway,
+    format: OutputFormat,
+) -> anyhow::Result<()> {
     let (mut value, mut text) = match shared.status().await {
-        Status::Stopped => (json!({"state": "stopped"}), "it does not run".to_owned()),
-        Status::Running { pid, url, python } => {
+        GatewayStatus::Stopped => (json!({"state": "stopped"}), "it does not run".to_owned()),
+        GatewayStatus::Running { pid, url, python } => {
             let text = format!("runs at {url}, process {pid}, by {}", python.display());
             (json!({"state": "running", "pid": pid, "url": url, "python": python}), text)
         }
-        Status::Unwell { pid, why } => {
+        GatewayStatus::Unwell { pid, why } => {
             let text = format!(
                 "process {pid} is there and does not answer: {why}\n`cellwright gateway start` replaces it"
             );

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use cellwright_editing::{FileName, PastChange};
 use cellwright_notebook::select::CellSelection;
-use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Outputs, text};
+use cellwright_notebook::{Action, CellKind, CellRef, NewCell, OutputsAfterEdit, text};
 use clap::Subcommand;
 
 use super::{CallerArguments, ChangeArguments, OldOutputs, input, is_text, named};
@@ -141,10 +141,10 @@ type MakeAction = Box<dyn FnOnce(Vec<CellRef>) -> anyhow::Result<Action>>;
 
 impl NotebookCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut outputs = Outputs::Clear;
+        let mut outputs = OutputsAfterEdit::Clear;
         let (path, cells, make, change): (_, _, MakeAction, _) = match self.action {
             ActionCommand::Undo { path, number, change } => {
-                let options = change.options(Outputs::Clear);
+                let options = change.options(OutputsAfterEdit::Clear);
                 return change.report(|editor| editor.undo(&FileName::of(&path), number, &options));
             }
             ActionCommand::History { path, caller, format } => return history(&path, &caller, format),

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use cellwright_editing::page::{self, PagePart};
 use cellwright_editing::view::{OutputView, image_bytes};
 use cellwright_editing::{FileName, ReadRequest, ShownLines, TextRead};
-use cellwright_notebook::file::Need;
+use cellwright_notebook::file::ReadNeed;
 use cellwright_notebook::select::ImageAddress;
 use cellwright_notebook::select::NotebookPart;
 use cellwright_notebook::{Fingerprint, Notebook};
@@ -118,7 +118,7 @@ impl ReadCommand {
         let (path, selector) = split_target(&self.target)?;
         let file = FileName::of(&path);
         if let (Some(place), Some(to)) = (&self.image, &self.to) {
-            let (notebook, _) = self.caller.with_editor(|editor| editor.open(&file, Need::All))?;
+            let (notebook, _) = self.caller.with_editor(|editor| editor.open(&file, ReadNeed::All))?;
             return write_image(&notebook, place, to).with_context(|| file.named.clone());
         }
         let search = self.search.as_deref().map(page::pattern).transpose()?;

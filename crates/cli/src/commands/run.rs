@@ -12,8 +12,8 @@ use anyhow::Context as _;
 use cellwright_editing::FileKind;
 use cellwright_kernel::{Comms, KernelChoice, Stdin, StopReason};
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellStatus, KernelFate, Mode, Next, Reset, Running, SessionId, Sessions,
-    Stored, Timeout,
+    Call, CallEvent, CallHandle, CallReport, CallUpdate, CellStatus, KernelFate, Reset, SessionId,
+    SessionMode, Sessions, StoredOutputs, Timeout,
 };
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -159,11 +159,11 @@ impl RunCommand {
             host::daemon_client(&config).await?
         } else {
             let mut settings = host::session_settings(&config, &call.cwd);
-            settings.output.stored = Stored::Nothing;
+            settings.output.stored = StoredOutputs::Nothing;
             settings.script = self.script()?;
             let sessions = Sessions::new(settings);
             // Its kernel ends within the call, so that what it prints at its end is shown.
-            call.mode = Mode::PerCall;
+            call.mode = SessionMode::PerCall;
             let client = sessions.client();
             here = Some(sessions);
             client
@@ -232,7 +232,7 @@ impl RunCommand {
 
 /// Reads a call to its end, showing it.
 async fn follow(
-    mut running: Running,
+    mut running: CallHandle,
     render: &mut impl CallRender,
 ) -> anyhow::Result<std::sync::Arc<CallReport>> {
     let mut question: Option<TerminalQuestion> = None;
@@ -247,14 +247,16 @@ async fn follow(
             next = running.next() => next,
         };
         match next {
-            Next::Event(CallEvent::Input { request, .. }) => question = Some(TerminalQuestion::put(request)?),
-            Next::Event(event) => {
+            CallUpdate::Event(CallEvent::Input { request, .. }) => {
+                question = Some(TerminalQuestion::put(request)?);
+            }
+            CallUpdate::Event(event) => {
                 if let CallEvent::Stopping { .. } = event {
                     question = None;
                 }
                 render.event(&event)?;
             }
-            Next::Finished(report) => {
+            CallUpdate::Finished(report) => {
                 drop(question);
                 render.end(&report)?;
                 return Ok(report);

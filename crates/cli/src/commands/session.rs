@@ -1,6 +1,6 @@
 //! `cellwright session`
 
-use cellwright_session::{Activity, Client, Force, SessionId, SessionInfo};
+use cellwright_session::{Activity, Force, SessionClient, SessionId, SessionInfo};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -69,7 +69,7 @@ impl SessionCommand {
 }
 
 /// The sessions of these names: several, when a name is used in several folders.
-async fn named(client: &Client, names: &[SessionId]) -> anyhow::Result<Vec<SessionInfo>> {
+async fn named(client: &SessionClient, names: &[SessionId]) -> anyhow::Result<Vec<SessionInfo>> {
     let sessions = client.sessions().await?;
     let mut found = Vec::new();
     for name in names {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cellwright_kernel::interpreter::{Search, create_managed};
-use cellwright_kernel::runner::Ready;
-use cellwright_kernel::{Launch, LaunchError};
+use cellwright_kernel::interpreter::{PythonSearch, create_managed};
+use cellwright_kernel::runner::RunnerReady;
+use cellwright_kernel::{LaunchError, RunnerLaunch};
 use cellwright_process::{ChildCommand, StderrTarget};
 
 use super::install::on_path;
@@ -68,7 +68,7 @@ impl SetupPython {
         }
         let base = self.base(&launch).await?;
         // It must look the same from everywhere: what the current folder pins is the project's business.
-        let search = Search { cwd: config.places.data.clone(), ..launch.search.clone() };
+        let search = PythonSearch { cwd: config.places.data.clone(), ..launch.search.clone() };
         std::fs::create_dir_all(&search.cwd)
             .with_context(|| format!("could not make {}", search.cwd.display()))?;
         create_managed(&search, &venv, base.as_deref(), &self.with).await?;
@@ -79,7 +79,7 @@ impl SetupPython {
     }
 
     /// Leaves an environment that works as it is, but for packages that were asked for.
-    async fn add_to(&self, launch: &Launch, venv: &Path) -> anyhow::Result<()> {
+    async fn add_to(&self, launch: &RunnerLaunch, venv: &Path) -> anyhow::Result<()> {
         let python = started(launch, venv).await.map_err(|error| {
             let message =
                 "it does not work; `cellwright setup python --force` replaces it, with its packages";
@@ -98,7 +98,7 @@ impl SetupPython {
     }
 
     /// The Python to make it from: the one cells would run with if there were no managed one. `uv` can do without.
-    async fn base(&self, launch: &Launch) -> anyhow::Result<Option<PathBuf>> {
+    async fn base(&self, launch: &RunnerLaunch) -> anyhow::Result<Option<PathBuf>> {
         let mut launch = launch.clone();
         launch.search.managed = None;
         launch.search.explicit = self.python.clone();
@@ -117,22 +117,22 @@ impl SetupPython {
 }
 
 /// Starts a kernel in the environment, as a call would.
-async fn started(launch: &Launch, venv: &Path) -> Result<Ready, anyhow::Error> {
+async fn started(launch: &RunnerLaunch, venv: &Path) -> Result<RunnerReady, anyhow::Error> {
     let mut launch = launch.clone();
     launch.search.explicit = Some(venv.to_owned());
     Ok(launch.start().await?.python)
 }
 
-fn uv(launch: &Launch) -> bool {
+fn uv(launch: &RunnerLaunch) -> bool {
     on_path(&launch.search.variables, "uv").is_some()
 }
 
-fn named(python: &Ready) -> String {
+fn named(python: &RunnerReady) -> String {
     format!("{} {}", python.implementation, python.version)
 }
 
 /// Installs packages with the environment's own pip, which `create_managed` put there.
-async fn install(launch: &Launch, python: &Path, packages: &[String]) -> anyhow::Result<()> {
+async fn install(launch: &RunnerLaunch, python: &Path, packages: &[String]) -> anyhow::Result<()> {
     let pip = ChildCommand::new(python, &launch.search.variables)
         .args(["-m", "pip", "install", "--disable-pip-version-check"])
         .args(packages)

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use anyhow::{Context as _, bail};
 use cellwright_notebook::file;
 use cellwright_notebook::select::NotebookPart;
-use cellwright_output::Limits;
+use cellwright_output::OutputLimits;
 use clap::ValueEnum;
 
 use super::split_target;
@@ -119,7 +119,7 @@ impl ShowCommand {
             pen,
             width: width.unwrap_or(USUAL_WIDTH),
             images: protocol.map(|protocol| (protocol, terminal.unwrap_or_default())),
-            limits: if self.full { Limits::NONE } else { Limits::default() },
+            limits: if self.full { OutputLimits::NONE } else { OutputLimits::default() },
         }
     }
 }

@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
 use cellwright_kernel::{CommKind, Death, Fate, StopReason};
-use cellwright_output::{ArtifactId, Artifacts, Captured, FullText};
+use cellwright_output::{ArtifactId, Artifacts, CapturedText, FullText};
 use cellwright_session::{
-    CallEvent, CallReport, CellReport, CellStatus, Collected, Comm, CommBuffer, LateOutput, Shown,
+    CallEvent, CallReport, CellReport, CellStatus, CollectedOutput, Comm, CommBuffer, LateOutput, ShownOutput,
 };
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ impl JsonRender {
         if let Some(changes) = &late.changes {
             return changes.iter().try_for_each(|change| print::json(&with("late", None, output(change))));
         }
-        let Collected { text: Captured { text, truncation }, shown } = &late.collected;
+        let CollectedOutput { text: CapturedText { text, truncation }, shown } = &late.collected;
         match truncation.as_ref().map(|truncation| &truncation.full) {
             Some(FullText::Artifact(id)) => {
                 if !self.stored_text(id)? {
@@ -82,12 +82,12 @@ fn late_text(text: &str) -> Value {
     json!({"event": "late", "type": "text", "text": text})
 }
 
-fn more_than_text(shown: &Shown) -> Value {
+fn more_than_text(shown: &ShownOutput) -> Value {
     let (mime, value) = match shown {
-        Shown::Image(image) => (image.format.mime(), BASE64_STANDARD.encode(&image.bytes).into()),
-        Shown::Json(value) => ("application/json", value.value()),
-        Shown::Status(value) => ("application/x-cellwright-status", value.value()),
-        Shown::Stored { what, artifact } => {
+        ShownOutput::Image(image) => (image.format.mime(), BASE64_STANDARD.encode(&image.bytes).into()),
+        ShownOutput::Json(value) => ("application/json", value.value()),
+        ShownOutput::Status(value) => ("application/x-cellwright-status", value.value()),
+        ShownOutput::Stored { what, artifact } => {
             let (artifact, error) = match artifact {
                 Ok(id) => (Some(id.to_string()), None),
                 Err(why) => (None, Some(why)),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cellwright_output::{Image, ImageFormat, Pixels, Unbounded};
+use cellwright_output::{Image, ImageFormat, Pixels, UnboundedImage};
 use color_quant::NeuQuant;
 
 use super::terminal::{ImageProtocol, TerminalSize};
@@ -24,7 +24,7 @@ pub(super) fn drawn(
     by: ImageProtocol,
     terminal: TerminalSize,
     columns: usize,
-) -> Result<String, Unbounded> {
+) -> Result<String, UnboundedImage> {
     let columns = u32::try_from(columns).unwrap_or(u32::MAX);
     let room = columns.saturating_mul(terminal.character.0);
     match by {

@@ -12,7 +12,7 @@ fn notebook(cells: &[serde_json::Value]) -> Notebook {
 }
 
 fn look(width: usize, pen: TextPen) -> ShowStyle {
-    ShowStyle { pen, width, images: None, limits: Limits::default() }
+    ShowStyle { pen, width, images: None, limits: OutputLimits::default() }
 }
 
 fn shown(notebook: &Notebook, look: ShowStyle) -> String {
@@ -96,7 +96,7 @@ fn a_data_frame_fits_the_width() {
           bill_length_mm, body_mass_g);
           --full shows them
     ");
-    let full = ShowStyle { limits: Limits::NONE, ..look(40, TextPen::Plain) };
+    let full = ShowStyle { limits: OutputLimits::NONE, ..look(40, TextPen::Plain) };
     insta::assert_snapshot!(shown(&notebook, full), @"
     [7] │ df
             │ species        │ island
@@ -128,7 +128,7 @@ fn a_huge_html_table_is_shortened_and_full_shows_it() {
     for part in ["name 29 ", "… 1940 more rows; --full shows them", "name 1970 "] {
         assert!(short.contains(part), "{part}");
     }
-    let full = shown(&notebook, ShowStyle { limits: Limits::NONE, ..look(80, TextPen::Plain) });
+    let full = shown(&notebook, ShowStyle { limits: OutputLimits::NONE, ..look(80, TextPen::Plain) });
     assert!((0..2000).all(|row| full.contains(&format!("name {row} "))));
 }
 
@@ -216,7 +216,7 @@ proptest! {
         let raw = json!({"cell_type": "raw", "metadata": {}, "source": sources.join("\n")});
         let notebook = notebook(&[code, markdown, raw]);
         let pen = if colours { TextPen::Colours } else { TextPen::Plain };
-        let limits = if full { Limits::NONE } else { Limits::default() };
+        let limits = if full { OutputLimits::NONE } else { OutputLimits::default() };
         let text = shown(&notebook, ShowStyle { limits, ..look(width, pen) });
         for line in plain(&text).lines() {
             prop_assert!(line.width() <= width, "{} columns: {line:?}", line.width());

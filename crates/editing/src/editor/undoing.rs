@@ -1,7 +1,7 @@
 //! Undoing changes.
 
-use cellwright_notebook::file::{IfMissing, SaveMethod, Updated};
-use cellwright_notebook::{Cell, Edited, Fingerprint, Note, Notebook, Report};
+use cellwright_notebook::file::{IfMissing, SaveMethod, UpdatedFile};
+use cellwright_notebook::{ChangeNote, ChangeReport, EditedNotebook, Fingerprint, Notebook, NotebookCell};
 
 use super::{
     ChangeOptions, FileEditor, FileName, KnowledgeUpdate, PendingRecord, PlannedChange, check_expected,
@@ -42,14 +42,14 @@ impl FileEditor<'_> {
         file: &FileName,
         number: u64,
         options: &ChangeOptions,
-        undone: impl Fn(&Notebook) -> Result<Edited, UndoError>,
+        undone: impl Fn(&Notebook) -> Result<EditedNotebook, UndoError>,
     ) -> Result<EditReport, EditingError> {
         self.change_undoing(file, IfMissing::Fail, options, Some(number), |now, knowledge| {
             let edited = undone(now).map_err(|error| EditingError::undo(&file.named, error))?;
             let given =
                 restored_cells(now, edited.notebook.as_ref().unwrap_or(now), &edited.origins, knowledge);
             let learnt = KnowledgeUpdate::Cells(given, LineSource::History);
-            let notes = vec![Note::Undid { change: number }];
+            let notes = vec![ChangeNote::Undid { change: number }];
             Ok(PlannedChange { edited, reach: ChangeReach::Cells, notes, learnt })
         })
     }
@@ -87,15 +87,16 @@ impl FileEditor<'_> {
                 undo: UndoSteps::Whole { content: StoredContent::of(now) },
             };
             let note = self.record(file, &key, &undo, options, &recorded)?;
-            report.notes.splice(0..0, std::iter::once(Note::Undid { change: number }).chain(note));
+            report.notes.splice(0..0, std::iter::once(ChangeNote::Undid { change: number }).chain(note));
             Ok(((before != now).then(|| before.clone()), (report, replaced, origins)))
         });
-        let Updated { outcome: (mut report, replaced, origins), saved, .. } = changed.map_err(|error| {
-            recorded.withdraw();
-            error.called(&file.named)
-        })?;
+        let UpdatedFile { outcome: (mut report, replaced, origins), saved, .. } =
+            changed.map_err(|error| {
+                recorded.withdraw();
+                error.called(&file.named)
+            })?;
         if saved == Some(SaveMethod::InPlace) {
-            report.notes.push(Note::InPlace);
+            report.notes.push(ChangeNote::InPlace);
         }
         match (self.knowledge(&key), replaced, &restored) {
             (Some(mut knowledge), Some(replaced), Some(restored)) => {
@@ -126,26 +127,31 @@ fn restored_cells(
 ) -> Vec<bool> {
     let seen = SeenSources::of(knowledge);
     // Of a cell that others changed since, too, the caller knows another version.
-    let knew = |cell: &Cell<'_>| {
+    let knew = |cell: &NotebookCell<'_>| {
         let known = knowledge.and_then(|knowledge| knowledge.known_as(cell));
         known.is_none_or(|(_, known)| known.says_what(cell))
     };
     let is_restored = |(at, origin): (usize, &Option<usize>)| {
         let cell = after.cell(at);
         let before = origin.map(|origin| before.cell(origin));
-        let is_kept = |before: &Cell<'_>| before.kind() == cell.kind() && before.source() == cell.source();
+        let is_kept =
+            |before: &NotebookCell<'_>| before.kind() == cell.kind() && before.source() == cell.source();
         seen.has(&cell) && before.is_none_or(|before| !is_kept(&before) && knew(&before))
     };
     origins.iter().enumerate().map(is_restored).collect()
 }
 
 /// What is reported when a whole file takes the place of another, and which cells were which.
-fn whole_report(replaced: Option<&Notebook>, restored: Option<&Notebook>) -> (Report, Vec<Option<usize>>) {
+fn whole_report(
+    replaced: Option<&Notebook>,
+    restored: Option<&Notebook>,
+) -> (ChangeReport, Vec<Option<usize>>) {
     let Some(restored) = restored else {
-        let report = Report { action: "undo", cells: Vec::new(), total: 0, notes: vec![Note::PutBack] };
+        let report =
+            ChangeReport { action: "undo", cells: Vec::new(), total: 0, notes: vec![ChangeNote::PutBack] };
         return (report, Vec::new());
     };
-    let Edited { mut report, origins, .. } = match replaced {
+    let EditedNotebook { mut report, origins, .. } = match replaced {
         Some(replaced) => replaced.replaced_by(restored.clone()),
         None => Notebook::empty().replaced_by(restored.clone()),
     };

@@ -1,8 +1,8 @@
 //! Writing all of a notebook: as marked text, as JSON, or over a file that is not a notebook.
 
-use cellwright_notebook::file::{FileError, IfMissing, SaveMethod, Updated};
+use cellwright_notebook::file::{FileError, IfMissing, SaveMethod, UpdatedFile};
 use cellwright_notebook::text::TextCell;
-use cellwright_notebook::{Fingerprint, Note, Notebook};
+use cellwright_notebook::{ChangeNote, Fingerprint, Notebook};
 
 use super::{
     ChangeOptions, FileEditor, FileName, KnowledgeUpdate, PendingRecord, PlannedChange, check_expected,
@@ -83,15 +83,15 @@ impl FileEditor<'_> {
             let note = self.record(file, &key, &change, options, &recorded)?;
             Ok((Some(after.text().as_bytes().to_vec()), note))
         });
-        let Updated { outcome: note, saved, .. } = changed.map_err(|error| {
+        let UpdatedFile { outcome: note, saved, .. } = changed.map_err(|error| {
             recorded.withdraw();
             error.called(&file.named)
         })?;
         let mut report = edited.report;
-        report.notes.push(Note::Overwritten);
+        report.notes.push(ChangeNote::Overwritten);
         report.notes.extend(note);
         if saved == Some(SaveMethod::InPlace) {
-            report.notes.push(Note::InPlace);
+            report.notes.push(ChangeNote::InPlace);
         }
         let mut knowledge = NotebookKnowledge::default();
         knowledge.wrote_all(&after);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cellwright_notebook::{Cell, CellJson, Fingerprint, Notebook};
+use cellwright_notebook::{CellJson, Fingerprint, Notebook, NotebookCell};
 use serde::{Deserialize, Serialize};
 
 /// What a cell is found by: its id, else what it says, and which one it is of those that say the same.
@@ -24,7 +24,7 @@ impl CellKey {
     }
 
     /// Whether a cell has the same source and type.
-    pub(super) fn says_what(&self, cell: &Cell<'_>) -> bool {
+    pub(super) fn says_what(&self, cell: &NotebookCell<'_>) -> bool {
         said(cell) == self.said
     }
 }
@@ -87,12 +87,12 @@ impl CellFinder {
     }
 
     /// Whether a cell has the id of this one.
-    pub(super) fn has_id_of(&self, cell: &Cell<'_>) -> bool {
+    pub(super) fn has_id_of(&self, cell: &NotebookCell<'_>) -> bool {
         cell.id().is_some_and(|id| self.ids.contains_key(&*id))
     }
 
     /// The cells that say the same as this one, and have its id if it has one.
-    pub(super) fn copies(&self, cell: &Cell<'_>) -> Vec<usize> {
+    pub(super) fn copies(&self, cell: &NotebookCell<'_>) -> Vec<usize> {
         let saying = self.saying.get(&said(cell)).map_or(&[][..], Vec::as_slice);
         let id = cell.id();
         let is_copy = |place: &usize| id.is_none() || self.id_of[*place].as_deref() == id.as_deref();
@@ -101,7 +101,7 @@ impl CellFinder {
 }
 
 /// The fingerprint of a cell's type and source.
-fn said(cell: &Cell<'_>) -> String {
+fn said(cell: &NotebookCell<'_>) -> String {
     Fingerprint::of(format!("{} {}", cell.kind(), cell.source()).as_bytes()).to_string()
 }
 
@@ -116,7 +116,7 @@ pub(super) fn sources_print(notebook: &Notebook) -> String {
 pub(crate) struct MemberPrints(BTreeMap<String, String>);
 
 impl MemberPrints {
-    pub(super) fn of(cell: &Cell<'_>) -> Self {
+    pub(super) fn of(cell: &NotebookCell<'_>) -> Self {
         let json = CellJson::parse(cell.raw()).expect("a cell is the JSON of a cell");
         let print = |(key, value): (std::borrow::Cow<'_, str>, &str)| (key.into_owned(), print_of(value));
         Self(json.members().into_iter().map(print).collect())

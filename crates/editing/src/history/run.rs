@@ -10,7 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use cellwright_notebook::{
-    Cell, CellResults, Change, Edited, Note, Notebook, RawCell, Report, TouchedCell, index_ranges,
+    CellChange, CellResults, ChangeNote, ChangeReport, EditedNotebook, Notebook, NotebookCell, RawCell,
+    TouchedCell, index_ranges,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -105,7 +106,7 @@ impl RunHistory {
     }
 
     /// Keeps what putting parameters into a notebook changes.
-    pub fn keep_parameters(&self, before: &Notebook, edited: &Edited) -> io::Result<RunEntry> {
+    pub fn keep_parameters(&self, before: &Notebook, edited: &EditedNotebook) -> io::Result<RunEntry> {
         match &edited.notebook {
             Some(after) => {
                 let change = StoredChange::of(before, after, edited, ChangeReach::Cells);
@@ -175,8 +176,8 @@ impl RunHistory {
 
 /// Whether two cells have the same outputs and count, however their JSON is laid out. One without any has what every other
 /// one without any has.
-pub fn has_same_results(one: &Cell<'_>, other: &Cell<'_>) -> bool {
-    let results = |cell: &Cell<'_>| {
+pub fn has_same_results(one: &NotebookCell<'_>, other: &NotebookCell<'_>) -> bool {
+    let results = |cell: &NotebookCell<'_>| {
         cell.results().map(|results| (results.outputs.to_owned(), results.execution_count.to_owned()))
     };
     match (results(one), results(other)) {
@@ -263,7 +264,7 @@ pub(crate) fn with_old_results(
     now: &Notebook,
     number: u64,
     force: bool,
-) -> Result<Edited, UndoError> {
+) -> Result<EditedNotebook, UndoError> {
     let finder = CellFinder::of(now);
     let unusable = |_| UndoError::Unusable { number };
     let (mut replaced, mut changed) = (HashMap::new(), Vec::new());
@@ -287,11 +288,12 @@ pub(crate) fn with_old_results(
     let after = now.with_raw_cells(&cells).map_err(unusable)?;
     let is_other = |index: &usize| now.cell(*index).raw() != after.cell(*index).raw();
     let altered = (0..now.len()).filter(|index| replaced.contains_key(index)).filter(is_other);
-    let touched: Vec<_> = altered.map(|index| TouchedCell::of(&after.cell(index), Change::Altered)).collect();
+    let touched: Vec<_> =
+        altered.map(|index| TouchedCell::of(&after.cell(index), CellChange::Altered)).collect();
     let notes =
-        if changed.is_empty() { Vec::new() } else { vec![Note::OutputsNotRestored { cells: changed }] };
+        if changed.is_empty() { Vec::new() } else { vec![ChangeNote::OutputsNotRestored { cells: changed }] };
     let is_changed = !touched.is_empty();
-    let report = Report { action: "undo", cells: touched, total: after.len(), notes };
+    let report = ChangeReport { action: "undo", cells: touched, total: after.len(), notes };
     let origins = (0..now.len()).map(Some).collect();
-    Ok(Edited { notebook: is_changed.then_some(after), report, origins })
+    Ok(EditedNotebook { notebook: is_changed.then_some(after), report, origins })
 }

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
-use cellwright_notebook::{Cell, CellJson, Change, Edited, Note, Notebook, RawCell, Report, TouchedCell};
+use cellwright_notebook::{
+    CellChange, CellJson, ChangeNote, ChangeReport, EditedNotebook, Notebook, NotebookCell, RawCell,
+    TouchedCell,
+};
 
 use super::key::{CellFinder, CellKey, MemberPrints};
 use super::{HistoryStore, OldPlace, StoredChange, UndoStep, UndoSteps};
@@ -81,7 +84,7 @@ pub(crate) fn undone(
     now: &Notebook,
     number: u64,
     force: bool,
-) -> Result<Edited, UndoError> {
+) -> Result<EditedNotebook, UndoError> {
     UndoPlan::of(now, number, force).run(steps)
 }
 
@@ -98,7 +101,7 @@ struct UndoPlan<'a> {
     force: bool,
     slots: Vec<UndoSlot<'a>>,
     moved: Vec<usize>,
-    notes: Vec<Note>,
+    notes: Vec<ChangeNote>,
 }
 
 impl<'a> UndoPlan<'a> {
@@ -108,7 +111,7 @@ impl<'a> UndoPlan<'a> {
         Self { now, finder, number, force, slots, moved: Vec::new(), notes: Vec::new() }
     }
 
-    fn run(mut self, steps: &'a [UndoStep]) -> Result<Edited, UndoError> {
+    fn run(mut self, steps: &'a [UndoStep]) -> Result<EditedNotebook, UndoError> {
         let mut inserted = LastInserted::default();
         let moves: Vec<_> = steps
             .iter()
@@ -216,15 +219,15 @@ impl<'a> UndoPlan<'a> {
     }
 
     /// A cell that was to come back is there. Outputs that it lost on the way come back all the same.
-    fn found_again(&mut self, there: usize, before: &Cell<'_>) -> Result<(), UndoError> {
+    fn found_again(&mut self, there: usize, before: &NotebookCell<'_>) -> Result<(), UndoError> {
         let (now, at) = (self.now.cell(there), self.slot_of(there));
         if let (Some(results), None, Some(at)) = (before.results(), now.results(), at) {
             let unusable = |_| UndoError::Unusable { number: self.number };
             let json = self.now.cell_with_results(there, &results).map_err(unusable)?;
             self.slots[at].json = Some(Cow::Owned(json));
-            self.notes.push(Note::OutputsRestored { cell: there });
+            self.notes.push(ChangeNote::OutputsRestored { cell: there });
         } else {
-            self.notes.push(Note::AlreadyThere { cell: there });
+            self.notes.push(ChangeNote::AlreadyThere { cell: there });
         }
         Ok(())
     }
@@ -294,13 +297,13 @@ impl<'a> UndoPlan<'a> {
     }
 
     fn note_outputs(&mut self, cell: usize) {
-        let note = Note::LaterOutputs { cell };
+        let note = ChangeNote::LaterOutputs { cell };
         if !self.now.cell(cell).outputs().is_empty() && !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    fn finish(mut self) -> Result<Edited, UndoError> {
+    fn finish(mut self) -> Result<EditedNotebook, UndoError> {
         let cells: Vec<_> = self
             .slots
             .iter()
@@ -318,28 +321,28 @@ impl<'a> UndoPlan<'a> {
         let taken: Vec<_> = self.slots.iter().enumerate().filter_map(is_taken).collect();
         if !taken.is_empty() {
             after = after.with_new_ids(&taken);
-            self.notes.push(Note::IdsTaken { cells: taken });
+            self.notes.push(ChangeNote::IdsTaken { cells: taken });
         }
         let origins: Vec<_> = self.slots.iter().map(|slot| slot.origin).collect();
         let mut touched = Vec::new();
         for (at, slot) in self.slots.iter().enumerate() {
             let change = match (slot.origin, &slot.json) {
-                (None, _) => Change::Inserted,
+                (None, _) => CellChange::Inserted,
                 (Some(origin), Some(_)) if self.now.cell(origin).source() != after.cell(at).source() => {
-                    Change::Edited
+                    CellChange::Edited
                 }
-                (Some(_), Some(_)) => Change::Altered,
-                (Some(origin), None) if self.moved.contains(&origin) => Change::Moved,
+                (Some(_), Some(_)) => CellChange::Altered,
+                (Some(origin), None) if self.moved.contains(&origin) => CellChange::Moved,
                 (Some(_), None) => continue,
             };
             touched.push(TouchedCell::of(&after.cell(at), change));
         }
         let gone = self.now.cells().filter(|cell| !origins.contains(&Some(cell.index())));
-        touched.extend(gone.map(|cell| TouchedCell::of(&cell, Change::Deleted)));
+        touched.extend(gone.map(|cell| TouchedCell::of(&cell, CellChange::Deleted)));
         touched.sort_by_key(|cell| cell.change);
-        let report = Report { action: "undo", cells: touched, total: after.len(), notes: self.notes };
+        let report = ChangeReport { action: "undo", cells: touched, total: after.len(), notes: self.notes };
         let changed = after.text() != self.now.text();
-        Ok(Edited { notebook: changed.then_some(after), report, origins })
+        Ok(EditedNotebook { notebook: changed.then_some(after), report, origins })
     }
 }
 

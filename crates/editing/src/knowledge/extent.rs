@@ -1,7 +1,7 @@
 //! How much of a cell a caller has seen.
 
 use cellwright_notebook::text::print_one;
-use cellwright_notebook::{Cell, line_runs};
+use cellwright_notebook::{NotebookCell, line_runs};
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{SeenLines, ShownCell};
@@ -59,8 +59,13 @@ impl SeenExtent {
     }
 
     /// What the caller has seen of a cell after its own change of it.
-    pub(crate) fn after_change(&self, before: &Cell<'_>, after: &Cell<'_>, new_lines: LineSource) -> Self {
-        let printed = |cell: &Cell<'_>| print_one(0, cell.kind(), &cell.source());
+    pub(crate) fn after_change(
+        &self,
+        before: &NotebookCell<'_>,
+        after: &NotebookCell<'_>,
+        new_lines: LineSource,
+    ) -> Self {
+        let printed = |cell: &NotebookCell<'_>| print_one(0, cell.kind(), &cell.source());
         let (before, after) = (printed(before), printed(after));
         let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
         let all;

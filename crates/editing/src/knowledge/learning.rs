@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use cellwright_notebook::{Cell, Fingerprint, Notebook};
+use cellwright_notebook::{Fingerprint, Notebook, NotebookCell};
 
 use super::{
     FileVersion, KnownCell, LineSource, NotebookKnowledge, NumberOrigin, SeenExtent, SinceBase, source_print,
@@ -53,7 +53,7 @@ impl NotebookKnowledge {
             self.numbers.iter_mut().flatten().for_each(|known| known.file = FileVersion::Earlier);
         }
         let sources: HashSet<_> = now.cells().map(|cell| source_print(&cell)).collect();
-        let is_other = |known: &KnownCell, cell: &Cell<'_>| match (&known.id, cell.id()) {
+        let is_other = |known: &KnownCell, cell: &NotebookCell<'_>| match (&known.id, cell.id()) {
             (Some(known), Some(id)) => *known != id,
             // Without ids: a cell whose old source is gone was probably edited where it stands.
             _ => !known.says_what(cell) && sources.contains(&known.source),
@@ -101,7 +101,7 @@ impl NotebookKnowledge {
             self.numbers[shown.index] = Some(known);
             self.retire(before);
         }
-        let is_now = |(known, cell): (&Option<KnownCell>, Cell<'_>)| {
+        let is_now = |(known, cell): (&Option<KnownCell>, NotebookCell<'_>)| {
             known.as_ref().is_some_and(|known| known.is(&cell) && known.says_what(&cell))
         };
         let shown_all = (0..now.len()).all(|index| self.shown_since.contains(&index));

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use cellwright_cell::Stream;
 use cellwright_notebook::text::shortened;
-use cellwright_notebook::{Image, Notebook, Output, OutputKind};
+use cellwright_notebook::{EncodedImage, Notebook, NotebookOutput, OutputKind};
 use cellwright_output::{
-    Colours, Counted, Display, ImageFormat, ImageInfo, Limits, Sink, UnusableImage, html_table, indented_json,
+    Colours, Counted, Display, ImageFormat, ImageInfo, OutputLimits, OutputSink, UnusableImage, html_table,
+    indented_json,
 };
 
 use super::image::{LabelledImage, in_output};
@@ -19,7 +20,7 @@ pub struct OutputContent {
     pub text: String,
     /// Whether the text is Markdown, as it was displayed or converted from HTML.
     pub is_markdown: bool,
-    /// Its images, in the order of [`Output::images`].
+    /// Its images, in the order of [`NotebookOutput::images`].
     pub images: Vec<FoundImage>,
 }
 
@@ -43,14 +44,14 @@ pub struct FoundImage {
 
 impl OutputContent {
     /// Chooses what to show of an output. Whatever it holds, something of it is shown or described.
-    pub fn of(notebook: &Notebook, output: &Output<'_>) -> Self {
+    pub fn of(notebook: &Notebook, output: &NotebookOutput<'_>) -> Self {
         let images = FoundImage::all_of(output);
         let ChosenText { text, is_markdown } = ChosenText::of(notebook, output, &images);
         Self { text: terminal_text(text), is_markdown, images }
     }
 
     /// One line: what it is, how large, and how it starts.
-    pub fn summary(&self, output: &Output<'_>) -> String {
+    pub fn summary(&self, output: &NotebookOutput<'_>) -> String {
         let what = self.described(output, FoundImage::describe);
         let error = (output.kind() == OutputKind::Error).then(|| output.error_line());
         let start = match &error {
@@ -65,11 +66,11 @@ impl OutputContent {
     }
 
     /// What it is and how large. Of its images the types alone.
-    pub fn describe(&self, output: &Output<'_>) -> String {
+    pub fn describe(&self, output: &NotebookOutput<'_>) -> String {
         self.described(output, |image| image.mime.clone())
     }
 
-    fn described(&self, output: &Output<'_>, image: impl Fn(&FoundImage) -> String) -> String {
+    fn described(&self, output: &NotebookOutput<'_>, image: impl Fn(&FoundImage) -> String) -> String {
         let mut line = match output.kind() {
             OutputKind::Stream(name) => format!("stream {}", on_one_line(&name)),
             OutputKind::Result => "result".to_owned(),
@@ -116,18 +117,18 @@ impl OutputContent {
     }
 
     /// The HTML of an output as Markdown if it is a table, for readers that can fit it to their width.
-    pub fn table(output: &Output<'_>) -> Option<String> {
+    pub fn table(output: &NotebookOutput<'_>) -> Option<String> {
         html_table(&output.bundle()?)
     }
 }
 
 impl FoundImage {
-    /// The images of an output, in the order of [`Output::images`].
-    pub fn all_of(output: &Output<'_>) -> Vec<Self> {
+    /// The images of an output, in the order of [`NotebookOutput::images`].
+    pub fn all_of(output: &NotebookOutput<'_>) -> Vec<Self> {
         output.images().iter().map(Self::of).collect()
     }
 
-    pub(super) fn of(image: &Image<'_>) -> Self {
+    pub(super) fn of(image: &EncodedImage<'_>) -> Self {
         Self { mime: on_one_line(&image.mime), info: ImageInfo::of_encoded(&image.mime, &image.data) }
     }
 
@@ -142,7 +143,7 @@ impl FoundImage {
 
 impl ChosenText {
     /// Chooses the text of an output of `notebook` that has these images.
-    pub fn of(notebook: &Notebook, output: &Output<'_>, images: &[FoundImage]) -> Self {
+    pub fn of(notebook: &Notebook, output: &NotebookOutput<'_>, images: &[FoundImage]) -> Self {
         let plain = |text: String| Self { text, is_markdown: false };
         if let Some(summary) = widget::summary(notebook, output) {
             return plain(summary);
@@ -183,7 +184,7 @@ fn terminal_text(text: String) -> String {
     if text.as_bytes().chunks(4096).all(is_plain) {
         return text;
     }
-    let mut sink = Sink::new(Limits::NONE, Colours::Dropped);
+    let mut sink = OutputSink::new(OutputLimits::NONE, Colours::Dropped);
     sink.write(Stream::Stdout, text.as_bytes());
     sink.finish().text
 }

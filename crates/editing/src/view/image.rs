@@ -1,7 +1,7 @@
 //! Images of a notebook, by their addresses.
 
 use cellwright_notebook::select::ImageAddress;
-use cellwright_notebook::{Cell, CellRef, NoSuchCell, NotBase64, Notebook};
+use cellwright_notebook::{CellRef, NoSuchCell, NotBase64, Notebook, NotebookCell};
 use cellwright_output::{Image, ImageFormat, ImageInfo};
 
 use super::content::on_one_line;
@@ -72,7 +72,10 @@ pub(super) fn in_output(cell: usize, output: usize, image: usize) -> ImageAddres
 }
 
 /// The image in its cell.
-fn image_in<'a>(cell: &Cell<'a>, address: &ImageAddress) -> Option<cellwright_notebook::Image<'a>> {
+fn image_in<'a>(
+    cell: &NotebookCell<'a>,
+    address: &ImageAddress,
+) -> Option<cellwright_notebook::EncodedImage<'a>> {
     match address {
         ImageAddress::Output { output, image, .. } => {
             cell.outputs().get(*output).and_then(|output| output.images().into_iter().nth(*image))
@@ -112,7 +115,7 @@ impl NotebookView {
     }
 }
 
-fn no_such_attachment(cell: &Cell<'_>, name: &str) -> ViewError {
+fn no_such_attachment(cell: &NotebookCell<'_>, name: &str) -> ViewError {
     let there = cell.attachments().into_iter().map(|(name, _)| name.into_owned()).collect();
     ViewError::NoSuchAttachment { cell: cell.index(), name: name.to_owned(), there }
 }
@@ -127,7 +130,7 @@ pub(super) fn attachments_there(names: &[String]) -> String {
 }
 
 /// The attachments of a cell that callers can show.
-pub(super) fn attached(cell: &Cell<'_>) -> Vec<LabelledImage> {
+pub(super) fn attached(cell: &NotebookCell<'_>) -> Vec<LabelledImage> {
     let named = cell.attachments().into_iter().filter_map(|(name, images)| {
         let image = images.first()?;
         let info = ImageInfo::of_encoded(&image.mime, &image.data).ok()?;

@@ -2,7 +2,7 @@
 
 use cellwright_cell::{MimeData, MimeValue};
 use cellwright_notebook::text::shortened;
-use cellwright_notebook::{Notebook, Output};
+use cellwright_notebook::{Notebook, NotebookOutput};
 use cellwright_output::Display;
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ const DEEPEST: usize = 5;
 
 /// A widget in one line, as the notebook has saved it: `[widget IntSlider "Speed": 5]`. The plain text beside it is
 /// older: it says what the widget was when it was displayed. `None` if that is all there is.
-pub(super) fn summary(notebook: &Notebook, output: &Output<'_>) -> Option<String> {
+pub(super) fn summary(notebook: &Notebook, output: &NotebookOutput<'_>) -> Option<String> {
     let mimes = output.mime_types();
     if !mimes.iter().any(|mime| mime == WIDGET) {
         return None;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use cellwright_editing::{DiskMemory, FileEditor, FileName, HistoryStore, ProcessMemory, ReadMemory};
-use cellwright_notebook::{Cell, CellKind, Fingerprint, Notebook};
+use cellwright_notebook::{CellKind, Fingerprint, Notebook, NotebookCell};
 
 pub(crate) enum MemoryKind {
     Process,
@@ -44,11 +44,11 @@ struct Caller {
 /// A type and a source.
 type Version = (CellKind, String);
 
-fn version(cell: &Cell<'_>) -> Version {
+fn version(cell: &NotebookCell<'_>) -> Version {
     (cell.kind(), cell.source().into_owned())
 }
 
-fn id(cell: &Cell<'_>) -> Option<String> {
+fn id(cell: &NotebookCell<'_>) -> Option<String> {
     cell.id().map(std::borrow::Cow::into_owned)
 }
 
@@ -283,8 +283,9 @@ impl World {
         if self.is_expected {
             return;
         }
-        let is_here =
-            |cell: &Cell<'_>| after.cells().any(|now| id(&now) == id(cell) && version(&now) == version(cell));
+        let is_here = |cell: &NotebookCell<'_>| {
+            after.cells().any(|now| id(&now) == id(cell) && version(&now) == version(cell))
+        };
         for cell in before.cells().filter(|cell| cell.id().is_some() && !is_here(cell)) {
             let (cell_id, now) = (id(&cell).unwrap(), version(&cell));
             let Some(latest) = caller.latest.get(&cell_id) else { continue };
@@ -312,7 +313,7 @@ impl World {
     fn check_undone(&self, before: &Notebook, after: &Notebook) {
         for cell in after.cells().filter(|cell| cell.id().is_some()) {
             let was = before.cells().find(|was| was.id() == cell.id());
-            for tag in was.iter().flat_map(Cell::tags) {
+            for tag in was.iter().flat_map(NotebookCell::tags) {
                 assert!(cell.tags().contains(&tag), "undo took {tag} away\n{}", self.log);
             }
         }

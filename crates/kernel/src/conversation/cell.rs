@@ -12,21 +12,21 @@ use crate::event::Event;
 use crate::transport::{CellId, Incoming, Verdict};
 
 /// The cell that was sent last and is not over.
-pub(super) struct Current {
+pub(super) struct CurrentCell {
     pub(super) id: CellId,
     /// Its request's message id.
     pub(super) sent: String,
     pub(super) silent: bool,
     pub(super) started: bool,
     pub(super) interrupted: bool,
-    pub(super) raised: Raised,
-    pub(super) ended: Ended,
+    pub(super) raised: RaisedException,
+    pub(super) ended: EndedHalf,
     /// The question that waits for an answer.
     pub(super) input: Option<MessageHeader>,
 }
 
 /// What is known of a cell's exception.
-pub(super) enum Raised {
+pub(super) enum RaisedException {
     Nothing,
     /// Its reply has it, and nothing has shown it yet.
     Told(Exception),
@@ -35,13 +35,13 @@ pub(super) enum Raised {
 
 /// Which half of a cell's end has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum EndedHalf {
     Neither,
     Replied,
     Idle,
 }
 
-impl Current {
+impl CurrentCell {
     pub(super) fn new(id: CellId, sent: &str, silent: bool) -> Self {
         Self {
             id,
@@ -49,8 +49,8 @@ impl Current {
             silent,
             started: false,
             interrupted: false,
-            raised: Raised::Nothing,
-            ended: Ended::Neither,
+            raised: RaisedException::Nothing,
+            ended: EndedHalf::Neither,
             input: None,
         }
     }
@@ -76,7 +76,7 @@ impl Conversation {
             _ if interrupted => Verdict::Interrupted,
             ReplyStatus::Error | ReplyStatus::Aborted | ReplyStatus::Other(_) => Verdict::Error,
         };
-        if let (Verdict::Error | Verdict::Interrupted, Raised::Nothing) = (verdict, &cell.raised) {
+        if let (Verdict::Error | Verdict::Interrupted, RaisedException::Nothing) = (verdict, &cell.raised) {
             let raised = match (reply.exception, &reply.status) {
                 (Some(raised), _) => exception(raised.ename, raised.evalue, &raised.traceback),
                 (None, ReplyStatus::Aborted) => {
@@ -84,30 +84,30 @@ impl Conversation {
                 }
                 (None, _) => exception("Error".to_owned(), "the kernel did not say which".to_owned(), &[]),
             };
-            cell.raised = Raised::Told(raised);
+            cell.raised = RaisedException::Told(raised);
         }
         let payloads = reply.payload.iter().filter_map(shown_payload);
         self.ready.extend(payloads.map(|event| Incoming::Event { cell: Some(cell.id), event }));
         let id = cell.id;
-        if cell.ended == Ended::Idle {
+        if cell.ended == EndedHalf::Idle {
             self.show_exception();
         }
         self.ready.push_back(Incoming::Replied { cell: id, verdict, count: reply.execution_count });
-        self.end(Ended::Replied);
+        self.end(EndedHalf::Replied);
     }
 
     /// Everything the running cell had to say has come.
     pub(super) fn take_idle(&mut self) {
         self.show_exception();
         self.ready.extend(self.cell.as_ref().map(|cell| Incoming::Idle(cell.id)));
-        self.end(Ended::Idle);
+        self.end(EndedHalf::Idle);
     }
 
-    fn end(&mut self, half: Ended) {
+    fn end(&mut self, half: EndedHalf) {
         if let Some(cell) = &mut self.cell {
             match cell.ended {
-                Ended::Neither => cell.ended = half,
-                Ended::Replied | Ended::Idle => self.cell = None,
+                EndedHalf::Neither => cell.ended = half,
+                EndedHalf::Replied | EndedHalf::Idle => self.cell = None,
             }
         }
     }
@@ -116,8 +116,8 @@ impl Conversation {
     fn show_exception(&mut self) {
         // Not before it has arrived: an idle that overtakes the reply must not count as having shown it.
         if let Some(cell) = &mut self.cell
-            && let Raised::Told(_) = cell.raised
-            && let Raised::Told(raised) = std::mem::replace(&mut cell.raised, Raised::Shown)
+            && let RaisedException::Told(_) = cell.raised
+            && let RaisedException::Told(raised) = std::mem::replace(&mut cell.raised, RaisedException::Shown)
         {
             let event = Event::Output(OutputChange::Added(Output::Error(raised)));
             self.ready.push_back(Incoming::Event { cell: Some(cell.id), event });
@@ -163,7 +163,7 @@ mod tests {
         };
         for idle_first in [false, true] {
             let mut conversation = Conversation {
-                cell: Some(Current::new(CellId(1), "sent", false)),
+                cell: Some(CurrentCell::new(CellId(1), "sent", false)),
                 ..Conversation::default()
             };
             if idle_first {

@@ -5,7 +5,7 @@ use cellwright_jupyter::content::{
 };
 use cellwright_jupyter::{Channel, JupyterMessage, MessageSession};
 
-use super::{Asked, Conversation, Unreadable, done};
+use super::{Conversation, PendingRequest, UnreadableContent, done};
 use crate::comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
 use crate::event::Event;
 use crate::request::Reply;
@@ -25,17 +25,21 @@ impl Conversation {
         request: CommRequest,
     ) -> (Channel, JupyterMessage) {
         let (asked, message) = match request {
-            CommRequest::Say(message) => (Asked::Said(id), said(session, message)),
+            CommRequest::Say(message) => (PendingRequest::Said(id), said(session, message)),
             CommRequest::List { target: target_name } => {
                 let content = CommInfoRequest { target_name, ..CommInfoRequest::default() };
-                (Asked::Comms(id), session.message(&content))
+                (PendingRequest::Comms(id), session.message(&content))
             }
         };
         (Channel::Shell, self.ask(asked, message))
     }
 
     /// Takes a comm message of the kernel.
-    pub(super) fn take_comm(&mut self, message: &JupyterMessage, of_cell: bool) -> Result<(), Unreadable> {
+    pub(super) fn take_comm(
+        &mut self,
+        message: &JupyterMessage,
+        of_cell: bool,
+    ) -> Result<(), UnreadableContent> {
         match self.comms {
             Comms::Forwarded => {}
             // Before it is parsed: what nobody wants should cost nothing.
@@ -66,7 +70,7 @@ impl Conversation {
     pub(super) fn take_comm_idle(&mut self, state: &ExecutionState, message: &JupyterMessage) {
         let parent = message.parent.as_ref().filter(|_| *state == ExecutionState::Idle);
         let Some(parent) = parent.map(cellwright_jupyter::MessageHeader::msg_id) else { return };
-        if let Some(Asked::Said(id)) = self.asked.get(parent).copied() {
+        if let Some(PendingRequest::Said(id)) = self.asked.get(parent).copied() {
             self.asked.remove(parent);
             self.ready.push_back(Incoming::Answered { id, reply: Ok(Reply::Said) });
         }
@@ -86,7 +90,7 @@ fn said(session: &MessageSession, message: CommMessage) -> JupyterMessage {
 }
 
 /// The comms that a kernel says are open.
-pub(super) fn listed(message: &JupyterMessage) -> Result<Result<Reply, String>, Unreadable> {
+pub(super) fn listed(message: &JupyterMessage) -> Result<Result<Reply, String>, UnreadableContent> {
     let CommInfoReply { status, comms, .. } = message.parse()?;
     let open = comms.into_iter().map(|(comm, about)| {
         let target = about.get("target_name").and_then(|target| target.as_str()).unwrap_or_default();

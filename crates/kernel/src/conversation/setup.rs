@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 use super::{json_text, literal};
 use crate::event::Event;
 use crate::outcome::Exit;
-use crate::request::Variable;
+use crate::request::KernelVariable;
 use crate::setup::{Prelude, Setup};
-use crate::transport::{CellId, Incoming, Request, Transport, Verdict};
+use crate::transport::{CellId, Incoming, KernelRequest, Transport, Verdict};
 
 const PREPARE: &str = include_str!("../../python/prepare_ipython.py");
 const PRELUDE: &str = include_str!("../../python/cellwright_runner/prelude.py");
@@ -34,7 +34,7 @@ pub(crate) async fn prepare(
 ) -> Result<Vec<Event>, Exit> {
     let (config, mut warnings) = config(setup, cwd);
     let code = format!("exec({}, {{'config': {}}})", literal(PREPARE), literal(&config.to_string()));
-    transport.send(Request::Execute {
+    transport.send(KernelRequest::Execute {
         cell: CELL,
         code,
         allow_stdin: false,
@@ -131,12 +131,14 @@ pub(super) fn list_variables(limit: usize) -> ExecuteRequest {
 
 #[derive(Deserialize)]
 struct Listed {
-    variables: Vec<Variable>,
+    variables: Vec<KernelVariable>,
     total: usize,
 }
 
 /// What a kernel answered to [`list_variables`].
-pub(super) fn listed_variables(expressions: &Map<String, Value>) -> Result<(Vec<Variable>, usize), String> {
+pub(super) fn listed_variables(
+    expressions: &Map<String, Value>,
+) -> Result<(Vec<KernelVariable>, usize), String> {
     let answer = expressions.get("variables");
     let told = answer.and_then(|answer| json_text(answer.get("data")?)).and_then(|text| text.parse().ok());
     let Listed { variables, total } =

@@ -8,20 +8,20 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::Answer;
+use crate::event::LineAnswer;
 use crate::mailbox::Mailbox;
-use crate::outcome::{Death, Exit, Fate, Finished, Outcome, StopReason};
+use crate::outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};
 use crate::transport::{CellId, Verdict};
 
 /// The cell that was sent to the kernel.
-pub(super) struct Running {
+pub(super) struct SentCell {
     pub(super) id: CellId,
-    pub(super) mailbox: Arc<Mailbox<Finished>>,
+    pub(super) mailbox: Arc<Mailbox<FinishedCell>>,
     pub(super) stop: CancellationToken,
     pub(super) timeout: Option<Duration>,
     pub(super) started: bool,
     /// Until it has started.
-    pub(super) awaited: Option<Awaited>,
+    pub(super) awaited: Option<StartWait>,
     /// An interrupt was asked for before the cell had started.
     pub(super) interrupt_at_start: bool,
     pub(super) phase: Phase,
@@ -32,12 +32,12 @@ pub(super) struct Running {
     pub(super) settled_by: Option<Instant>,
     /// How much had come of an unfinished message when that was looked at last.
     pub(super) arriving: usize,
-    pub(super) input: Option<oneshot::Receiver<Answer>>,
+    pub(super) input: Option<oneshot::Receiver<LineAnswer>>,
 }
 
 /// How the start of a cell is waited for.
 #[derive(Clone, Copy)]
-pub(super) struct Awaited {
+pub(super) struct StartWait {
     /// When the kernel is looked at.
     pub(super) look_at: Instant,
     /// Since when nothing has shown that the kernel lives.
@@ -63,10 +63,10 @@ pub(super) enum Phase {
     },
 }
 
-impl Running {
+impl SentCell {
     pub(super) fn new(
         id: CellId,
-        mailbox: Arc<Mailbox<Finished>>,
+        mailbox: Arc<Mailbox<FinishedCell>>,
         stop: CancellationToken,
         timeout: Option<Duration>,
         start: Duration,
@@ -81,7 +81,7 @@ impl Running {
             stop,
             timeout,
             started: false,
-            awaited: now.checked_add(start).map(|look_at| Awaited {
+            awaited: now.checked_add(start).map(|look_at| StartWait {
                 look_at,
                 silent_since: now,
                 told: false,
@@ -98,7 +98,7 @@ impl Running {
     }
 
     /// How the cell ended, by what the kernel said of it.
-    pub(super) fn finished(&self, kernel: Fate) -> Finished {
+    pub(super) fn finished(&self, kernel: Fate) -> FinishedCell {
         let (verdict, execution_count) = match self.reply {
             Some((verdict, count)) => (verdict, count),
             // Only the idle came: the cell is over, and an exception would have been shown.
@@ -118,11 +118,11 @@ impl Running {
                 Outcome::Raised(self.exception.clone().unwrap_or_default())
             }
         };
-        Finished { outcome, execution_count }
+        FinishedCell { outcome, execution_count }
     }
 
     /// How the cell ended when the kernel did.
-    pub(super) fn buried(&self, exit: &Exit) -> Finished {
+    pub(super) fn buried(&self, exit: &Exit) -> FinishedCell {
         let kernel = match exit {
             Exit::Process(_) | Exit::Lost(_) => Fate::Killed,
             Exit::Left(_) => Fate::Left,
@@ -136,18 +136,18 @@ impl Running {
                 Outcome::Stopped { reason, kernel }
             }
         };
-        Finished { outcome, execution_count: None }
+        FinishedCell { outcome, execution_count: None }
     }
 }
 
 /// The end of a cell that was not run because the kernel was shut down.
-pub(super) fn shut_down() -> Finished {
+pub(super) fn shut_down() -> FinishedCell {
     let outcome = Outcome::Stopped { reason: StopReason::Shutdown, kernel: Fate::Killed };
-    Finished { outcome, execution_count: None }
+    FinishedCell { outcome, execution_count: None }
 }
 
 /// The end of a cell whose caller did not wait for its turn.
-pub(super) fn cancelled_in_the_queue() -> Finished {
+pub(super) fn cancelled_in_the_queue() -> FinishedCell {
     let outcome = Outcome::Stopped { reason: StopReason::Cancelled, kernel: Fate::Survived };
-    Finished { outcome, execution_count: None }
+    FinishedCell { outcome, execution_count: None }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Driver;
-use super::running::{Phase, Running};
+use super::running::{Phase, SentCell};
 use crate::event::Event;
 use crate::outcome::Exit;
 use crate::transport::Pulse;
@@ -22,7 +22,7 @@ impl Driver {
     /// Looks at a kernel that has not started its cell in time. `Some` when it is given up.
     pub(super) fn look_after(&mut self, now: Instant) -> Option<Exit> {
         let graces = self.graces;
-        let Some(Running { awaited: Some(awaited), phase, .. }) = &mut self.running else { return None };
+        let Some(SentCell { awaited: Some(awaited), phase, .. }) = &mut self.running else { return None };
         if now < awaited.look_at {
             return None;
         }
@@ -75,7 +75,7 @@ impl Driver {
 
     /// The kernel lives and does something else.
     pub(super) fn take_busy(&mut self, at: Option<&str>) {
-        let Some(Running { awaited: Some(awaited), .. }) = &mut self.running else { return };
+        let Some(SentCell { awaited: Some(awaited), .. }) = &mut self.running else { return };
         awaited.silent_since = Instant::now();
         let what = at.map(|at| format!(" ({at})")).unwrap_or_default();
         self.tell_to_wait(format!("the cell has not begun: something else keeps the kernel busy{what}"));
@@ -83,7 +83,7 @@ impl Driver {
 
     /// Tells it once.
     fn tell_to_wait(&mut self, told: String) {
-        if let Some(Running { awaited: Some(awaited), .. }) = &mut self.running
+        if let Some(SentCell { awaited: Some(awaited), .. }) = &mut self.running
             && !std::mem::replace(&mut awaited.told, true)
         {
             self.deliver(Event::Warning(told));

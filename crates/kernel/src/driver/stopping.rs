@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Driver;
-use super::running::{self, Phase, Running};
-use crate::event::{Event, Status};
+use super::running::{self, Phase, SentCell};
+use crate::event::{CellStage, Event};
 use crate::outcome::{Exit, StopReason};
-use crate::transport::{Request, Step, StopFailed};
+use crate::transport::{KernelRequest, StopFailed, StopStep};
 
 /// How long each step may take before the next one follows.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +46,13 @@ impl Default for Graces {
 
 /// How far the ending of the kernel has come; what is to be done at `until`.
 #[derive(Clone, Copy)]
-pub(super) struct Ending {
-    pub(super) then: Then,
+pub(super) struct KernelEnding {
+    pub(super) then: EndingStep,
     pub(super) until: Instant,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Then {
+pub(super) enum EndingStep {
     Terminate,
     Kill,
     GiveUp,
@@ -69,7 +69,7 @@ impl Driver {
             }
             wanted
         });
-        if let Some(Running { phase: Phase::Running { .. }, stop, .. }) = &self.running
+        if let Some(SentCell { phase: Phase::Running { .. }, stop, .. }) = &self.running
             && stop.is_cancelled()
         {
             self.begin_stop(StopReason::Cancelled);
@@ -82,7 +82,7 @@ impl Driver {
         if let Some(running) = &mut self.running {
             running.phase = Phase::Interrupting { reason, again, until };
             running.interrupt_at_start = !running.started;
-            self.deliver(Event::Status(Status::Stopping(reason)));
+            self.deliver(Event::Status(CellStage::Stopping(reason)));
             self.interrupt_if_started();
         }
     }
@@ -90,7 +90,7 @@ impl Driver {
     /// Interrupts the code that runs. A cell that has replied has none: its output is on its way.
     pub(super) fn interrupt_if_started(&mut self) {
         if self.running.as_ref().is_some_and(|running| running.started && running.reply.is_none())
-            && let Err(failed) = self.transport.stop(Step::Interrupt)
+            && let Err(failed) = self.transport.stop(StopStep::Interrupt)
         {
             self.take_failure(&failed);
         }
@@ -99,8 +99,8 @@ impl Driver {
     /// A kernel that cannot be interrupted is not worth the grace.
     pub(super) fn take_failure(&mut self, failed: &StopFailed) {
         self.deliver(Event::Warning(failed.to_string()));
-        if let Some(Running { phase: Phase::Interrupting { reason, .. }, .. }) = self.running
-            && failed.step == Step::Interrupt
+        if let Some(SentCell { phase: Phase::Interrupting { reason, .. }, .. }) = self.running
+            && failed.step == StopStep::Interrupt
         {
             self.end_kernel(reason);
         }
@@ -113,7 +113,7 @@ impl Driver {
                 self.deliver(Event::Warning("the cell had not begun".into()));
             }
         }
-        self.escalate(Then::Terminate);
+        self.escalate(EndingStep::Terminate);
     }
 
     pub(super) fn shut_down(&mut self) {
@@ -123,28 +123,28 @@ impl Driver {
         for waiting in self.waiting.drain(..) {
             waiting.mailbox.close(running::shut_down());
         }
-        self.transport.send(Request::Shutdown);
+        self.transport.send(KernelRequest::Shutdown);
         let mut grace = self.graces.shutdown;
         if self.running.is_some() {
             grace += self.graces.interrupt;
         }
-        self.ending = Some(Ending { then: Then::Terminate, until: Instant::now() + grace });
-        if let Some(Running { phase: Phase::Running { .. }, .. }) = self.running {
+        self.ending = Some(KernelEnding { then: EndingStep::Terminate, until: Instant::now() + grace });
+        if let Some(SentCell { phase: Phase::Running { .. }, .. }) = self.running {
             self.begin_stop(StopReason::Shutdown);
         }
     }
 
     /// Takes one step towards the kernel's end. `Some` when there is none left to take.
-    fn escalate(&mut self, then: Then) -> Option<Exit> {
+    fn escalate(&mut self, then: EndingStep) -> Option<Exit> {
         let (step, next, grace) = match then {
-            Then::Terminate => (Step::Terminate, Then::Kill, self.graces.terminate),
-            Then::Kill => (Step::Kill, Then::GiveUp, self.graces.kill),
-            Then::GiveUp => return Some(Exit::Lost("the kernel was killed and does not end".into())),
+            EndingStep::Terminate => (StopStep::Terminate, EndingStep::Kill, self.graces.terminate),
+            EndingStep::Kill => (StopStep::Kill, EndingStep::GiveUp, self.graces.kill),
+            EndingStep::GiveUp => return Some(Exit::Lost("the kernel was killed and does not end".into())),
         };
         let taken = self.transport.stop(step);
         // A step that failed leaves nothing to wait for.
         let grace = if taken.is_ok() { grace } else { Duration::ZERO };
-        self.ending = Some(Ending { then: next, until: Instant::now() + grace });
+        self.ending = Some(KernelEnding { then: next, until: Instant::now() + grace });
         None
     }
 
@@ -188,7 +188,7 @@ impl Driver {
             }
         }
         match self.ending {
-            Some(Ending { then, until }) if until <= now => self.escalate(then),
+            Some(KernelEnding { then, until }) if until <= now => self.escalate(then),
             Some(_) | None => None,
         }
     }

@@ -11,7 +11,7 @@ use http::header::InvalidHeaderValue;
 use percent_encoding::percent_decode_str;
 use url::{ParseError, Url};
 
-use super::rest::{GatewayError, Rest};
+use super::rest::{GatewayError, RestClient};
 
 /// A Jupyter Kernel Gateway, Jupyter Server or Enterprise Gateway.
 #[derive(Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Address {
 
     /// The kernels it can start. This also shows whether it works and accepts us. Starts nothing.
     pub fn kernels(&self, within: Duration) -> BoxFuture<'static, Result<Vec<String>, GatewayError>> {
-        let rest = Rest::new(self.clone());
+        let rest = RestClient::new(self.clone());
         Box::pin(async move { Ok(rest.kernelspecs(within).await?.names()) })
     }
 

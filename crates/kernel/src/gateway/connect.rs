@@ -27,7 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
 use self::proxy::Route;
-pub(super) use self::proxy::{Proxy, Purpose};
+pub(super) use self::proxy::{HttpPurpose, Proxy};
 use super::address::Address;
 use super::rest::GatewayError;
 use cellwright_cell::with_causes;
@@ -44,21 +44,21 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// A connection to a server, ready for HTTP.
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     pub(super) stream: Box<dyn ByteStream>,
     /// The proxy that reads our requests: they name the whole URL then.
     pub(super) forwarder: Option<Proxy>,
 }
 
-impl Connection {
-    pub(super) async fn open(address: &Address, purpose: Purpose) -> Result<Self, GatewayError> {
+impl HttpConnection {
+    pub(super) async fn open(address: &Address, purpose: HttpPurpose) -> Result<Self, GatewayError> {
         match timeout(CONNECT, Self::open_in_any_time(address, purpose)).await {
             Ok(opened) => opened,
             Err(_) => Err(GatewayError::Timeout { address: address.to_string(), limit: CONNECT }),
         }
     }
 
-    async fn open_in_any_time(address: &Address, purpose: Purpose) -> Result<Self, GatewayError> {
+    async fn open_in_any_time(address: &Address, purpose: HttpPurpose) -> Result<Self, GatewayError> {
         let url = address.url();
         let through_proxy = |proxy: &Proxy, why| GatewayError::Proxy {
             address: address.to_string(),

@@ -9,14 +9,14 @@ use cellwright_jupyter::{Channel, MessageSession};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Gateway;
+use super::GatewayTransport;
 use super::address::Address;
-use super::link::{Link, News};
-use super::rest::{GatewayError, Rest};
+use super::link::{GatewayLink, LinkNews};
+use super::rest::{GatewayError, RestClient};
 use super::socket::Socket;
 use crate::conversation::prepare;
 use crate::driver::Graces;
-use crate::environment::Variables;
+use crate::environment::EnvVars;
 use crate::execution::Background;
 use crate::kernel::Kernel;
 use crate::outcome::Exit;
@@ -30,7 +30,7 @@ const PROOF: Duration = Duration::from_secs(1);
 
 /// A kernel to be made on a server.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct GatewayLaunch {
     /// Which server.
     pub address: Address,
     /// The name of a kernelspec of the server, or of a language; none for the server's default.
@@ -38,7 +38,7 @@ pub struct Launch {
     /// The folder cells are to run in, where the server has it.
     pub cwd: std::path::PathBuf,
     /// Our environment, of which `KERNEL_*` and the user's name go to the server.
-    pub variables: Variables,
+    pub variables: EnvVars,
     /// What the first cell of a Python kernel finds.
     pub setup: Setup,
     /// How long it may take until the first cell can run.
@@ -51,7 +51,7 @@ pub struct Launch {
 
 /// A kernel that is ready for its first cell.
 #[derive(Debug)]
-pub struct Launched {
+pub struct GatewayKernel {
     /// The kernel.
     pub kernel: Kernel,
     /// What it says outside its cells.
@@ -64,9 +64,9 @@ pub struct Launched {
     pub spec: String,
 }
 
-impl Launch {
+impl GatewayLaunch {
     /// A launch with the usual limits.
-    pub fn new(address: Address, cwd: impl Into<std::path::PathBuf>, variables: Variables) -> Self {
+    pub fn new(address: Address, cwd: impl Into<std::path::PathBuf>, variables: EnvVars) -> Self {
         Self {
             address,
             name: None,
@@ -84,13 +84,13 @@ impl Launch {
     }
 
     /// Makes the kernel and waits until it is ready for its first cell.
-    pub fn start(&self) -> BoxFuture<'_, Result<Launched, GatewayError>> {
+    pub fn start(&self) -> BoxFuture<'_, Result<GatewayKernel, GatewayError>> {
         Box::pin(self.make_ready())
     }
 
-    async fn make_ready(&self) -> Result<Launched, GatewayError> {
+    async fn make_ready(&self) -> Result<GatewayKernel, GatewayError> {
         let deadline = Instant::now() + self.ready_within;
-        let rest = Arc::new(Rest::new(self.address.clone()));
+        let rest = Arc::new(RestClient::new(self.address.clone()));
         let spec = rest.kernelspecs(HEALTH).await?.choose(self.name.as_deref(), &self.address)?;
         let id = rest.create(&spec, &self.kernel_variables()).await?;
         let session = MessageSession::new("cellwright");
@@ -102,9 +102,9 @@ impl Launch {
                 return Err(error);
             }
         };
-        let link = Link::new(Arc::clone(&rest), id.clone(), socket, self.away);
+        let link = GatewayLink::new(Arc::clone(&rest), id.clone(), socket, self.away);
         // From here on its drop ends the kernel.
-        let mut gateway = Gateway::new(rest, id.clone(), session, link);
+        let mut gateway = GatewayTransport::new(rest, id.clone(), session, link);
         let late = || GatewayError::Timeout { address: self.address.to_string(), limit: self.ready_within };
         let info = timeout_at(deadline, gateway.ready()).await.map_err(|_| late())??;
         if info.language_info.name == "python" {
@@ -113,7 +113,7 @@ impl Launch {
             gateway.conversation.begin_with(events);
         }
         let (kernel, background) = Kernel::start(gateway, self.graces, None);
-        Ok(Launched { kernel, background, info, id, spec })
+        Ok(GatewayKernel { kernel, background, info, id, spec })
     }
 
     /// What an Enterprise Gateway hands to the kernels it places.
@@ -132,7 +132,7 @@ impl Launch {
     }
 }
 
-impl Gateway {
+impl GatewayTransport {
     /// Waits until the kernel answers and its outputs reach us.
     async fn ready(&mut self) -> Result<KernelInfoReply, GatewayError> {
         loop {
@@ -143,14 +143,14 @@ impl Gateway {
             let answered = async {
                 while info.is_none() || !published {
                     match self.link.recv().await {
-                        News::Message(channel, message) if message.answers(&asked) => {
+                        LinkNews::Message(channel, message) if message.answers(&asked) => {
                             published |= channel == Channel::Iopub;
                             if message.header.msg_type() == KernelInfoReply::TYPE {
                                 info = Some(message.parse::<KernelInfoReply>());
                             }
                         }
-                        News::Message(..) | News::Unreadable(_) | News::Restored => {}
-                        News::Lost(why) | News::OutOfReach(why) => return Err(why),
+                        LinkNews::Message(..) | LinkNews::Unreadable(_) | LinkNews::Restored => {}
+                        LinkNews::Lost(why) | LinkNews::OutOfReach(why) => return Err(why),
                     }
                 }
                 Ok(())

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::rest::{GatewayError, Rest};
-use super::socket::{Arrival, Socket, Way};
+use super::rest::{GatewayError, RestClient};
+use super::socket::{Arrival, ServerDialect, Socket};
 
 /// Messages wait here for a reader that is slow; when it is full nothing more is read from the server.
 const ROOM: usize = 64;
@@ -23,15 +23,15 @@ const PING: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// Carries messages both ways. Dropping it disconnects.
-pub(super) struct Link {
+pub(super) struct GatewayLink {
     outgoing: mpsc::UnboundedSender<(Channel, JupyterMessage)>,
-    news: mpsc::Receiver<News>,
+    news: mpsc::Receiver<LinkNews>,
     arriving: Arc<AtomicUsize>,
     _task: AbortOnDropHandle<()>,
 }
 
 /// What the connection brings.
-pub(super) enum News {
+pub(super) enum LinkNews {
     Message(Channel, Box<JupyterMessage>),
     /// Something came that cannot be read.
     Unreadable(String),
@@ -43,14 +43,14 @@ pub(super) enum News {
     OutOfReach(String),
 }
 
-impl Link {
+impl GatewayLink {
     /// A server may be out of reach for `away` before its kernel counts as such too.
-    pub(super) fn new(rest: Arc<Rest>, kernel: String, socket: Socket, away: Duration) -> Self {
+    pub(super) fn new(rest: Arc<RestClient>, kernel: String, socket: Socket, away: Duration) -> Self {
         // Bounded by what the driver asks for: one cell, its answers, and what callers wait for at a time.
         let (outgoing, orders) = mpsc::unbounded_channel();
         let (teller, news) = mpsc::channel(ROOM);
         let arriving = Arc::clone(&socket.way.arriving);
-        let keeper = Keeper { rest, kernel, way: socket.way.clone(), away, orders, news: teller };
+        let keeper = LinkKeeper { rest, kernel, way: socket.way.clone(), away, orders, news: teller };
         Self { outgoing, news, arriving, _task: AbortOnDropHandle::new(tokio::spawn(keeper.keep(socket))) }
     }
 
@@ -64,22 +64,22 @@ impl Link {
         self.arriving.load(Ordering::Relaxed)
     }
 
-    /// What comes next. Cancel-safe. After [`News::Lost`] and [`News::OutOfReach`] nothing comes.
-    pub(super) async fn recv(&mut self) -> News {
-        self.news.recv().await.unwrap_or_else(|| News::OutOfReach("the connection was closed".to_owned()))
+    /// What comes next. Cancel-safe. After [`LinkNews::Lost`] and [`LinkNews::OutOfReach`] nothing comes.
+    pub(super) async fn recv(&mut self) -> LinkNews {
+        self.news.recv().await.unwrap_or_else(|| LinkNews::OutOfReach("the connection was closed".to_owned()))
     }
 }
 
-struct Keeper {
-    rest: Arc<Rest>,
+struct LinkKeeper {
+    rest: Arc<RestClient>,
     kernel: String,
-    way: Way,
+    way: ServerDialect,
     away: Duration,
     orders: mpsc::UnboundedReceiver<(Channel, JupyterMessage)>,
-    news: mpsc::Sender<News>,
+    news: mpsc::Sender<LinkNews>,
 }
 
-impl Keeper {
+impl LinkKeeper {
     async fn keep(mut self, mut socket: Socket) {
         let mut unsent = None;
         loop {
@@ -89,7 +89,7 @@ impl Keeper {
                 Ok(socket) => socket,
                 Err(end) => return drop(self.news.send(end).await), // the reader may have left
             };
-            if self.news.send(News::Restored).await.is_err() {
+            if self.news.send(LinkNews::Restored).await.is_err() {
                 return;
             }
         }
@@ -121,8 +121,8 @@ impl Keeper {
                     let (room, arrival) = arrival?;
                     heard = Instant::now();
                     match arrival {
-                        Ok(Arrival::Message(channel, message)) => room.send(News::Message(channel, message)),
-                        Ok(Arrival::Other(Some(error))) => room.send(News::Unreadable(error.to_string())),
+                        Ok(Arrival::Message(channel, message)) => room.send(LinkNews::Message(channel, message)),
+                        Ok(Arrival::Other(Some(error))) => room.send(LinkNews::Unreadable(error.to_string())),
                         Ok(Arrival::Other(None)) => {}
                         Err(broken) => return Some(broken),
                     }
@@ -140,20 +140,24 @@ impl Keeper {
     }
 
     /// The new connection, or what to report instead.
-    async fn open_again(&self, broken: &str) -> Result<Socket, News> {
+    async fn open_again(&self, broken: &str) -> Result<Socket, LinkNews> {
         let deadline = Instant::now() + self.away;
         let mut pause = FIRST_PAUSE;
         loop {
             match Socket::again(&self.rest.address, &self.kernel, self.way.clone()).await {
                 Ok(socket) => return Ok(socket),
                 Err(GatewayError::NotFound { .. }) => {
-                    return Err(News::Lost(format!(
+                    return Err(LinkNews::Lost(format!(
                         "the connection broke ({broken}), and the server no longer knows the kernel"
                     )));
                 }
-                Err(error @ GatewayError::Refused { .. }) => return Err(News::OutOfReach(error.to_string())),
+                Err(error @ GatewayError::Refused { .. }) => {
+                    return Err(LinkNews::OutOfReach(error.to_string()));
+                }
                 Err(error) if Instant::now() + pause > deadline => {
-                    return Err(News::OutOfReach(format!("the connection broke ({broken}), and {error}")));
+                    return Err(LinkNews::OutOfReach(format!(
+                        "the connection broke ({broken}), and {error}"
+                    )));
                 }
                 Err(_) => sleep(pause).await,
             }

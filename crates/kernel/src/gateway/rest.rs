@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use url::{Position, Url};
 
 use super::address::{Address, without_secrets};
-use super::connect::{self, Connection, ConnectionFailure, Proxy, Purpose};
+use super::connect::{self, ConnectionFailure, HttpConnection, HttpPurpose, Proxy};
 use crate::kernelspecs;
 use cellwright_cell::with_causes;
 
@@ -142,26 +142,26 @@ pub enum GatewayError {
 pub(super) struct KernelSpecs {
     default: Option<String>,
     #[serde(default)]
-    kernelspecs: BTreeMap<String, Spec>,
+    kernelspecs: BTreeMap<String, SpecContent>,
 }
 
 #[derive(Deserialize)]
-struct Spec {
+struct SpecContent {
     #[serde(default)]
     spec: Value,
 }
 
 #[derive(Deserialize)]
-struct Created {
+struct CreatedKernel {
     id: String,
 }
 
 /// Asks one server.
-pub(super) struct Rest {
+pub(super) struct RestClient {
     pub(super) address: Address,
 }
 
-impl Rest {
+impl RestClient {
     pub(super) fn new(address: Address) -> Self {
         Self { address }
     }
@@ -180,7 +180,7 @@ impl Rest {
     ) -> Result<String, GatewayError> {
         let body = json!({"name": name, "env": env});
         let answer = self.ask(Method::POST, "api/kernels", "kernels", Some(body), START).await?;
-        Ok(self.read::<Created>(&answer)?.id)
+        Ok(self.read::<CreatedKernel>(&answer)?.id)
     }
 
     pub(super) async fn interrupt(&self, kernel: &str) -> Result<(), GatewayError> {
@@ -232,7 +232,7 @@ impl Rest {
         url: &Url,
         body: Option<Value>,
     ) -> Result<(response::Parts, Result<Bytes, String>), GatewayError> {
-        let connection = Connection::open(&self.address, Purpose::Requests).await?;
+        let connection = HttpConnection::open(&self.address, HttpPurpose::Requests).await?;
         let request = self.request(&method, url, body, connection.forwarder.as_ref())?;
         let failed = |error: hyper::Error| {
             if error.is_parse() {

@@ -10,7 +10,7 @@ const REMEMBERED: usize = 4096;
 
 /// Which messages have come.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenMessages {
     ids: HashSet<String>,
     order: VecDeque<String>,
     /// The kernel's own count in the last message, where it counts.
@@ -21,7 +21,7 @@ pub(super) struct Seen {
     missing: Option<String>,
 }
 
-impl Seen {
+impl SeenMessages {
     /// Whether a server brings a message again. On a connection that never broke nothing does, whatever a kernel
     /// takes for an id.
     pub(super) fn before(&mut self, id: &str) -> bool {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_uses_an_id_twice_loses_no_output() {
-        let mut seen = Seen::default();
+        let mut seen = SeenMessages::default();
         assert_eq!(["a", "a", "", ""].map(|id| seen.before(id)), [false; 4]);
         seen.expect_a_gap();
         assert_eq!(["a", "b", "b", "", ""].map(|id| seen.before(id)), [true, false, true, false, false]);

@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::address::Address;
 use super::lock::{GatewayLock, LockError};
-use crate::environment::Rules;
-use crate::interpreter::{Candidate, Search};
+use crate::environment::VariableRules;
+use crate::interpreter::{Candidate, PythonSearch};
 use crate::token::random_token;
-use process::{Info, started};
+use process::{GatewayInfo, started};
 
 const READY: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
@@ -49,18 +49,18 @@ const CAN_RUN: &str = "import sys\nfrom importlib.util import find_spec\n\
 
 /// The gateway that a user's processes on this machine share.
 #[derive(Clone, Debug)]
-pub struct Shared {
+pub struct SharedGateway {
     /// The folder for its files, for the user alone.
     pub folder: PathBuf,
     /// Which Python runs it: the first that can.
-    pub search: Search,
+    pub search: PythonSearch,
     /// Which variables of our environment it, and its kernels, may see.
-    pub rules: Rules,
+    pub rules: VariableRules,
 }
 
 /// What is known of the shared gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum GatewayStatus {
     /// There is none.
     Stopped,
     /// It runs and is well.
@@ -129,7 +129,7 @@ pub enum SharedError {
     },
 }
 
-impl Shared {
+impl SharedGateway {
     /// The gateway's address; starts it when there is none that is well. Processes that ask at the same time get the same.
     pub async fn address(&self) -> Result<Address, SharedError> {
         self.prepare()?;
@@ -152,11 +152,11 @@ impl Shared {
     }
 
     /// What is known of it. Starts nothing.
-    pub async fn status(&self) -> Status {
-        let Some(info) = self.read().filter(Info::is_alive) else { return Status::Stopped };
+    pub async fn status(&self) -> GatewayStatus {
+        let Some(info) = self.read().filter(GatewayInfo::is_alive) else { return GatewayStatus::Stopped };
         match info.is_well().await {
-            Ok(()) => Status::Running { pid: info.pid, url: info.url, python: info.python },
-            Err(error) => Status::Unwell { pid: info.pid, why: error.to_string() },
+            Ok(()) => GatewayStatus::Running { pid: info.pid, url: info.url, python: info.python },
+            Err(error) => GatewayStatus::Unwell { pid: info.pid, why: error.to_string() },
         }
     }
 
@@ -219,12 +219,12 @@ impl Shared {
     }
 
     /// What `gateway.json` says; one that cannot be read, or leads nowhere, says nothing.
-    fn read(&self) -> Option<Info> {
-        let info: Info = serde_json::from_slice(&fs::read(self.file("gateway.json")).ok()?).ok()?;
+    fn read(&self) -> Option<GatewayInfo> {
+        let info: GatewayInfo = serde_json::from_slice(&fs::read(self.file("gateway.json")).ok()?).ok()?;
         Address::new(&info.url, None).is_ok().then_some(info)
     }
 
-    fn write(&self, info: &Info) -> Result<(), SharedError> {
+    fn write(&self, info: &GatewayInfo) -> Result<(), SharedError> {
         let write = || {
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?; // 0600 from the start
             serde_json::to_writer_pretty(&mut file, info)?;
@@ -233,7 +233,7 @@ impl Shared {
         write().map(drop).map_err(self.failed("gateway.json"))
     }
 
-    async fn end(&self, info: &Info) -> Result<(), SharedError> {
+    async fn end(&self, info: &GatewayInfo) -> Result<(), SharedError> {
         if info.is_the_gateway().await {
             self.end_process(info).await?;
         }
@@ -244,7 +244,7 @@ impl Shared {
     }
 
     /// Ends the process, up to its end or until its number is another's.
-    async fn end_process(&self, info: &Info) -> Result<(), SharedError> {
+    async fn end_process(&self, info: &GatewayInfo) -> Result<(), SharedError> {
         for (signal, grace) in [(Signal::SIGTERM, TERMINATED), (Signal::SIGKILL, KILLED)] {
             if !info.is_alive() {
                 return Ok(());
@@ -258,7 +258,7 @@ impl Shared {
         if info.is_alive() { Err(SharedError::DoesNotEnd { pid: info.pid }) } else { Ok(()) }
     }
 
-    async fn start(&self) -> Result<Info, SharedError> {
+    async fn start(&self) -> Result<GatewayInfo, SharedError> {
         let candidate = self.python().await?;
         let mut attempt = 1;
         loop {
@@ -272,7 +272,7 @@ impl Shared {
     }
 
     /// Starts the gateway, which is to outlive us, so not among the children that end with us.
-    async fn try_start(&self, candidate: &Candidate) -> Result<Info, SharedError> {
+    async fn try_start(&self, candidate: &Candidate) -> Result<GatewayInfo, SharedError> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         let port = port.map_err(|error| not_started(&error.to_string()))?.port();
         let token = random_token();
@@ -301,7 +301,7 @@ impl Shared {
             .stderr(log)
             .spawn();
         let mut child = child.map_err(|error| not_started(&error.to_string()))?;
-        let info = Info {
+        let info = GatewayInfo {
             pid: child.id(),
             started: started(child.id()),
             url: format!("http://127.0.0.1:{port}/"),
@@ -363,10 +363,10 @@ fn not_started(why: &str) -> SharedError {
 mod tests {
     use super::*;
 
-    fn shared(folder: &std::path::Path) -> Shared {
+    fn shared(folder: &std::path::Path) -> SharedGateway {
         let variables = std::collections::HashMap::new();
-        let search = Search { explicit: None, cwd: folder.to_owned(), variables, managed: None };
-        Shared { folder: folder.to_owned(), search, rules: Rules::default() }
+        let search = PythonSearch { explicit: None, cwd: folder.to_owned(), variables, managed: None };
+        SharedGateway { folder: folder.to_owned(), search, rules: VariableRules::default() }
     }
 
     #[tokio::test]
@@ -403,7 +403,7 @@ mod tests {
         };
         for damaged in ["", "{", "[]", &with("foo"), &with(""), &with("http://"), &with("file:///etc")] {
             fs::write(shared.file("gateway.json"), damaged).unwrap();
-            assert_eq!(shared.status().await, Status::Stopped, "{damaged}");
+            assert_eq!(shared.status().await, GatewayStatus::Stopped, "{damaged}");
         }
     }
 }

@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::address::Address;
-use super::connect::{ByteStream, Connection, ConnectionFailure, Purpose};
+use super::connect::{ByteStream, ConnectionFailure, HttpConnection, HttpPurpose};
 use super::rest::{GatewayError, refusal};
 use cellwright_cell::with_causes;
 
@@ -35,12 +35,12 @@ const LONGEST: usize = 1 << 30;
 /// An open websocket.
 pub(super) struct Socket {
     stream: WebSocketStream<CountedStream>,
-    pub(super) way: Way,
+    pub(super) way: ServerDialect,
 }
 
 /// How a server is spoken to, found out once.
 #[derive(Clone)]
-pub(super) struct Way {
+pub(super) struct ServerDialect {
     framing: Framing,
     /// A server that keeps what a lost connection missed gives it to the next one with the same session.
     session: String,
@@ -64,19 +64,27 @@ pub(super) enum Arrival {
 impl Socket {
     /// Opens the channels of a kernel for the first time.
     pub(super) async fn open(address: &Address, kernel: &str, session: &str) -> Result<Self, GatewayError> {
-        let new = Way { framing: Framing::V1, session: session.to_owned(), arriving: Arc::default() };
+        let new =
+            ServerDialect { framing: Framing::V1, session: session.to_owned(), arriving: Arc::default() };
         if let Some(socket) = Self::within_limit(address, kernel, new).await? {
             return Ok(socket);
         }
         // An old server does not answer the offer, which ends the connection as the standard has it. Under the same
         // name the next one would be mixed up with it.
-        let old =
-            Way { framing: Framing::Json, session: format!("{session}-json"), arriving: Arc::default() };
+        let old = ServerDialect {
+            framing: Framing::Json,
+            session: format!("{session}-json"),
+            arriving: Arc::default(),
+        };
         Self::again(address, kernel, old).await
     }
 
     /// Opens the channels of a kernel as they were.
-    pub(super) async fn again(address: &Address, kernel: &str, way: Way) -> Result<Self, GatewayError> {
+    pub(super) async fn again(
+        address: &Address,
+        kernel: &str,
+        way: ServerDialect,
+    ) -> Result<Self, GatewayError> {
         let opened = Self::within_limit(address, kernel, way).await?;
         opened.ok_or_else(|| GatewayError::NotJupyter {
             address: address.to_string(),
@@ -84,7 +92,11 @@ impl Socket {
         })
     }
 
-    async fn within_limit(address: &Address, kernel: &str, way: Way) -> Result<Option<Self>, GatewayError> {
+    async fn within_limit(
+        address: &Address,
+        kernel: &str,
+        way: ServerDialect,
+    ) -> Result<Option<Self>, GatewayError> {
         match timeout(OPEN, Box::pin(Self::shake_hands(address, kernel, way))).await {
             Ok(opened) => opened,
             Err(_) => Err(GatewayError::Timeout { address: address.to_string(), limit: OPEN }),
@@ -92,7 +104,11 @@ impl Socket {
     }
 
     /// None when the server does not know the framing.
-    async fn shake_hands(address: &Address, kernel: &str, way: Way) -> Result<Option<Self>, GatewayError> {
+    async fn shake_hands(
+        address: &Address,
+        kernel: &str,
+        way: ServerDialect,
+    ) -> Result<Option<Self>, GatewayError> {
         let unreachable =
             |error: &(dyn std::error::Error + 'static)| ConnectionFailure::of(error).at(address);
         let mut url = address.at(&format!("api/kernels/{kernel}/channels"));
@@ -107,7 +123,7 @@ impl Socket {
         if let Some(authorization) = address.authorization() {
             headers.insert(AUTHORIZATION, authorization.map_err(|error| unreachable(&error))?);
         }
-        let connection = Connection::open(address, Purpose::Websocket).await?;
+        let connection = HttpConnection::open(address, HttpPurpose::Websocket).await?;
         let limits = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
         let stream = CountedStream { stream: connection.stream, arriving: Arc::clone(&way.arriving) };
         let opened = client_async_with_config(request, stream, Some(limits)).await;

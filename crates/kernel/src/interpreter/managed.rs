@@ -7,7 +7,7 @@ use cellwright_process::{ChildCommand, ChildProcess, SpawnError, StderrTarget};
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
-use super::Search;
+use super::PythonSearch;
 
 /// How long making the environment or installing into it may take.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -42,7 +42,7 @@ pub enum SetupError {
 /// Makes the virtual environment `venv` anew, with `uv` when it is on `PATH` and else with `python`,
 /// and installs `packages` into it. Returns its Python.
 pub fn create_managed<'a>(
-    search: &'a Search,
+    search: &'a PythonSearch,
     venv: &'a Path,
     python: Option<&'a Path>,
     packages: &'a [String],

@@ -6,21 +6,25 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Origin, Search};
+use super::{PythonOrigin, PythonSearch};
 
 /// The Python pyenv chose for this folder in particular.
-pub(super) fn local(search: &Search) -> Option<PathBuf> {
+pub(super) fn local(search: &PythonSearch) -> Option<PathBuf> {
     python(&root(search)?, &local_versions(search)?, "python")
 }
 
 /// The Python of a version that pyenv has, chosen for the folder or not.
-pub(super) fn version(search: &Search, version: &str) -> Option<PathBuf> {
+pub(super) fn version(search: &PythonSearch, version: &str) -> Option<PathBuf> {
     python(&root(search)?, &[version.to_owned()], "python")
 }
 
 /// The program behind `program` if that is a shim of pyenv's, and how it was found; `None` when there
 /// is nothing behind it.
-pub(super) fn behind_shim(search: &Search, program: PathBuf, otherwise: Origin) -> Option<(PathBuf, Origin)> {
+pub(super) fn behind_shim(
+    search: &PythonSearch,
+    program: PathBuf,
+    otherwise: PythonOrigin,
+) -> Option<(PathBuf, PythonOrigin)> {
     let shims = program.parent()?;
     let Some(root) = shims.parent().filter(|root| shims.ends_with("shims") && root.join("versions").is_dir())
     else {
@@ -29,10 +33,10 @@ pub(super) fn behind_shim(search: &Search, program: PathBuf, otherwise: Origin) 
     let versions = local_versions(search)
         .or_else(|| read_versions(&root.join("version")))
         .unwrap_or_else(|| vec!["system".into()]);
-    Some((python(root, &versions, program.file_name()?.to_str()?)?, Origin::Pyenv))
+    Some((python(root, &versions, program.file_name()?.to_str()?)?, PythonOrigin::Pyenv))
 }
 
-fn root(search: &Search) -> Option<PathBuf> {
+fn root(search: &PythonSearch) -> Option<PathBuf> {
     let root = match search.variable("PYENV_ROOT") {
         Some(root) => PathBuf::from(root),
         None => Path::new(search.variable("HOME")?).join(".pyenv"),
@@ -40,7 +44,7 @@ fn root(search: &Search) -> Option<PathBuf> {
     root.join("versions").is_dir().then_some(root)
 }
 
-fn local_versions(search: &Search) -> Option<Vec<String>> {
+fn local_versions(search: &PythonSearch) -> Option<Vec<String>> {
     if let Some(versions) = search.variable("PYENV_VERSION").and_then(|versions| versions.to_str()) {
         return Some(versions.split(':').map(Into::into).collect());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::environment::{Rules, Variables};
+use crate::environment::{EnvVars, VariableRules};
 use crate::setup::Setup;
 
 /// Variables that say which Python runs and where: the kernel's own are right, whoever calls.
@@ -11,20 +11,20 @@ const KERNELS_OWN_PREFIXES: &[&str] = &["CONDA_", "PYTHON"];
 
 /// What the kernel was started with.
 #[derive(Debug)]
-pub(super) struct Inherited {
-    variables: Variables,
-    rules: Rules,
+pub(super) struct InheritedVariables {
+    variables: EnvVars,
+    rules: VariableRules,
     /// What we set for the kernel ourselves.
     set: BTreeSet<String>,
 }
 
-impl Inherited {
-    pub(super) fn new(variables: &Variables, rules: &Rules, setup: &Setup) -> Self {
+impl InheritedVariables {
+    pub(super) fn new(variables: &EnvVars, rules: &VariableRules, setup: &Setup) -> Self {
         Self { variables: variables.clone(), rules: rules.clone(), set: setup.env.keys().cloned().collect() }
     }
 
     /// Leaves what a cell of this caller has to find set: what may pass and differs from what the kernel has.
-    pub(super) fn keep_what_differs(&self, variables: &mut Variables) {
+    pub(super) fn keep_what_differs(&self, variables: &mut EnvVars) {
         variables.retain(|name, value| {
             self.variables.get(name) != Some(value)
                 && name.to_str().is_some_and(|name| self.rules.passes(name) && !self.is_kernels_own(name))
@@ -48,7 +48,7 @@ mod tests {
             |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let setup = Setup { env: [("PI_SESSION_FILE".into(), None)].into(), ..Setup::default() };
         let started = variables(&[("LANG", "C"), ("TZ", "UTC"), ("PATH", "/bin"), ("HOME", "/a")]);
-        let inherited = Inherited::new(&started, &Rules::default(), &setup);
+        let inherited = InheritedVariables::new(&started, &VariableRules::default(), &setup);
         let mut called = variables(&[
             ("LANG", "de_DE"),
             ("TZ", "UTC"),

@@ -11,17 +11,17 @@ use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::inherited::Inherited;
-use super::lines::Lines;
-use super::order::{Order, Said};
+use super::inherited::InheritedVariables;
+use super::lines::LineBuffer;
+use super::order::{NextPiece, StreamOrder};
 use super::pipe::{Outbox, Pipe};
-use super::wire::{Configure, Message, PROTOCOL, Ready, ToRunner};
-use super::{CHUNK, LONGEST_MESSAGE, Life, Runner, files};
+use super::wire::{Configure, PROTOCOL, RunnerMessage, RunnerReady, ToRunner};
+use super::{CHUNK, LONGEST_MESSAGE, RunnerLife, RunnerTransport, files};
 use crate::driver::Graces;
-use crate::environment::Rules;
+use crate::environment::VariableRules;
 use crate::event::Event;
 use crate::execution::Background;
-use crate::interpreter::{Candidate, Search};
+use crate::interpreter::{Candidate, PythonSearch};
 use crate::kernel::Kernel;
 use crate::outcome::Exit;
 use crate::setup::Setup;
@@ -39,11 +39,11 @@ const LAST_WORDS: usize = 2000;
 
 /// A Python kernel to be started.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct RunnerLaunch {
     /// Where to look for Python, and where cells run.
-    pub search: Search,
+    pub search: PythonSearch,
     /// Which variables of our environment it may see.
-    pub rules: Rules,
+    pub rules: VariableRules,
     /// What its first cell finds.
     pub setup: Setup,
     /// The folder for files that can be made again.
@@ -60,7 +60,7 @@ pub struct Launch {
 
 /// A kernel that has started.
 #[derive(Debug)]
-pub struct Launched {
+pub struct RunnerKernel {
     /// The kernel.
     pub kernel: Kernel,
     /// What it says outside its cells.
@@ -68,9 +68,9 @@ pub struct Launched {
     /// The Python it runs, and how that was found.
     pub candidate: Candidate,
     /// The Python it runs, by its own account.
-    pub python: Ready,
+    pub python: RunnerReady,
     /// What was looked at before and could not be used.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedPython>,
 }
 
 /// No kernel could be started.
@@ -80,13 +80,13 @@ pub enum LaunchError {
     #[error("no working Python found; {}", list(rejected))]
     NoInterpreter {
         /// What was tried.
-        rejected: Vec<Rejected>,
+        rejected: Vec<RejectedPython>,
     },
     /// The Python that was asked for does not work.
     #[error("`{}` cannot run cells: {}", rejected.python.display(), rejected.why)]
     Explicit {
         /// Why not.
-        rejected: Rejected,
+        rejected: RejectedPython,
     },
     /// There is no such folder to work in.
     #[error("`{}` is not a folder to run in", cwd.display())]
@@ -110,7 +110,7 @@ impl LaunchError {
     /// The number of the system's error that kept us from starting a process, if one did.
     pub fn system_error(&self) -> Option<i32> {
         match self {
-            Self::NoInterpreter { rejected } => rejected.iter().find_map(Rejected::system_error),
+            Self::NoInterpreter { rejected } => rejected.iter().find_map(RejectedPython::system_error),
             Self::Explicit { rejected } => rejected.system_error(),
             Self::NoDirectory { .. } => None,
             Self::Unpack { source, .. } => source.raw_os_error(),
@@ -118,7 +118,7 @@ impl LaunchError {
     }
 }
 
-fn list(rejected: &[Rejected]) -> String {
+fn list(rejected: &[RejectedPython]) -> String {
     let mut told: Vec<_> = rejected.iter().map(ToString::to_string).collect();
     // Another Python does not help a system that starts none.
     if !rejected.iter().any(|rejected| rejected.system_error().is_some()) {
@@ -129,16 +129,16 @@ fn list(rejected: &[Rejected]) -> String {
 
 /// A Python that was looked at and not used.
 #[derive(Clone, Debug)]
-pub struct Rejected {
+pub struct RejectedPython {
     /// Its path.
     pub python: PathBuf,
     /// How it was found.
-    pub origin: crate::interpreter::Origin,
+    pub origin: crate::interpreter::PythonOrigin,
     /// Why it was not used.
     pub why: Rejection,
 }
 
-impl Rejected {
+impl RejectedPython {
     fn system_error(&self) -> Option<i32> {
         match self.why {
             Rejection::NotStarted { code, .. } => code,
@@ -151,7 +151,7 @@ impl Rejected {
     }
 }
 
-impl fmt::Display for Rejected {
+impl fmt::Display for RejectedPython {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` ({}): {}", self.python.display(), self.origin, self.why)
     }
@@ -198,19 +198,19 @@ impl fmt::Display for Rejection {
 
 /// What became of one Python that was looked at.
 #[derive(Clone, Debug)]
-pub enum Examined {
+pub enum ExaminedPython {
     /// It works. The first of these is the one that runs cells.
-    Works(Candidate, Ready),
+    Works(Candidate, RunnerReady),
     /// It does not.
-    Rejected(Rejected),
+    Rejected(RejectedPython),
 }
 
-impl Launch {
+impl RunnerLaunch {
     /// A launch with the usual limits.
-    pub fn new(search: Search, cache: impl Into<PathBuf>) -> Self {
+    pub fn new(search: PythonSearch, cache: impl Into<PathBuf>) -> Self {
         Self {
             search,
-            rules: Rules::default(),
+            rules: VariableRules::default(),
             setup: Setup::default(),
             cache: cache.into(),
             ready_within: Duration::from_secs(10),
@@ -224,7 +224,7 @@ impl Launch {
     ///
     /// Starting is the test: no other process is spent on one that works. The first cell may be sent
     /// at once; it runs when the setup is done.
-    pub fn start(&self) -> BoxFuture<'_, Result<Launched, LaunchError>> {
+    pub fn start(&self) -> BoxFuture<'_, Result<RunnerKernel, LaunchError>> {
         Box::pin(async move {
             startup::stage("kernel asked for");
             let script = self.script()?;
@@ -237,9 +237,11 @@ impl Launch {
                         Ok((runner, python)) => {
                             startup::stage("Python answered");
                             let (kernel, background) = Kernel::start(runner, self.graces, Some(python.pid));
-                            return Ok(Launched { kernel, background, candidate, python, rejected });
+                            return Ok(RunnerKernel { kernel, background, candidate, python, rejected });
                         }
-                        Err(why) => Rejected { python: candidate.python, origin: candidate.origin, why },
+                        Err(why) => {
+                            RejectedPython { python: candidate.python, origin: candidate.origin, why }
+                        }
                     },
                     Some(Err(rejected)) => rejected,
                 };
@@ -253,8 +255,8 @@ impl Launch {
         })
     }
 
-    /// Tries every Python in the order of [`Launch::start`], in the same way, and keeps none.
-    pub fn examine(&self) -> BoxFuture<'_, Result<Vec<Examined>, LaunchError>> {
+    /// Tries every Python in the order of [`RunnerLaunch::start`], in the same way, and keeps none.
+    pub fn examine(&self) -> BoxFuture<'_, Result<Vec<ExaminedPython>, LaunchError>> {
         Box::pin(async move {
             let script = self.script()?;
             let mut examined = Vec::new();
@@ -262,14 +264,14 @@ impl Launch {
                 examined.push(match lead.candidate(&self.search).await {
                     None => continue,
                     Some(Ok(candidate)) => match self.try_start(&script, &candidate).await {
-                        Ok((_, python)) => Examined::Works(candidate, python),
-                        Err(why) => Examined::Rejected(Rejected {
+                        Ok((_, python)) => ExaminedPython::Works(candidate, python),
+                        Err(why) => ExaminedPython::Rejected(RejectedPython {
                             python: candidate.python,
                             origin: candidate.origin,
                             why,
                         }),
                     },
-                    Some(Err(rejected)) => Examined::Rejected(rejected),
+                    Some(Err(rejected)) => ExaminedPython::Rejected(rejected),
                 });
             }
             Ok(examined)
@@ -285,7 +287,11 @@ impl Launch {
         files::script(&self.cache).map_err(|source| LaunchError::Unpack { cache: self.cache.clone(), source })
     }
 
-    async fn try_start(&self, script: &PathBuf, candidate: &Candidate) -> Result<(Runner, Ready), Rejection> {
+    async fn try_start(
+        &self,
+        script: &PathBuf,
+        candidate: &Candidate,
+    ) -> Result<(RunnerTransport, RunnerReady), Rejection> {
         let mut runner = self.spawn(script, candidate)?;
         match timeout(self.ready_within, runner.ready()).await {
             Ok(ready) => ready.map(|ready| (runner, ready)),
@@ -293,7 +299,7 @@ impl Launch {
         }
     }
 
-    fn spawn(&self, script: &PathBuf, candidate: &Candidate) -> Result<Runner, Rejection> {
+    fn spawn(&self, script: &PathBuf, candidate: &Candidate) -> Result<RunnerTransport, Rejection> {
         let not_started =
             |error: io::Error| Rejection::NotStarted { why: error.to_string(), code: error.raw_os_error() };
         let (their_requests, requests) = io::pipe().map_err(not_started)?;
@@ -317,18 +323,18 @@ impl Launch {
         let stdout = child.stdout.take().expect("stdout was piped");
         let stderr = child.stderr.take().expect("stderr was piped");
         let nonce = random_token();
-        let mut runner = Runner {
+        let mut runner = RunnerTransport {
             outbox: Outbox::new(requests.into()),
             questions: Outbox::new(questions.into()),
-            inherited: Inherited::new(&self.search.variables, &self.rules, &self.setup),
+            inherited: InheritedVariables::new(&self.search.variables, &self.rules, &self.setup),
             frames: Pipe::new(replies.into()),
             stdout: Pipe::new(stdout.into_nonblocking_fd().map_err(not_started)?),
             stderr: Pipe::new(stderr.into_nonblocking_fd().map_err(not_started)?),
             alarm: Box::pin(sleep_until(Instant::now())),
             watches_later: true,
             child,
-            order: Order::new(&nonce),
-            lines: Lines::new(LONGEST_MESSAGE),
+            order: StreamOrder::new(&nonce),
+            lines: LineBuffer::new(LONGEST_MESSAGE),
             sent: VecDeque::new(),
             cell: None,
             ready: VecDeque::new(),
@@ -336,7 +342,7 @@ impl Launch {
             modules_within: self.modules_within,
             configured: false,
             computed: None,
-            life: Life::Alive,
+            life: RunnerLife::Alive,
             looks_until: None,
             trace: self.trace,
             chunk: vec![0; CHUNK],
@@ -352,23 +358,27 @@ impl Launch {
     }
 }
 
-impl Runner {
+impl RunnerTransport {
     /// Waits for the runner to answer.
-    async fn ready(&mut self) -> Result<Ready, Rejection> {
+    async fn ready(&mut self) -> Result<RunnerReady, Rejection> {
         loop {
             match (self.order.next(), &self.life) {
-                (Some(Said::Message(Message::Ready(ready))), _) if ready.protocol == PROTOCOL => {
+                (Some(NextPiece::Message(RunnerMessage::Ready(ready))), _) if ready.protocol == PROTOCOL => {
                     return Ok(ready);
                 }
-                (Some(Said::Message(Message::Ready(ready))), _) => {
+                (Some(NextPiece::Message(RunnerMessage::Ready(ready))), _) => {
                     return Err(Rejection::Protocol(ready.protocol));
                 }
-                (Some(Said::Message(Message::Unfit(why))), _) => return Err(Rejection::Unfit(why)),
+                (Some(NextPiece::Message(RunnerMessage::Unfit(why))), _) => {
+                    return Err(Rejection::Unfit(why));
+                }
                 (Some(said), _) => self.translate(said),
-                (None, Life::Ended(exit)) => {
+                (None, RunnerLife::Ended(exit)) => {
                     return Err(Rejection::Ended { exit: exit.clone(), said: self.last_words() });
                 }
-                (None, Life::Alive | Life::HungUp { .. } | Life::Disowned) => self.fill().await,
+                (None, RunnerLife::Alive | RunnerLife::HungUp { .. } | RunnerLife::Disowned) => {
+                    self.fill().await;
+                }
             }
         }
     }

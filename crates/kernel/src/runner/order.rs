@@ -8,38 +8,38 @@ use std::collections::VecDeque;
 
 use cellwright_cell::Stream;
 
-use super::text::{Decoder, Mark, Piece, Scanner};
-use super::wire::{Frame, Message};
+use super::text::{MarkScanner, PipeMark, PipePiece, StreamDecoder};
+use super::wire::{RunnerFrame, RunnerMessage};
 
 /// What comes next.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum NextPiece {
     Text(Stream, String),
     /// The cell that was sent next starts here.
     Started,
-    Message(Message),
+    Message(RunnerMessage),
 }
 
-pub(super) struct Order {
-    stdout: Lane,
-    stderr: Lane,
-    frames: VecDeque<Frame>,
+pub(super) struct StreamOrder {
+    stdout: StreamLane,
+    stderr: StreamLane,
+    frames: VecDeque<RunnerFrame>,
     /// Everything before this mark has been taken, on both pipes.
     passed: u64,
 }
 
-struct Lane {
-    scanner: Scanner,
-    decoder: Decoder,
-    pieces: VecDeque<Piece>,
+struct StreamLane {
+    scanner: MarkScanner,
+    decoder: StreamDecoder,
+    pieces: VecDeque<PipePiece>,
     closed: bool,
 }
 
-impl Order {
+impl StreamOrder {
     pub(super) fn new(nonce: &str) -> Self {
-        let lane = || Lane {
-            scanner: Scanner::new(nonce),
-            decoder: Decoder::default(),
+        let lane = || StreamLane {
+            scanner: MarkScanner::new(nonce),
+            decoder: StreamDecoder::default(),
             pieces: VecDeque::new(),
             closed: false,
         };
@@ -60,7 +60,7 @@ impl Order {
     }
 
     /// Takes a frame.
-    pub(super) fn framed(&mut self, frame: Frame) {
+    pub(super) fn framed(&mut self, frame: RunnerFrame) {
         self.frames.push_back(frame);
     }
 
@@ -74,54 +74,54 @@ impl Order {
     }
 
     /// What is next, or nothing until more has been read.
-    pub(super) fn next(&mut self) -> Option<Said> {
+    pub(super) fn next(&mut self) -> Option<NextPiece> {
         loop {
             let passed = self.passed;
             if let Some(frame) =
                 self.frames.pop_front_if(|frame| frame.mark.is_none_or(|mark| mark <= passed))
             {
-                if let Message::Done { .. } = frame.message
+                if let RunnerMessage::Done { .. } = frame.message
                     && let Some(rest) = self.rest_of_a_character()
                 {
                     self.frames.push_front(frame);
                     return Some(rest);
                 }
-                return Some(Said::Message(frame.message));
+                return Some(NextPiece::Message(frame.message));
             }
             for stream in [Stream::Stdout, Stream::Stderr] {
                 let lane = self.lane(stream);
-                while let Some(Piece::Text(bytes)) =
-                    lane.pieces.pop_front_if(|piece| matches!(piece, Piece::Text(_)))
+                while let Some(PipePiece::Text(bytes)) =
+                    lane.pieces.pop_front_if(|piece| matches!(piece, PipePiece::Text(_)))
                 {
                     let text = lane.decoder.decode(bytes);
                     if !text.is_empty() {
-                        return Some(Said::Text(stream, text));
+                        return Some(NextPiece::Text(stream, text));
                     }
                 }
             }
             // Both pipes are at a mark, at their end, or have to be read.
             let mark = std::cmp::min_by_key(self.stdout.mark()?, self.stderr.mark()?, |mark| mark.number);
-            if mark == Mark::LAST && self.frames.is_empty() {
+            if mark == PipeMark::LAST && self.frames.is_empty() {
                 return None;
             }
             self.passed = mark.number;
             for lane in [&mut self.stdout, &mut self.stderr] {
-                lane.pieces.pop_front_if(|piece| *piece == Piece::Mark(mark));
+                lane.pieces.pop_front_if(|piece| *piece == PipePiece::Mark(mark));
             }
             if mark.starts {
-                return Some(Said::Started);
+                return Some(NextPiece::Started);
             }
         }
     }
 
     /// A cell that ends inside a character will not complete it.
-    fn rest_of_a_character(&mut self) -> Option<Said> {
+    fn rest_of_a_character(&mut self) -> Option<NextPiece> {
         [Stream::Stdout, Stream::Stderr]
             .into_iter()
-            .find_map(|stream| self.lane(stream).decoder.finish().map(|rest| Said::Text(stream, rest)))
+            .find_map(|stream| self.lane(stream).decoder.finish().map(|rest| NextPiece::Text(stream, rest)))
     }
 
-    fn lane(&mut self, stream: Stream) -> &mut Lane {
+    fn lane(&mut self, stream: Stream) -> &mut StreamLane {
         match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
@@ -129,13 +129,13 @@ impl Order {
     }
 }
 
-impl Lane {
+impl StreamLane {
     /// The mark this pipe stands at; a pipe at its end has passed them all.
-    fn mark(&self) -> Option<Mark> {
+    fn mark(&self) -> Option<PipeMark> {
         match self.pieces.front() {
-            Some(Piece::Mark(mark)) => Some(*mark),
-            Some(Piece::Text(_)) => None,
-            None => self.closed.then_some(Mark::LAST),
+            Some(PipePiece::Mark(mark)) => Some(*mark),
+            Some(PipePiece::Text(_)) => None,
+            None => self.closed.then_some(PipeMark::LAST),
         }
     }
 }
@@ -148,29 +148,29 @@ mod tests {
     const OUT: Stream = Stream::Stdout;
     const ERR: Stream = Stream::Stderr;
 
-    fn order() -> Order {
-        Order::new(NONCE)
+    fn order() -> StreamOrder {
+        StreamOrder::new(NONCE)
     }
 
     /// Text with `{n}` for mark n.
-    fn print(order: &mut Order, stream: Stream, text: &str) {
+    fn print(order: &mut StreamOrder, stream: Stream, text: &str) {
         let text = text.replace('{', &format!("\x1b_cw:{NONCE}:")).replace('}', "\x1b\\");
         order.printed(stream, text.as_bytes());
     }
 
-    fn frame(order: &mut Order, mark: Option<u64>, name: &str) {
-        order.framed(Frame { mark, message: Message::Warning(name.into()) });
+    fn frame(order: &mut StreamOrder, mark: Option<u64>, name: &str) {
+        order.framed(RunnerFrame { mark, message: RunnerMessage::Warning(name.into()) });
     }
 
     /// All that is next.
-    fn said(order: &mut Order) -> String {
+    fn said(order: &mut StreamOrder) -> String {
         std::iter::from_fn(|| order.next())
             .map(|said| match said {
-                Said::Text(Stream::Stdout, text) => format!("o:{text} "),
-                Said::Text(Stream::Stderr, text) => format!("e:{text} "),
-                Said::Started => "started ".into(),
-                Said::Message(Message::Warning(name)) => format!("<{name}> "),
-                Said::Message(other) => format!("{other:?} "),
+                NextPiece::Text(Stream::Stdout, text) => format!("o:{text} "),
+                NextPiece::Text(Stream::Stderr, text) => format!("e:{text} "),
+                NextPiece::Started => "started ".into(),
+                NextPiece::Message(RunnerMessage::Warning(name)) => format!("<{name}> "),
+                NextPiece::Message(other) => format!("{other:?} "),
             })
             .collect()
     }

@@ -10,41 +10,41 @@ const MARK_ENDS: &[u8] = b"\x1b\\";
 
 /// What a pipe carries.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum PipePiece {
     /// Printed bytes.
     Text(Vec<u8>),
     /// A mark of the runner, which is not part of the text.
-    Mark(Mark),
+    Mark(PipeMark),
 }
 
 /// A place that both pipes pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct PipeMark {
     pub(super) number: u64,
     /// Here the next cell starts.
     pub(super) starts: bool,
 }
 
-impl Mark {
+impl PipeMark {
     /// The one that a pipe at its end stands at.
     pub(super) const LAST: Self = Self { number: u64::MAX, starts: false };
 }
 
 /// Finds marks in what a pipe delivers, however it is cut.
-pub(super) struct Scanner {
+pub(super) struct MarkScanner {
     begin: memmem::Finder<'static>,
     /// The beginning of something that may turn out to be a mark.
     held: Vec<u8>,
 }
 
-impl Scanner {
+impl MarkScanner {
     pub(super) fn new(nonce: &str) -> Self {
         let begin = format!("\x1b_cw:{nonce}:");
         Self { begin: memmem::Finder::new(begin.as_bytes()).into_owned(), held: Vec::new() }
     }
 
     /// Takes the next bytes of the pipe.
-    pub(super) fn scan(&mut self, bytes: &[u8], pieces: &mut VecDeque<Piece>) {
+    pub(super) fn scan(&mut self, bytes: &[u8], pieces: &mut VecDeque<PipePiece>) {
         if self.held.is_empty() {
             self.held = self.cut(bytes, pieces);
         } else {
@@ -55,12 +55,12 @@ impl Scanner {
     }
 
     /// What is held back cannot become a mark any more.
-    pub(super) fn finish(&mut self, pieces: &mut VecDeque<Piece>) {
+    pub(super) fn finish(&mut self, pieces: &mut VecDeque<PipePiece>) {
         push_text(&std::mem::take(&mut self.held), pieces);
     }
 
     /// Cuts `bytes` into pieces and returns the end that has to wait.
-    fn cut(&self, mut bytes: &[u8], pieces: &mut VecDeque<Piece>) -> Vec<u8> {
+    fn cut(&self, mut bytes: &[u8], pieces: &mut VecDeque<PipePiece>) -> Vec<u8> {
         let begin = self.begin.needle();
         // Text runs from here to the next mark; what only looks like one stays in it.
         let mut from = 0;
@@ -69,7 +69,7 @@ impl Scanner {
             match number(&bytes[at + begin.len()..]) {
                 Number::Complete { mark, length } => {
                     push_text(&bytes[..at], pieces);
-                    pieces.push_back(Piece::Mark(mark));
+                    pieces.push_back(PipePiece::Mark(mark));
                     bytes = &bytes[at + begin.len() + length..];
                     from = 0;
                 }
@@ -87,14 +87,14 @@ impl Scanner {
     }
 }
 
-fn push_text(text: &[u8], pieces: &mut VecDeque<Piece>) {
+fn push_text(text: &[u8], pieces: &mut VecDeque<PipePiece>) {
     if !text.is_empty() {
-        pieces.push_back(Piece::Text(text.to_vec()));
+        pieces.push_back(PipePiece::Text(text.to_vec()));
     }
 }
 
 enum Number {
-    Complete { mark: Mark, length: usize },
+    Complete { mark: PipeMark, length: usize },
     CutShort,
     None,
 }
@@ -117,7 +117,7 @@ fn number(bytes: &[u8]) -> Number {
     let number = std::str::from_utf8(&bytes[..digits]).ok().and_then(|digits| digits.parse().ok());
     match number {
         Some(number) if rest.starts_with(MARK_ENDS) => {
-            Number::Complete { mark: Mark { number, starts }, length: end + MARK_ENDS.len() }
+            Number::Complete { mark: PipeMark { number, starts }, length: end + MARK_ENDS.len() }
         }
         Some(_) | None => Number::None,
     }
@@ -125,12 +125,12 @@ fn number(bytes: &[u8]) -> Number {
 
 /// Turns a stream of bytes into text, replacing what is not UTF-8, wherever the stream is cut.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct StreamDecoder {
     /// The beginning of a character whose rest has not come.
     begun: Vec<u8>,
 }
 
-impl Decoder {
+impl StreamDecoder {
     pub(super) fn decode(&mut self, mut bytes: Vec<u8>) -> String {
         if !self.begun.is_empty() {
             bytes.splice(..0, self.begun.drain(..));
@@ -170,18 +170,18 @@ mod tests {
 
     /// Feeds `bytes` in pieces of every size and joins neighbouring text.
     #[track_caller]
-    fn check(bytes: &[u8], expected: &[Piece]) {
+    fn check(bytes: &[u8], expected: &[PipePiece]) {
         for size in 1..=bytes.len() {
-            let mut scanner = Scanner::new(NONCE);
+            let mut scanner = MarkScanner::new(NONCE);
             let mut pieces = VecDeque::new();
             for chunk in bytes.chunks(size) {
                 scanner.scan(chunk, &mut pieces);
             }
             scanner.finish(&mut pieces);
-            let mut joined: Vec<Piece> = Vec::new();
+            let mut joined: Vec<PipePiece> = Vec::new();
             for piece in pieces {
                 match (joined.last_mut(), piece) {
-                    (Some(Piece::Text(text)), Piece::Text(more)) => text.extend(more),
+                    (Some(PipePiece::Text(text)), PipePiece::Text(more)) => text.extend(more),
                     (_, piece) => joined.push(piece),
                 }
             }
@@ -193,12 +193,12 @@ mod tests {
         format!("\x1b_cw:{NONCE}:{n}\x1b\\")
     }
 
-    fn text(text: &str) -> Piece {
-        Piece::Text(text.as_bytes().to_vec())
+    fn text(text: &str) -> PipePiece {
+        PipePiece::Text(text.as_bytes().to_vec())
     }
 
-    fn found(number: u64, starts: bool) -> Piece {
-        Piece::Mark(Mark { number, starts })
+    fn found(number: u64, starts: bool) -> PipePiece {
+        PipePiece::Mark(PipeMark { number, starts })
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
     fn a_character_cut_by_the_pipe_arrives_whole() {
         let original = "aé€😀b";
         for size in 1..=original.len() {
-            let mut decoder = Decoder::default();
+            let mut decoder = StreamDecoder::default();
             let mut text: String =
                 original.as_bytes().chunks(size).map(|chunk| decoder.decode(chunk.to_vec())).collect();
             text.extend(decoder.finish());
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_replaced_not_lost() {
-        let mut decoder = Decoder::default();
+        let mut decoder = StreamDecoder::default();
         assert_eq!(decoder.decode(b"a\xffb\xe2\x82".to_vec()), "a\u{fffd}b");
         assert_eq!(decoder.decode(b"c".to_vec()), "\u{fffd}c");
         assert_eq!(decoder.decode(b"\xe2\x82".to_vec()), "");

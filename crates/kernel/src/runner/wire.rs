@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::event::Event;
-use crate::request::{Completions, Question, Reply, Variable, Variables};
+use crate::request::{Completions, KernelVariable, KernelVariables, Question, Reply};
 use crate::setup::Setup;
-use crate::transport::{CellId, QuestionId, Request, Verdict};
+use crate::transport::{CellId, KernelRequest, QuestionId, Verdict};
 
 /// The protocol this host speaks.
 pub(super) const PROTOCOL: u64 = 1;
@@ -89,10 +89,10 @@ pub(super) struct Configure {
     pub(super) setup: Setup,
 }
 
-impl From<Request> for ToRunner {
-    fn from(request: Request) -> Self {
+impl From<KernelRequest> for ToRunner {
+    fn from(request: KernelRequest) -> Self {
         match request {
-            Request::Execute {
+            KernelRequest::Execute {
                 cell: CellId(id),
                 code,
                 allow_stdin,
@@ -108,34 +108,34 @@ impl From<Request> for ToRunner {
                 let env = variables.into_iter().flatten().filter_map(text).collect();
                 Self::Execute { id, code, allow_stdin, silent, store_history, title, env }
             }
-            Request::Input { cell, answer } => {
+            KernelRequest::Input { cell, answer } => {
                 let answer = match answer {
                     Ok(line) => InputAnswer::Value(line),
                     Err(why) => InputAnswer::Error(why),
                 };
                 Self::InputReply { id: cell.0, answer }
             }
-            Request::Ask { id: QuestionId(id), question } => match question {
+            KernelRequest::Ask { id: QuestionId(id), question } => match question {
                 Question::Complete { code, cursor } => Self::Complete { id, code, cursor },
                 Question::Inspect { code, cursor, detail } => Self::Inspect { id, code, cursor, detail },
                 Question::Variables { limit } => Self::Variables { id, limit },
                 Question::Ping => Self::Ping { id },
             },
-            Request::Shutdown => Self::Shutdown,
+            KernelRequest::Shutdown => Self::Shutdown,
         }
     }
 }
 
 /// A message from the runner, and the mark it stands at.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct RunnerFrame {
     pub(super) mark: Option<u64>,
-    pub(super) message: Message,
+    pub(super) message: RunnerMessage,
 }
 
 #[derive(Debug)]
-pub(super) enum Message {
-    Ready(Ready),
+pub(super) enum RunnerMessage {
+    Ready(RunnerReady),
     /// A Python that is too old, in its own words.
     Unfit(String),
     /// An extension module is about to run.
@@ -172,7 +172,7 @@ pub(super) enum Message {
 
 /// The interpreter that runs, by its own account.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Ready {
+pub struct RunnerReady {
     #[serde(rename = "protocol")]
     pub(super) protocol: u64,
     /// The language's version, such as `3.11.7`.
@@ -191,7 +191,7 @@ pub struct Ready {
 /// Every field any message has. One flat struct is read in one pass; a tagged enum would hold a large
 /// frame twice.
 #[derive(Deserialize)]
-struct Fields {
+struct FrameFields {
     #[serde(rename = "type")]
     kind: String,
     id: Option<u64>,
@@ -227,7 +227,7 @@ struct Fields {
     #[serde(default)]
     end: usize,
     found: Option<bool>,
-    variables: Option<Vec<Variable>>,
+    variables: Option<Vec<KernelVariable>>,
     #[serde(default)]
     total: usize,
     protocol: Option<u64>,
@@ -238,10 +238,10 @@ struct Fields {
     pid: Option<u32>,
 }
 
-impl Frame {
+impl RunnerFrame {
     /// Reads one line; says what is wrong with it when it is no message.
     pub(super) fn decode(line: &[u8]) -> Result<Self, String> {
-        let fields: Fields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let fields: FrameFields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         let mark = fields.mark;
         let kind = fields.kind.clone();
         let message = fields.message().ok_or_else(|| format!("`{kind}` is unknown or lacks a field"))?;
@@ -249,15 +249,15 @@ impl Frame {
     }
 }
 
-impl Fields {
-    fn message(self) -> Option<Message> {
+impl FrameFields {
+    fn message(self) -> Option<RunnerMessage> {
         let cell = self.id.map(CellId);
         let content = MimeBundle { data: self.data, metadata: self.metadata };
-        let shows = |change| Message::Event { id: cell, event: Event::Output(change) };
+        let shows = |change| RunnerMessage::Event { id: cell, event: Event::Output(change) };
         Some(match self.kind.as_str() {
             "ready" => match self.error {
-                Some(error) => Message::Unfit(error),
-                None => Message::Ready(Ready {
+                Some(error) => RunnerMessage::Unfit(error),
+                None => RunnerMessage::Ready(RunnerReady {
                     protocol: self.protocol?,
                     version: self.python?,
                     implementation: self.implementation?,
@@ -266,9 +266,9 @@ impl Fields {
                     pid: self.pid?,
                 }),
             },
-            "loading" => Message::Loading { module: self.module? },
-            "busy" => Message::Busy { at: self.at },
-            "configured" => Message::Configured { warnings: self.warnings },
+            "loading" => RunnerMessage::Loading { module: self.module? },
+            "busy" => RunnerMessage::Busy { at: self.at },
+            "configured" => RunnerMessage::Configured { warnings: self.warnings },
             "display" => {
                 let content = Arc::new(content);
                 shows(match (self.update, self.display_id) {
@@ -290,7 +290,7 @@ impl Fields {
                 };
                 shows(OutputChange::Added(Output::Error(exception)))
             }
-            "input" => Message::Input { id: cell?, prompt: self.prompt?, password: self.password },
+            "input" => RunnerMessage::Input { id: cell?, prompt: self.prompt?, password: self.password },
             "done" => {
                 let verdict = match self.status?.as_str() {
                     "ok" => Verdict::Ok,
@@ -298,7 +298,7 @@ impl Fields {
                     "interrupted" => Verdict::Interrupted,
                     _ => return None,
                 };
-                Message::Done { id: cell?, verdict, count: self.count }
+                RunnerMessage::Done { id: cell?, verdict, count: self.count }
             }
             "reply" => {
                 let reply = match (self.error, self.matches, self.found, self.variables) {
@@ -308,13 +308,13 @@ impl Fields {
                     }
                     (None, None, Some(found), _) => Ok(Reply::Inspection(found.then_some(content))),
                     (None, None, None, Some(listed)) => {
-                        Ok(Reply::Variables(Variables { listed, total: self.total }))
+                        Ok(Reply::Variables(KernelVariables { listed, total: self.total }))
                     }
                     (None, None, None, None) => Ok(Reply::Pong),
                 };
-                Message::Reply { id: QuestionId(self.id?), reply }
+                RunnerMessage::Reply { id: QuestionId(self.id?), reply }
             }
-            "warning" => Message::Warning(self.message?),
+            "warning" => RunnerMessage::Warning(self.message?),
             _ => return None,
         })
     }
@@ -356,8 +356,8 @@ mod tests {
         let frames: Vec<String> = examples("runner")
             .iter()
             .map(|example| {
-                let frame =
-                    Frame::decode(example.to_string().as_bytes()).unwrap_or_else(|e| panic!("{example} {e}"));
+                let frame = RunnerFrame::decode(example.to_string().as_bytes())
+                    .unwrap_or_else(|e| panic!("{example} {e}"));
                 assert_eq!(frame.mark, example["mark"].as_u64());
                 format!("{:?}", frame.message)
             })
@@ -386,7 +386,7 @@ mod tests {
             (r#"{"type":"dance"}"#, "`dance` is unknown"),
             (r#"{"type":"done","id":1}"#, "`done` is unknown or lacks a field"),
         ] {
-            let error = Frame::decode(line.as_bytes()).unwrap_err();
+            let error = RunnerFrame::decode(line.as_bytes()).unwrap_err();
             assert!(error.contains(problem), "{line} {error}");
         }
     }

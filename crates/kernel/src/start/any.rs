@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use cellwright_cell::with_causes;
 use futures_util::future::BoxFuture;
 
-use super::{About, KernelChoice, Launcher, Start, StartError, StartRunner, Started};
+use super::{AboutKernel, KernelChoice, KernelStart, Launcher, StartError, StartRunner, StartedKernel};
 use crate::execution::Background;
-use crate::gateway::{self, Address, Shared};
-use crate::interpreter::Search;
+use crate::gateway::{self, Address, SharedGateway};
+use crate::interpreter::PythonSearch;
 use crate::kernel::Kernel;
-use crate::zmq::{self, Link};
+use crate::zmq::{self, ZmqLink};
 
 /// Starts our runner, installed Jupyter kernels, kernels on servers, and joins kernels that run already.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct StartAny {
     /// The folder for connection files and sockets.
     pub runtime: PathBuf,
     /// How to talk to Jupyter kernels on this machine.
-    pub link: Link,
+    pub link: ZmqLink,
     /// Where `gateway` kernels run.
     pub gateways: Gateways,
 }
@@ -37,7 +37,7 @@ pub enum Gateways {
 }
 
 impl Launcher for StartAny {
-    fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
+    fn start(&self, start: KernelStart) -> BoxFuture<'_, Result<StartedKernel, StartError>> {
         match start.kernel.clone() {
             KernelChoice::Python { .. } => self.runner.start(start),
             KernelChoice::Jupyter { name } => Box::pin(self.start_jupyter(name.into(), start)),
@@ -48,14 +48,14 @@ impl Launcher for StartAny {
 }
 
 impl StartAny {
-    async fn start_jupyter(&self, name: String, start: Start) -> Result<Started, StartError> {
-        let mut launch = zmq::Launch::new(name, self.search(&start), &self.runtime);
+    async fn start_jupyter(&self, name: String, start: KernelStart) -> Result<StartedKernel, StartError> {
+        let mut launch = zmq::ZmqLaunch::new(name, self.search(&start), &self.runtime);
         launch.rules = self.runner.template.rules.clone();
         launch.setup = start.setup;
         launch.link = self.link;
         let launched = launch.start().await.map_err(|error| failed(&error))?;
         let spec = launched.spec.as_ref();
-        let about = About {
+        let about = AboutKernel {
             program: spec.map(|spec| spec.resource_dir.clone()),
             origin: spec.map(|spec| format!("Jupyter kernel `{}`", spec.name)),
             pid: launched.pid,
@@ -64,14 +64,18 @@ impl StartAny {
         Ok(started(launched.kernel, launched.background, about))
     }
 
-    async fn start_gateway(&self, name: Option<String>, start: Start) -> Result<Started, StartError> {
+    async fn start_gateway(
+        &self,
+        name: Option<String>,
+        start: KernelStart,
+    ) -> Result<StartedKernel, StartError> {
         let search = self.search(&start);
         let shared = match &self.gateways {
             Gateways::At(address) => return on_server(address.clone(), name, start, search).await,
             Gateways::Invalid(why) => return Err(StartError::Other(why.clone())),
             Gateways::Shared(folder) => {
                 let rules = self.runner.template.rules.clone();
-                Shared { folder: folder.clone(), search: search.clone(), rules }
+                SharedGateway { folder: folder.clone(), search: search.clone(), rules }
             }
         };
         let address = shared.address().await.map_err(|error| failed(&error))?;
@@ -90,7 +94,7 @@ impl StartAny {
         Ok(started)
     }
 
-    fn search(&self, start: &Start) -> Search {
+    fn search(&self, start: &KernelStart) -> PythonSearch {
         let mut search = self.runner.template.search.clone();
         search.cwd.clone_from(&start.cwd);
         if let Some(variables) = &start.variables {
@@ -103,23 +107,23 @@ impl StartAny {
 async fn on_server(
     address: Address,
     name: Option<String>,
-    start: Start,
-    search: Search,
-) -> Result<Started, StartError> {
-    let mut launch = gateway::Launch::new(address.clone(), start.cwd, search.variables);
+    start: KernelStart,
+    search: PythonSearch,
+) -> Result<StartedKernel, StartError> {
+    let mut launch = gateway::GatewayLaunch::new(address.clone(), start.cwd, search.variables);
     launch.name = name;
     launch.setup = start.setup;
     let launched = launch.start().await.map_err(|error| failed(&error))?;
-    let about = About {
+    let about = AboutKernel {
         origin: Some(format!("kernel `{}` on {address}", launched.spec)),
         ..about(&launched.info.language_info.name, &launched.info.language_info.version)
     };
     Ok(started(launched.kernel, launched.background, about))
 }
 
-async fn attach(file: PathBuf) -> Result<Started, StartError> {
-    let launched = zmq::Attach::new(&file).start().await.map_err(|error| failed(&error))?;
-    let about = About {
+async fn attach(file: PathBuf) -> Result<StartedKernel, StartError> {
+    let launched = zmq::ZmqAttach::new(&file).start().await.map_err(|error| failed(&error))?;
+    let about = AboutKernel {
         program: Some(file),
         origin: Some("it ran already".to_owned()),
         ..about(&launched.info.language_info.name, &launched.info.language_info.version)
@@ -127,12 +131,12 @@ async fn attach(file: PathBuf) -> Result<Started, StartError> {
     Ok(started(launched.kernel, launched.background, about))
 }
 
-fn about(language: &str, version: &str) -> About {
-    About { language: format!("{language} {version}").trim().to_owned(), ..About::default() }
+fn about(language: &str, version: &str) -> AboutKernel {
+    AboutKernel { language: format!("{language} {version}").trim().to_owned(), ..AboutKernel::default() }
 }
 
-fn started(kernel: Kernel, background: Background, about: About) -> Started {
-    Started { kernel, background, about, warnings: Vec::new() }
+fn started(kernel: Kernel, background: Background, about: AboutKernel) -> StartedKernel {
+    StartedKernel { kernel, background, about, warnings: Vec::new() }
 }
 
 /// An error with its causes, as the text that the session reports.

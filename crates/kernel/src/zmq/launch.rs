@@ -15,14 +15,14 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::last_words::last_words;
-use super::{Owned, Process, Zmq};
+use super::{KernelProcess, OwnedKernel, ZmqTransport};
 use crate::conversation::prepare;
 use crate::driver::Graces;
-use crate::environment::Rules;
+use crate::environment::VariableRules;
 use crate::execution::Background;
-use crate::interpreter::Search;
+use crate::interpreter::PythonSearch;
 use crate::kernel::Kernel;
-use crate::kernelspecs::Places;
+use crate::kernelspecs::KernelspecPlaces;
 use crate::outcome::Exit;
 use crate::setup::Setup;
 
@@ -34,19 +34,19 @@ const STDERR_TAIL: usize = 4 << 10;
 
 /// An installed kernel to be started.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct ZmqLaunch {
     /// The name of a kernelspec, or of a language.
     pub name: String,
     /// Where cells run, and whose Pythons' kernels are looked at.
-    pub search: Search,
+    pub search: PythonSearch,
     /// Which variables of our environment it may see.
-    pub rules: Rules,
+    pub rules: VariableRules,
     /// What the first cell of a Python kernel finds.
     pub setup: Setup,
     /// The folder for connection files and sockets.
     pub runtime: PathBuf,
     /// How to talk.
-    pub link: Link,
+    pub link: ZmqLink,
     /// How long it may take until the first cell can run.
     pub ready_within: Duration,
     /// How long each step of stopping may take.
@@ -55,7 +55,7 @@ pub struct Launch {
 
 /// How we and a kernel on this machine talk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Link {
+pub enum ZmqLink {
     /// Through sockets in a folder that only the user can enter.
     #[default]
     Ipc,
@@ -65,7 +65,7 @@ pub enum Link {
 
 /// A kernel that already runs, no matter which program started it.
 #[derive(Clone, Debug)]
-pub struct Attach {
+pub struct ZmqAttach {
     /// Its connection file.
     pub file: PathBuf,
     /// How long it may take to answer.
@@ -80,7 +80,7 @@ pub struct Attach {
 
 /// A kernel that is ready for its first cell.
 #[derive(Debug)]
-pub struct Launched {
+pub struct ZmqKernel {
     /// The kernel.
     pub kernel: Kernel,
     /// What it says outside its cells.
@@ -95,7 +95,7 @@ pub struct Launched {
 
 /// No kernel could be started, or reached.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ZmqStartError {
     /// There is no such kernel, or its description cannot be used.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -170,29 +170,29 @@ fn said(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
 }
 
-impl Launch {
+impl ZmqLaunch {
     /// A launch with the usual limits.
-    pub fn new(name: impl Into<String>, search: Search, runtime: impl Into<PathBuf>) -> Self {
+    pub fn new(name: impl Into<String>, search: PythonSearch, runtime: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
             search,
-            rules: Rules::default(),
+            rules: VariableRules::default(),
             setup: Setup::default(),
             runtime: runtime.into(),
-            link: Link::default(),
+            link: ZmqLink::default(),
             ready_within: Duration::from_mins(1),
             graces: Graces::default(),
         }
     }
 
     /// Starts the kernel and waits until it is ready for its first cell.
-    pub fn start(&self) -> BoxFuture<'_, Result<Launched, StartError>> {
+    pub fn start(&self) -> BoxFuture<'_, Result<ZmqKernel, ZmqStartError>> {
         Box::pin(async move {
             let deadline = Instant::now() + self.ready_within;
             if !self.search.cwd.is_dir() {
-                return Err(StartError::NoDirectory { cwd: self.search.cwd.clone() });
+                return Err(ZmqStartError::NoDirectory { cwd: self.search.cwd.clone() });
             }
-            let places = Places::around(&self.search).await;
+            let places = KernelspecPlaces::around(&self.search).await;
             let spec = places.find(&self.name)?;
             let (mut owned, info) = self.spawn(&places, &spec)?;
             let mut client = KernelClient::connect(&info, session())?;
@@ -201,10 +201,10 @@ impl Launch {
                 ready = timeout_at(deadline, client.ready()) => ready,
                 exit = owned.child.wait() => {
                     let stderr = last_words(&owned.child);
-                    return Err(StartError::Ended { name: spec.name, exit: Exit::Process(exit), stderr });
+                    return Err(ZmqStartError::Ended { name: spec.name, exit: Exit::Process(exit), stderr });
                 }
             };
-            let not_ready = |trouble, child: &ChildProcess| StartError::NotReady {
+            let not_ready = |trouble, child: &ChildProcess| ZmqStartError::NotReady {
                 name: spec.name.clone(),
                 limit: self.ready_within,
                 trouble,
@@ -212,18 +212,18 @@ impl Launch {
             };
             let info = match ready {
                 Ok(Ok(info)) => info,
-                Ok(Err(source)) => return Err(StartError::Answer { name: spec.name, source }),
+                Ok(Err(source)) => return Err(ZmqStartError::Answer { name: spec.name, source }),
                 Err(_) => return Err(not_ready(client.trouble(), &owned.child)),
             };
             let pid = owned.child.id();
-            let mut zmq = Zmq::new(client, Process::Ours(Box::new(owned)));
+            let mut zmq = ZmqTransport::new(client, KernelProcess::Ours(Box::new(owned)));
             if info.language_info.name == "python" {
                 let prepared = timeout_at(deadline, prepare(&mut zmq, &self.setup, &self.search.cwd)).await;
-                let Process::Ours(owned) = &zmq.process else { unreachable!("we started it") };
+                let KernelProcess::Ours(owned) = &zmq.process else { unreachable!("we started it") };
                 match prepared {
                     Ok(Ok(events)) => zmq.conversation.begin_with(events),
                     Ok(Err(exit)) => {
-                        return Err(StartError::Ended {
+                        return Err(ZmqStartError::Ended {
                             name: spec.name,
                             exit,
                             stderr: last_words(&owned.child),
@@ -233,16 +233,20 @@ impl Launch {
                 }
             }
             let (kernel, background) = Kernel::start(zmq, self.graces, Some(pid));
-            Ok(Launched { kernel, background, info, spec: Some(spec), pid: Some(pid) })
+            Ok(ZmqKernel { kernel, background, info, spec: Some(spec), pid: Some(pid) })
         })
     }
 
-    fn spawn(&self, places: &Places, spec: &KernelSpec) -> Result<(Owned, ConnectionInfo), StartError> {
-        let connection = |source| StartError::Connection { runtime: self.runtime.clone(), source };
+    fn spawn(
+        &self,
+        places: &KernelspecPlaces,
+        spec: &KernelSpec,
+    ) -> Result<(OwnedKernel, ConnectionInfo), ZmqStartError> {
+        let connection = |source| ZmqStartError::Connection { runtime: self.runtime.clone(), source };
         let folder = KernelFolder::new_in(&self.runtime).map_err(connection)?;
         let reserved = match self.link {
-            Link::Ipc => ReservedAddresses::ipc(&folder),
-            Link::Tcp => ReservedAddresses::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            ZmqLink::Ipc => ReservedAddresses::ipc(&folder),
+            ZmqLink::Tcp => ReservedAddresses::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let mut reserved = reserved.map_err(connection)?;
         reserved.info.kernel_name = Some(spec.name.clone());
@@ -251,7 +255,7 @@ impl Launch {
         let (command, mut variables) = places.command(spec, file.path(), variables);
         let command = lossless(command);
         let Some((program, arguments)) = command.split_first() else {
-            return Err(StartError::NoCommand { resource_dir: spec.resource_dir.clone() });
+            return Err(ZmqStartError::NoCommand { resource_dir: spec.resource_dir.clone() });
         };
         // Kernels end when this process is gone.
         variables.insert("JPY_PARENT_PID".into(), std::process::id().to_string().into());
@@ -262,13 +266,19 @@ impl Launch {
             .spawn()?;
         let info = reserved.info.clone();
         let interrupt_mode = spec.description.interrupt_mode;
-        let owned =
-            Owned { child, interrupt_mode, ending: false, _file: file, _reserved: reserved, _folder: folder };
+        let owned = OwnedKernel {
+            child,
+            interrupt_mode,
+            ending: false,
+            _file: file,
+            _reserved: reserved,
+            _folder: folder,
+        };
         Ok((owned, info))
     }
 }
 
-impl Attach {
+impl ZmqAttach {
     /// A kernel with the usual limits.
     pub fn new(file: impl Into<PathBuf>) -> Self {
         Self {
@@ -282,7 +292,7 @@ impl Attach {
 
     /// Connects to the kernel and waits for its answer. It is not prepared: its folder, its environment and its
     /// names are its owner's.
-    pub fn start(&self) -> BoxFuture<'_, Result<Launched, StartError>> {
+    pub fn start(&self) -> BoxFuture<'_, Result<ZmqKernel, ZmqStartError>> {
         Box::pin(async move {
             let mut client = KernelClient::connect(&ConnectionInfo::read(&self.file)?, session())?;
             let name = self.file.display().to_string();
@@ -296,13 +306,13 @@ impl Attach {
                 let alive = "it is alive: busy with a cell, or the key in the file is not its key";
                 let alive = (*client.pulse().borrow() == HeartbeatState::Beating).then(|| alive.to_owned());
                 let trouble = client.trouble().or(alive);
-                return Err(StartError::NotReady { name, limit, trouble, stderr: String::new() });
+                return Err(ZmqStartError::NotReady { name, limit, trouble, stderr: String::new() });
             };
-            let info = info.map_err(|source| StartError::Answer { name, source })?;
+            let info = info.map_err(|source| ZmqStartError::Answer { name, source })?;
             let pulse = client.pulse();
-            let zmq = Zmq::new(client, Process::Theirs { pulse, silence: self.silence });
+            let zmq = ZmqTransport::new(client, KernelProcess::Theirs { pulse, silence: self.silence });
             let (kernel, background) = Kernel::start(zmq, self.graces, None);
-            Ok(Launched { kernel, background, info, spec: None, pid: None })
+            Ok(ZmqKernel { kernel, background, info, spec: None, pid: None })
         })
     }
 }

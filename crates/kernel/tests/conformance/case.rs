@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
 use cellwright_kernel::{
-    AskError, Cell, CommKind, CommMessage, Comms, Event, Execution, Exit, Fate, Finished, Next, Outcome,
-    Stdin, StopReason,
+    AskError, CellUpdate, CommKind, CommMessage, Comms, Event, Execution, Exit, Fate, FinishedCell,
+    KernelCell, Outcome, Stdin, StopReason,
 };
 
 use super::kernels::{Fixture, Kind};
@@ -95,7 +95,7 @@ impl Run {
         | Silent(code)
         | Then(code, _)
         | Echoed(code, _)) = self;
-        let mut cell = Cell::new(*code);
+        let mut cell = KernelCell::new(*code);
         match self {
             Within(_, limit) => cell.timeout = Some(*limit),
             Answered(..) | Refused(_) => cell.stdin = Stdin::Forwarded,
@@ -122,14 +122,14 @@ impl Run {
         let mut acted = false;
         loop {
             match execution.next().await {
-                Next::Event(Event::InputRequest(request)) => {
+                CellUpdate::Event(Event::InputRequest(request)) => {
                     transcript.add("ask", &request.prompt);
                     match self {
                         Answered(_, line) => request.answer(*line),
                         _ => request.refuse("nobody is here"),
                     }
                 }
-                Next::Event(event) => {
+                CellUpdate::Event(event) => {
                     if let Event::Output(OutputChange::Added(Output::Text { text, .. })) = &event {
                         printed.push_str(text);
                     }
@@ -142,7 +142,7 @@ impl Run {
                         }
                     }
                 }
-                Next::Finished(finished) => return transcript.end(&finished),
+                CellUpdate::Finished(finished) => return transcript.end(&finished),
             }
         }
     }
@@ -237,7 +237,7 @@ impl Transcript {
         self.0.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    fn end(&mut self, finished: &Finished) {
+    fn end(&mut self, finished: &FinishedCell) {
         let end = match &finished.outcome {
             Outcome::Completed => "completed".to_owned(),
             Outcome::Raised(exception) => format!("raised {}", exception.name),

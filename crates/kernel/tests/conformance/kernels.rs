@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::zmq::Link;
-use cellwright_kernel::{Background, Cell, Event, Kernel, Launch, Outcome, gateway, zmq};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::zmq::ZmqLink;
+use cellwright_kernel::{Background, Event, Kernel, KernelCell, Outcome, RunnerLaunch, gateway, zmq};
 use cellwright_kernel::{Module, Prelude, Setup};
 use cellwright_testkit::servers::Server;
 use cellwright_testkit::{patient_graces, python};
@@ -57,7 +57,7 @@ impl Fixture {
 
     /// Runs a cell that must complete.
     pub(crate) async fn run(&self, code: &str) {
-        let (events, finished) = self.kernel.execute(Cell::new(code)).await.collect().await;
+        let (events, finished) = self.kernel.execute(KernelCell::new(code)).await.collect().await;
         assert_eq!(finished.outcome, Outcome::Completed, "{events:?}");
     }
 
@@ -78,7 +78,7 @@ async fn start(kind: Kind, server: Option<&Server>, folder: &Path) -> (Kernel, B
     let variables: HashMap<_, _> =
         [("PATH".into(), env::var_os("PATH").expect("a shell has one")), ("HOME".into(), folder.into())]
             .into();
-    let search = Search { explicit: Some(python()), cwd: folder.into(), variables, managed: None };
+    let search = PythonSearch { explicit: Some(python()), cwd: folder.into(), variables, managed: None };
     let module = folder.join("extension.py");
     std::fs::write(&module, "def extended():\n    return 'by a module'\n").unwrap();
     let setup = Setup {
@@ -92,25 +92,28 @@ async fn start(kind: Kind, server: Option<&Server>, folder: &Path) -> (Kernel, B
     match kind {
         Kind::Runner => {
             let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-            let launch = Launch { setup, graces, ..Launch::new(search, cache) };
+            let launch = RunnerLaunch { setup, graces, ..RunnerLaunch::new(search, cache) };
             let launched = launch.start().await.unwrap();
             (launched.kernel, launched.background)
         }
         Kind::Ipc | Kind::Tcp => {
-            let link = if kind == Kind::Ipc { Link::Ipc } else { Link::Tcp };
-            let launch = zmq::Launch {
+            let link = if kind == Kind::Ipc { ZmqLink::Ipc } else { ZmqLink::Tcp };
+            let launch = zmq::ZmqLaunch {
                 setup,
                 graces,
                 link,
-                ..zmq::Launch::new("python", search, folder.join("runtime"))
+                ..zmq::ZmqLaunch::new("python", search, folder.join("runtime"))
             };
             let launched = launch.start().await.unwrap();
             (launched.kernel, launched.background)
         }
         Kind::KernelGateway | Kind::JupyterServer => {
             let address = server.expect("a server was started").address();
-            let launch =
-                gateway::Launch { setup, graces, ..gateway::Launch::new(address, folder, search.variables) };
+            let launch = gateway::GatewayLaunch {
+                setup,
+                graces,
+                ..gateway::GatewayLaunch::new(address, folder, search.variables)
+            };
             let launched = launch.start().await.unwrap();
             (launched.kernel, launched.background)
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::{Cell, Death, Exit, Fate, Graces, Outcome, StopReason};
+use cellwright_kernel::{Death, Exit, Fate, Graces, KernelCell, Outcome, StopReason};
 use tokio::time::Instant;
 
 use super::{completed, lines, run, start, stopped, timed};
@@ -23,7 +23,7 @@ async fn a_kernel_that_answers_nothing_is_reported_and_given_up() {
     ] {
         let (kernel, mut background, log) = start();
         let before = Instant::now();
-        let (said, finished) = run(&kernel, Cell::new(format!("not started\n{does}"))).await;
+        let (said, finished) = run(&kernel, KernelCell::new(format!("not started\n{does}"))).await;
         assert_eq!((before.elapsed(), look * 2), (patience, 10 * SECOND));
         assert_eq!(said, [format!("<the cell has not begun: {told}>")]);
         let seconds = patience.as_secs();
@@ -39,7 +39,7 @@ async fn a_kernel_that_says_that_it_is_busy_is_waited_for() {
     let (kernel, _background, _) = start();
     let code = format!("not started\n{}print a", "busy <cell 1>, line 2, in f\nsleep 12\n".repeat(20));
     let before = Instant::now();
-    let (said, finished) = run(&kernel, Cell::new(code)).await;
+    let (said, finished) = run(&kernel, KernelCell::new(code)).await;
     let told = "<the cell has not begun: something else keeps the kernel busy (<cell 1>, line 2, in f)>";
     assert_eq!((said, finished), (vec![told.into(), "a".into()], completed(1)));
     assert_eq!(before.elapsed(), 240 * SECOND);
@@ -48,7 +48,7 @@ async fn a_kernel_that_says_that_it_is_busy_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn a_kernel_of_which_nothing_is_known_is_waited_for() {
     let (kernel, _background, _) = start();
-    let (said, finished) = run(&kernel, Cell::new("not started\nsleep 3600\nprint a")).await;
+    let (said, finished) = run(&kernel, KernelCell::new("not started\nsleep 3600\nprint a")).await;
     assert_eq!((said, finished), (vec!["a".into()], completed(1)));
 }
 
@@ -64,7 +64,7 @@ async fn a_stop_of_a_cell_that_never_started_ends_within_its_grace_and_says_so()
     assert_eq!(log.entries()[1..], ["make way", "terminate"]);
 
     let (kernel, _background, _) = start();
-    let execution = kernel.execute(Cell::new("not started\ncompute")).await;
+    let execution = kernel.execute(KernelCell::new("not started\ncompute")).await;
     tokio::time::sleep(14 * SECOND).await;
     execution.stop();
     let before = Instant::now();
@@ -78,7 +78,7 @@ async fn a_stop_of_a_cell_that_never_started_ends_within_its_grace_and_says_so()
 async fn a_host_that_did_not_run_itself_blames_no_kernel_for_it() {
     let Graces { answer, .. } = Graces::default();
     let (kernel, _background, _) = start();
-    let execution = kernel.execute(Cell::new("not started\nhang")).await;
+    let execution = kernel.execute(KernelCell::new("not started\nhang")).await;
     tokio::time::sleep(12 * SECOND).await;
     // As when it was stopped, or the machine slept.
     tokio::time::advance(60 * SECOND).await;

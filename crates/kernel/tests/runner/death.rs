@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process;
 
-use cellwright_kernel::{Cell, Death, Exit, Fate, Outcome, ProcessExit, StopReason};
+use cellwright_kernel::{Death, Exit, Fate, KernelCell, Outcome, ProcessExit, StopReason};
 use cellwright_testkit::{alive, end_of, end_of_blocking, python};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -64,8 +64,10 @@ async fn a_kernel_killed_before_during_or_after_a_cell_is_reported_truthfully() 
     assert_eq!(fixture.run("1").await.finished.outcome, died(KILLED, false));
 
     let fixture = Fixture::start().await;
-    let mut execution =
-        fixture.kernel.execute(Cell::new("import time\nprint('go', flush=True)\ntime.sleep(600)")).await;
+    let mut execution = fixture
+        .kernel
+        .execute(KernelCell::new("import time\nprint('go', flush=True)\ntime.sleep(600)"))
+        .await;
     until_printed(&mut execution, "go").await;
     kill(fixture.pid);
     let (_, finished) = execution.collect().await;
@@ -121,7 +123,8 @@ async fn shutdown_runs_exit_handlers_and_takes_children_along() {
 #[tokio::test]
 async fn shutdown_while_a_cell_runs_stops_it() {
     let fixture = Fixture::start().await;
-    let mut execution = fixture.kernel.execute(Cell::new("print('go', flush=True)\nwhile True: pass")).await;
+    let mut execution =
+        fixture.kernel.execute(KernelCell::new("print('go', flush=True)\nwhile True: pass")).await;
     until_printed(&mut execution, "go").await;
     assert_eq!(fixture.kernel.shutdown().await, Exit::Process(ProcessExit::Code(0)));
     let (_, finished) = execution.collect().await;

@@ -1,6 +1,6 @@
 //! What Python people take for granted, as far as the kernel's two sides meet in it.
 
-use cellwright_kernel::{Cell, Event, Next, Outcome, Stdin};
+use cellwright_kernel::{CellUpdate, Event, KernelCell, Outcome, Stdin};
 
 use super::support::{Fixture, Ran};
 
@@ -37,13 +37,14 @@ async fn k7_questions_to_nobody_fail_at_once() {
 #[tokio::test]
 async fn input_is_asked_for_and_answered_or_refused() {
     let fixture = Fixture::start().await;
-    let asking = || Cell { stdin: Stdin::Forwarded, ..Cell::new("print('hello', input('name? '))") };
+    let asking =
+        || KernelCell { stdin: Stdin::Forwarded, ..KernelCell::new("print('hello', input('name? '))") };
     let mut execution = fixture.kernel.execute(asking()).await;
     let request = loop {
         match execution.next().await {
-            Next::Event(Event::InputRequest(request)) => break request,
-            Next::Event(_) => {}
-            Next::Finished(finished) => panic!("{finished:?}"),
+            CellUpdate::Event(Event::InputRequest(request)) => break request,
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => panic!("{finished:?}"),
         }
     };
     assert_eq!((request.prompt.as_str(), request.password), ("name? ", false));
@@ -54,9 +55,9 @@ async fn input_is_asked_for_and_answered_or_refused() {
     let mut execution = fixture.kernel.execute(asking()).await;
     let finished = loop {
         match execution.next().await {
-            Next::Event(Event::InputRequest(request)) => request.refuse("nobody is here"),
-            Next::Event(_) => {}
-            Next::Finished(finished) => break finished,
+            CellUpdate::Event(Event::InputRequest(request)) => request.refuse("nobody is here"),
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => break finished,
         }
     };
     let Outcome::Raised(exception) = finished.outcome else { panic!("{finished:?}") };

@@ -1,7 +1,7 @@
 //! Everything that is printed arrives, once, in order, with the cell it belongs to.
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::{Cell, Event, Next, Outcome};
+use cellwright_kernel::{CellUpdate, Event, KernelCell, Outcome};
 use cellwright_testkit::{Door, alone};
 
 use super::support::{Fixture, knock_when_held_up, until_printed};
@@ -148,7 +148,7 @@ async fn k31_text_arrives_while_the_cell_runs() {
     let fixture = Fixture::start().await;
     let mut execution = fixture
         .kernel
-        .execute(Cell::new("import threading\nprint('first')\nthreading.Event().wait(600)"))
+        .execute(KernelCell::new("import threading\nprint('first')\nthreading.Event().wait(600)"))
         .await;
     until_printed(&mut execution, "first").await;
     execution.stop();
@@ -217,16 +217,16 @@ async fn two_hundred_megabytes_stream_through_a_host_that_stays_small() {
     let fixture = Fixture::start().await;
     let before = resident();
     let code = "import sys\nfor _ in range(3200): sys.stdout.write('x' * 65535 + '\\n')";
-    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+    let mut execution = fixture.kernel.execute(KernelCell::new(code)).await;
     let (mut bytes, mut most) = (0, 0);
     let finished = loop {
         match execution.next().await {
-            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
+            CellUpdate::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
                 bytes += text.len();
                 most = most.max(resident());
             }
-            Next::Event(_) => {}
-            Next::Finished(finished) => break finished,
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => break finished,
         }
     };
     assert_eq!((bytes, finished.outcome), (3200 * 65536, Outcome::Completed));
@@ -242,10 +242,10 @@ async fn a_reader_that_pauses_holds_the_cell_and_loses_nothing() {
         "{}import sys\nfor i in range(300): sys.stdout.write('x' * 65535 + '\\n')\nopen({done:?}, 'w').close()",
         knock_when_held_up(&door)
     );
-    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+    let mut execution = fixture.kernel.execute(KernelCell::new(code)).await;
     let mut bytes = 0;
     while bytes == 0 {
-        let Next::Event(event) = execution.next().await else { panic!("ended early") };
+        let CellUpdate::Event(event) = execution.next().await else { panic!("ended early") };
         bytes += printed(&event);
     }
     // Twenty megabytes do not fit in what may wait, so the cell cannot have come to its end.

@@ -7,9 +7,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_kernel::interpreter::{Origin, create_managed};
-use cellwright_kernel::runner::{Examined, Rejection};
-use cellwright_kernel::{Cell, Event, Launch, LaunchError, Launched, Outcome};
+use cellwright_kernel::interpreter::{PythonOrigin, create_managed};
+use cellwright_kernel::runner::{ExaminedPython, Rejection};
+use cellwright_kernel::{Event, KernelCell, LaunchError, Outcome, RunnerKernel, RunnerLaunch};
 use cellwright_testkit::{end_of, python};
 
 use super::support::{Fixture, Ran, cache, search};
@@ -34,12 +34,12 @@ fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-async fn launched(launch: &Launch) -> Launched {
+async fn launched(launch: &RunnerLaunch) -> RunnerKernel {
     launch.start().await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-async fn result(launched: &Launched, code: &str) -> String {
-    let ran = Ran::of(launched.kernel.execute(Cell::new(code)).await).await;
+async fn result(launched: &RunnerKernel, code: &str) -> String {
+    let ran = Ran::of(launched.kernel.execute(KernelCell::new(code)).await).await;
     ran.result().unwrap_or_else(|| panic!("{ran:?}")).to_owned()
 }
 
@@ -52,12 +52,12 @@ async fn k17_the_projects_environment_is_found_from_below_and_beats_conda_but_no
     for venv in [".venv", "conda", "active"] {
         make_venv(&root.join(venv));
     }
-    let mut launch = Launch::new(search(&root.join("src/deep")), cache());
+    let mut launch = RunnerLaunch::new(search(&root.join("src/deep")), cache());
     launch.search.variables.insert("CONDA_PREFIX".into(), root.join("conda").into());
     let project = launched(&launch).await;
     assert_eq!(
         (project.candidate.origin, &project.candidate.python),
-        (Origin::Project, &root.join(".venv/bin/python"))
+        (PythonOrigin::Project, &root.join(".venv/bin/python"))
     );
     assert_eq!(
         result(&project, "import sys; sys.prefix").await,
@@ -69,11 +69,11 @@ async fn k17_the_projects_environment_is_found_from_below_and_beats_conda_but_no
     );
 
     launch.search.variables.insert("VIRTUAL_ENV".into(), root.join("active").into());
-    assert_eq!(launched(&launch).await.candidate.origin, Origin::Active);
+    assert_eq!(launched(&launch).await.candidate.origin, PythonOrigin::Active);
 
     fs::remove_dir_all(root.join(".venv")).unwrap();
     launch.search.variables.remove(OsStr::new("VIRTUAL_ENV"));
-    assert_eq!(launched(&launch).await.candidate.origin, Origin::Conda);
+    assert_eq!(launched(&launch).await.candidate.origin, PythonOrigin::Conda);
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn tools_of_a_named_python_come_first_unless_its_folder_has_a_place_on_the
         ("other/bin/python", "/bin", format!("(None, '{root}/other/bin:/bin')")),
         ("other/bin/python", "/bin:{root}/other/bin", format!("(None, '/bin:{root}/other/bin')")),
     ] {
-        let mut launch = Launch::new(search(folder.path()), cache());
+        let mut launch = RunnerLaunch::new(search(folder.path()), cache());
         launch.search.explicit = Some(named.into());
         launch.search.variables.insert("PATH".into(), before.replace("{root}", &root.to_string()).into());
         assert_eq!(result(&launched(&launch).await, path).await, expected, "{named}");
@@ -104,7 +104,7 @@ async fn a_python_that_two_names_of_a_folder_lead_to_is_tried_once() {
     let root = folder.path();
     script(&root.join("usr/bin/python3"), "#!/bin/sh\nexit 1\n");
     symlink("usr/bin", root.join("bin")).unwrap();
-    let mut launch = Launch::new(search(root), cache());
+    let mut launch = RunnerLaunch::new(search(root), cache());
     let path = std::env::join_paths([root.join("usr/bin"), root.join("bin")]).unwrap();
     launch.search.variables.insert("PATH".into(), path);
     let Err(LaunchError::NoInterpreter { rejected }) = launch.start().await else { panic!("it starts") };
@@ -120,12 +120,12 @@ async fn k17_environments_that_are_broken_hang_or_crash_do_not_hide_one_that_wor
     script(&root.join("venv/bin/python"), "#!/bin/sh\nexec /bin/sleep 600\n");
     script(&root.join("managed/bin/python"), "#!/bin/sh\necho no module named site >&2\nexit 1\n");
     symlink(real_python(), root.join("python3")).unwrap();
-    let mut launch = Launch::new(search(root), cache());
+    let mut launch = RunnerLaunch::new(search(root), cache());
     launch.search.managed = Some(root.join("managed"));
     launch.search.variables.insert("PATH".into(), root.into());
     launch.ready_within = Duration::from_secs(2);
     let launched = launched(&launch).await;
-    assert_eq!(launched.candidate.origin, Origin::Path);
+    assert_eq!(launched.candidate.origin, PythonOrigin::Path);
     assert_eq!(result(&launched, "1").await, "1");
     let reasons: Vec<String> =
         launched.rejected.iter().map(|rejected| format!("{}: {}", rejected.origin, rejected.why)).collect();
@@ -145,14 +145,14 @@ async fn k18_what_doctor_examines_is_what_runs() {
     let root = folder.path();
     script(&root.join(".venv/bin/python"), "#!/bin/sh\nexit 1\n");
     make_venv(&root.join("venv"));
-    let launch = Launch::new(search(root), cache());
+    let launch = RunnerLaunch::new(search(root), cache());
     let examined = launch.examine().await.unwrap();
     let works = examined.iter().find_map(|examined| match examined {
-        Examined::Works(candidate, _) => Some(candidate),
-        Examined::Rejected(_) => None,
+        ExaminedPython::Works(candidate, _) => Some(candidate),
+        ExaminedPython::Rejected(_) => None,
     });
     assert!(
-        matches!(&examined[0], Examined::Rejected(rejected) if rejected.python == root.join(".venv/bin/python"))
+        matches!(&examined[0], ExaminedPython::Rejected(rejected) if rejected.python == root.join(".venv/bin/python"))
     );
     assert_eq!(works, Some(&launched(&launch).await.candidate));
 }
@@ -161,7 +161,7 @@ async fn k18_what_doctor_examines_is_what_runs() {
 async fn k19_the_runner_survives_a_sweeper_and_old_pythons_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let swept = folder.path().join("cache");
-    let mut launch = Launch::new(search(folder.path()), &swept);
+    let mut launch = RunnerLaunch::new(search(folder.path()), &swept);
     launch.search.explicit = Some(python());
     // Whoever runs writes bytecode there: nobody may, or the folder is not empty when it is to go.
     let run = async |code: &str| {
@@ -201,15 +201,16 @@ async fn every_supported_python_runs_cells() {
         (8..=14).flat_map(|minor| pyenv_pythons(&format!("3.{minor}."))).collect();
     pythons.push(python());
     for python in pythons {
-        let mut launch = Launch::new(search(folder.path()), cache());
+        let mut launch = RunnerLaunch::new(search(folder.path()), cache());
         launch.search.explicit = Some(python.clone());
         let launched = launched(&launch).await;
         let code = "import asyncio, sys\nprint('out'); print('err', file=sys.stderr)\nawait asyncio.sleep(0, 'awaited')";
-        let ran = Ran::of(launched.kernel.execute(Cell::new(code)).await).await;
+        let ran = Ran::of(launched.kernel.execute(KernelCell::new(code)).await).await;
         assert_eq!(ran.sequence(), ["out out\n", "err err\n", "show 'awaited'"], "{}", python.display());
-        let ran = Ran::of(launched.kernel.execute(Cell::new("1/0")).await).await;
+        let ran = Ran::of(launched.kernel.execute(KernelCell::new("1/0")).await).await;
         assert_eq!(ran.raised(), Some("ZeroDivisionError"), "{}", python.display());
-        let hung = Cell { timeout: Some(Duration::from_millis(100)), ..Cell::new("while True: pass") };
+        let hung =
+            KernelCell { timeout: Some(Duration::from_millis(100)), ..KernelCell::new("while True: pass") };
         let ran = Ran::of(launched.kernel.execute(hung).await).await;
         assert!(matches!(ran.finished.outcome, Outcome::Stopped { .. }), "{}", python.display());
         assert!(launched.kernel.exit().is_none(), "{}", python.display());
@@ -228,11 +229,11 @@ async fn a_pyenv_shim_is_resolved_without_running_it() {
         symlink(real_python(), pyenv.join("versions").join(version).join("bin/python3")).unwrap();
     }
     fs::write(pyenv.join("version"), "3.11\n").unwrap();
-    let mut launch = Launch::new(search(root), cache());
+    let mut launch = RunnerLaunch::new(search(root), cache());
     launch.search.variables.insert("PATH".into(), pyenv.join("shims").into());
     let global = launched(&launch).await;
     assert_eq!(global.candidate.python, pyenv.join("versions/3.11.10/bin/python3"));
-    assert_eq!(global.candidate.origin, Origin::Pyenv);
+    assert_eq!(global.candidate.origin, PythonOrigin::Pyenv);
     assert_eq!(global.rejected.len(), 0);
     fs::write(root.join(".python-version"), "3.9.1\n").unwrap();
     let local = launched(&launch).await;
@@ -243,7 +244,7 @@ async fn a_pyenv_shim_is_resolved_without_running_it() {
 async fn a_python_that_was_named_is_the_only_one_tried() {
     let folder = tempfile::tempdir().unwrap();
     make_venv(&folder.path().join(".venv"));
-    let mut launch = Launch::new(search(folder.path()), cache());
+    let mut launch = RunnerLaunch::new(search(folder.path()), cache());
     for (named, message) in [
         ("/no/such/python", "`/no/such/python` cannot run cells: there is no such program"),
         ("no-such-python", "`no-such-python` cannot run cells: there is no such program"),
@@ -252,7 +253,7 @@ async fn a_python_that_was_named_is_the_only_one_tried() {
         assert_eq!(launch.start().await.unwrap_err().to_string(), message);
     }
     launch.search.explicit = Some(".venv".into());
-    assert_eq!(launched(&launch).await.candidate.origin, Origin::Explicit);
+    assert_eq!(launched(&launch).await.candidate.origin, PythonOrigin::Explicit);
 }
 
 #[tokio::test]
@@ -260,7 +261,7 @@ async fn a_folder_whose_name_is_not_text_can_be_worked_in() {
     let folder = tempfile::tempdir().unwrap();
     let odd = folder.path().join(OsStr::from_bytes(b"caf\xe9"));
     fs::create_dir(&odd).unwrap();
-    let mut launch = Launch::new(search(&odd), cache());
+    let mut launch = RunnerLaunch::new(search(&odd), cache());
     launch.search.explicit = Some(python());
     assert_eq!(result(&launched(&launch).await, "import os; os.getcwdb()[-4:]").await, r"b'caf\xe9'");
 }
@@ -270,7 +271,7 @@ async fn without_any_python_the_error_says_what_was_tried() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join(".venv/bin")).unwrap();
     symlink("/no/such/python", folder.path().join(".venv/bin/python")).unwrap();
-    let mut launch = Launch::new(search(folder.path()), cache());
+    let mut launch = RunnerLaunch::new(search(folder.path()), cache());
     launch.search.variables.insert("PATH".into(), "/no/such/folder".into());
     let message = launch.start().await.unwrap_err().to_string();
     assert!(message.starts_with("no working Python found; `"), "{message}");
@@ -365,7 +366,7 @@ async fn a_module_that_ends_the_kernel_is_named() {
 async fn the_managed_environment_is_made_with_python_and_found() {
     let folder = tempfile::tempdir().unwrap();
     let venv = folder.path().join("managed");
-    let mut launch = Launch::new(search(folder.path()), cache());
+    let mut launch = RunnerLaunch::new(search(folder.path()), cache());
     launch.search.variables.insert("PATH".into(), "/usr/bin:/bin".into());
     // A real environment but for pip, which takes half a minute to unpack.
     let quick = folder.path().join("python-without-pip");
@@ -373,7 +374,7 @@ async fn the_managed_environment_is_made_with_python_and_found() {
     let made = create_managed(&launch.search, &venv, Some(&quick), &[]).await.unwrap();
     assert_eq!(made, venv.join("bin/python"));
     launch.search.managed = Some(venv);
-    assert_eq!(launched(&launch).await.candidate.origin, Origin::Managed);
+    assert_eq!(launched(&launch).await.candidate.origin, PythonOrigin::Managed);
 }
 
 #[tokio::test]
@@ -407,11 +408,11 @@ async fn what_uv_chose_for_a_project_is_used() {
         &tools.join("uv"),
         &format!("#!/bin/sh\necho {}\n", folder.path().join("chosen/bin/python").display()),
     );
-    let mut launch = Launch::new(search(folder.path()), cache());
+    let mut launch = RunnerLaunch::new(search(folder.path()), cache());
     launch.search.variables.insert("PATH".into(), tools.into());
     fs::write(folder.path().join("uv.lock"), "").unwrap();
     let launched = launched(&launch).await;
-    assert_eq!(launched.candidate.origin, Origin::Uv);
+    assert_eq!(launched.candidate.origin, PythonOrigin::Uv);
 }
 
 /// The Pythons of this machine's pyenv.

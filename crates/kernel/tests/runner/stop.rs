@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::{Cell, Event, Fate, Graces, Next, Outcome, Status, StopReason};
+use cellwright_kernel::{CellStage, CellUpdate, Event, Fate, Graces, KernelCell, Outcome, StopReason};
 use cellwright_testkit::{Door, end_of};
 
 use super::support::{Fixture, Ran, knock_when_held_up, until_printed, until_started};
@@ -13,7 +13,7 @@ async fn stops_and_survives(code: &str) {
     let fixture = Fixture::start().await;
     fixture.run("state = 'kept'").await;
     for _ in 0..3 {
-        let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+        let mut execution = fixture.kernel.execute(KernelCell::new(code)).await;
         until_printed(&mut execution, "go").await;
         execution.stop();
         let ran = Ran::of(execution).await;
@@ -36,8 +36,10 @@ async fn a_busy_loop_and_a_sleep_can_be_stopped() {
 async fn k4_an_interrupt_during_await_keeps_the_kernel_and_its_loop() {
     stops_and_survives("import asyncio\nprint('go', flush=True)\nawait asyncio.sleep(600)").await;
     let fixture = Fixture::start().await;
-    let mut execution =
-        fixture.kernel.execute(Cell::new("import asyncio\nprint('go')\nawait asyncio.sleep(600)")).await;
+    let mut execution = fixture
+        .kernel
+        .execute(KernelCell::new("import asyncio\nprint('go')\nawait asyncio.sleep(600)"))
+        .await;
     until_printed(&mut execution, "go").await;
     execution.stop();
     execution.collect().await;
@@ -54,7 +56,7 @@ async fn k6_an_interrupt_reaches_the_children_of_a_cell() {
          {}.close()\nchild.wait()",
         door.knock()
     );
-    let execution = fixture.kernel.execute(Cell::new(code)).await;
+    let execution = fixture.kernel.execute(KernelCell::new(code)).await;
     door.knocked().await;
     execution.stop();
     let ran = Ran::of(execution).await;
@@ -99,7 +101,7 @@ async fn k22_code_that_ignores_interrupts_costs_the_kernel_and_the_outcome_says_
     let graces = Graces { interrupt: Duration::from_millis(200), ..Graces::default() };
     let fixture = Fixture::start_with(|launch| launch.graces = graces).await;
     let code = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('deaf')\nwhile True: time.sleep(1)";
-    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+    let mut execution = fixture.kernel.execute(KernelCell::new(code)).await;
     until_printed(&mut execution, "deaf").await;
     execution.stop();
     let (_, finished) = execution.collect().await;
@@ -117,7 +119,7 @@ async fn k22_a_second_interrupt_reaches_code_that_swallowed_the_first() {
         \x20   while True: time.sleep(0.01)\n\
         except KeyboardInterrupt:\n\
         \x20   while True: time.sleep(0.01)";
-    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+    let mut execution = fixture.kernel.execute(KernelCell::new(code)).await;
     until_printed(&mut execution, "go").await;
     execution.stop();
     let (_, finished) = execution.collect().await;
@@ -132,7 +134,7 @@ async fn a_stopped_process_is_ended_within_its_graces() {
     // Deaf first, so that an interrupt before the process is stopped changes nothing.
     let code = "import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('go', flush=True)\n\
         os.kill(os.getpid(), signal.SIGSTOP)\nwhile True: pass";
-    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+    let mut execution = fixture.kernel.execute(KernelCell::new(code)).await;
     until_printed(&mut execution, "go").await;
     execution.stop();
     let (_, finished) = execution.collect().await;
@@ -146,7 +148,7 @@ async fn k30_an_interrupt_at_any_moment_tears_no_frame_and_kills_no_kernel() {
     // A cell that writes frames all the time, stopped at a different moment each time, and interrupts
     // between cells.
     for round in 0..100 {
-        let mut execution = fixture.kernel.execute(Cell::new("while True: display('x' * 5000)")).await;
+        let mut execution = fixture.kernel.execute(KernelCell::new("while True: display('x' * 5000)")).await;
         until_started(&mut execution).await;
         for _ in 0..round % 10 {
             execution.next().await;
@@ -172,7 +174,8 @@ async fn k30_an_interrupt_at_any_moment_tears_no_frame_and_kills_no_kernel() {
 async fn a_stop_right_after_the_start_is_heeded() {
     let fixture = Fixture::start().await;
     for round in 0..50 {
-        let mut execution = fixture.kernel.execute(Cell::new("import time\nwhile True: time.sleep(1)")).await;
+        let mut execution =
+            fixture.kernel.execute(KernelCell::new("import time\nwhile True: time.sleep(1)")).await;
         if round % 2 == 0 {
             until_started(&mut execution).await;
         }
@@ -191,7 +194,7 @@ async fn a_flood_that_nobody_reads_can_be_stopped() {
     let fixture = Fixture::start().await;
     let door = Door::new();
     let code = knock_when_held_up(&door) + "while True: print('x' * 1000)";
-    let mut execution = fixture.kernel.execute(Cell::new(code)).await;
+    let mut execution = fixture.kernel.execute(KernelCell::new(code)).await;
     until_printed(&mut execution, "x").await;
     door.knocked().await;
     execution.stop();
@@ -200,9 +203,9 @@ async fn a_flood_that_nobody_reads_can_be_stopped() {
     let mut stopping = false;
     let finished = loop {
         match execution.next().await {
-            Next::Event(Event::Status(Status::Stopping(_))) => stopping = true,
-            Next::Event(_) => {}
-            Next::Finished(finished) => break finished,
+            CellUpdate::Event(Event::Status(CellStage::Stopping(_))) => stopping = true,
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => break finished,
         }
     };
     assert!(stopping);

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange, Stream};
-use cellwright_kernel::interpreter::Search;
+use cellwright_kernel::interpreter::PythonSearch;
 use cellwright_kernel::{
-    Background, Cell, Event, Execution, Finished, Kernel, Launch, Next, Outcome, Status,
+    Background, CellStage, CellUpdate, Event, Execution, FinishedCell, Kernel, KernelCell, Outcome,
+    RunnerLaunch,
 };
 use cellwright_testkit::{Door, patient_graces, python};
 use tempfile::TempDir;
@@ -19,10 +20,10 @@ pub(crate) fn cache() -> PathBuf {
 }
 
 /// A search as from a shell in `cwd` that knows where its tools are.
-pub(crate) fn search(cwd: &Path) -> Search {
+pub(crate) fn search(cwd: &Path) -> PythonSearch {
     let variables: HashMap<_, _> =
         [("PATH".into(), env::var_os("PATH").expect("a shell has one")), ("HOME".into(), cwd.into())].into();
-    Search { explicit: None, cwd: cwd.into(), variables, managed: None }
+    PythonSearch { explicit: None, cwd: cwd.into(), variables, managed: None }
 }
 
 /// A kernel in a folder of its own.
@@ -38,9 +39,9 @@ impl Fixture {
         Self::start_with(|_| {}).await
     }
 
-    pub(crate) async fn start_with(adjust: impl FnOnce(&mut Launch)) -> Self {
+    pub(crate) async fn start_with(adjust: impl FnOnce(&mut RunnerLaunch)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut launch = Launch::new(search(folder.path()), cache());
+        let mut launch = RunnerLaunch::new(search(folder.path()), cache());
         launch.search.explicit = Some(python());
         launch.graces = patient_graces();
         adjust(&mut launch);
@@ -50,12 +51,13 @@ impl Fixture {
 
     /// Runs a cell to its end.
     pub(crate) async fn run(&self, code: &str) -> Ran {
-        Ran::of(self.kernel.execute(Cell::new(code)).await).await
+        Ran::of(self.kernel.execute(KernelCell::new(code)).await).await
     }
 
     /// Runs a cell that may take so long.
     pub(crate) async fn run_within(&self, code: &str, timeout: Duration) -> Ran {
-        Ran::of(self.kernel.execute(Cell { timeout: Some(timeout), ..Cell::new(code) }).await).await
+        Ran::of(self.kernel.execute(KernelCell { timeout: Some(timeout), ..KernelCell::new(code) }).await)
+            .await
     }
 
     /// What a cell that must complete printed.
@@ -81,7 +83,7 @@ impl Fixture {
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) events: Vec<Event>,
-    pub(crate) finished: Finished,
+    pub(crate) finished: FinishedCell,
 }
 
 impl Ran {
@@ -167,11 +169,13 @@ pub(crate) async fn until_printed(execution: &mut Execution, text: &str) {
     let mut printed = String::new();
     while !printed.contains(text) {
         match execution.next().await {
-            Next::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
+            CellUpdate::Event(Event::Output(OutputChange::Added(Output::Text { text, .. }))) => {
                 printed.push_str(&text);
             }
-            Next::Event(_) => {}
-            Next::Finished(finished) => panic!("ended before it printed {text:?}: {printed:?} {finished:?}"),
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => {
+                panic!("ended before it printed {text:?}: {printed:?} {finished:?}")
+            }
         }
     }
 }
@@ -180,9 +184,9 @@ pub(crate) async fn until_printed(execution: &mut Execution, text: &str) {
 pub(crate) async fn until_started(execution: &mut Execution) {
     loop {
         match execution.next().await {
-            Next::Event(Event::Status(Status::Started)) => return,
-            Next::Event(_) => {}
-            Next::Finished(finished) => panic!("ended before it started: {finished:?}"),
+            CellUpdate::Event(Event::Status(CellStage::Started)) => return,
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => panic!("ended before it started: {finished:?}"),
         }
     }
 }

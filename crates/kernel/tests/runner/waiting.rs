@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::{Cell, Death, Exit, Fate, Graces, Outcome, StopReason};
+use cellwright_kernel::{Death, Exit, Fate, Graces, KernelCell, Outcome, StopReason};
 use cellwright_testkit::{Door, end_of, holds_the_interpreter, patient_graces};
 
 use super::support::{Fixture, Ran};
@@ -76,7 +76,7 @@ async fn a_kernel_whose_loop_is_held_says_by_what_and_is_waited_for() {
 #[tokio::test]
 async fn a_stop_frees_a_kernel_whose_loop_is_held() {
     let fixture = held(holds_the_loop, patient_graces()).await;
-    let execution = fixture.kernel.execute(Cell::new("x = 2")).await;
+    let execution = fixture.kernel.execute(KernelCell::new("x = 2")).await;
     fixture.kernel.interrupt().await.unwrap(); // by now it has been sent
     execution.stop();
     let ran = Ran::of(execution).await;

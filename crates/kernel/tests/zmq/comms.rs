@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use cellwright_kernel::{Cell, Comms, Event, Next, Outcome};
+use cellwright_kernel::{CellUpdate, Comms, Event, KernelCell, Outcome};
 use cellwright_testkit::alone;
 use tokio::time::timeout;
 
@@ -27,7 +27,7 @@ async fn comms_that_nobody_asked_for_hold_up_nothing_and_are_not_kept() {
     let launched = place.launch("python3").start().await.unwrap();
     let before = peak_memory();
     // Nobody reads what it says, and yet it ends: nothing of it waits for a reader.
-    let execution = launched.kernel.execute(Cell::new(FLOOD)).await;
+    let execution = launched.kernel.execute(KernelCell::new(FLOOD)).await;
     timeout(Duration::from_mins(1), launched.kernel.ping()).await.unwrap().unwrap();
     let (events, finished) = execution.collect().await;
     assert_eq!(finished.outcome, Outcome::Completed);
@@ -45,15 +45,15 @@ async fn comms_that_are_asked_for_come_whole_at_their_readers_pace() {
     let launched = place.launch("python3").start().await.unwrap();
     launched.kernel.pass_comms(Comms::Forwarded).await;
     let before = peak_memory();
-    let mut execution = launched.kernel.execute(Cell::new(FLOOD)).await;
+    let mut execution = launched.kernel.execute(KernelCell::new(FLOOD)).await;
     let mut bytes = 0;
     let finished = loop {
         match execution.next().await {
-            Next::Event(Event::Comm(message)) => {
+            CellUpdate::Event(Event::Comm(message)) => {
                 bytes += message.buffers.iter().map(Bytes::len).sum::<usize>();
             }
-            Next::Event(_) => {}
-            Next::Finished(finished) => break finished,
+            CellUpdate::Event(_) => {}
+            CellUpdate::Finished(finished) => break finished,
         }
         tokio::task::yield_now().await; // a reader that is slower than the kernel
     };

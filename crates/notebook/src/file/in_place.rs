@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 
 use super::lock::{LockedFile, unreadable};
-use super::replacement::{ReplaceError, Replacement};
-use super::save::{FileContent, Holds, SaveMethod, SaveSettings, Saved, Stamp, compare};
+use super::replacement::{FileReplaceError, FileReplacement};
+use super::save::{FileContent, FileStamp, NameHolder, SaveMethod, SaveSettings, SavedFile, compare};
 use super::{FileError, leftovers};
-use crate::snapshot::{Fingerprint, Hashing};
+use crate::snapshot::{Fingerprint, FingerprintHasher};
 
 /// Saves in place. `why` is what stands against a rename.
 pub(super) fn save(
@@ -34,16 +34,16 @@ pub(super) fn save(
     changed: FileContent<'_>,
     settings: &SaveSettings,
     why: io::Error,
-) -> Result<Option<Saved>, FileError> {
+) -> Result<Option<SavedFile>, FileError> {
     let failed = |attempt| move |source| FileError::Io { path: locked.path.into(), attempt, source };
     let Some(folder) = &settings.journal else {
         let attempt = "replace it by renaming, and there is no journal folder to write it in place safely";
         return Err(failed(attempt)(why));
     };
     match compare(locked, original)? {
-        Holds::Original => {}
-        Holds::SameElsewhere => return Ok(None),
-        Holds::Other => {
+        NameHolder::Original => {}
+        NameHolder::SameElsewhere => return Ok(None),
+        NameHolder::Other => {
             let what = "it was written meanwhile".to_owned();
             return Err(FileError::Changed { path: locked.path.into(), what });
         }
@@ -52,9 +52,9 @@ pub(super) fn save(
     if !leftovers::is_at(&file, locked.target).map_err(failed("look at it"))? {
         return Ok(None);
     }
-    let journal = Journal { old: original.pieces(), new: changed.pieces() };
+    let journal = WriteJournal { old: original.pieces(), new: changed.pieces() };
     let at = journal_of(folder, locked.target);
-    journal.write(&at).map_err(|ReplaceError { source, .. }| failed("write a journal for it")(source))?;
+    journal.write(&at).map_err(|FileReplaceError { source, .. }| failed("write a journal for it")(source))?;
     if let Err(error) = overwrite(&file, &journal.new) {
         // A full disk, say. What was there needs no more room than it had.
         return Err(match overwrite(&file, &journal.old) {
@@ -67,7 +67,7 @@ pub(super) fn save(
     }
     fs::remove_file(&at).map_err(failed("remove the journal"))?;
     let metadata = file.metadata().map_err(failed("look at it"))?;
-    Ok(Some(Saved { method: SaveMethod::InPlace, stamp: Stamp::of(&metadata), _file: None }))
+    Ok(Some(SavedFile { method: SaveMethod::InPlace, stamp: FileStamp::of(&metadata), _file: None }))
 }
 
 /// Writes a file in place that is no notebook, and that holds `old`. `why` is what stands against a rename.
@@ -76,12 +76,12 @@ pub fn write_in_place(
     old: &[u8],
     new: &[u8],
     settings: &SaveSettings,
-    why: ReplaceError,
-) -> Result<(), ReplaceError> {
+    why: FileReplaceError,
+) -> Result<(), FileReplaceError> {
     let Some(folder) = &settings.journal else { return Err(why) };
-    let failed = |attempt| move |source| ReplaceError { attempt, source };
+    let failed = |attempt| move |source| FileReplaceError { attempt, source };
     let file = OpenOptions::new().write(true).open(target).map_err(failed("write it in place"))?;
-    let journal = Journal { old: vec![old], new: vec![new] };
+    let journal = WriteJournal { old: vec![old], new: vec![new] };
     let at = journal_of(folder, target);
     journal.write(&at)?;
     if let Err(error) = overwrite(&file, &journal.new) {
@@ -126,25 +126,25 @@ pub fn recover(path: &Path, settings: &SaveSettings) -> Result<bool, FileError> 
 }
 
 /// The content a file has and the content it is to have.
-struct Journal<'a> {
+struct WriteJournal<'a> {
     old: Vec<&'a [u8]>,
     new: Vec<&'a [u8]>,
 }
 
 const TITLE: &str = "cellwright journal 1";
 
-impl Journal<'_> {
+impl WriteJournal<'_> {
     /// Writes it, and waits until it is on the disk.
-    fn write(&self, at: &Path) -> Result<(), ReplaceError> {
+    fn write(&self, at: &Path) -> Result<(), FileReplaceError> {
         let made = make(at.parent().expect("a journal is in a folder"));
-        made.map_err(|source| ReplaceError { attempt: "make the journal folder", source })?;
+        made.map_err(|source| FileReplaceError { attempt: "make the journal folder", source })?;
         let length = |pieces: &[&[u8]]| pieces.iter().map(|piece| piece.len()).sum::<usize>();
-        let mut hashing = Hashing::default();
+        let mut hashing = FingerprintHasher::default();
         self.old.iter().chain(&self.new).for_each(|piece| hashing.add(piece));
         let head = format!("{TITLE}\n{} {} {}\n", length(&self.old), length(&self.new), hashing.done());
         let whole: Vec<&[u8]> =
             [head.as_bytes()].into_iter().chain(self.old.clone()).chain(self.new.clone()).collect();
-        Replacement::new_file_of_pieces(at, 0o600, &whole)?.commit().map(drop)
+        FileReplacement::new_file_of_pieces(at, 0o600, &whole)?.commit().map(drop)
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
         /// What is in the file after a crash left `found` there, with a journal from `old` to `new`.
         fn recovered(&self, found: &[u8], old: &[u8], new: &[u8]) -> (Vec<u8>, bool) {
             fs::write(self.target(), found).unwrap();
-            Journal { old: vec![old], new: vec![new] }.write(&self.journal()).unwrap();
+            WriteJournal { old: vec![old], new: vec![new] }.write(&self.journal()).unwrap();
             let recovered = recover(&self.target(), &self.settings).unwrap();
             assert!(!self.journal().exists());
             (fs::read(self.target()).unwrap(), recovered)
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_journal_that_was_cut_short_itself_changes_nothing() {
         let fixture = Fixture::new();
-        Journal { old: vec![OLD], new: vec![NEW] }.write(&fixture.journal()).unwrap();
+        WriteJournal { old: vec![OLD], new: vec![NEW] }.write(&fixture.journal()).unwrap();
         let whole = fs::read(fixture.journal()).unwrap();
         assert_eq!(parse(&whole), Some((OLD, NEW)));
         for end in 0..whole.len() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::seams::{self, Seam};
 use super::*;
-use crate::{Action, CellKind, NewCell, Outputs};
+use crate::{Action, CellKind, NewCell, OutputsAfterEdit};
 
 fn notebook_of(sources: &[&str]) -> String {
     let cells: Vec<_> = sources
@@ -25,10 +25,10 @@ fn save_by_rename(path: &Path, content: &str) {
 
 /// A process of ours that appends a cell. `meanwhile` runs when it has read the file and before it saves.
 fn append(path: &Path, source: &str, meanwhile: impl Fn()) -> Result<(), FileError> {
-    update(path, IfMissing::Fail, &Expected::Anything, |notebook| {
+    update(path, IfMissing::Fail, &ExpectedFile::Anything, |notebook| {
         meanwhile();
         let insert = Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Raw, source)] };
-        Ok((notebook.act(&insert, Outputs::Clear).unwrap().notebook, ()))
+        Ok((notebook.act(&insert, OutputsAfterEdit::Clear).unwrap().notebook, ()))
     })
 }
 
@@ -124,7 +124,7 @@ fn a_tracked_file_takes_over_what_a_rename_at_the_same_moment_brought() {
     seams::at(Seam::BeforeRename, move || save_by_rename(&theirs.0, &theirs.1));
     let insert = Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Raw, "ours")] };
     let saved = tracked.update::<FileError>(|notebook, _| {
-        Ok(notebook.act(&insert, Outputs::Clear).unwrap().notebook.unwrap())
+        Ok(notebook.act(&insert, OutputsAfterEdit::Clear).unwrap().notebook.unwrap())
     });
     assert_eq!(saved.unwrap(), SaveMethod::Renamed);
     assert_eq!(sources(&path), ["a", "theirs", "ours"]);

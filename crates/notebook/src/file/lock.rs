@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use nix::libc;
 
 use super::FileError;
-use super::save::Stamp;
+use super::save::FileStamp;
 use crate::both::{LARGE, both};
 use crate::notebook::{Notebook, ParseError};
 
@@ -35,7 +35,7 @@ pub(super) struct LockedFile<'a> {
     /// The same, links resolved.
     pub(super) target: &'a Path,
     pub(super) file: File,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamp,
 }
 
 impl<'a> LockedFile<'a> {
@@ -44,7 +44,7 @@ impl<'a> LockedFile<'a> {
     /// the rename has to do.
     pub(super) fn acquire(path: &'a Path, target: &'a Path) -> Result<Option<Self>, FileError> {
         wait_for_jupyter(target);
-        let file = open(path, target, Access::Lock)?;
+        let file = open(path, target, FileAccess::Lock)?;
         wait_for(&file).map_err(|source| FileError::Io { path: path.into(), attempt: "lock it", source })?;
         let locked = file.metadata().map_err(|error| unreadable(path, error))?;
         match fs::metadata(target) {
@@ -53,7 +53,7 @@ impl<'a> LockedFile<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(path, error)),
         }
-        Ok(Some(Self { path, target, file, stamp: Stamp::of(&locked) }))
+        Ok(Some(Self { path, target, file, stamp: FileStamp::of(&locked) }))
     }
 
     /// What it holds.
@@ -140,14 +140,14 @@ fn wait_for_jupyter(target: &Path) {
 
 /// What a file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum FileAccess {
     Read,
     /// Network file systems lock only what is open for writing.
     Lock,
 }
 
 /// Opens `target`; errors speak of `path`, the name the caller knows it by.
-pub(super) fn open(path: &Path, target: &Path, for_what: Access) -> Result<File, FileError> {
+pub(super) fn open(path: &Path, target: &Path, for_what: FileAccess) -> Result<File, FileError> {
     // Without waiting: a named pipe would wait for a writer that may never come.
     let open = |write| OpenOptions::new().read(true).write(write).custom_flags(libc::O_NONBLOCK).open(target);
     let refuse = |kind: fs::FileType| {
@@ -163,8 +163,8 @@ pub(super) fn open(path: &Path, target: &Path, for_what: Access) -> Result<File,
     let failed = |error| unreadable(path, error);
     refuse(fs::metadata(target).map_err(failed)?.file_type())?;
     let file = match for_what {
-        Access::Read => open(false),
-        Access::Lock => open(true).or_else(|_| open(false)),
+        FileAccess::Read => open(false),
+        FileAccess::Lock => open(true).or_else(|_| open(false)),
     };
     let file = file.map_err(failed)?;
     // Once more: it may have become something else before it was opened.

@@ -19,7 +19,7 @@ use crate::both::{LARGE, both};
 /// Why a file could not be replaced. It is then as it was.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {attempt}")]
-pub struct ReplaceError {
+pub struct FileReplaceError {
     /// What was tried: `write it`, `keep its permissions`, …
     pub attempt: &'static str,
     /// Why it failed.
@@ -29,26 +29,26 @@ pub struct ReplaceError {
 
 /// A file's new content, beside the file and not yet in its place. Dropped, it is gone; readers see the old file or the new one, never a half.
 #[derive(Debug)]
-pub struct Replacement {
+pub struct FileReplacement {
     temporary: NamedTempFile,
     target: PathBuf,
 }
 
 /// What became of a replacement that was meant for one file and no other.
-pub(super) enum Commit {
+pub(super) enum CommitResult {
     /// It is in that file's place.
     Done(File),
     /// Another file had the name, or that one was written: everything is as it was.
     Overtaken,
 }
 
-impl Replacement {
+impl FileReplacement {
     /// For the file at `target`, of which owner, group and permissions stay. A link would be replaced: resolve it before.
-    pub fn of(target: &Path, content: &[u8]) -> Result<Self, ReplaceError> {
+    pub fn of(target: &Path, content: &[u8]) -> Result<Self, FileReplaceError> {
         Self::of_pieces(target, &[content])
     }
 
-    pub(super) fn of_pieces(target: &Path, content: &[&[u8]]) -> Result<Self, ReplaceError> {
+    pub(super) fn of_pieces(target: &Path, content: &[&[u8]]) -> Result<Self, FileReplaceError> {
         // A rename needs no right to write the file, but its owner may have taken that right away for a reason.
         access(target, AccessFlags::W_OK).map_err(|error| failed("write it")(error.into()))?;
         let old = fs::metadata(target).map_err(failed("look at it"))?;
@@ -66,7 +66,7 @@ impl Replacement {
     }
 
     /// For a file that is not there yet, with these permissions as far as the umask lets them; its folder must be there.
-    pub fn new_file(target: &Path, mode: u32, content: &[u8]) -> Result<Self, ReplaceError> {
+    pub fn new_file(target: &Path, mode: u32, content: &[u8]) -> Result<Self, FileReplaceError> {
         Self::new_file_of_pieces(target, mode, &[content])
     }
 
@@ -74,7 +74,7 @@ impl Replacement {
         target: &Path,
         mode: u32,
         content: &[&[u8]],
-    ) -> Result<Self, ReplaceError> {
+    ) -> Result<Self, FileReplaceError> {
         leftovers::sweep_once(folder(target));
         let temporary = leftovers::temporary_in(folder(target), mode).map_err(failed("create it"))?;
         write(temporary.as_file(), content).map_err(failed("write it"))?;
@@ -82,7 +82,7 @@ impl Replacement {
     }
 
     /// Puts it in the file's place, whatever is there. The file is locked until it is dropped.
-    pub fn commit(self) -> Result<File, ReplaceError> {
+    pub fn commit(self) -> Result<File, FileReplaceError> {
         let Self { temporary, target } = self;
         let file = temporary.persist(&target).map_err(|error| failed("replace it")(error.error))?;
         settle(&target)?;
@@ -95,7 +95,7 @@ impl Replacement {
     pub(super) fn commit_over(
         self,
         is_expected: impl Fn(&Path) -> io::Result<bool>,
-    ) -> Result<Commit, ReplaceError> {
+    ) -> Result<CommitResult, FileReplaceError> {
         let Self { temporary, target } = self;
         let (file, temporary) = temporary.into_parts();
         match exchange(&temporary, &target) {
@@ -103,21 +103,21 @@ impl Replacement {
             Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
                 temporary.persist(&target).map_err(|error| failed("replace it")(error.error))?;
                 settle(&target)?;
-                return Ok(Commit::Done(file));
+                return Ok(CommitResult::Done(file));
             }
             Err(error) => return Err(failed("replace it")(error.into())),
         }
         if !is_expected(&temporary).unwrap_or(false) {
             put_back(&file, temporary, &target)?;
-            return Ok(Commit::Overtaken);
+            return Ok(CommitResult::Overtaken);
         }
         drop(temporary.close()); // the new file is in place; what cannot be removed now is swept later
         settle(&target)?;
-        Ok(Commit::Done(file))
+        Ok(CommitResult::Done(file))
     }
 
     /// Puts it in the file's place unless there is a file by now; says whether it did.
-    pub fn commit_new(self) -> Result<bool, ReplaceError> {
+    pub fn commit_new(self) -> Result<bool, FileReplaceError> {
         let Self { temporary, target } = self;
         match temporary.persist_noclobber(&target) {
             Ok(_) => settle(&target).map(|()| true),
@@ -132,7 +132,7 @@ fn exchange(one: &Path, other: &Path) -> Result<(), Errno> {
 }
 
 /// Gives the name back to the file that had it, which has ours now.
-fn put_back(ours: &File, temporary: TempPath, target: &Path) -> Result<(), ReplaceError> {
+fn put_back(ours: &File, temporary: TempPath, target: &Path) -> Result<(), FileReplaceError> {
     loop {
         let put_back = exchange(&temporary, target).map_err(io::Error::from);
         match put_back.and_then(|()| is_at(ours, &temporary)) {
@@ -147,8 +147,8 @@ fn put_back(ours: &File, temporary: TempPath, target: &Path) -> Result<(), Repla
     }
 }
 
-fn failed(attempt: &'static str) -> impl Fn(io::Error) -> ReplaceError {
-    move |source| ReplaceError { attempt, source }
+fn failed(attempt: &'static str) -> impl Fn(io::Error) -> FileReplaceError {
+    move |source| FileReplaceError { attempt, source }
 }
 
 /// Writes, and waits until it is on the disk: a file is renamed over the last good one only then. Some file systems (xfs, for
@@ -196,7 +196,7 @@ fn write_telling(file: &File, pieces: &[&[u8]], taken: &Sender<()>) -> io::Resul
 }
 
 /// Makes the rename survive a power cut.
-fn settle(target: &Path) -> Result<(), ReplaceError> {
+fn settle(target: &Path) -> Result<(), FileReplaceError> {
     let synced = File::open(folder(target)).and_then(|folder| folder.sync_all());
     synced.map_err(failed("write its folder"))
 }
@@ -264,12 +264,12 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, "old").expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("set");
-        drop(Replacement::of(&path, b"never").expect("made"));
+        drop(FileReplacement::of(&path, b"never").expect("made"));
         assert_eq!(
             (fs::read(&path).expect("there"), names(folder.path())),
             (b"old".to_vec(), vec!["a".into()])
         );
-        Replacement::of(&path, b"new").expect("made").commit().expect("replaced");
+        FileReplacement::of(&path, b"new").expect("made").commit().expect("replaced");
         assert_eq!(
             (fs::read(&path).expect("there"), names(folder.path())),
             (b"new".to_vec(), vec!["a".into()])
@@ -291,7 +291,7 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, "old").expect("written");
         let replaced = || {
-            Replacement::of(&path, b"new").expect("made").commit().expect("replaced");
+            FileReplacement::of(&path, b"new").expect("made").commit().expect("replaced");
             let mode = fs::metadata(&path).expect("there").permissions().mode() & 0o777;
             (xattr::get(&path, "system.posix_acl_access").expect("asked"), mode)
         };
@@ -312,7 +312,7 @@ mod tests {
     fn a_new_file_does_not_replace_one_that_came_meanwhile() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a");
-        let new = |content: &[u8]| Replacement::new_file(&path, 0o600, content).expect("made");
+        let new = |content: &[u8]| FileReplacement::new_file(&path, 0o600, content).expect("made");
         let (first, second) = (new(b"first"), new(b"second"));
         assert!(first.commit_new().expect("created"));
         assert!(!second.commit_new().expect("told"));

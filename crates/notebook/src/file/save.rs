@@ -10,7 +10,7 @@ use nix::libc;
 
 use super::in_place;
 use super::lock::{FolderTurn, LockedFile, jupyter_saves};
-use super::replacement::{Commit, ReplaceError, Replacement, folder};
+use super::replacement::{CommitResult, FileReplaceError, FileReplacement, folder};
 use super::{FileError, read};
 use crate::notebook::Notebook;
 use crate::snapshot::Snapshot;
@@ -36,10 +36,10 @@ pub enum SaveMethod {
 
 /// A notebook that was saved.
 #[derive(Debug)]
-pub(super) struct Saved {
+pub(super) struct SavedFile {
     pub(super) method: SaveMethod,
     /// What the file looks like now.
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamp,
     /// The file, locked until this is dropped.
     pub(super) _file: Option<File>,
 }
@@ -68,10 +68,11 @@ pub(super) fn replace(
     original: FileContent<'_>,
     changed: FileContent<'_>,
     settings: &SaveSettings,
-) -> Result<Option<Saved>, FileError> {
+) -> Result<Option<SavedFile>, FileError> {
     let LockedFile { path, target, .. } = locked;
-    let failed = |ReplaceError { attempt, source }| FileError::Io { path: (*path).into(), attempt, source };
-    let new = match Replacement::of_pieces(target, &changed.pieces()) {
+    let failed =
+        |FileReplaceError { attempt, source }| FileError::Io { path: (*path).into(), attempt, source };
+    let new = match FileReplacement::of_pieces(target, &changed.pieces()) {
         Ok(new) => new,
         Err(error) if error.attempt.starts_with("make") && is_about_the_folder(&error.source) => {
             return in_place::save(locked, original, changed, settings, error.source);
@@ -81,25 +82,30 @@ pub(super) fn replace(
     // From here on no other process of ours renames in this folder, whatever file it has locked.
     let turn = FolderTurn::take(folder(target));
     match compare(locked, original)? {
-        Holds::Original => {}
-        Holds::SameElsewhere => return Ok(None),
-        Holds::Other => return Err(changed_since(locked, original)),
+        NameHolder::Original => {}
+        NameHolder::SameElsewhere => return Ok(None),
+        NameHolder::Other => return Err(changed_since(locked, original)),
     }
     #[cfg(test)]
     super::seams::reach(super::seams::Seam::BeforeRename);
-    let committed = new
-        .commit_over(|displaced| Ok(Stamp::of(&fs::metadata(displaced)?).is_same_content_as(&locked.stamp)));
+    let committed = new.commit_over(|displaced| {
+        Ok(FileStamp::of(&fs::metadata(displaced)?).is_same_content_as(&locked.stamp))
+    });
     drop(turn);
     match committed {
-        Ok(Commit::Done(file)) => {
+        Ok(CommitResult::Done(file)) => {
             let metadata = file.metadata().map_err(|source| FileError::Io {
                 path: (*path).into(),
                 attempt: "look at it",
                 source,
             })?;
-            Ok(Some(Saved { method: SaveMethod::Renamed, stamp: Stamp::of(&metadata), _file: Some(file) }))
+            Ok(Some(SavedFile {
+                method: SaveMethod::Renamed,
+                stamp: FileStamp::of(&metadata),
+                _file: Some(file),
+            }))
         }
-        Ok(Commit::Overtaken) => Err(changed_since(locked, original)),
+        Ok(CommitResult::Overtaken) => Err(changed_since(locked, original)),
         Err(error) if error.attempt == "replace it" && is_about_the_folder(&error.source) => {
             in_place::save(locked, original, changed, settings, error.source)
         }
@@ -107,7 +113,7 @@ pub(super) fn replace(
     }
 }
 
-impl ReplaceError {
+impl FileReplaceError {
     /// Whether the file cannot be replaced by a rename where it is, but may be written in place.
     pub fn calls_for_in_place(&self) -> bool {
         (self.attempt.starts_with("make") || self.attempt == "replace it")
@@ -134,14 +140,18 @@ fn changed_since(locked: &LockedFile<'_>, original: FileContent<'_>) -> FileErro
 /// Writes a new file; false when there is one already.
 pub fn create(path: &Path, notebook: &Notebook) -> Result<bool, FileError> {
     // With the permissions any new file has.
-    let new = Replacement::new_file_of_pieces(path, 0o666, &FileContent::Notebook(notebook).pieces());
-    let created = new.and_then(Replacement::commit_new);
-    created.map_err(|ReplaceError { attempt, source }| FileError::Io { path: path.into(), attempt, source })
+    let new = FileReplacement::new_file_of_pieces(path, 0o666, &FileContent::Notebook(notebook).pieces());
+    let created = new.and_then(FileReplacement::commit_new);
+    created.map_err(|FileReplaceError { attempt, source }| FileError::Io {
+        path: path.into(),
+        attempt,
+        source,
+    })
 }
 
 /// What the system notes of a file: another one, or another time, means that it was written.
 #[derive(Debug, Clone)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     identity: (u64, u64),
     length: u64,
     written: (i64, i64),
@@ -150,7 +160,7 @@ pub(super) struct Stamp {
     settled: bool,
 }
 
-impl Stamp {
+impl FileStamp {
     /// Whether nothing shows that the file was written. It may have been written anyway, just after this was taken.
     pub(super) fn looks_like(&self, now: &Self) -> bool {
         let Self { identity, length, written, changed, settled: _ } = self;
@@ -185,7 +195,7 @@ impl Stamp {
 
 /// What has the name of a locked file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum NameHolder {
     /// That file, with what was read from it.
     Original,
     /// Another file with the same content, whose lock we do not hold; or Jupyter is about to write it.
@@ -195,21 +205,21 @@ pub(super) enum Holds {
 }
 
 /// Looks at the file once more. It is read only when its stamp says too little, and then without holding it twice.
-pub(super) fn compare(locked: &LockedFile<'_>, original: FileContent<'_>) -> Result<Holds, FileError> {
+pub(super) fn compare(locked: &LockedFile<'_>, original: FileContent<'_>) -> Result<NameHolder, FileError> {
     let LockedFile { path, target, stamp, .. } = locked;
     let compared = || {
         if jupyter_saves(target) {
-            return Ok(Holds::SameElsewhere);
+            return Ok(NameHolder::SameElsewhere);
         }
         let mut file = File::open(target)?;
-        let now = Stamp::of(&file.metadata()?);
+        let now = FileStamp::of(&file.metadata()?);
         if stamp.settled && now.looks_like(stamp) {
-            return Ok(Holds::Original);
+            return Ok(NameHolder::Original);
         }
         Ok(match holds(&mut file, original)? {
-            true if now.identity == stamp.identity => Holds::Original,
-            true => Holds::SameElsewhere,
-            false => Holds::Other,
+            true if now.identity == stamp.identity => NameHolder::Original,
+            true => NameHolder::SameElsewhere,
+            false => NameHolder::Other,
         })
     };
     compared().map_err(|source| FileError::Io { path: (*path).into(), attempt: "read it again", source })
@@ -238,14 +248,14 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{Action, CellRef, Outputs};
+    use crate::{Action, CellRef, OutputsAfterEdit};
 
     #[test]
     fn a_file_holds_a_notebook_to_the_last_byte_and_no_more() {
         let cell = r#"{"cell_type":"raw","source":"x"}"#;
         let text = format!(r#"{{"cells":[{cell},{cell},{cell}],"nbformat":4}}"#);
         let edit = Action::Edit { cell: CellRef::Index(1), source: "yy".to_owned() };
-        let edited = Notebook::parse(text.into()).expect("a notebook").act(&edit, Outputs::Clear);
+        let edited = Notebook::parse(text.into()).expect("a notebook").act(&edit, OutputsAfterEdit::Clear);
         let edited = edited.expect("there is a cell 1").notebook.expect("it changed");
         assert!(edited.pieces().count() > 2);
         let folder = tempfile::tempdir().expect("a folder");

@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 
 use crate::both::LARGE;
-use crate::cell::{Cell, CellSpans};
-use crate::json::{Scanner, Span, SyntaxError, string::decode};
+use crate::cell::{CellSpans, NotebookCell};
+use crate::json::{JsonScanner, SyntaxError, TextSpan, string::decode};
 use crate::notebook::Notebook;
-use crate::snapshot::{CellPrint, Hashing, Snapshot};
+use crate::snapshot::{CellPrint, FingerprintHasher, Snapshot};
 
 /// Bytes that are read at once: few enough that they are in the processor's cache until they have been looked at.
 pub(super) const CHUNK: usize = 512 << 10;
@@ -17,9 +17,9 @@ const LONGEST: usize = LARGE;
 /// A notebook without the outputs of its cells, and what it is with them; read `chunk` bytes at a time, and held only as far as it is needed.
 /// Nothing when it is not a notebook, or one that must be seen whole.
 pub fn skim(file: impl Read, chunk: usize) -> Option<(Notebook, Snapshot)> {
-    let mut window = Window::onto(file, chunk);
+    let mut window = TextWindow::onto(file, chunk);
     let cells = window.notebook()?;
-    let Window { kept, chunks, .. } = window;
+    let TextWindow { kept, chunks, .. } = window;
     let notebook = Notebook::parse(kept.into_bytes()).ok()?;
     // Of two lists of cells the last counts; here we have seen both.
     (notebook.len() == cells.len()).then(|| (notebook, Snapshot::made_of(chunks.hashing.done(), cells)))
@@ -34,19 +34,19 @@ struct Chunks<R> {
     bytes: Vec<u8>,
     /// How many bytes at the start of `bytes` wait for the rest of their character.
     carried: usize,
-    hashing: Hashing,
+    hashing: FingerprintHasher,
 }
 
 /// Whether there is more.
 #[derive(PartialEq, Eq)]
-enum More {
+enum MoreChunks {
     Maybe,
     No,
 }
 
 impl<R: Read> Chunks<R> {
     /// Appends the next chunk. Nothing when it cannot be read or is not UTF-8.
-    fn append_to(&mut self, text: &mut String) -> Option<More> {
+    fn append_to(&mut self, text: &mut String) -> Option<MoreChunks> {
         let length = loop {
             match self.file.read(&mut self.bytes[self.carried..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -64,26 +64,30 @@ impl<R: Read> Chunks<R> {
         let complete = complete.len();
         self.bytes.copy_within(complete..end, 0);
         self.carried = end - complete;
-        Some(if length > 0 { More::Maybe } else { More::No })
+        Some(if length > 0 { MoreChunks::Maybe } else { MoreChunks::No })
     }
 }
 
 /// The part of a text that is being looked at, and what was kept of those before it.
-struct Window<R> {
+struct TextWindow<R> {
     text: String,
     at: usize,
     /// How many brackets of the file are open there.
     depth: usize,
     chunks: Chunks<R>,
-    more: More,
+    more: MoreChunks,
     kept: String,
 }
 
-impl<R: Read> Window<R> {
+impl<R: Read> TextWindow<R> {
     fn onto(file: R, chunk: usize) -> Self {
-        let chunks =
-            Chunks { file, bytes: vec![0; CARRIED + chunk], carried: 0, hashing: Hashing::default() };
-        Self { text: String::new(), at: 0, depth: 0, chunks, more: More::Maybe, kept: String::new() }
+        let chunks = Chunks {
+            file,
+            bytes: vec![0; CARRIED + chunk],
+            carried: 0,
+            hashing: FingerprintHasher::default(),
+        };
+        Self { text: String::new(), at: 0, depth: 0, chunks, more: MoreChunks::Maybe, kept: String::new() }
     }
 
     /// Keeps the notebook's text without outputs; returns what its cells are with them.
@@ -110,7 +114,7 @@ impl<R: Read> Window<R> {
                 break;
             }
         }
-        while self.more == More::Maybe {
+        while self.more == MoreChunks::Maybe {
             self.read_on()?;
         }
         self.kept.push_str(&self.text[self.at..]);
@@ -126,7 +130,7 @@ impl<R: Read> Window<R> {
                 let cell = CellSpans::scan(text, scanner, index)?;
                 Ok((cell, scanner.delimiter(b']')?))
             })?;
-            let cell = Cell { text: &self.text, spans: &spans, index };
+            let cell = NotebookCell { text: &self.text, spans: &spans, index };
             seen.push(CellPrint::of(&cell));
             let outputs = spans.outputs.unwrap_or(span.end..span.end);
             let parts = [
@@ -146,7 +150,7 @@ impl<R: Read> Window<R> {
     }
 
     /// Steps over something and keeps it.
-    fn keep<T>(&mut self, look: impl Fn(&str, &mut Scanner<'_>) -> Result<T, SyntaxError>) -> Option<T> {
+    fn keep<T>(&mut self, look: impl Fn(&str, &mut JsonScanner<'_>) -> Result<T, SyntaxError>) -> Option<T> {
         let (found, span) = self.step(look)?;
         if self.kept.len() + span.len() > LONGEST {
             return None;
@@ -158,18 +162,18 @@ impl<R: Read> Window<R> {
     /// Steps over something, which is at the returned place until the next step. Nothing if it is not what it should be.
     fn step<T>(
         &mut self,
-        look: impl Fn(&str, &mut Scanner<'_>) -> Result<T, SyntaxError>,
-    ) -> Option<(T, Span)> {
+        look: impl Fn(&str, &mut JsonScanner<'_>) -> Result<T, SyntaxError>,
+    ) -> Option<(T, TextSpan)> {
         loop {
-            let mut scanner = Scanner::inside(&self.text, self.at, self.depth);
+            let mut scanner = JsonScanner::inside(&self.text, self.at, self.depth);
             match look(&self.text, &mut scanner) {
                 // What reaches the end of the window may go on after it.
-                Ok(found) if self.more == More::No || scanner.at < self.text.len() => {
+                Ok(found) if self.more == MoreChunks::No || scanner.at < self.text.len() => {
                     let span = self.at..scanner.at;
                     self.at = span.end;
                     return Some((found, span));
                 }
-                Ok(_) | Err(_) if self.more == More::Maybe => self.read_on()?,
+                Ok(_) | Err(_) if self.more == MoreChunks::Maybe => self.read_on()?,
                 Ok(_) | Err(_) => return None,
             }
         }
@@ -180,7 +184,7 @@ impl<R: Read> Window<R> {
         self.text.drain(..self.at);
         self.at = 0;
         let enough = 2 * self.text.len();
-        while self.more == More::Maybe && self.text.len() <= enough {
+        while self.more == MoreChunks::Maybe && self.text.len() <= enough {
             self.more = self.chunks.append_to(&mut self.text)?;
         }
         Some(())
@@ -188,7 +192,7 @@ impl<R: Read> Window<R> {
 }
 
 /// Steps over an opening bracket, up to the first item.
-fn open(scanner: &mut Scanner<'_>, bracket: u8) -> Result<(), SyntaxError> {
+fn open(scanner: &mut JsonScanner<'_>, bracket: u8) -> Result<(), SyntaxError> {
     if !scanner.take(bracket) {
         return scanner.fail("another bracket was expected");
     }

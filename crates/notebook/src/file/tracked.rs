@@ -9,8 +9,8 @@ use nix::unistd::{AccessFlags, access};
 
 use super::FileError;
 use super::in_place::{self, recover};
-use super::lock::{Access, LockedFile, WRITE_WAIT, notebook_in, open, unreadable, when_whole};
-use super::save::{self, FileContent, SaveMethod, SaveSettings, Saved, Stamp};
+use super::lock::{FileAccess, LockedFile, WRITE_WAIT, notebook_in, open, unreadable, when_whole};
+use super::save::{self, FileContent, FileStamp, SaveMethod, SaveSettings, SavedFile};
 use crate::notebook::Notebook;
 
 /// How often to begin anew when others write all the time.
@@ -24,21 +24,21 @@ pub struct TrackedFile {
     target: PathBuf,
     settings: SaveSettings,
     notebook: Notebook,
-    stamp: Stamp,
+    stamp: FileStamp,
     /// The file that our last change replaced, and what it looked like then: a program that had it open may write to it still.
-    displaced: Option<Displaced>,
+    displaced: Option<DisplacedFile>,
 }
 
-type Displaced = (File, Look);
+type DisplacedFile = (File, FileLook);
 
 /// What a file looked like when it was last read or saved.
 #[derive(Debug, Clone)]
-pub struct Mark {
+pub struct FileMark {
     target: PathBuf,
-    stamp: Stamp,
+    stamp: FileStamp,
 }
 
-impl Mark {
+impl FileMark {
     /// The file, links resolved.
     pub fn target(&self) -> &Path {
         &self.target
@@ -47,22 +47,22 @@ impl Mark {
     /// Whether the file looks as it did then. Cheap, and all but certain: a write in the same instant that leaves the length
     /// as it was is not seen.
     pub fn is_current(&self) -> bool {
-        fs::metadata(&self.target).is_ok_and(|now| Stamp::of(&now).looks_like(&self.stamp))
+        fs::metadata(&self.target).is_ok_and(|now| FileStamp::of(&now).looks_like(&self.stamp))
     }
 }
 
 /// Whether a file is as its writer left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Since {
+pub enum FileSince {
     /// It is.
     Unchanged,
     /// Somebody else wrote it.
     Changed,
 }
 
-type Look = (u64, i64, i64);
+type FileLook = (u64, i64, i64);
 
-fn look(metadata: &Metadata) -> Look {
+fn look(metadata: &Metadata) -> FileLook {
     (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
 }
 
@@ -72,9 +72,9 @@ impl TrackedFile {
         let target = fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
         recover(path, settings)?;
         let (notebook, stamp) = when_whole(path, || {
-            let mut file = open(path, &target, Access::Read)?;
+            let mut file = open(path, &target, FileAccess::Read)?;
             let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
-            Ok((notebook_in(path, &mut file)?, Stamp::of(&metadata)))
+            Ok((notebook_in(path, &mut file)?, FileStamp::of(&metadata)))
         })?;
         let folder = target.parent().expect("a canonical file path has a folder");
         let refused = |attempt| {
@@ -96,8 +96,8 @@ impl TrackedFile {
     }
 
     /// What the file looked like then.
-    pub fn mark(&self) -> Mark {
-        Mark { target: self.target.clone(), stamp: self.stamp.clone() }
+    pub fn mark(&self) -> FileMark {
+        FileMark { target: self.target.clone(), stamp: self.stamp.clone() }
     }
 
     /// Where it is, links resolved.
@@ -114,7 +114,7 @@ impl TrackedFile {
     /// them wrote at the very moment we saved.
     pub fn update<E: From<FileError>>(
         &mut self,
-        mut change: impl FnMut(&Notebook, Since) -> Result<Notebook, E>,
+        mut change: impl FnMut(&Notebook, FileSince) -> Result<Notebook, E>,
     ) -> Result<SaveMethod, E> {
         // What others wrote and our file does not hold: it went to the file we replaced.
         let mut lost = self.written_to_displaced()?;
@@ -125,12 +125,12 @@ impl TrackedFile {
                 if trusted && locked.stamp.looks_like(&self.stamp) { None } else { Some(self.read()?) };
             let original = theirs.as_ref().unwrap_or(&self.notebook);
             let changed = match (&lost, &theirs) {
-                (Some(theirs), _) | (None, Some(theirs)) => change(theirs, Since::Changed)?,
-                (None, None) => change(&self.notebook, Since::Unchanged)?,
+                (Some(theirs), _) | (None, Some(theirs)) => change(theirs, FileSince::Changed)?,
+                (None, None) => change(&self.notebook, FileSince::Unchanged)?,
             };
             let (old, new) = (FileContent::Notebook(original), FileContent::Notebook(&changed));
             match save::replace(&locked, old, new, &self.settings) {
-                Ok(Some(Saved { method, stamp, _file })) => {
+                Ok(Some(SavedFile { method, stamp, _file })) => {
                     let (found, displaced) = match method {
                         SaveMethod::Renamed => self.written_meanwhile(locked.file, original)?,
                         SaveMethod::InPlace => (None, None),
@@ -151,7 +151,9 @@ impl TrackedFile {
     }
 
     fn read(&self) -> Result<Notebook, FileError> {
-        when_whole(&self.path, || notebook_in(&self.path, &mut open(&self.path, &self.target, Access::Read)?))
+        when_whole(&self.path, || {
+            notebook_in(&self.path, &mut open(&self.path, &self.target, FileAccess::Read)?)
+        })
     }
 
     /// What a program that writes in place put into the file we replaced, between our last look and the rename; else the file.
@@ -159,7 +161,7 @@ impl TrackedFile {
         &self,
         mut replaced: File,
         held: &Notebook,
-    ) -> Result<(Option<Notebook>, Option<Displaced>), FileError> {
+    ) -> Result<(Option<Notebook>, Option<DisplacedFile>), FileError> {
         let failed = |source| FileError::Io { path: self.path.clone(), attempt: "read it again", source };
         let seen = look(&replaced.metadata().map_err(failed)?);
         replaced.seek(SeekFrom::Start(0)).map_err(failed)?;

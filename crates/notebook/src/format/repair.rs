@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::Repair;
-use crate::json::{Json, Kind};
+use crate::json::{Json, JsonKind};
 use crate::notebook::Notebook;
-use crate::report::Note;
+use crate::report::ChangeNote;
 
 impl Notebook {
     /// The notebook without the problems that [`Notebook::check`] can repair: cells get the ids they lack, or that an earlier
@@ -19,14 +19,14 @@ impl Notebook {
     }
 
     /// What [`Notebook::repaired`] does, for the caller.
-    pub fn repair_notes(&self, repairs: &[Repair]) -> Vec<Note> {
+    pub fn repair_notes(&self, repairs: &[Repair]) -> Vec<ChangeNote> {
         let mut notes = Vec::new();
         if repairs.contains(&Repair::NewId) && self.has_ids() {
             let (missing, repeated) = (missing_ids(self), repeated_ids(self));
-            notes.extend((!missing.is_empty()).then_some(Note::IdsAdded { cells: missing }));
-            notes.extend((!repeated.is_empty()).then_some(Note::IdsReplaced { cells: repeated }));
+            notes.extend((!missing.is_empty()).then_some(ChangeNote::IdsAdded { cells: missing }));
+            notes.extend((!repeated.is_empty()).then_some(ChangeNote::IdsReplaced { cells: repeated }));
         }
-        notes.extend(repairs.contains(&Repair::LineEnds).then_some(Note::LineEndsAdded));
+        notes.extend(repairs.contains(&Repair::LineEnds).then_some(ChangeNote::LineEndsAdded));
         notes
     }
 }
@@ -89,7 +89,7 @@ fn with_line_ends(notebook: &Notebook) -> Option<Notebook> {
         let outputs = cell.json().get("outputs").map(|outputs| outputs.elements()).unwrap_or_default();
         let texts = outputs
             .iter()
-            .filter(|output| output.kind() == Kind::Object)
+            .filter(|output| output.kind() == JsonKind::Object)
             .filter_map(|output| output.get("text"));
         ends.extend(texts.flat_map(|text| unended(&text)));
     }

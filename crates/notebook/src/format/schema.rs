@@ -3,36 +3,36 @@
 
 /// An object's keys.
 #[derive(Clone, Copy)]
-pub(super) struct Fields {
-    pub(super) known: &'static [Field],
-    pub(super) others: Others,
+pub(super) struct ObjectFields {
+    pub(super) known: &'static [ObjectField],
+    pub(super) others: OtherFields,
 }
 
 /// Keys that are not in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Others {
+pub(super) enum OtherFields {
     Allowed,
     Refused,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Field {
+pub(super) struct ObjectField {
     pub(super) key: &'static str,
-    pub(super) shape: Shape,
-    pub(super) presence: Presence,
+    pub(super) shape: FieldShape,
+    pub(super) presence: FieldPresence,
     /// The minor version that brought it.
     pub(super) since: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(super) enum FieldPresence {
     Required,
     Optional,
 }
 
 /// What a value may be.
 #[derive(Clone, Copy)]
-pub(super) enum Shape {
+pub(super) enum FieldShape {
     Any,
     Text,
     /// A string or a list of strings.
@@ -61,132 +61,132 @@ pub(super) enum Shape {
     /// Keys with texts.
     Times,
     Outputs,
-    Object(Fields),
+    Object(ObjectFields),
 }
 
-const fn required(key: &'static str, shape: Shape) -> Field {
-    Field { key, shape, presence: Presence::Required, since: 0 }
+const fn required(key: &'static str, shape: FieldShape) -> ObjectField {
+    ObjectField { key, shape, presence: FieldPresence::Required, since: 0 }
 }
 
-const fn optional(key: &'static str, shape: Shape) -> Field {
-    Field { key, shape, presence: Presence::Optional, since: 0 }
+const fn optional(key: &'static str, shape: FieldShape) -> ObjectField {
+    ObjectField { key, shape, presence: FieldPresence::Optional, since: 0 }
 }
 
-impl Field {
+impl ObjectField {
     const fn since(self, since: i64) -> Self {
         Self { since, ..self }
     }
 }
 
-const fn open(known: &'static [Field]) -> Fields {
-    Fields { known, others: Others::Allowed }
+const fn open(known: &'static [ObjectField]) -> ObjectFields {
+    ObjectFields { known, others: OtherFields::Allowed }
 }
 
-const fn closed(known: &'static [Field]) -> Fields {
-    Fields { known, others: Others::Refused }
+const fn closed(known: &'static [ObjectField]) -> ObjectFields {
+    ObjectFields { known, others: OtherFields::Refused }
 }
 
-pub(super) const NOTEBOOK: Fields = closed(&[
-    required("metadata", Shape::Object(NOTEBOOK_METADATA)),
-    required("nbformat", Shape::Version),
-    required("nbformat_minor", Shape::Version),
-    required("cells", Shape::List),
+pub(super) const NOTEBOOK: ObjectFields = closed(&[
+    required("metadata", FieldShape::Object(NOTEBOOK_METADATA)),
+    required("nbformat", FieldShape::Version),
+    required("nbformat_minor", FieldShape::Version),
+    required("cells", FieldShape::List),
 ]);
 
-pub(super) const NOTEBOOK_METADATA: Fields = open(&[
-    optional("kernelspec", Shape::Object(KERNELSPEC)),
-    optional("language_info", Shape::Object(LANGUAGE_INFO)),
-    optional("orig_nbformat", Shape::Integer(1)),
-    optional("title", Shape::Text).since(2),
-    optional("authors", Shape::List).since(2),
+pub(super) const NOTEBOOK_METADATA: ObjectFields = open(&[
+    optional("kernelspec", FieldShape::Object(KERNELSPEC)),
+    optional("language_info", FieldShape::Object(LANGUAGE_INFO)),
+    optional("orig_nbformat", FieldShape::Integer(1)),
+    optional("title", FieldShape::Text).since(2),
+    optional("authors", FieldShape::List).since(2),
 ]);
 
-pub(super) const KERNELSPEC: Fields =
-    open(&[required("name", Shape::Text), required("display_name", Shape::Text)]);
+pub(super) const KERNELSPEC: ObjectFields =
+    open(&[required("name", FieldShape::Text), required("display_name", FieldShape::Text)]);
 
-pub(super) const LANGUAGE_INFO: Fields = open(&[
-    required("name", Shape::Text),
-    optional("codemirror_mode", Shape::TextOrObject),
-    optional("file_extension", Shape::Text),
-    optional("mimetype", Shape::Text),
-    optional("pygments_lexer", Shape::Text),
+pub(super) const LANGUAGE_INFO: ObjectFields = open(&[
+    required("name", FieldShape::Text),
+    optional("codemirror_mode", FieldShape::TextOrObject),
+    optional("file_extension", FieldShape::Text),
+    optional("mimetype", FieldShape::Text),
+    optional("pygments_lexer", FieldShape::Text),
 ]);
 
-pub(super) const TEXT_CELL: Fields = closed(&[
-    required("id", Shape::Id).since(5),
-    required("cell_type", Shape::Any),
-    required("metadata", Shape::Object(ANYTHING)),
-    optional("attachments", Shape::Attachments),
-    required("source", Shape::Lines),
+pub(super) const TEXT_CELL: ObjectFields = closed(&[
+    required("id", FieldShape::Id).since(5),
+    required("cell_type", FieldShape::Any),
+    required("metadata", FieldShape::Object(ANYTHING)),
+    optional("attachments", FieldShape::Attachments),
+    required("source", FieldShape::Lines),
 ]);
 
-pub(super) const CODE_CELL: Fields = closed(&[
-    required("id", Shape::Id).since(5),
-    required("cell_type", Shape::Any),
-    required("metadata", Shape::Object(ANYTHING)),
-    required("source", Shape::Lines),
-    required("outputs", Shape::Outputs),
-    required("execution_count", Shape::Count),
+pub(super) const CODE_CELL: ObjectFields = closed(&[
+    required("id", FieldShape::Id).since(5),
+    required("cell_type", FieldShape::Any),
+    required("metadata", FieldShape::Object(ANYTHING)),
+    required("source", FieldShape::Lines),
+    required("outputs", FieldShape::Outputs),
+    required("execution_count", FieldShape::Count),
 ]);
 
-pub(super) const ANYTHING: Fields = open(&[]);
+pub(super) const ANYTHING: ObjectFields = open(&[]);
 
-pub(super) const MARKDOWN_METADATA: Fields = open(&[
-    optional("name", Shape::Name),
-    optional("tags", Shape::Tags),
-    optional("jupyter", Shape::Object(ANYTHING)).since(3),
+pub(super) const MARKDOWN_METADATA: ObjectFields = open(&[
+    optional("name", FieldShape::Name),
+    optional("tags", FieldShape::Tags),
+    optional("jupyter", FieldShape::Object(ANYTHING)).since(3),
 ]);
 
-pub(super) const RAW_METADATA: Fields = open(&[
-    optional("format", Shape::Text),
-    optional("name", Shape::Name),
-    optional("tags", Shape::Tags),
-    optional("jupyter", Shape::Object(ANYTHING)).since(3),
+pub(super) const RAW_METADATA: ObjectFields = open(&[
+    optional("format", FieldShape::Text),
+    optional("name", FieldShape::Name),
+    optional("tags", FieldShape::Tags),
+    optional("jupyter", FieldShape::Object(ANYTHING)).since(3),
 ]);
 
-pub(super) const CODE_METADATA: Fields = open(&[
-    optional("jupyter", Shape::Object(ANYTHING)).since(3),
-    optional("execution", Shape::Times).since(4),
-    optional("collapsed", Shape::Flag),
-    optional("scrolled", Shape::Scrolled),
-    optional("name", Shape::Name),
-    optional("tags", Shape::Tags),
+pub(super) const CODE_METADATA: ObjectFields = open(&[
+    optional("jupyter", FieldShape::Object(ANYTHING)).since(3),
+    optional("execution", FieldShape::Times).since(4),
+    optional("collapsed", FieldShape::Flag),
+    optional("scrolled", FieldShape::Scrolled),
+    optional("name", FieldShape::Name),
+    optional("tags", FieldShape::Tags),
 ]);
 
 /// Kinds of output.
-pub(super) const OUTPUTS: [(&str, Fields); 4] = [
+pub(super) const OUTPUTS: [(&str, ObjectFields); 4] = [
     (
         "execute_result",
         closed(&[
-            required("output_type", Shape::Any),
-            required("execution_count", Shape::Count),
-            required("data", Shape::Bundle),
-            required("metadata", Shape::Object(ANYTHING)),
+            required("output_type", FieldShape::Any),
+            required("execution_count", FieldShape::Count),
+            required("data", FieldShape::Bundle),
+            required("metadata", FieldShape::Object(ANYTHING)),
         ]),
     ),
     (
         "display_data",
         closed(&[
-            required("output_type", Shape::Any),
-            required("data", Shape::Bundle),
-            required("metadata", Shape::Object(ANYTHING)),
+            required("output_type", FieldShape::Any),
+            required("data", FieldShape::Bundle),
+            required("metadata", FieldShape::Object(ANYTHING)),
         ]),
     ),
     (
         "stream",
         closed(&[
-            required("output_type", Shape::Any),
-            required("name", Shape::Text),
-            required("text", Shape::Lines),
+            required("output_type", FieldShape::Any),
+            required("name", FieldShape::Text),
+            required("text", FieldShape::Lines),
         ]),
     ),
     (
         "error",
         closed(&[
-            required("output_type", Shape::Any),
-            required("ename", Shape::Text),
-            required("evalue", Shape::Text),
-            required("traceback", Shape::Texts),
+            required("output_type", FieldShape::Any),
+            required("ename", FieldShape::Text),
+            required("evalue", FieldShape::Text),
+            required("traceback", FieldShape::Texts),
         ]),
     ),
 ];

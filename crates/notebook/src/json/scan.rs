@@ -1,6 +1,6 @@
 //! The one pass that checks a file: JSON's grammar as Python reads it, with the position of the first fault.
 
-use super::Span;
+use super::TextSpan;
 
 /// Deeper than any notebook, and far from the end of the stack. Python's own reader gives up near 1,000.
 /// Counted in open brackets from the start of the file, whichever part of it is read.
@@ -16,14 +16,14 @@ pub(crate) struct SyntaxError {
 }
 
 /// A position in a JSON text. Methods named after a thing step over that thing and return where it was.
-pub(crate) struct Scanner<'a> {
+pub(crate) struct JsonScanner<'a> {
     bytes: &'a [u8],
     pub(crate) at: usize,
     /// How many brackets of the file are open here.
     pub(crate) depth: usize,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> JsonScanner<'a> {
     /// At a place of a text that was checked whole: whatever is there is not too deep.
     pub(crate) fn new(text: &'a str, at: usize) -> Self {
         Self::inside(text, at, 0)
@@ -65,7 +65,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    pub(crate) fn value(&mut self) -> Result<Span, SyntaxError> {
+    pub(crate) fn value(&mut self) -> Result<TextSpan, SyntaxError> {
         let start = self.at;
         match self.peek() {
             Some(b'"') => {
@@ -137,7 +137,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a key and its colon, up to the value; returns the key, quotes included.
-    pub(crate) fn key(&mut self) -> Result<Span, SyntaxError> {
+    pub(crate) fn key(&mut self) -> Result<TextSpan, SyntaxError> {
         match self.peek() {
             Some(b'"') => {}
             Some(_) => return self.fail("expected a key in double quotes"),
@@ -178,7 +178,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a string; returns it with its quotes.
-    pub(crate) fn string(&mut self) -> Result<Span, SyntaxError> {
+    pub(crate) fn string(&mut self) -> Result<TextSpan, SyntaxError> {
         let start = self.at;
         self.at += 1;
         loop {
@@ -333,7 +333,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Result<(), (usize, &str)>) {
-        let mut scanner = Scanner::new(text, 0);
+        let mut scanner = JsonScanner::new(text, 0);
         let found = scanner.value().map(drop).map_err(|error| (error.at, error.reason));
         assert_eq!(found, expected.map_err(|(at, reason)| (at, reason.to_owned())), "{text}");
     }
@@ -393,7 +393,7 @@ mod tests {
         // Inside other brackets, those count.
         for depth in [0, 1, 899, 900] {
             let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-            let fits = |levels: usize| Scanner::inside(&nested(levels), 0, depth).value().is_ok();
+            let fits = |levels: usize| JsonScanner::inside(&nested(levels), 0, depth).value().is_ok();
             assert!(fits(MAX_DEPTH - depth) || depth == MAX_DEPTH, "{depth}");
             assert!(!fits(MAX_DEPTH - depth + 1), "{depth}");
         }
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_text_that_was_cut_short_is_known_from_one_that_is_wrong() {
-        let is_cut = |text: &str| Scanner::new(text, 0).value().expect_err("a fault").is_cut;
+        let is_cut = |text: &str| JsonScanner::new(text, 0).value().expect_err("a fault").is_cut;
         let whole = r#"{"a": [1.5e-3, true, -Infinity, "x\u00e9\n", {"b": null}]}"#;
         for end in 0..whole.len() {
             assert!(is_cut(&whole[..end]), "{}", &whole[..end]);

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 /// How characters beyond ASCII are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Escapes {
+pub(crate) enum JsonEscapes {
     /// As they are, the way Jupyter writes.
     Needed,
     /// As `\uXXXX`, the way Python's `ensure_ascii` writes.
     Ascii,
 }
 
-impl Escapes {
+impl JsonEscapes {
     /// The habit `sample` shows, if it shows one.
     pub(crate) fn of(sample: &str) -> Option<Self> {
         if !sample.is_ascii() {
@@ -145,14 +145,14 @@ fn unicode_escape(escapes: &str) -> (char, usize) {
 }
 
 /// Appends `text` as a string literal, quotes included, escaping what Python's `json` escapes.
-pub(crate) fn encode(out: &mut String, text: &str, escapes: Escapes) {
+pub(crate) fn encode(out: &mut String, text: &str, escapes: JsonEscapes) {
     out.push('"');
     encode_inside(out, text, escapes);
     out.push('"');
 }
 
 /// Appends `text` as the inside of a string literal.
-pub(crate) fn encode_inside(out: &mut String, text: &str, escapes: Escapes) {
+pub(crate) fn encode_inside(out: &mut String, text: &str, escapes: JsonEscapes) {
     for character in text.chars() {
         match character {
             '"' => out.push_str("\\\""),
@@ -163,7 +163,7 @@ pub(crate) fn encode_inside(out: &mut String, text: &str, escapes: Escapes) {
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
             control if control < ' ' => escape_units(out, control),
-            wide if escapes == Escapes::Ascii && wide > '\u{7e}' => escape_units(out, wide),
+            wide if escapes == JsonEscapes::Ascii && wide > '\u{7e}' => escape_units(out, wide),
             plain => out.push(plain),
         }
     }
@@ -199,18 +199,18 @@ mod tests {
 
     #[test]
     fn the_habit_is_read_from_a_sample() {
-        assert_eq!(Escapes::of("plain \\n"), None);
-        assert_eq!(Escapes::of("é"), Some(Escapes::Needed));
-        assert_eq!(Escapes::of(r"\u00e9"), Some(Escapes::Ascii));
-        assert_eq!(Escapes::of(r"\u001b"), None);
-        assert_eq!(Escapes::of(r"\\u00e9"), None);
+        assert_eq!(JsonEscapes::of("plain \\n"), None);
+        assert_eq!(JsonEscapes::of("é"), Some(JsonEscapes::Needed));
+        assert_eq!(JsonEscapes::of(r"\u00e9"), Some(JsonEscapes::Ascii));
+        assert_eq!(JsonEscapes::of(r"\u001b"), None);
+        assert_eq!(JsonEscapes::of(r"\\u00e9"), None);
     }
 
     proptest! {
         #[test]
         fn decoding_undoes_encoding(text in any::<String>(), ascii: bool) {
             let mut literal = String::new();
-            let escapes = if ascii { Escapes::Ascii } else { Escapes::Needed };
+            let escapes = if ascii { JsonEscapes::Ascii } else { JsonEscapes::Needed };
             encode_inside(&mut literal, &text, escapes);
             prop_assert!(!ascii || literal.is_ascii());
             prop_assert_eq!(decode(&literal), text);

@@ -1,18 +1,18 @@
-//! Walking a checked text: a [`Json`] is a place in it, a [`Sequence`] the items of an array or object there.
+//! Walking a checked text: a [`Json`] is a place in it, a [`JsonSequence`] the items of an array or object there.
 
 use std::borrow::Cow;
 
-use super::{Scanner, Span, string};
+use super::{JsonScanner, TextSpan, string};
 
-/// A value of a text that [`Scanner::value`] has accepted whole.
+/// A value of a text that [`JsonScanner::value`] has accepted whole.
 #[derive(Debug, Clone)]
 pub(crate) struct Json<'a> {
     pub(crate) text: &'a str,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     Object,
     Array,
     String,
@@ -22,21 +22,21 @@ pub(crate) enum Kind {
 
 /// One `"key": value` of an object.
 #[derive(Debug, Clone)]
-pub(crate) struct Member<'a> {
+pub(crate) struct JsonMember<'a> {
     pub(crate) key: Cow<'a, str>,
-    pub(crate) key_span: Span,
+    pub(crate) key_span: TextSpan,
     pub(crate) value: Json<'a>,
 }
 
 /// The items between two brackets and the white space around each of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Sequence {
+pub(crate) struct JsonSequence {
     /// Just after the opening bracket.
     pub(crate) open: usize,
     /// At the closing bracket.
     pub(crate) close: usize,
     /// Elements, or members from key to value.
-    pub(crate) items: Vec<Span>,
+    pub(crate) items: Vec<TextSpan>,
 }
 
 const CHECKED: &str = "the text was checked whole";
@@ -44,7 +44,7 @@ const CHECKED: &str = "the text was checked whole";
 impl<'a> Json<'a> {
     /// Whether a text is one value and nothing else, and can stand inside `depth` brackets of a file.
     pub(crate) fn is_one(text: &str, depth: usize) -> bool {
-        let mut scanner = Scanner::inside(text, 0, depth);
+        let mut scanner = JsonScanner::inside(text, 0, depth);
         scanner.value().is_ok() && scanner.at == text.len()
     }
 
@@ -52,19 +52,19 @@ impl<'a> Json<'a> {
         &self.text[self.span.clone()]
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> JsonKind {
         match self.text.as_bytes()[self.span.start] {
-            b'{' => Kind::Object,
-            b'[' => Kind::Array,
-            b'"' => Kind::String,
-            b'-' | b'0'..=b'9' => Kind::Number,
-            _ => Kind::Word,
+            b'{' => JsonKind::Object,
+            b'[' => JsonKind::Array,
+            b'"' => JsonKind::String,
+            b'-' | b'0'..=b'9' => JsonKind::Number,
+            _ => JsonKind::Word,
         }
     }
 
     /// The text of a string value.
     pub(crate) fn string(&self) -> Option<Cow<'a, str>> {
-        (self.kind() == Kind::String)
+        (self.kind() == JsonKind::String)
             .then(|| string::decode(&self.text[self.span.start + 1..self.span.end - 1]))
     }
 
@@ -76,18 +76,18 @@ impl<'a> Json<'a> {
 
     /// The elements of an array; none for any other value.
     pub(crate) fn elements(&self) -> Vec<Json<'a>> {
-        if self.kind() != Kind::Array {
+        if self.kind() != JsonKind::Array {
             return Vec::new();
         }
         self.sequence().items.into_iter().map(|span| Json { text: self.text, span }).collect()
     }
 
     /// The members of an object, in file order; none for any other value.
-    pub(crate) fn members(&self) -> Vec<Member<'a>> {
-        if self.kind() != Kind::Object {
+    pub(crate) fn members(&self) -> Vec<JsonMember<'a>> {
+        if self.kind() != JsonKind::Object {
             return Vec::new();
         }
-        self.sequence().items.into_iter().map(|span| Member::at(self.text, &span)).collect()
+        self.sequence().items.into_iter().map(|span| JsonMember::at(self.text, &span)).collect()
     }
 
     /// The value of `key`: of equal keys the last counts, as for Python and JavaScript.
@@ -96,14 +96,16 @@ impl<'a> Json<'a> {
     }
 
     /// Where the items of this array or object are.
-    pub(crate) fn sequence(&self) -> Sequence {
+    pub(crate) fn sequence(&self) -> JsonSequence {
         let (is_object, close) = match self.kind() {
-            Kind::Object => (true, b'}'),
-            Kind::Array => (false, b']'),
-            Kind::String | Kind::Number | Kind::Word => panic!("only arrays and objects have items"),
+            JsonKind::Object => (true, b'}'),
+            JsonKind::Array => (false, b']'),
+            JsonKind::String | JsonKind::Number | JsonKind::Word => {
+                panic!("only arrays and objects have items")
+            }
         };
         let open = self.span.start + 1;
-        let mut scanner = Scanner::new(self.text, open);
+        let mut scanner = JsonScanner::new(self.text, open);
         let mut items = Vec::new();
         scanner.space();
         if !scanner.take(close) {
@@ -119,20 +121,20 @@ impl<'a> Json<'a> {
                 }
             }
         }
-        Sequence { open, close: scanner.at - 1, items }
+        JsonSequence { open, close: scanner.at - 1, items }
     }
 }
 
-impl<'a> Member<'a> {
-    fn at(text: &'a str, span: &Span) -> Self {
-        let mut scanner = Scanner::new(text, span.start);
+impl<'a> JsonMember<'a> {
+    fn at(text: &'a str, span: &TextSpan) -> Self {
+        let mut scanner = JsonScanner::new(text, span.start);
         let key_span = scanner.key().expect(CHECKED);
         let key = string::decode(&text[key_span.start + 1..key_span.end - 1]);
         Self { key, key_span, value: Json { text, span: scanner.at..span.end } }
     }
 }
 
-impl Sequence {
+impl JsonSequence {
     /// The white space between the bracket or comma before item `at` and the item.
     pub(crate) fn lead<'a>(&self, text: &'a str, at: usize) -> &'a str {
         let from = if at == 0 { self.open } else { self.comma(text, at - 1) + 1 };

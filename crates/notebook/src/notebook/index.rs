@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use super::diagnose::malformed;
-use super::{Notebook, ParseError, Placed};
+use super::{Notebook, ParseError, PlacedCell};
 use crate::both::{LARGE, both};
 use crate::cell::{CellKind, CellSpans};
-use crate::json::{Json, Scanner, Span, SyntaxError};
+use crate::json::{Json, JsonScanner, SyntaxError, TextSpan};
 use crate::pieces::Pieces;
 
 /// What one pass over the file found. Of equal keys the last counts.
-pub(super) struct Index {
-    root: Span,
+pub(super) struct NotebookIndex {
+    root: TextSpan,
     major: Option<i64>,
     minor: Option<i64>,
     has_worksheets: bool,
-    cells: Option<(Span, Vec<CellSpans>)>,
+    cells: Option<(TextSpan, Vec<CellSpans>)>,
 }
 
-impl Index {
+impl NotebookIndex {
     pub(super) fn into_notebook(self, text: String) -> Result<Notebook, ParseError> {
         let at_start = |reason: &str| malformed(&text, self.root.start, reason);
         match self.major {
@@ -32,17 +32,20 @@ impl Index {
             return Err(at_start("it has no `cells`"));
         };
         let text = Arc::new(text);
-        let cells =
-            cells.into_iter().map(|spans| Placed { at: spans.whole.start, text: Arc::clone(&text), spans });
+        let cells = cells.into_iter().map(|spans| PlacedCell {
+            at: spans.whole.start,
+            text: Arc::clone(&text),
+            spans,
+        });
         let cells = cells.collect();
         let minor = self.minor.unwrap_or(0);
         Ok(Notebook { pieces: Pieces::one(text), root: self.root, cells_array, cells, minor })
     }
 }
 
-pub(super) fn index(text: &str) -> Result<Index, SyntaxError> {
+pub(super) fn index(text: &str) -> Result<NotebookIndex, SyntaxError> {
     let bom = if text.starts_with('\u{feff}') { 3 } else { 0 };
-    let mut scanner = Scanner::new(text, bom);
+    let mut scanner = JsonScanner::new(text, bom);
     scanner.space();
     let start = scanner.at;
     match scanner.peek() {
@@ -51,12 +54,12 @@ pub(super) fn index(text: &str) -> Result<Index, SyntaxError> {
         // Valid JSON of another shape deserves that answer; anything else, the scanner's.
         Some(_) => {
             return scanner.value().and_then(|_| {
-                Scanner::new(text, start).fail("a notebook is a JSON object, this is another value")
+                JsonScanner::new(text, start).fail("a notebook is a JSON object, this is another value")
             });
         }
     }
     let mut index =
-        Index { root: start..start, major: None, minor: None, has_worksheets: false, cells: None };
+        NotebookIndex { root: start..start, major: None, minor: None, has_worksheets: false, cells: None };
     object(text, &mut scanner, |key, scanner| {
         match key {
             "cells" => index.cells = Some(cells(text, scanner)?),
@@ -80,8 +83,8 @@ pub(super) fn index(text: &str) -> Result<Index, SyntaxError> {
 /// Steps over an object, handing each key to `member`, which steps over the value.
 fn object(
     text: &str,
-    scanner: &mut Scanner<'_>,
-    mut member: impl FnMut(&str, &mut Scanner<'_>) -> Result<(), SyntaxError>,
+    scanner: &mut JsonScanner<'_>,
+    mut member: impl FnMut(&str, &mut JsonScanner<'_>) -> Result<(), SyntaxError>,
 ) -> Result<(), SyntaxError> {
     scanner.items(b'}', |scanner| {
         let key = scanner.key()?;
@@ -90,12 +93,12 @@ fn object(
     })
 }
 
-fn integer(text: &str, scanner: &mut Scanner<'_>) -> Result<Option<i64>, SyntaxError> {
+fn integer(text: &str, scanner: &mut JsonScanner<'_>) -> Result<Option<i64>, SyntaxError> {
     let span = scanner.value()?;
     Ok(Json { text, span }.integer())
 }
 
-fn cells(text: &str, scanner: &mut Scanner<'_>) -> Result<(Span, Vec<CellSpans>), SyntaxError> {
+fn cells(text: &str, scanner: &mut JsonScanner<'_>) -> Result<(TextSpan, Vec<CellSpans>), SyntaxError> {
     let start = scanner.at;
     if scanner.peek() != Some(b'[') {
         return scanner.fail("`cells` must be an array");
@@ -116,7 +119,7 @@ fn cells(text: &str, scanner: &mut Scanner<'_>) -> Result<(Span, Vec<CellSpans>)
 /// Steps over the cells of the array and its end. Those from `middle` on are looked at meanwhile, in case a cell starts there.
 fn all_cells(
     text: &str,
-    scanner: &mut Scanner<'_>,
+    scanner: &mut JsonScanner<'_>,
     middle: Option<usize>,
 ) -> Result<Vec<CellSpans>, SyntaxError> {
     let mut cells = Vec::new();
@@ -126,18 +129,18 @@ fn all_cells(
     };
     let depth = scanner.depth;
     let ahead = || {
-        let (mut scanner, mut cells) = (Scanner::inside(text, middle, depth), Vec::new());
+        let (mut scanner, mut cells) = (JsonScanner::inside(text, middle, depth), Vec::new());
         cells_up_to(usize::MAX, text, &mut scanner, &mut cells).map(|_| (cells, scanner.at))
     };
     let (ahead, stands_at) = both(ahead, || cells_up_to(middle, text, scanner, &mut cells));
     match (stands_at?, ahead) {
-        (Stands::AtTheEnd, _) => {} // no cell starts there
-        (Stands::There, Ok((rest, end))) => {
+        (ScanPosition::AtTheEnd, _) => {} // no cell starts there
+        (ScanPosition::There, Ok((rest, end))) => {
             cells.extend(rest);
             scanner.at = end;
         }
         // Once more, for the number of the cell that is wrong.
-        (Stands::There, Err(_)) => {
+        (ScanPosition::There, Err(_)) => {
             cells_up_to(usize::MAX, text, scanner, &mut cells)?;
         }
     }
@@ -145,7 +148,7 @@ fn all_cells(
 }
 
 /// Where a scanner of cells has come to.
-enum Stands {
+enum ScanPosition {
     /// At the place asked for, where a cell is to start.
     There,
     /// After the array.
@@ -155,23 +158,23 @@ enum Stands {
 fn cells_up_to(
     place: usize,
     text: &str,
-    scanner: &mut Scanner<'_>,
+    scanner: &mut JsonScanner<'_>,
     cells: &mut Vec<CellSpans>,
-) -> Result<Stands, SyntaxError> {
+) -> Result<ScanPosition, SyntaxError> {
     loop {
         if scanner.at == place {
-            return Ok(Stands::There);
+            return Ok(ScanPosition::There);
         }
         cells.push(CellSpans::scan(text, scanner, cells.len())?);
         if scanner.delimiter(b']')? {
-            return Ok(Stands::AtTheEnd);
+            return Ok(ScanPosition::AtTheEnd);
         }
     }
 }
 
 /// Where, past the middle of the text, something starts the way the cell at `first` does.
 fn probable_middle(text: &str, first: usize) -> Option<usize> {
-    let mut scanner = Scanner::new(text, first + 1);
+    let mut scanner = JsonScanner::new(text, first + 1);
     scanner.space();
     scanner.key().ok()?;
     let (start, middle) = (&text.as_bytes()[first..scanner.at], first + (text.len() - first) / 2);
@@ -181,11 +184,15 @@ fn probable_middle(text: &str, first: usize) -> Option<usize> {
 impl CellSpans {
     /// Reads the cell that starts at `at`.
     pub(crate) fn read(text: &str, at: usize, number: usize) -> Result<Self, SyntaxError> {
-        Self::scan(text, &mut Scanner::new(text, at), number)
+        Self::scan(text, &mut JsonScanner::new(text, at), number)
     }
 
     /// Steps over a cell.
-    pub(crate) fn scan(text: &str, scanner: &mut Scanner<'_>, number: usize) -> Result<Self, SyntaxError> {
+    pub(crate) fn scan(
+        text: &str,
+        scanner: &mut JsonScanner<'_>,
+        number: usize,
+    ) -> Result<Self, SyntaxError> {
         let start = scanner.at;
         if scanner.peek().is_none() {
             return scanner.fail("the file ends where a cell should be");
@@ -215,7 +222,7 @@ impl CellSpans {
             match (Json { text, span: kind_span.clone() }).string().map(|name| name.parse::<CellKind>()) {
                 Some(Ok(kind)) => kind,
                 // One cell of a type that nbformat does not know must not make the whole file unreadable. It is passed
-                // through, as raw cells are, and `Cell::unknown_type` says what it is.
+                // through, as raw cells are, and `NotebookCell::unknown_type` says what it is.
                 Some(Err(_)) => CellKind::Raw,
                 None => return fail(kind_span.start, "`cell_type` must be a string"),
             };
@@ -230,7 +237,8 @@ impl CellSpans {
 
     /// The same cell, starting elsewhere.
     pub(crate) fn moved_to(&self, start: usize) -> Self {
-        let moved = |span: &Span| span.start - self.whole.start + start..span.end - self.whole.start + start;
+        let moved =
+            |span: &TextSpan| span.start - self.whole.start + start..span.end - self.whole.start + start;
         Self {
             whole: moved(&self.whole),
             kind: self.kind,
@@ -242,11 +250,11 @@ impl CellSpans {
 }
 
 fn is_multiline_string(value: &Json<'_>) -> bool {
-    use crate::json::{Kind, string};
+    use crate::json::{JsonKind, string};
     match value.kind() {
-        Kind::String => true,
-        Kind::Array => string::is_array_of_strings(value.raw()),
-        Kind::Object | Kind::Number | Kind::Word => false,
+        JsonKind::String => true,
+        JsonKind::Array => string::is_array_of_strings(value.raw()),
+        JsonKind::Object | JsonKind::Number | JsonKind::Word => false,
     }
 }
 
@@ -262,7 +270,7 @@ mod tests {
         let broken = whole.replace(r#""b""#, "7");
         for text in [whole, broken, "[{}]".to_owned(), "[1".to_owned()] {
             let read = |middle| {
-                let mut scanner = Scanner::new(&text, 1);
+                let mut scanner = JsonScanner::new(&text, 1);
                 let cells = all_cells(&text, &mut scanner, middle);
                 (cells.map(|cells| cells.into_iter().map(|cell| cell.whole).collect::<Vec<_>>()), scanner.at)
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cellwright_cell::{Exception, MimeBundle, Output, Stream};
 
-use super::{Joint, Limit, Outputs, Printed, Results, RunOutput, Stability};
+use super::{CellLimit, CellOutputs, Joint, PrintedText, Results, RunOutput, Stability};
 
 /// Bytes kept from the end of a cell that shows too much.
 const TAIL: usize = 64 * 1024;
@@ -21,14 +21,14 @@ pub(super) struct CellRecord {
     weight: usize,
 }
 
-impl Outputs for CellRecord {
-    type Settings = Limit;
+impl CellOutputs for CellRecord {
+    type Settings = CellLimit;
 
-    fn new(_: &Limit) -> Self {
+    fn new(_: &CellLimit) -> Self {
         Self::default()
     }
 
-    fn print(&mut self, limit: &Limit, stream: Stream, text: &str, joint: Joint) {
+    fn print(&mut self, limit: &CellLimit, stream: Stream, text: &str, joint: Joint) {
         let is_full = self.results.beyond.is_some();
         let rest = if is_full { text } else { self.print_within(limit.bytes, stream, text, joint) };
         if !rest.is_empty() {
@@ -37,7 +37,7 @@ impl Outputs for CellRecord {
     }
 
     /// Keeps it while there is room, else a note on what it was.
-    fn add(&mut self, limit: &Limit, mut output: Output, _: Stability) -> Option<usize> {
+    fn add(&mut self, limit: &CellLimit, mut output: Output, _: Stability) -> Option<usize> {
         if !self.has_room(limit, output.weight()) {
             match &mut output {
                 Output::Display { content, .. } | Output::Result { content, .. } => {
@@ -60,7 +60,7 @@ impl Outputs for CellRecord {
     }
 
     /// Shows something else in a display, or the note when there is no room for it.
-    fn update(&mut self, limit: &Limit, place: usize, content: &Arc<MimeBundle>) -> bool {
+    fn update(&mut self, limit: &CellLimit, place: usize, content: &Arc<MimeBundle>) -> bool {
         let outputs = Arc::make_mut(&mut self.results.outputs);
         let Some(RunOutput::Shown(Output::Display { content: shown, .. })) = outputs.get_mut(place) else {
             return false;
@@ -76,7 +76,7 @@ impl Outputs for CellRecord {
         place < self.results.outputs.len()
     }
 
-    fn clear(&mut self, _: &Limit) {
+    fn clear(&mut self, _: &CellLimit) {
         self.results.outputs = Arc::default();
         self.results.beyond = None;
         self.weight = 0;
@@ -92,7 +92,7 @@ impl CellRecord {
                 return text;
             }
             self.weight += OUTPUT;
-            outputs.push(RunOutput::Stream { name: stream, printed: Printed::default() });
+            outputs.push(RunOutput::Stream { name: stream, printed: PrintedText::default() });
         }
         let Some(RunOutput::Stream { printed, .. }) = outputs.last_mut() else {
             unreachable!("it is there, or was just put there: what had no room is beyond")
@@ -112,19 +112,19 @@ impl CellRecord {
     }
 
     /// Whether there is room for one more output of so many bytes.
-    fn has_room(&self, limit: &Limit, bytes: usize) -> bool {
+    fn has_room(&self, limit: &CellLimit, bytes: usize) -> bool {
         self.results.beyond.is_none()
             && self.weight.saturating_add(OUTPUT).saturating_add(bytes) <= limit.bytes
     }
 
-    fn beyond(&mut self) -> &mut Beyond {
+    fn beyond(&mut self) -> &mut OverflowOutput {
         Arc::make_mut(self.results.beyond.get_or_insert_default())
     }
 }
 
 /// What came when the outputs were full.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Beyond {
+pub(super) struct OverflowOutput {
     /// The end of it.
     last: VecDeque<RunOutput>,
     weight: usize,
@@ -136,7 +136,7 @@ pub(super) struct Beyond {
     whole: Option<String>,
 }
 
-impl Beyond {
+impl OverflowOutput {
     pub(super) fn last(&self) -> impl Iterator<Item = &RunOutput> {
         self.last.iter()
     }
@@ -162,7 +162,7 @@ impl Beyond {
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(rest.floor_char_boundary(TAIL));
             if !matches!(self.last.back(), Some(RunOutput::Stream { name, .. }) if *name == stream) {
-                self.last.push_back(RunOutput::Stream { name: stream, printed: Printed::default() });
+                self.last.push_back(RunOutput::Stream { name: stream, printed: PrintedText::default() });
                 self.weight += OUTPUT;
             }
             if let Some(RunOutput::Stream { printed, .. }) = self.last.back_mut() {

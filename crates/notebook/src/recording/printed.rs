@@ -3,32 +3,32 @@
 
 use std::borrow::Cow;
 
-use super::row::{Escape, Row};
+use super::row::{EscapeSequence, PrintedRow};
 
 /// Overwriting in longer lines is left as it was printed: nobody draws progress there.
 const LONGEST_ROW: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Printed {
+pub(crate) struct PrintedText {
     text: String,
-    last: Line,
+    last: PrintedLine,
     /// The beginning of an escape sequence whose end has not come.
     unfinished: String,
 }
 
 /// The last line, as far as it is not plain text.
 #[derive(Debug, Clone, Default)]
-enum Line {
+enum PrintedLine {
     /// Nothing in it was written over: it is the end of the text, from here on.
     #[default]
     Plain,
     /// It is written over; the text ends before it.
-    Drawn(Row),
+    Drawn(PrintedRow),
     /// It is too long to be written over.
     Raw,
 }
 
-impl Printed {
+impl PrintedText {
     pub(super) fn push(&mut self, text: &str) {
         let whole;
         let mut text = text;
@@ -36,7 +36,7 @@ impl Printed {
             whole = std::mem::take(&mut self.unfinished) + text;
             text = &whole;
         }
-        let (text, unfinished) = text.split_at(Escape::unfinished(text));
+        let (text, unfinished) = text.split_at(EscapeSequence::unfinished(text));
         self.unfinished.push_str(unfinished);
         for piece in text.split_inclusive('\n') {
             let line = piece.strip_suffix('\n').unwrap_or(piece);
@@ -51,29 +51,29 @@ impl Printed {
         let mut rest = line;
         while !rest.is_empty() {
             rest = match &mut self.last {
-                Line::Raw => {
+                PrintedLine::Raw => {
                     self.text.push_str(rest);
                     ""
                 }
-                Line::Plain => {
-                    let (plain, over) = rest.split_at(Escape::first_control(rest));
+                PrintedLine::Plain => {
+                    let (plain, over) = rest.split_at(EscapeSequence::first_control(rest));
                     self.text.push_str(plain);
                     if !over.is_empty() {
                         let start = memchr::memrchr(b'\n', self.text.as_bytes()).map_or(0, |at| at + 1);
                         if self.text.len() - start > LONGEST_ROW {
-                            self.last = Line::Raw;
+                            self.last = PrintedLine::Raw;
                         } else {
-                            self.last = Line::Drawn(Row::of(&self.text[start..]));
+                            self.last = PrintedLine::Drawn(PrintedRow::of(&self.text[start..]));
                             self.text.truncate(start);
                         }
                     }
                     over
                 }
-                Line::Drawn(row) => {
+                PrintedLine::Drawn(row) => {
                     let rest = row.print(rest, LONGEST_ROW);
                     if !rest.is_empty() {
                         row.write(&mut self.text);
-                        self.last = Line::Raw;
+                        self.last = PrintedLine::Raw;
                     }
                     rest
                 }
@@ -82,25 +82,25 @@ impl Printed {
     }
 
     fn end_line(&mut self) {
-        if let Line::Drawn(row) = std::mem::take(&mut self.last) {
+        if let PrintedLine::Drawn(row) = std::mem::take(&mut self.last) {
             row.write(&mut self.text);
         }
         self.text.push('\n');
     }
 
-    /// How many bytes [`Printed::text`] has.
+    /// How many bytes [`PrintedText::text`] has.
     pub(super) fn len(&self) -> usize {
-        let drawn = if let Line::Drawn(row) = &self.last { row.len() } else { 0 };
+        let drawn = if let PrintedLine::Drawn(row) = &self.last { row.len() } else { 0 };
         self.text.len() + drawn + self.unfinished.len()
     }
 
     /// Drops about so many bytes from the beginning, and says how many it were.
     pub(super) fn cut(&mut self, bytes: usize) -> usize {
         if self.text.len() < bytes
-            && let Line::Drawn(row) = &self.last
+            && let PrintedLine::Drawn(row) = &self.last
         {
             row.write(&mut self.text);
-            self.last = Line::Raw;
+            self.last = PrintedLine::Raw;
         }
         let end = self.text.ceil_char_boundary(bytes.min(self.text.len()));
         self.text.drain(..end);
@@ -108,11 +108,11 @@ impl Printed {
     }
 
     pub(crate) fn text(&self) -> Cow<'_, str> {
-        if !matches!(self.last, Line::Drawn(_)) && self.unfinished.is_empty() {
+        if !matches!(self.last, PrintedLine::Drawn(_)) && self.unfinished.is_empty() {
             return Cow::Borrowed(&self.text);
         }
         let mut text = self.text.clone();
-        if let Line::Drawn(row) = &self.last {
+        if let PrintedLine::Drawn(row) = &self.last {
             row.write(&mut text);
         }
         text.push_str(&self.unfinished);
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn shown(pieces: &[&str]) -> String {
-        let mut printed = Printed::default();
+        let mut printed = PrintedText::default();
         for piece in pieces {
             printed.push(piece);
             assert_eq!(printed.len(), printed.text().len());

@@ -1,7 +1,7 @@
 //! From what cells do to the outputs they have: in which order they stand, which text goes on with which, what a
 //! `clear_output` takes away and when, and where a display is that shows something else now.
 //!
-//! The one place that knows this. The holder of the outputs ([`Outputs`]) decides how: a notebook keeps them as they are, up to a
+//! The one place that knows this. The holder of the outputs ([`CellOutputs`]) decides how: a notebook keeps them as they are, up to a
 //! limit; a reply shows the beginning and the end.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
 const FEW: usize = 1024;
 
 /// The outputs of one cell.
-pub trait Outputs {
+pub trait CellOutputs {
     /// What is the same for all cells.
     type Settings;
 
@@ -56,14 +56,14 @@ pub enum Stability {
 
 /// What the cells of a run have shown so far. Cells are numbered as they are run.
 #[derive(Debug)]
-pub struct Reducer<O: Outputs> {
+pub struct Reducer<O: CellOutputs> {
     settings: O::Settings,
-    cells: BTreeMap<usize, Cell<O>>,
-    displays: Displays,
+    cells: BTreeMap<usize, ReducedCell<O>>,
+    displays: DisplayPlaces,
 }
 
 #[derive(Debug)]
-struct Cell<O> {
+struct ReducedCell<O> {
     outputs: O,
     /// The stream whose text came last.
     printing: Option<Stream>,
@@ -73,17 +73,17 @@ struct Cell<O> {
 
 /// Where each display was shown: cell and place.
 #[derive(Debug, Default)]
-struct Displays {
+struct DisplayPlaces {
     places: HashMap<String, Vec<(usize, usize)>>,
     count: usize,
     /// How many there were when those out of reach were last forgotten.
     reachable: usize,
 }
 
-impl<O: Outputs> Reducer<O> {
+impl<O: CellOutputs> Reducer<O> {
     /// Without any cell.
     pub fn new(settings: O::Settings) -> Self {
-        Self { settings, cells: BTreeMap::new(), displays: Displays::default() }
+        Self { settings, cells: BTreeMap::new(), displays: DisplayPlaces::default() }
     }
 
     /// What is the same for all cells.
@@ -201,16 +201,16 @@ impl<O: Outputs> Reducer<O> {
         places.flat_map(|(id, places)| places.iter().map(|(cell, place)| (id.as_str(), *cell, *place)))
     }
 
-    fn cell(&mut self, cell: usize) -> &mut Cell<O> {
+    fn cell(&mut self, cell: usize) -> &mut ReducedCell<O> {
         let settings = &self.settings;
-        self.cells.entry(cell).or_insert_with(|| Cell {
+        self.cells.entry(cell).or_insert_with(|| ReducedCell {
             outputs: O::new(settings),
             printing: None,
             clear_next: false,
         })
     }
 
-    fn next_output(&mut self, cell: usize) -> (&O::Settings, &mut Cell<O>) {
+    fn next_output(&mut self, cell: usize) -> (&O::Settings, &mut ReducedCell<O>) {
         if std::mem::take(&mut self.cell(cell).clear_next) {
             self.clear_now(cell);
         }
@@ -232,7 +232,7 @@ impl<O: Outputs> Reducer<O> {
     }
 }
 
-impl Displays {
+impl DisplayPlaces {
     fn add(&mut self, display_id: &str, cell: usize, place: usize) {
         self.places.entry(display_id.to_owned()).or_default().push((cell, place));
         self.count += 1;

@@ -5,14 +5,14 @@ const LONGEST_ESCAPE: usize = 4096;
 
 /// The escape sequence that the ESC at the start of a text begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Escape {
+pub(crate) enum EscapeSequence {
     /// A sequence of so many bytes.
     Ended(usize),
     /// More text is needed to decide.
     Unfinished,
 }
 
-impl Escape {
+impl EscapeSequence {
     /// As the shape of the sequence says. A character that cannot belong to it ends it, as the end of its line does, and
     /// so does one that takes too long: a stray ESC must not swallow what follows.
     pub(crate) fn of(text: &str) -> Self {
@@ -85,8 +85,8 @@ fn string_end(bytes: &[u8]) -> Option<usize> {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Row {
-    glyphs: Vec<Glyph>,
+pub(super) struct PrintedRow {
+    glyphs: Vec<PrintedGlyph>,
     /// Escape sequences after the last character.
     end: String,
     cursor: usize,
@@ -98,18 +98,18 @@ pub(super) struct Row {
 
 /// A character and the escape sequences before it.
 #[derive(Debug, Clone)]
-struct Glyph {
+struct PrintedGlyph {
     before: String,
     character: char,
 }
 
-impl Glyph {
+impl PrintedGlyph {
     fn len(&self) -> usize {
         self.before.len() + self.character.len_utf8()
     }
 }
 
-impl Row {
+impl PrintedRow {
     pub(super) fn of(line: &str) -> Self {
         let mut row = Self::default();
         row.print(line, usize::MAX);
@@ -139,7 +139,7 @@ impl Row {
                     self.cursor = if character == '\r' { 0 } else { self.cursor.saturating_sub(1) };
                 }
                 '\x1b' => {
-                    length = Escape::of(rest).length(rest);
+                    length = EscapeSequence::of(rest).length(rest);
                     match &rest[..length] {
                         "\x1b[K" | "\x1b[0K" => self.erase(),
                         "\x1b[2K" => {
@@ -157,7 +157,7 @@ impl Row {
     }
 
     fn put(&mut self, character: char) {
-        let mut glyph = Glyph { before: std::mem::take(&mut self.pending), character };
+        let mut glyph = PrintedGlyph { before: std::mem::take(&mut self.pending), character };
         self.len += glyph.len();
         if let Some(old) = self.glyphs.get_mut(self.cursor) {
             self.len -= old.len();
@@ -192,13 +192,13 @@ impl Row {
     fn erase(&mut self) {
         self.glyphs.truncate(self.cursor);
         self.end.clear();
-        self.len = self.glyphs.iter().map(Glyph::len).sum();
+        self.len = self.glyphs.iter().map(PrintedGlyph::len).sum();
     }
 
     /// Erases up to the cursor.
     fn blank(&mut self) {
         for glyph in &mut self.glyphs[..self.cursor] {
-            *glyph = Glyph { before: String::new(), character: ' ' };
+            *glyph = PrintedGlyph { before: String::new(), character: ' ' };
         }
     }
 
@@ -206,7 +206,7 @@ impl Row {
     pub(super) fn write(&self, text: &mut String) {
         let mut left = self.clone();
         left.leave();
-        for Glyph { before, character } in &left.glyphs {
+        for PrintedGlyph { before, character } in &left.glyphs {
             text.push_str(before);
             text.push(*character);
         }

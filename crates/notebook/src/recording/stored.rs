@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use cellwright_cell::{Exception, MimeBundle, MimeValue, Output, Stream, is_json};
 use serde_json::{Value, json};
 
-use super::{Results, RunOutput, Timing};
+use super::{CellTiming, Results, RunOutput};
 use crate::json::Json;
-use crate::print::Node;
+use crate::print::JsonNode;
 
 impl Results {
     /// The value of the cell's `outputs`.
-    pub(crate) fn outputs(&self) -> Node {
+    pub(crate) fn outputs(&self) -> JsonNode {
         let mut outputs: Vec<_> = self.outputs.iter().map(RunOutput::node).collect();
         if let Some(beyond) = &self.beyond {
             let mut rest = beyond.last().peekable();
@@ -37,12 +37,12 @@ impl Results {
             }
             outputs.extend(rest.map(RunOutput::node));
         }
-        Node::Array(outputs)
+        JsonNode::Array(outputs)
     }
 
     /// The value of `execution` in the cell's metadata. We see no messages, so the kernel is busy while the cell runs.
     pub(crate) fn execution(&self) -> Option<Value> {
-        let Timing { started, ended } = self.timing.as_ref()?;
+        let CellTiming { started, ended } = self.timing.as_ref()?;
         let mut times = json!({ "iopub.execute_input": started, "iopub.status.busy": started });
         if let Some(ended) = ended {
             times["iopub.status.idle"] = ended.as_str().into();
@@ -54,58 +54,58 @@ impl Results {
 
 impl RunOutput {
     /// Keys in the order Jupyter sorts them.
-    fn node(&self) -> Node {
+    fn node(&self) -> JsonNode {
         match self {
             Self::Stream { name, printed } => stream(*name, &printed.text()),
             Self::Shown(Output::Text { stream: name, text }) => stream(*name, text),
             Self::Shown(Output::Display { content, .. }) => object([
                 ("data", data(content)),
-                ("metadata", Node::Value(content.metadata.clone().into())),
-                ("output_type", Node::Value("display_data".into())),
+                ("metadata", JsonNode::Value(content.metadata.clone().into())),
+                ("output_type", JsonNode::Value("display_data".into())),
             ]),
             Self::Shown(Output::Result { content, count }) => object([
                 ("data", data(content)),
-                ("execution_count", Node::Value((*count).into())),
-                ("metadata", Node::Value(content.metadata.clone().into())),
-                ("output_type", Node::Value("execute_result".into())),
+                ("execution_count", JsonNode::Value((*count).into())),
+                ("metadata", JsonNode::Value(content.metadata.clone().into())),
+                ("output_type", JsonNode::Value("execute_result".into())),
             ]),
-            Self::Shown(Output::Error(Exception { name, message, traceback, line: _ })) => Node::Value(
+            Self::Shown(Output::Error(Exception { name, message, traceback, line: _ })) => JsonNode::Value(
                 json!({ "ename": name, "evalue": message, "output_type": "error", "traceback": traceback }),
             ),
         }
     }
 }
 
-fn stream(name: Stream, text: &str) -> Node {
-    Node::Value(json!({ "name": name.name(), "output_type": "stream", "text": lines(text) }))
+fn stream(name: Stream, text: &str) -> JsonNode {
+    JsonNode::Value(json!({ "name": name.name(), "output_type": "stream", "text": lines(text) }))
 }
 
-fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
-    Node::Object(members.map(|(key, node)| (key.to_owned(), node)).into())
+fn object<const N: usize>(members: [(&str, JsonNode); N]) -> JsonNode {
+    JsonNode::Object(members.map(|(key, node)| (key.to_owned(), node)).into())
 }
 
 /// The brackets a value of a bundle is in: notebook, cells, cell, outputs, output, data.
 const DEPTH: usize = 6;
 
 /// A MIME bundle as nbformat stores it: sorted, what is text cut into lines, JSON only under types that are JSON.
-pub(crate) fn data(content: &MimeBundle) -> Node {
+pub(crate) fn data(content: &MimeBundle) -> JsonNode {
     let sorted: BTreeMap<_, _> = content.data.iter().collect();
     let stored = sorted.into_iter().map(|(mime, value)| {
         let is_text = mime.starts_with("text/") || matches!(mime, "application/javascript" | "image/svg+xml");
         let node = match value {
-            MimeValue::Text(text) if is_text => Node::Value(lines(text)),
-            MimeValue::Text(text) => Node::Value(text.as_str().into()),
+            MimeValue::Text(text) if is_text => JsonNode::Value(lines(text)),
+            MimeValue::Text(text) => JsonNode::Value(text.as_str().into()),
             MimeValue::Json(json) => {
                 let fits = || Json::is_one(json.text(), DEPTH);
                 // A string may come in pieces, and is stored so.
                 let stays = (is_json(mime) && fits()) || value.text().is_some();
                 let text = json.text();
-                if stays { Node::Text(text.to_owned()) } else { Node::Value(text.into()) }
+                if stays { JsonNode::Text(text.to_owned()) } else { JsonNode::Value(text.into()) }
             }
         };
         (mime.to_owned(), node)
     });
-    Node::Object(stored.collect())
+    JsonNode::Object(stored.collect())
 }
 
 fn lines(text: &str) -> Value {

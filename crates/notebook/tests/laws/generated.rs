@@ -1,7 +1,7 @@
 //! The laws over generated notebooks, in every layout, and over generated edits.
 
 use cellwright_notebook::replace::Matches;
-use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, Outputs, text};
+use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, OutputsAfterEdit, text};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -248,7 +248,7 @@ fn make(edit: Edit, notebook: &Notebook, model: &mut Vec<NewCell>) -> Option<Not
             model[at].source.clone_from(&source);
             let mut cells = text::parse(&notebook.to_marked_text()).unwrap();
             cells[at].cell.source = source;
-            return notebook.write(&cells, Outputs::Clear).unwrap().notebook;
+            return notebook.write(&cells, OutputsAfterEdit::Clear).unwrap().notebook;
         }
         Edit::Replace(at, length, new, matches) => {
             let text = notebook.to_marked_text();
@@ -263,7 +263,7 @@ fn make(edit: Edit, notebook: &Notebook, model: &mut Vec<NewCell>) -> Option<Not
             return Some(edited);
         }
     };
-    notebook.act(&action, Outputs::Clear).unwrap().notebook
+    notebook.act(&action, OutputsAfterEdit::Clear).unwrap().notebook
 }
 
 fn contents(notebook: &Notebook) -> Vec<NewCell> {

@@ -1,8 +1,9 @@
 //! What must hold for every notebook and every text. Called by the property tests, the corpus test and the fuzz target.
 
-use cellwright_notebook::replace::{Matches, Replacement, TextKind, replace};
+use cellwright_notebook::replace::{Matches, TextKind, TextReplacement, replace};
 use cellwright_notebook::{
-    Action, CellKind, CellRef, Change, Fingerprint, NewCell, Notebook, Outputs, Snapshot, file, text,
+    Action, CellChange, CellKind, CellRef, Fingerprint, NewCell, Notebook, OutputsAfterEdit, Snapshot, file,
+    text,
 };
 
 /// A source with everything that could go wrong on the way through JSON and through markers.
@@ -17,8 +18,11 @@ pub(crate) fn hold_for_bytes(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(cells) = text::parse(text)
     {
-        let written =
-            Notebook::empty().write(&cells, Outputs::Clear).unwrap().notebook.unwrap_or_else(Notebook::empty);
+        let written = Notebook::empty()
+            .write(&cells, OutputsAfterEdit::Clear)
+            .unwrap()
+            .notebook
+            .unwrap_or_else(Notebook::empty);
         let expected: Vec<_> = cells.into_iter().map(|cell| cell.cell).collect();
         assert_eq!(contents(&written), expected);
     }
@@ -57,7 +61,7 @@ fn skimming_finds_what_reading_finds(notebook: &Notebook) {
 
 pub(crate) fn printing_and_parsing_changes_nothing(notebook: &Notebook) {
     let cells = text::parse(&notebook.to_marked_text()).expect("printed text parses");
-    let edited = notebook.write(&cells, Outputs::Clear).unwrap();
+    let edited = notebook.write(&cells, OutputsAfterEdit::Clear).unwrap();
     assert!(edited.notebook.is_none(), "unedited text changed the notebook: {}", edited.report);
 }
 
@@ -78,7 +82,10 @@ pub(crate) fn editing_changes_only_that_cell(notebook: &Notebook, index: usize, 
     // The same through the text. (A U+FFFD that was a lone surrogate is the one thing the text cannot tell apart.)
     let mut cells = text::parse(&notebook.to_marked_text()).unwrap();
     source.clone_into(&mut cells[index].cell.source);
-    assert_eq!(notebook.write(&cells, Outputs::Clear).unwrap().notebook.unwrap().text(), edited.text());
+    assert_eq!(
+        notebook.write(&cells, OutputsAfterEdit::Clear).unwrap().notebook.unwrap().text(),
+        edited.text()
+    );
 }
 
 pub(crate) fn inserting_adds_just_that(notebook: &Notebook, at: usize, source: &str) {
@@ -153,19 +160,19 @@ pub(crate) fn replacing_keeps_every_cell(
     matches: Matches,
 ) -> Option<Notebook> {
     assert!(!old.contains("# %% [") && !new.contains("# %% ["));
-    let replacement = Replacement { old: old.to_owned(), new: new.to_owned(), matches };
+    let replacement = TextReplacement { old: old.to_owned(), new: new.to_owned(), matches };
     let text = replace(&notebook.to_marked_text(), TextKind::Marked, &[replacement]).ok()?.text;
     let cells = text::parse(&text).ok()?;
     let origins: Vec<_> = cells.iter().map(|cell| (cell.origin, cell.cell.kind)).collect();
     let expected: Vec<_> = notebook.cells().map(|cell| (Some(cell.index()), cell.kind())).collect();
     assert_eq!(origins, expected, "{old:?} by {new:?} gave {text:?}");
-    let edited = notebook.write(&cells, Outputs::Clear).unwrap();
-    assert!(edited.report.cells.iter().all(|cell| cell.change == Change::Edited), "{}", edited.report);
+    let edited = notebook.write(&cells, OutputsAfterEdit::Clear).unwrap();
+    assert!(edited.report.cells.iter().all(|cell| cell.change == CellChange::Edited), "{}", edited.report);
     edited.notebook
 }
 
 fn act(notebook: &Notebook, action: &Action) -> Option<Notebook> {
-    let edited = notebook.act(action, Outputs::Clear).expect("the cell is there").notebook?;
+    let edited = notebook.act(action, OutputsAfterEdit::Clear).expect("the cell is there").notebook?;
     // What the splicer says of its result is what a reader of the file would find.
     let read = Notebook::parse(edited.text().into()).expect("a spliced notebook is a notebook");
     let index = |notebook: &Notebook| {
@@ -186,7 +193,7 @@ fn act(notebook: &Notebook, action: &Action) -> Option<Notebook> {
         Action::Edit { cell: last, source: AWKWARD.to_owned() },
     ] {
         let again = |notebook: &Notebook| {
-            let edited = notebook.act(&action, Outputs::Clear).ok()?.notebook?;
+            let edited = notebook.act(&action, OutputsAfterEdit::Clear).ok()?.notebook?;
             Some(edited.text().to_owned())
         };
         assert_eq!(again(&edited), again(&read));

@@ -10,9 +10,9 @@ use cellwright_cell::Stream;
 
 use super::{Artifact, ArtifactError};
 use crate::{
-    Captured, Colours, Limits, Sink,
-    decode::Decoder,
-    lines::Lines,
+    CapturedText, Colours, OutputLimits, OutputSink,
+    decode::Utf8Decoder,
+    lines::WholeLines,
     screen::{Screen, Scroll},
     truncation::FullText,
 };
@@ -25,7 +25,7 @@ const SEARCHED: usize = 1024 * 1024;
 
 /// Some lines of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct ArtifactPage {
     /// The lines as a terminal shows them.
     pub text: String,
     /// The number of the first one, counting from 1.
@@ -38,7 +38,7 @@ pub struct Page {
 
 /// A stretch of an artifact by bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct ByteWindow {
     /// The bytes as text, as they were printed.
     pub text: String,
     /// Which bytes these are: whole characters, so the ends may lie a little off what was asked.
@@ -49,7 +49,7 @@ pub struct Window {
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundLines {
     /// The lines that match.
     pub hits: Vec<Hit>,
     /// The line to go on with, when the search stopped at its limit.
@@ -70,9 +70,9 @@ pub struct Hit {
 impl Artifact {
     /// Reads lines by number, counting from 1, up to `budget` bytes of text: the same lines, under the
     /// same numbers, that the notice of a truncated output speaks of. A line longer than the budget is cut.
-    pub fn lines(&self, wanted: RangeInclusive<u64>, budget: usize) -> Result<Page, ArtifactError> {
+    pub fn lines(&self, wanted: RangeInclusive<u64>, budget: usize) -> Result<ArtifactPage, ArtifactError> {
         let first = (*wanted.start()).max(1);
-        let mut page = Page { text: String::new(), first, lines: 0, next: None };
+        let mut page = ArtifactPage { text: String::new(), first, lines: 0, next: None };
         self.visit(budget, first, |number, line| {
             let full = page.lines > 0 && page.text.len() + line.text.len() > budget;
             if full || number > *wanted.end() {
@@ -92,8 +92,8 @@ impl Artifact {
         wanted: RangeInclusive<u64>,
         limit: usize,
         mut matches: impl FnMut(&str) -> bool,
-    ) -> Result<Found, ArtifactError> {
-        let mut found = Found { hits: Vec::new(), next: None, long_lines: 0 };
+    ) -> Result<FoundLines, ArtifactError> {
+        let mut found = FoundLines { hits: Vec::new(), next: None, long_lines: 0 };
         self.visit(SEARCHED, (*wanted.start()).max(1), |number, line| {
             if number > *wanted.end() {
                 return ControlFlow::Break(());
@@ -113,9 +113,9 @@ impl Artifact {
     }
 
     /// The first and last lines within `limits`.
-    pub fn ends(&self, limits: Limits) -> Result<Captured, ArtifactError> {
+    pub fn ends(&self, limits: OutputLimits) -> Result<CapturedText, ArtifactError> {
         self.require_text()?;
-        let mut sink = Sink::new(limits, Colours::Dropped);
+        let mut sink = OutputSink::new(limits, Colours::Dropped);
         self.read_blocks(|block| {
             sink.write(Stream::Stdout, block);
             ControlFlow::Continue(())
@@ -124,9 +124,9 @@ impl Artifact {
     }
 
     /// Reads about `length` bytes from byte `start` on, as printed: the way into a line of any length.
-    pub fn window(&self, start: u64, length: usize) -> Result<Window, ArtifactError> {
+    pub fn window(&self, start: u64, length: usize) -> Result<ByteWindow, ArtifactError> {
         self.require_text()?;
-        let window = |file: &mut File| -> io::Result<Window> {
+        let window = |file: &mut File| -> io::Result<ByteWindow> {
             let total = file.metadata()?.len();
             file.seek(SeekFrom::Start(start))?;
             let mut bytes = Vec::new();
@@ -136,7 +136,7 @@ impl Artifact {
             let skipped = if start == 0 { 0 } else { skipped };
             let mut text = String::new();
             let mut end = start + skipped as u64;
-            Decoder::default().decode(&bytes[skipped..], |piece, raw| {
+            Utf8Decoder::default().decode(&bytes[skipped..], |piece, raw| {
                 text.push_str(piece);
                 end += raw.len() as u64;
             });
@@ -144,7 +144,7 @@ impl Artifact {
                 text.push('\u{fffd}');
                 end = total;
             }
-            Ok(Window { text, bytes: start + skipped as u64..end, total })
+            Ok(ByteWindow { text, bytes: start + skipped as u64..end, total })
         };
         File::open(&self.path)
             .and_then(|mut file| window(&mut file))
@@ -166,12 +166,12 @@ impl Artifact {
         &self,
         cap: usize,
         first: u64,
-        visitor: impl FnMut(u64, Line<'_>) -> ControlFlow<()>,
+        visitor: impl FnMut(u64, ArtifactLine<'_>) -> ControlFlow<()>,
     ) -> Result<(), ArtifactError> {
         self.require_text()?;
-        let mut visit = Visit { next: 1, first, ended: false, visitor };
+        let mut visit = LineVisit { next: 1, first, ended: false, visitor };
         let mut screen = Screen::new(Colours::Dropped, cap);
-        let mut decoder = Decoder::default();
+        let mut decoder = Utf8Decoder::default();
         self.read_blocks(|block| {
             decoder.decode(block, |text, _| screen.feed(text, &mut visit));
             if visit.ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -210,14 +210,14 @@ impl Artifact {
     }
 }
 
-struct Line<'a> {
+struct ArtifactLine<'a> {
     /// With its line feed, unless it is an unfinished last line.
     text: &'a str,
     is_cut: bool,
 }
 
 /// Numbers the lines that leave a screen.
-struct Visit<F> {
+struct LineVisit<F> {
     /// The number of the next line.
     next: u64,
     first: u64,
@@ -225,11 +225,11 @@ struct Visit<F> {
     visitor: F,
 }
 
-impl<F: FnMut(u64, Line<'_>) -> ControlFlow<()>> Scroll for Visit<F> {
-    fn scroll(&mut self, lines: &Lines, end: usize) {
+impl<F: FnMut(u64, ArtifactLine<'_>) -> ControlFlow<()>> Scroll for LineVisit<F> {
+    fn scroll(&mut self, lines: &WholeLines, end: usize) {
         for (text, is_cut) in lines.each_before(end) {
             if self.next >= self.first && !self.ended {
-                self.ended = (self.visitor)(self.next, Line { text, is_cut }).is_break();
+                self.ended = (self.visitor)(self.next, ArtifactLine { text, is_cut }).is_break();
             }
             self.next += 1;
         }
@@ -241,7 +241,7 @@ impl<F: FnMut(u64, Line<'_>) -> ControlFlow<()>> Scroll for Visit<F> {
             self.next += count;
             return;
         }
-        let mut capped = Lines::default();
+        let mut capped = WholeLines::default();
         capped.push_whole(lines, cap);
         self.scroll(&capped, capped.len());
     }

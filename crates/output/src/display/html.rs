@@ -9,8 +9,8 @@ mod writer;
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 
 use self::{
-    table::{Span, Table},
-    writer::{Gap, Level, Mark, Writer, destination},
+    table::{CellSpan, TableRows},
+    writer::{Gap, Level, WordMark, Writer, destination},
 };
 use crate::lines::Counted;
 
@@ -28,7 +28,7 @@ pub(super) fn to_markdown(html: &str) -> String {
     }
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
-    let mut page = Page::default();
+    let mut page = HtmlPage::default();
     for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
         match token {
             Token::StartTag(tag) => page.start(&tag),
@@ -41,37 +41,37 @@ pub(super) fn to_markdown(html: &str) -> String {
 }
 
 #[derive(Default)]
-struct Page {
+struct HtmlPage {
     writer: Writer,
-    table: Option<Table>,
+    table: Option<TableRows>,
     /// How many tables are open: one may be inside another.
     tables: usize,
-    code: Option<Code>,
-    skipped: Option<Skipped>,
+    code: Option<CodeElement>,
+    skipped: Option<SkippedElement>,
     /// Elements that end with an effect, the outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
 }
 
 /// An element that is left out, and how many of its name are open.
-struct Skipped {
+struct SkippedElement {
     name: String,
     depth: usize,
 }
 
 /// What is shown as it is.
-struct Code {
+struct CodeElement {
     name: String,
     text: String,
     /// Of a block; lines mean nothing in a span.
     language: Option<String>,
 }
 
-struct Open {
+struct OpenElement {
     name: String,
-    effect: Effect,
+    effect: TagEffect,
 }
 
-enum Effect {
+enum TagEffect {
     Nothing,
     Mark,
     Heading { was_flat: bool },
@@ -80,12 +80,14 @@ enum Effect {
     List { next: Option<u64> },
 }
 
-impl Page {
+impl HtmlPage {
     fn start(&mut self, tag: &StartTag<()>) {
         let name = &*String::from_utf8_lossy(&tag.name);
         match &mut self.skipped {
-            Some(Skipped { name: skipped, .. }) if skipped == "head" && name == "body" => self.skipped = None,
-            Some(Skipped { name: skipped, depth }) => {
+            Some(SkippedElement { name: skipped, .. }) if skipped == "head" && name == "body" => {
+                self.skipped = None;
+            }
+            Some(SkippedElement { name: skipped, depth }) => {
                 *depth += usize::from(skipped == name);
                 return;
             }
@@ -95,12 +97,12 @@ impl Page {
             self.end_code_span();
             self.leave_trace(tag, name);
             if !(tag.self_closing && name == "svg") {
-                self.skipped = Some(Skipped { name: name.to_owned(), depth: 1 });
+                self.skipped = Some(SkippedElement { name: name.to_owned(), depth: 1 });
             }
             return;
         }
         if self.continues_code(name) {
-            if let Some(Code { language: language @ Some(_), .. }) = &mut self.code
+            if let Some(CodeElement { language: language @ Some(_), .. }) = &mut self.code
                 && let Some(found) = language_of(tag)
             {
                 *language = Some(found);
@@ -108,15 +110,15 @@ impl Page {
             return;
         }
         match name {
-            "b" | "strong" => self.mark(name, Mark::Bold),
-            "i" | "em" => self.mark(name, Mark::Italic),
-            "del" | "s" | "strike" => self.mark(name, Mark::Struck),
-            "q" => self.mark(name, Mark::Quoted),
-            "sup" => self.mark(name, Mark::Raised),
+            "b" | "strong" => self.mark(name, WordMark::Bold),
+            "i" | "em" => self.mark(name, WordMark::Italic),
+            "del" | "s" | "strike" => self.mark(name, WordMark::Struck),
+            "q" => self.mark(name, WordMark::Quoted),
+            "sup" => self.mark(name, WordMark::Raised),
             "a" => {
                 self.close("a");
                 if let Some(address) = attribute(tag, "href").filter(|address| is_address(address)) {
-                    self.mark(name, Mark::Link(address));
+                    self.mark(name, WordMark::Link(address));
                 }
             }
             "br" => self.writer().line_break(),
@@ -131,16 +133,16 @@ impl Page {
             }
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if self.open.len() < DEEPEST => {
                 let was_flat = self.writer().start_heading(usize::from(name.as_bytes()[1] - b'0'));
-                self.push(name, Effect::Heading { was_flat });
+                self.push(name, TagEffect::Heading { was_flat });
             }
             "blockquote" if self.open.len() < DEEPEST => {
                 let outer = self.writer().start_quote();
-                self.push(name, Effect::Quote { outer });
+                self.push(name, TagEffect::Quote { outer });
             }
             "ul" | "ol" | "menu" => {
                 self.separate_list();
                 let start = attribute(tag, "start").and_then(|start| start.trim().parse().ok());
-                self.push(name, Effect::List { next: (name == "ol").then(|| start.unwrap_or(1)) });
+                self.push(name, TagEffect::List { next: (name == "ol").then(|| start.unwrap_or(1)) });
             }
             "li" => self.item(),
             "dd" => {
@@ -150,7 +152,7 @@ impl Page {
             }
             "summary" | "caption" => {
                 self.writer().separate(Gap::Paragraph);
-                self.mark(name, if name == "caption" { Mark::Italic } else { Mark::Bold });
+                self.mark(name, if name == "caption" { WordMark::Italic } else { WordMark::Bold });
             }
             "table" => {
                 self.end_table();
@@ -160,16 +162,16 @@ impl Page {
             "td" | "th" if self.tables > 0 => {
                 self.end_cell();
                 let span = |name| attribute(tag, name).and_then(|it| it.trim().parse().ok()).unwrap_or(1);
-                let span = Span { columns: span("colspan"), rows: span("rowspan") };
+                let span = CellSpan { columns: span("colspan"), rows: span("rowspan") };
                 let outer = self.open.len();
                 self.table.get_or_insert_default().start_cell(name == "th", span, outer);
             }
             "pre" | "xmp" | "listing" => {
                 let language = Some(language_of(tag).unwrap_or_default());
-                self.code = Some(Code { name: name.to_owned(), text: String::new(), language });
+                self.code = Some(CodeElement { name: name.to_owned(), text: String::new(), language });
             }
             "code" | "kbd" | "samp" | "tt" => {
-                self.code = Some(Code { name: name.to_owned(), text: String::new(), language: None });
+                self.code = Some(CodeElement { name: name.to_owned(), text: String::new(), language: None });
             }
             _ if is_block(name) => self.writer().separate(Gap::Paragraph),
             _ => {}
@@ -177,7 +179,7 @@ impl Page {
     }
 
     fn end(&mut self, name: &str) {
-        if let Some(Skipped { name: skipped, depth }) = &mut self.skipped {
+        if let Some(SkippedElement { name: skipped, depth }) = &mut self.skipped {
             *depth -= usize::from(skipped == name);
             if *depth == 0 {
                 self.skipped = None;
@@ -224,36 +226,36 @@ impl Page {
 
     /// Where words go: into the cell of a table, if one is open.
     fn writer(&mut self) -> &mut Writer {
-        let cell = self.table.as_mut().and_then(Table::cell);
+        let cell = self.table.as_mut().and_then(TableRows::cell);
         cell.map_or(&mut self.writer, |cell| &mut cell.writer)
     }
 
     fn is_in_cell(&mut self) -> bool {
-        self.table.as_mut().and_then(Table::cell).is_some()
+        self.table.as_mut().and_then(TableRows::cell).is_some()
     }
 
-    fn push(&mut self, name: &str, effect: Effect) {
+    fn push(&mut self, name: &str, effect: TagEffect) {
         if self.open.len() < DEEPEST {
-            self.open.push(Open { name: name.to_owned(), effect });
+            self.open.push(OpenElement { name: name.to_owned(), effect });
         }
     }
 
-    fn mark(&mut self, name: &str, mark: Mark) {
+    fn mark(&mut self, name: &str, mark: WordMark) {
         if self.open.len() < DEEPEST {
-            let effect = if self.writer().open(mark) { Effect::Mark } else { Effect::Nothing };
+            let effect = if self.writer().open(mark) { TagEffect::Mark } else { TagEffect::Nothing };
             self.push(name, effect);
         }
     }
 
     fn separate_list(&mut self) {
-        let is_inner = self.open.iter().any(|open| matches!(open.effect, Effect::List { .. }));
+        let is_inner = self.open.iter().any(|open| matches!(open.effect, TagEffect::List { .. }));
         self.writer().separate(if is_inner { Gap::Line } else { Gap::Paragraph });
     }
 
     fn item(&mut self) {
         let scope = self.scope();
-        let is_item = |open: &Open| matches!(open.effect, Effect::Item { .. });
-        let is_list = |open: &Open| matches!(open.effect, Effect::List { .. });
+        let is_item = |open: &OpenElement| matches!(open.effect, TagEffect::Item { .. });
+        let is_list = |open: &OpenElement| matches!(open.effect, TagEffect::List { .. });
         let nearest = self.open[scope..].iter().rposition(|open| is_item(open) || is_list(open));
         let nearest = nearest.map(|at| scope + at);
         if let Some(at) = nearest.filter(|at| is_item(&self.open[*at])) {
@@ -261,7 +263,7 @@ impl Page {
         }
         let list = self.open[scope..].iter_mut().rev().find(|open| is_list(open));
         let marker = match list.map(|open| &mut open.effect) {
-            Some(Effect::List { next: Some(next) }) => {
+            Some(TagEffect::List { next: Some(next) }) => {
                 *next = next.saturating_add(1);
                 format!("{}. ", next.saturating_sub(1))
             }
@@ -269,7 +271,7 @@ impl Page {
         };
         if self.open.len() < DEEPEST {
             let outer = self.writer().start_item(&marker);
-            self.push("li", Effect::Item { outer });
+            self.push("li", TagEffect::Item { outer });
         } else {
             self.writer().separate(Gap::Line);
         }
@@ -277,7 +279,7 @@ impl Page {
 
     /// An end tag in a cell does not end what was open before the cell.
     fn scope(&mut self) -> usize {
-        self.table.as_mut().and_then(Table::cell).map_or(0, |cell| cell.outer)
+        self.table.as_mut().and_then(TableRows::cell).map_or(0, |cell| cell.outer)
     }
 
     fn close(&mut self, name: &str) {
@@ -291,18 +293,18 @@ impl Page {
         while self.open.len() > at {
             let Some(open) = self.open.pop() else { break };
             match open.effect {
-                Effect::Nothing => {}
-                Effect::Mark => self.writer().close(),
-                Effect::Heading { was_flat } => self.writer().end_heading(was_flat),
-                Effect::Quote { outer } => self.writer().end_quote(outer),
-                Effect::Item { outer } => self.writer().end_item(outer),
-                Effect::List { .. } => self.separate_list(),
+                TagEffect::Nothing => {}
+                TagEffect::Mark => self.writer().close(),
+                TagEffect::Heading { was_flat } => self.writer().end_heading(was_flat),
+                TagEffect::Quote { outer } => self.writer().end_quote(outer),
+                TagEffect::Item { outer } => self.writer().end_item(outer),
+                TagEffect::List { .. } => self.separate_list(),
             }
         }
     }
 
     fn end_cell(&mut self) {
-        if let Some(outer) = self.table.as_mut().and_then(Table::end_cell) {
+        if let Some(outer) = self.table.as_mut().and_then(TableRows::end_cell) {
             self.open.truncate(outer);
         }
     }
@@ -348,7 +350,7 @@ impl Page {
     }
 
     fn end_code(&mut self) {
-        let Some(Code { text, language, .. }) = self.code.take() else { return };
+        let Some(CodeElement { text, language, .. }) = self.code.take() else { return };
         let text = text.strip_prefix('\n').filter(|_| language.is_some()).unwrap_or(&text).trim_end();
         if text.trim_start().is_empty() {
             return;

@@ -15,7 +15,7 @@ use cellwright_cell::MimeData;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 pub use self::info::{ImageInfo, UnusableImage};
-use crate::artifacts::Kind;
+use crate::artifacts::ArtifactKind;
 
 /// Images of more pixels than this are not decoded: they would take gigabytes.
 const MOST_PIXELS: u64 = 100_000_000;
@@ -79,7 +79,7 @@ pub struct Pixels {
 /// Why an image does not fit and could not be made to.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{image} not shown: {reason}")]
-pub struct Unbounded {
+pub struct UnboundedImage {
     image: String,
     reason: String,
 }
@@ -138,8 +138,8 @@ impl Image {
 
     /// The image as a model can take it: itself if it is within `limits`, else scaled down, as JPEG where
     /// PNG would be too long.
-    pub fn bounded(&self, limits: ImageLimits) -> Result<Cow<'_, Self>, Unbounded> {
-        let refused = |reason: &str| Unbounded { image: self.to_string(), reason: reason.to_owned() };
+    pub fn bounded(&self, limits: ImageLimits) -> Result<Cow<'_, Self>, UnboundedImage> {
+        let refused = |reason: &str| UnboundedImage { image: self.to_string(), reason: reason.to_owned() };
         if self.format == ImageFormat::Svg {
             return Err(refused("models take no SVG; it is text"));
         }
@@ -168,8 +168,8 @@ impl Image {
 
 impl Image {
     /// Its pixels, made fewer if it is wider than `width`.
-    pub fn pixels(&self, width: u32) -> Result<Pixels, Unbounded> {
-        let refused = |reason: String| Unbounded { image: self.to_string(), reason };
+    pub fn pixels(&self, width: u32) -> Result<Pixels, UnboundedImage> {
+        let refused = |reason: String| UnboundedImage { image: self.to_string(), reason };
         let size = self.size.ok_or_else(|| refused("its size is unknown".to_owned()))?;
         let decoded = self.decoded(size).map_err(refused)?;
         Ok(if size.width > width { decoded.within(width.max(1), size.height) } else { decoded })
@@ -218,13 +218,13 @@ impl ImageFormat {
     }
 
     /// The kind of artifact to store it as.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> ArtifactKind {
         match self {
-            Self::Png => Kind::Png,
-            Self::Jpeg => Kind::Jpeg,
-            Self::Webp => Kind::Webp,
-            Self::Gif => Kind::Gif,
-            Self::Svg => Kind::Svg,
+            Self::Png => ArtifactKind::Png,
+            Self::Jpeg => ArtifactKind::Jpeg,
+            Self::Webp => ArtifactKind::Webp,
+            Self::Gif => ArtifactKind::Gif,
+            Self::Svg => ArtifactKind::Svg,
         }
     }
 

@@ -11,13 +11,13 @@ const LONGEST_PARAMETERS: usize = 128;
 
 /// The reader of escape sequences. Holds at most [`LONGEST_PARAMETERS`] bytes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Escapes {
-    state: State,
+pub(super) struct EscapeReader {
+    state: EscapeState,
     parameters: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     #[default]
     Ground,
     /// After ESC.
@@ -32,7 +32,7 @@ enum State {
 
 /// What an escape sequence asks of the screen.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command<'a> {
+pub(super) enum ScreenCommand<'a> {
     /// Set colours and attributes, by these parameters.
     Style(&'a str),
     Up(usize),
@@ -53,27 +53,27 @@ pub(super) enum Command<'a> {
     LineFeed,
 }
 
-impl Escapes {
+impl EscapeReader {
     /// Whether the next character belongs to no sequence.
     pub(super) fn at_ground(&self) -> bool {
-        self.state == State::Ground
+        self.state == EscapeState::Ground
     }
 
     /// Takes note of an ESC.
     pub(super) fn start(&mut self) {
-        self.state = State::Started;
+        self.state = EscapeState::Started;
     }
 
     /// Reads the part of `text` that belongs to the sequence under way: how many bytes that is, and what
     /// the sequence asks for if it ended there.
-    pub(super) fn advance(&mut self, text: &str) -> (usize, Option<Command<'_>>) {
+    pub(super) fn advance(&mut self, text: &str) -> (usize, Option<ScreenCommand<'_>>) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             match (&self.state, byte) {
-                (State::Ground, _) => break,
-                (_, 0x1b) => self.state = State::Started,
-                (State::Text, _) => {
+                (EscapeState::Ground, _) => break,
+                (_, 0x1b) => self.state = EscapeState::Started,
+                (EscapeState::Text, _) => {
                     // These can be megabytes long: images travel in them.
                     let rest = &bytes[at..];
                     let end = rest.iter().position(|byte| matches!(byte, b'\n' | 0x07 | 0x18 | 0x1a | 0x1b));
@@ -82,31 +82,33 @@ impl Escapes {
                     if rest[end] == 0x1b {
                         continue;
                     }
-                    self.state = State::Ground;
+                    self.state = EscapeState::Ground;
                     if rest[end] == b'\n' {
                         break;
                     }
                 }
-                (State::Started, b'[') => {
+                (EscapeState::Started, b'[') => {
                     self.parameters.clear();
-                    self.state = State::Control;
+                    self.state = EscapeState::Control;
                 }
-                (State::Started, b']' | b'P' | b'X' | b'^' | b'_') => self.state = State::Text,
-                (State::Started | State::Intermediate, b' '..=b'/') => self.state = State::Intermediate,
-                (State::Started, b'D' | b'E') => return self.end(at, Some(Command::LineFeed)),
-                (State::Started, b'M') => return self.end(at, Some(Command::Up(1))),
-                (State::Started | State::Intermediate, b'0'..=b'~') => return self.end(at, None),
-                (State::Control, b' '..=b'?') => {
+                (EscapeState::Started, b']' | b'P' | b'X' | b'^' | b'_') => self.state = EscapeState::Text,
+                (EscapeState::Started | EscapeState::Intermediate, b' '..=b'/') => {
+                    self.state = EscapeState::Intermediate;
+                }
+                (EscapeState::Started, b'D' | b'E') => return self.end(at, Some(ScreenCommand::LineFeed)),
+                (EscapeState::Started, b'M') => return self.end(at, Some(ScreenCommand::Up(1))),
+                (EscapeState::Started | EscapeState::Intermediate, b'0'..=b'~') => return self.end(at, None),
+                (EscapeState::Control, b' '..=b'?') => {
                     if self.parameters.len() <= LONGEST_PARAMETERS {
                         self.parameters.push(char::from(byte));
                     }
                 }
-                (State::Control, b'@'..=b'~') => {
-                    self.state = State::Ground;
+                (EscapeState::Control, b'@'..=b'~') => {
+                    self.state = EscapeState::Ground;
                     return (at + 1, control(byte, &self.parameters));
                 }
-                (State::Started | State::Intermediate | State::Control, _) => {
-                    self.state = State::Ground;
+                (EscapeState::Started | EscapeState::Intermediate | EscapeState::Control, _) => {
+                    self.state = EscapeState::Ground;
                     break;
                 }
             }
@@ -115,13 +117,17 @@ impl Escapes {
         (at, None)
     }
 
-    fn end<'a>(&mut self, at: usize, command: Option<Command<'a>>) -> (usize, Option<Command<'a>>) {
-        self.state = State::Ground;
+    fn end<'a>(
+        &mut self,
+        at: usize,
+        command: Option<ScreenCommand<'a>>,
+    ) -> (usize, Option<ScreenCommand<'a>>) {
+        self.state = EscapeState::Ground;
         (at + 1, command)
     }
 }
 
-fn control(last: u8, parameters: &str) -> Option<Command<'_>> {
+fn control(last: u8, parameters: &str) -> Option<ScreenCommand<'_>> {
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b';' || byte == b':';
     if parameters.len() > LONGEST_PARAMETERS || !parameters.bytes().all(plain) {
         return None;
@@ -130,21 +136,21 @@ fn control(last: u8, parameters: &str) -> Option<Command<'_>> {
     let number = first.parse::<u16>().ok().map(usize::from);
     let count = number.unwrap_or(1).max(1);
     Some(match last {
-        b'm' => Command::Style(parameters),
-        b'A' => Command::Up(count),
-        b'B' => Command::Down(count),
-        b'C' => Command::Forward(count),
-        b'D' => Command::Back(count),
-        b'E' => Command::NextLine(count),
-        b'F' => Command::PreviousLine(count),
-        b'G' => Command::Column(count - 1),
+        b'm' => ScreenCommand::Style(parameters),
+        b'A' => ScreenCommand::Up(count),
+        b'B' => ScreenCommand::Down(count),
+        b'C' => ScreenCommand::Forward(count),
+        b'D' => ScreenCommand::Back(count),
+        b'E' => ScreenCommand::NextLine(count),
+        b'F' => ScreenCommand::PreviousLine(count),
+        b'G' => ScreenCommand::Column(count - 1),
         b'K' => match number.unwrap_or(0) {
-            0 => Command::EraseToEnd,
-            1 => Command::EraseToStart,
-            _ => Command::EraseLine,
+            0 => ScreenCommand::EraseToEnd,
+            1 => ScreenCommand::EraseToStart,
+            _ => ScreenCommand::EraseLine,
         },
         // Clearing the whole screen would lose output that a person could still scroll back to.
-        b'J' if number.unwrap_or(0) == 0 => Command::EraseBelow,
+        b'J' if number.unwrap_or(0) == 0 => ScreenCommand::EraseBelow,
         _ => return None,
     })
 }

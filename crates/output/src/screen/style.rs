@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How a cell of the screen looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Style {
+pub(super) struct CellStyle {
     /// Bit `n` is the attribute that SGR `n` switches on (bold is 1, struck out 9).
     attributes: u16,
     foreground: Colour,
@@ -21,7 +21,7 @@ enum Colour {
     Rgb(u8, u8, u8),
 }
 
-impl Style {
+impl CellStyle {
     /// What the parameters of an SGR sequence make of this style.
     pub(super) fn after(mut self, parameters: &str) -> Self {
         // Colons separate the parts of one colour in the newer spelling, with an empty colour space in it.
@@ -68,7 +68,7 @@ fn rgb(codes: &mut impl Iterator<Item = Option<u8>>, has_colour_space: bool) -> 
 }
 
 /// The sequence that makes a terminal write in this style, whatever it wrote in before.
-impl fmt::Display for Style {
+impl fmt::Display for CellStyle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("\x1b[0")?;
         for attribute in (1..=9).filter(|bit| self.attributes & (1 << bit) != 0) {

@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Pass, Scopes, ToolHost};
+use super::{BridgePass, Scopes, ToolHost};
 
 const PATH: &str = "/v1/tool";
 
@@ -61,14 +61,14 @@ struct ToolRequest {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer {
+enum BridgeAnswer {
     Value { ok: bool, value: Value },
     Error { ok: bool, error: String },
 }
 
-struct Refusal(StatusCode, String);
+struct BridgeRefusal(StatusCode, String);
 
-impl Refusal {
+impl BridgeRefusal {
     fn new(status: StatusCode, why: impl Into<String>) -> Self {
         Self(status, why.into())
     }
@@ -114,7 +114,7 @@ impl BridgeServer {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn answer(&self, request: Request<Incoming>) -> Result<BridgeAnswer, BridgeRefusal> {
         let (head, mut body) = request.into_parts();
         let (key, pass) = match self.admit(&head) {
             Ok(admitted) => admitted,
@@ -135,23 +135,23 @@ impl BridgeServer {
         }
         let host = pass.caller.get().unwrap_or_else(|| Arc::clone(&self.host));
         Ok(match host.call(pass.scope, request.name, Value::Object(request.args)).await {
-            Ok(value) => Answer::Value { ok: true, value },
-            Err(error) => Answer::Error { ok: false, error },
+            Ok(value) => BridgeAnswer::Value { ok: true, value },
+            Err(error) => BridgeAnswer::Error { ok: false, error },
         })
     }
 
     /// Whose token comes with the request.
-    fn admit(&self, head: &Parts) -> Result<(String, Pass), Refusal> {
+    fn admit(&self, head: &Parts) -> Result<(String, BridgePass), BridgeRefusal> {
         let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         // A browser that was led here by a name of its own, or by a page, is no cell of ours.
         if header(HOST) != Some(&self.address.to_string()) || head.headers.contains_key(ORIGIN) {
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "only for cells of this machine"));
+            return Err(BridgeRefusal::new(StatusCode::FORBIDDEN, "only for cells of this machine"));
         }
         if head.uri.path() != PATH {
-            return Err(Refusal::new(StatusCode::NOT_FOUND, format!("the only path is {PATH}")));
+            return Err(BridgeRefusal::new(StatusCode::NOT_FOUND, format!("the only path is {PATH}")));
         }
         if head.method != Method::POST {
-            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the only method is POST"));
+            return Err(BridgeRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "the only method is POST"));
         }
         let token = header(AUTHORIZATION).and_then(|given| given.strip_prefix("Bearer ")).unwrap_or_default();
         let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,15 +173,15 @@ impl BridgeServer {
     }
 }
 
-fn stranger() -> Refusal {
-    Refusal::new(StatusCode::UNAUTHORIZED, "unknown session or wrong token")
+fn stranger() -> BridgeRefusal {
+    BridgeRefusal::new(StatusCode::UNAUTHORIZED, "unknown session or wrong token")
 }
 
 /// The whole of a body, if it is not too large and not too long in coming.
-async fn received(body: &mut Incoming) -> Result<Bytes, Refusal> {
+async fn received(body: &mut Incoming) -> Result<Bytes, BridgeRefusal> {
     let too_large = || {
         let why = format!("a call may have at most {LONGEST_REQUEST} bytes");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+        BridgeRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
     };
     if body.size_hint().lower() > LONGEST_REQUEST as u64 {
         return Err(too_large());
@@ -189,29 +189,29 @@ async fn received(body: &mut Incoming) -> Result<Bytes, Refusal> {
     match timeout(SENDING, Limited::new(body, LONGEST_REQUEST).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Refusal::new(StatusCode::BAD_REQUEST, "the call could not be read")),
-        Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the call took too long to arrive")),
+        Ok(Err(_)) => Err(BridgeRefusal::new(StatusCode::BAD_REQUEST, "the call could not be read")),
+        Err(_) => Err(BridgeRefusal::new(StatusCode::REQUEST_TIMEOUT, "the call took too long to arrive")),
     }
 }
 
-fn read(head: &Parts, body: &[u8]) -> Result<ToolRequest, Refusal> {
+fn read(head: &Parts, body: &[u8]) -> Result<ToolRequest, BridgeRefusal> {
     // Web pages cannot send this type to another site without asking it first.
     let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
         let why = "a call is sent with `Content-Type: application/json`";
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        return Err(BridgeRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     serde_json::from_slice(body).map_err(|error| {
         let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
-        Refusal::new(status, format!("the call could not be read: {error}"))
+        BridgeRefusal::new(status, format!("the call could not be read: {error}"))
     })
 }
 
-fn respond(answer: Result<Answer, Refusal>) -> Response<Full<Bytes>> {
+fn respond(answer: Result<BridgeAnswer, BridgeRefusal>) -> Response<Full<Bytes>> {
     let (status, answer) = match answer {
         Ok(answer) => (StatusCode::OK, answer),
-        Err(Refusal(status, error)) => (status, Answer::Error { ok: false, error }),
+        Err(BridgeRefusal(status, error)) => (status, BridgeAnswer::Error { ok: false, error }),
     };
     let body = serde_json::to_vec(&answer).expect("an answer can be written");
     let mut response = Response::new(Full::new(Bytes::from(body)));

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cellwright_cell::{MimeBundle, Output, Stream};
-use cellwright_notebook::recording::{Joint, Outputs, Stability};
+use cellwright_notebook::recording::{CellOutputs, Joint, Stability};
 
-use super::Collected;
-use super::page::Page;
-use crate::settings::{OutputSettings, Stored};
+use super::CollectedOutput;
+use super::page::ReportPage;
+use crate::settings::{OutputSettings, StoredOutputs};
 
 /// Bytes that may wait; one output may be larger.
 const MOST_WAITING: usize = 4 << 20;
@@ -23,10 +23,10 @@ const MOST_DISPLAYS: usize = 256;
 const OUTPUT: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct Held {
-    page: Page,
+pub(super) struct ReportOutputs {
+    page: ReportPage,
     /// What is not on the page yet. The first is a display that may change.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingOutput>,
     /// How many have left `waiting`.
     gone: usize,
     /// Bytes that wait.
@@ -36,16 +36,16 @@ pub(super) struct Held {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingOutput {
     output: Output,
     stability: Stability,
 }
 
-impl Outputs for Held {
+impl CellOutputs for ReportOutputs {
     type Settings = OutputSettings;
 
     fn new(settings: &OutputSettings) -> Self {
-        let page = Page::new(settings);
+        let page = ReportPage::new(settings);
         Self { page, waiting: VecDeque::new(), gone: 0, weight: 0, displays: 0 }
     }
 
@@ -57,11 +57,11 @@ impl Outputs for Held {
             return self.page.print(stream, text);
         }
         match (joint, self.waiting.back_mut()) {
-            (Joint::GoesOn, Some(Waiting { output: Output::Text { text: before, .. }, .. })) => {
+            (Joint::GoesOn, Some(WaitingOutput { output: Output::Text { text: before, .. }, .. })) => {
                 before.push_str(text);
                 self.weight += text.len();
             }
-            _ => self.wait(Waiting { output: Output::text(stream, text), stability: Stability::Final }),
+            _ => self.wait(WaitingOutput { output: Output::text(stream, text), stability: Stability::Final }),
         }
         self.settle(settings);
     }
@@ -72,14 +72,14 @@ impl Outputs for Held {
             return None;
         }
         let place = self.gone + self.waiting.len();
-        self.wait(Waiting { output, stability });
+        self.wait(WaitingOutput { output, stability });
         self.settle(settings);
         Some(place)
     }
 
     fn update(&mut self, settings: &OutputSettings, place: usize, content: &Arc<MimeBundle>) -> bool {
         let waiting = place.checked_sub(self.gone).and_then(|at| self.waiting.get_mut(at));
-        let Some(Waiting { output: Output::Display { content: shown, .. }, .. }) = waiting else {
+        let Some(WaitingOutput { output: Output::Display { content: shown, .. }, .. }) = waiting else {
             return false;
         };
         self.weight = self.weight - shown.weight() + content.weight();
@@ -100,11 +100,11 @@ impl Outputs for Held {
     }
 }
 
-impl Held {
+impl ReportOutputs {
     /// What would be shown if nothing more came.
-    pub(super) fn snapshot(&mut self, settings: &OutputSettings) -> Collected {
+    pub(super) fn snapshot(&mut self, settings: &OutputSettings) -> CollectedOutput {
         if !self.waiting.is_empty() {
-            let nowhere = OutputSettings { stored: Stored::Nothing, ..settings.clone() };
+            let nowhere = OutputSettings { stored: StoredOutputs::Nothing, ..settings.clone() };
             let mut page = self.page.copy();
             for waiting in &self.waiting {
                 page.show(&nowhere, &waiting.output);
@@ -120,12 +120,12 @@ impl Held {
         self.page.snapshot()
     }
 
-    pub(super) fn finish(mut self, settings: &OutputSettings) -> Collected {
+    pub(super) fn finish(mut self, settings: &OutputSettings) -> CollectedOutput {
         while self.show_first(settings) {}
         self.page.finish()
     }
 
-    fn wait(&mut self, waiting: Waiting) {
+    fn wait(&mut self, waiting: WaitingOutput) {
         self.weight += waiting.weight();
         self.displays += usize::from(waiting.may_change());
         self.waiting.push_back(waiting);
@@ -152,7 +152,7 @@ impl Held {
     }
 }
 
-impl Waiting {
+impl WaitingOutput {
     fn may_change(&self) -> bool {
         self.stability == Stability::MayChange
     }

@@ -1,16 +1,16 @@
 //! Outputs as a report shows them: one text, and what is more than text.
 
 use cellwright_cell::{Exception, MimeBundle, Output, Stream};
-use cellwright_output::{Artifacts, Captured, Display, Kind, Sink, json_text};
+use cellwright_output::{ArtifactKind, Artifacts, CapturedText, Display, OutputSink, json_text};
 
-use super::{Collected, Shown};
+use super::{CollectedOutput, ShownOutput};
 use crate::settings::OutputSettings;
 
 /// What has been shown, for good.
 #[derive(Debug)]
-pub(super) struct Page {
-    sink: Sink,
-    shown: Vec<Shown>,
+pub(super) struct ReportPage {
+    sink: OutputSink,
+    shown: Vec<ShownOutput>,
     /// Bytes of what `shown` holds.
     weight: usize,
     images: usize,
@@ -18,11 +18,11 @@ pub(super) struct Page {
     lacks_store: bool,
 }
 
-impl Page {
+impl ReportPage {
     pub(super) fn new(settings: &OutputSettings) -> Self {
         let sink = match settings.store() {
-            Some(artifacts) => Sink::with_artifacts(settings.limits, settings.colours, artifacts),
-            None => Sink::new(settings.limits, settings.colours),
+            Some(artifacts) => OutputSink::with_artifacts(settings.limits, settings.colours, artifacts),
+            None => OutputSink::new(settings.limits, settings.colours),
         };
         Self { sink, shown: Vec::new(), weight: 0, images: 0, lacks_store: false }
     }
@@ -64,12 +64,12 @@ impl Page {
         }
     }
 
-    pub(super) fn snapshot(&mut self) -> Collected {
-        Collected { text: self.sink.snapshot(), shown: self.shown.clone() }
+    pub(super) fn snapshot(&mut self) -> CollectedOutput {
+        CollectedOutput { text: self.sink.snapshot(), shown: self.shown.clone() }
     }
 
-    pub(super) fn finish(self) -> Collected {
-        Collected { text: self.sink.finish(), shown: self.shown }
+    pub(super) fn finish(self) -> CollectedOutput {
+        CollectedOutput { text: self.sink.finish(), shown: self.shown }
     }
 
     fn display(&mut self, settings: &OutputSettings, content: &MimeBundle) {
@@ -78,9 +78,10 @@ impl Page {
             self.sink.write_block(&text);
         }
         let Display { image, json, status, text: _, is_markdown: _ } = display;
-        let more = [image.map(Shown::Image), json.map(Shown::Json), status.map(Shown::Status)];
+        let more =
+            [image.map(ShownOutput::Image), json.map(ShownOutput::Json), status.map(ShownOutput::Status)];
         for shown in more.into_iter().flatten() {
-            if let Shown::Image(image) = &shown {
+            if let ShownOutput::Image(image) = &shown {
                 self.images += 1;
                 self.sink.write_block(&format!("[image {}: {image}]", self.images));
             }
@@ -94,20 +95,20 @@ impl Page {
         if display.text.is_some() {
             return display.text.clone();
         }
-        let Captured { text, truncation } = json_text(display.json.as_ref()?, store);
+        let CapturedText { text, truncation } = json_text(display.json.as_ref()?, store);
         self.lacks_store |= truncation.is_some() && store.is_none();
         Some(text)
     }
 
     /// The thing itself while there is room, else where it was stored.
-    fn within_limit(&mut self, settings: &OutputSettings, shown: Shown) -> Shown {
+    fn within_limit(&mut self, settings: &OutputSettings, shown: ShownOutput) -> ShownOutput {
         let (kind, bytes, what) = match &shown {
-            Shown::Image(image) => (image.format.kind(), image.bytes.clone(), image.to_string()),
-            Shown::Json(value) | Shown::Status(value) => {
+            ShownOutput::Image(image) => (image.format.kind(), image.bytes.clone(), image.to_string()),
+            ShownOutput::Json(value) | ShownOutput::Status(value) => {
                 let what = format!("JSON, {} bytes", value.text().len());
-                (Kind::Json, value.text().as_bytes().to_vec(), what)
+                (ArtifactKind::Json, value.text().as_bytes().to_vec(), what)
             }
-            Shown::Stored { .. } => return shown,
+            ShownOutput::Stored { .. } => return shown,
         };
         if self.weight + bytes.len() <= settings.shown {
             self.weight += bytes.len();
@@ -118,7 +119,7 @@ impl Page {
             Some(artifacts) => artifacts.save(kind, &bytes).map_err(|error| error.to_string()),
             None => Err("there is nowhere to store it".into()),
         };
-        Shown::Stored { what, artifact }
+        ShownOutput::Stored { what, artifact }
     }
 }
 

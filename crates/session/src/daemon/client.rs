@@ -15,89 +15,92 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::start::Door;
-use super::{DaemonError, Hello, Order, Place, Purpose, Request, Told, Welcome, Wire};
+use super::start::DaemonDoor;
+use super::{
+    CallMessage, ConnectionPurpose, DaemonError, DaemonMessage, DaemonPlace, DaemonRequest, DaemonWire,
+    Hello, Welcome,
+};
 use crate::bridge::{ToolHost, ToolScope};
-use crate::call::{Call, CallEvent, EVENTS, InputRequest, Left, Running, Turn, TurnRequest};
-use crate::collect::Collected;
+use crate::call::{Call, CallEvent, CallHandle, EVENTS, InputRequest, LeftCall, Turn, TurnRequest};
+use crate::collect::CollectedOutput;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
 use crate::notice::Notice;
-use crate::report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, NotRun};
+use crate::report::{CallReport, CellReport, CellStatus, KernelAfter, KernelReport, KernelUse, NotRun};
 
 /// A client of a daemon.
-pub(crate) struct Connection {
-    door: Door,
+pub(crate) struct DaemonConnection {
+    door: DaemonDoor,
     /// Held while a daemon that died is replaced.
-    presence: tokio::sync::Mutex<Presence>,
+    presence: tokio::sync::Mutex<DaemonPresence>,
 }
 
 /// What stands for us at a daemon, as long as it is open.
-pub(super) struct Presence {
+pub(super) struct DaemonPresence {
     client: u64,
     /// The daemon's process: another one knows nothing of us.
     pid: u32,
     /// The next report has to say that this is another daemon.
     is_news: bool,
-    _wire: Box<Wire>,
+    _wire: Box<DaemonWire>,
 }
 
 /// What came of an attempt to join a daemon.
-pub(super) enum Joined {
-    Here(Presence),
+pub(super) enum JoinResult {
+    Here(DaemonPresence),
     /// None listens.
     Nobody,
     /// One of another version has made way.
     Retired,
 }
 
-impl Presence {
+impl DaemonPresence {
     /// Joins the daemon that listens.
-    pub(super) async fn join(place: &Place, version: &str) -> Result<Joined, DaemonError> {
+    pub(super) async fn join(place: &DaemonPlace, version: &str) -> Result<JoinResult, DaemonError> {
         let (mut wire, Welcome { version: theirs, pid }) = match greet(place, version).await {
             Ok(greeted) => greeted,
             // No daemon, or one that is just leaving.
-            Err(error) if is_absence(&error) => return Ok(Joined::Nobody),
+            Err(error) if is_absence(&error) => return Ok(JoinResult::Nobody),
             Err(error) => return Err(confused(&error)),
         };
         let answer = if theirs == version {
-            let client = asked(&mut wire, &Purpose::Join).await;
-            client.map(|client| Joined::Here(Self { client, pid, is_news: false, _wire: Box::new(wire) }))
+            let client = asked(&mut wire, &ConnectionPurpose::Join).await;
+            client.map(|client| JoinResult::Here(Self { client, pid, is_news: false, _wire: Box::new(wire) }))
         } else {
-            match asked(&mut wire, &Purpose::Retire).await {
+            match asked(&mut wire, &ConnectionPurpose::Retire).await {
                 Ok(false) => return Err(DaemonError::OtherVersion { theirs, ours: version.into(), pid }),
-                Ok(true) => Ok(Joined::Retired),
+                Ok(true) => Ok(JoinResult::Retired),
                 Err(error) => Err(error),
             }
         };
         match answer {
-            Err(error) if is_absence(&error) => Ok(Joined::Nobody),
+            Err(error) if is_absence(&error) => Ok(JoinResult::Nobody),
             answer => answer.map_err(|error| confused(&error)),
         }
     }
 }
 
-impl Connection {
-    pub(super) async fn open(door: Door) -> Result<Self, DaemonError> {
+impl DaemonConnection {
+    pub(super) async fn open(door: DaemonDoor) -> Result<Self, DaemonError> {
         let presence = tokio::sync::Mutex::new(door.enter().await?);
         Ok(Self { door, presence })
     }
 
     /// Asks something that has one answer.
-    pub(crate) async fn ask<T: DeserializeOwned>(&self, request: Request) -> Result<T, SessionError> {
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, request: DaemonRequest) -> Result<T, SessionError> {
         let mut wire = self.request(request).await?;
         wire.receive::<Result<T, SessionError>>().await.map_err(|error| gone(&error))?
     }
 
     /// Runs a call.
-    pub(crate) async fn call(&self, call: Call) -> Result<Running, SessionError> {
+    pub(crate) async fn call(&self, call: Call) -> Result<CallHandle, SessionError> {
         let cwd = std::path::absolute(&call.cwd);
         let cwd = cwd.map_err(|error| SessionError::no_directory(call.cwd.clone(), &error))?;
         let call = Call { cwd, ..call };
-        let mut unfinished = Unfinished::of(&call);
+        let mut unfinished = UnfinishedCall::of(&call);
         let (stop, tools) = (call.stop.child_token(), call.tools.clone());
-        let mut wire = self.request(Request::Call(Box::new(call))).await?;
+        let mut wire = self.request(DaemonRequest::Call(Box::new(call))).await?;
         let accepted = wire.receive::<Result<JobId, SessionError>>().await;
         let job = accepted.map_err(|error| gone(&error))??;
         if std::mem::take(&mut self.presence.lock().await.is_news) {
@@ -106,17 +109,18 @@ impl Connection {
         let (event_sender, events) = mpsc::channel(EVENTS);
         let (report_sender, report) = watch::channel(None);
         let (leave, left) = oneshot::channel();
-        let following = Following { wire, events: event_sender, stop: stop.clone(), left, tools, unfinished };
-        // Ends with the call, with its `Running`, or with the connection.
+        let following =
+            FollowedCall { wire, events: event_sender, stop: stop.clone(), left, tools, unfinished };
+        // Ends with the call, with its `CallHandle`, or with the connection.
         drop(tokio::spawn(following.run(report_sender).boxed()));
         let leave = Box::new(move |left| {
             let _ = leave.send(left); // the call may be over
         });
-        Ok(Running::new(job, events, report, stop, leave))
+        Ok(CallHandle::new(job, events, report, stop, leave))
     }
 
     /// A connection on which something was asked, of another daemon if ours has died.
-    async fn request(&self, request: Request) -> Result<Wire, SessionError> {
+    async fn request(&self, request: DaemonRequest) -> Result<DaemonWire, SessionError> {
         let mut presence = self.presence.lock().await;
         let greeted = greet(&self.door.place, &self.door.version).await;
         let mut wire = match greeted {
@@ -129,21 +133,21 @@ impl Connection {
                 greeted.map_err(|error| gone(&error))?.0
             }
         };
-        let purpose = Purpose::Request { client: presence.client, request };
+        let purpose = ConnectionPurpose::Request { client: presence.client, request };
         drop(presence);
         wire.send(&purpose).await.map_err(|error| gone(&error))?;
         Ok(wire)
     }
 }
 
-async fn greet(place: &Place, version: &str) -> io::Result<(Wire, Welcome)> {
-    let mut wire = Wire::new(UnixStream::connect(place.socket()).await?)?;
+async fn greet(place: &DaemonPlace, version: &str) -> io::Result<(DaemonWire, Welcome)> {
+    let mut wire = DaemonWire::new(UnixStream::connect(place.socket()).await?)?;
     wire.send(&Hello { version: version.into() }).await?;
     let welcome = wire.receive().await?;
     Ok((wire, welcome))
 }
 
-async fn asked<T: DeserializeOwned>(wire: &mut Wire, purpose: &Purpose) -> io::Result<T> {
+async fn asked<T: DeserializeOwned>(wire: &mut DaemonWire, purpose: &ConnectionPurpose) -> io::Result<T> {
     wire.send(purpose).await?;
     wire.receive().await
 }
@@ -172,16 +176,16 @@ fn gone(error: &io::Error) -> SessionError {
 }
 
 /// The task that follows a call in the daemon.
-struct Following {
-    wire: Wire,
+struct FollowedCall {
+    wire: DaemonWire,
     events: mpsc::Sender<CallEvent>,
     stop: CancellationToken,
-    left: oneshot::Receiver<Left>,
+    left: oneshot::Receiver<LeftCall>,
     tools: Option<Arc<dyn ToolHost>>,
-    unfinished: Unfinished,
+    unfinished: UnfinishedCall,
 }
 
-impl Following {
+impl FollowedCall {
     async fn run(mut self, report: watch::Sender<Option<Arc<CallReport>>>) {
         let finished = match self.follow().await {
             Ok(Some(mut finished)) => {
@@ -214,60 +218,60 @@ impl Following {
             let (permit, told) = tokio::select! {
                 biased;
                 left = &mut self.left => {
-                    if let Ok(Left::Detached) = left {
-                        self.wire.send(&Order::Detach).await?;
+                    if let Ok(LeftCall::Detached) = left {
+                        self.wire.send(&CallMessage::Detach).await?;
                     }
                     return Ok(None);
                 }
                 () = self.stop.cancelled(), if !asked_to_stop => {
                     asked_to_stop = true;
-                    self.wire.send(&Order::Stop).await?;
+                    self.wire.send(&CallMessage::Stop).await?;
                     continue;
                 }
                 answer = answered(input.as_mut()) => {
                     input = None;
                     let answer = answer.unwrap_or_else(|_| Err("nobody answers".into()));
-                    self.wire.send(&Order::Answer(answer)).await?;
+                    self.wire.send(&CallMessage::Answer(answer)).await?;
                     continue;
                 }
                 answer = answered(turn.as_mut()) => {
                     turn = None;
-                    self.wire.send(&Order::Turn(answer.unwrap_or(Turn::AsCalled))).await?;
+                    self.wire.send(&CallMessage::Turn(answer.unwrap_or(Turn::AsCalled))).await?;
                     continue;
                 }
                 Some((number, value)) = tools.next() => {
-                    self.wire.send(&Order::ToolAnswer { number, value }).await?;
+                    self.wire.send(&CallMessage::ToolAnswer { number, value }).await?;
                     continue;
                 }
                 told = told => told,
             };
             let event = match told? {
-                Told::Event(event) => {
+                DaemonMessage::Event(event) => {
                     // Its question is over with it; an answer that comes now would be taken for the next one's.
                     if matches!(event, CallEvent::CellFinished(_)) {
                         input = None;
                     }
                     event
                 }
-                Told::Input { cell, prompt, password } => {
+                DaemonMessage::Input { cell, prompt, password } => {
                     let (answer, reply) = oneshot::channel();
                     input = Some(reply);
                     CallEvent::Input { cell, request: InputRequest { prompt, password, answer } }
                 }
-                Told::Turn { cell } => {
+                DaemonMessage::Turn { cell } => {
                     let (answer, reply) = oneshot::channel();
                     turn = Some(reply);
                     CallEvent::Turn { cell, request: TurnRequest { answer } }
                 }
-                Told::Tool { number, session, name, args } => {
+                DaemonMessage::Tool { number, session, name, args } => {
                     let host = self.tools.clone();
                     tools.push(async move {
                         (number, call_tool(host.as_deref(), ToolScope { session }, name, args).await)
                     });
                     continue;
                 }
-                Told::Finished(report) => {
-                    drop(self.wire.send(&Order::Received).await); // then it is kept a little longer there
+                DaemonMessage::Finished(report) => {
+                    drop(self.wire.send(&CallMessage::Received).await); // then it is kept a little longer there
                     return Ok(Some(report));
                 }
             };
@@ -300,7 +304,7 @@ async fn answered<T>(question: Option<&mut oneshot::Receiver<T>>) -> Result<T, o
 }
 
 /// What is known of a call, for the case that the daemon is lost under it.
-struct Unfinished {
+struct UnfinishedCall {
     key: SessionKey,
     cells: Vec<Arc<CellReport>>,
     running: Option<usize>,
@@ -309,7 +313,7 @@ struct Unfinished {
     news: Option<Notice>,
 }
 
-impl Unfinished {
+impl UnfinishedCall {
     fn of(call: &Call) -> Self {
         let cells = call.cells.iter().enumerate().map(|(index, cell)| {
             Arc::new(CellReport {
@@ -318,7 +322,7 @@ impl Unfinished {
                 status: CellStatus::NotRun(NotRun::Error),
                 duration: Duration::ZERO,
                 execution_count: None,
-                output: Collected::empty(),
+                output: CollectedOutput::empty(),
                 may_raise: cell.may_raise,
             })
         });
@@ -357,7 +361,12 @@ impl Unfinished {
             key: self.key.clone(),
             cells,
             late: None,
-            kernel: KernelReport { about: None, usage: KernelUse::None, after: After::Gone, memory: None },
+            kernel: KernelReport {
+                about: None,
+                usage: KernelUse::None,
+                after: KernelAfter::Gone,
+                memory: None,
+            },
             notices: self.news.take().into_iter().collect(),
             error: Some(error),
             duration: self.began.elapsed(),

@@ -20,18 +20,21 @@ use tokio_util::codec::{Framed, LengthDelimitedCodec};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::tools::{Forward, Forwarded, Unanswered};
-use super::{DaemonError, Hello, Order, Place, Purpose, Request, Told, Welcome, Wire, decode, encode};
-use crate::call::{Abandoned, Call, CallEvent, InputRequest, Next, Running, TurnRequest};
-use crate::client::Client;
+use super::tools::{ForwardedCall, ForwardedTools, UnansweredCalls};
+use super::{
+    CallMessage, ConnectionPurpose, DaemonError, DaemonMessage, DaemonPlace, DaemonRequest, DaemonWire,
+    Hello, Welcome, decode, encode,
+};
+use crate::call::{Abandoned, Call, CallEvent, CallHandle, CallUpdate, InputRequest, TurnRequest};
+use crate::client::SessionClient;
 use crate::error::SessionError;
 use crate::sessions::Sessions;
 
 /// How a daemon serves.
 #[derive(Clone, Debug)]
-pub struct Serve {
+pub struct ServeSettings {
     /// Where.
-    pub place: Place,
+    pub place: DaemonPlace,
     /// The program's version. Clients of another version are refused with a reason.
     pub version: String,
     /// How long it stays without a client, a session and background work.
@@ -43,12 +46,12 @@ pub struct Serve {
 /// Serves `sessions` until there has been nothing to do for a while, then ends them. `ready` is called once clients
 /// can connect.
 pub fn serve(
-    settings: Serve,
+    settings: ServeSettings,
     sessions: Sessions,
     ready: Box<dyn FnOnce() + Send>,
 ) -> BoxFuture<'static, Result<(), DaemonError>> {
     Box::pin(async move {
-        let Serve { place, version, linger, stop } = settings;
+        let ServeSettings { place, version, linger, stop } = settings;
         place.prepare()?;
         let _lock = take_over(&place)?;
         let socket = place.socket();
@@ -68,7 +71,7 @@ pub fn serve(
         fs::set_permissions(&socket, private).map_err(failed("make private", &socket))?;
         ready();
         let (connections, mut changed) = watch::channel(0_usize);
-        let host = Arc::new(Host {
+        let host = Arc::new(ServerHost {
             sessions,
             version,
             clients: Mutex::default(),
@@ -117,7 +120,7 @@ pub fn serve(
 }
 
 /// The lock that says that we are the daemon.
-fn take_over(place: &Place) -> Result<File, DaemonError> {
+fn take_over(place: &DaemonPlace) -> Result<File, DaemonError> {
     let path = place.lock();
     let lock = File::options().create(true).truncate(false).write(true).open(&path);
     let lock = lock.map_err(|source| DaemonError::Io { action: "open", path: path.clone(), source })?;
@@ -128,21 +131,21 @@ fn take_over(place: &Place) -> Result<File, DaemonError> {
     }
 }
 
-struct Host {
+struct ServerHost {
     sessions: Sessions,
     version: String,
-    clients: Mutex<HashMap<u64, Arc<Client>>>,
+    clients: Mutex<HashMap<u64, Arc<SessionClient>>>,
     last_client: AtomicU64,
     retire: CancellationToken,
 }
 
-impl Host {
+impl ServerHost {
     async fn attend(&self, stream: UnixStream) -> io::Result<()> {
-        let mut wire = Wire::new(stream)?;
+        let mut wire = DaemonWire::new(stream)?;
         let Hello { version } = wire.receive().await?;
         wire.send(&Welcome { version: self.version.clone(), pid: std::process::id() }).await?;
         match wire.receive().await? {
-            Purpose::Retire => {
+            ConnectionPurpose::Retire => {
                 let leaves = self.sessions.is_empty();
                 wire.send(&leaves).await?;
                 if leaves {
@@ -150,11 +153,11 @@ impl Host {
                 }
                 Ok(())
             }
-            Purpose::Join | Purpose::Request { .. } if version != self.version => {
+            ConnectionPurpose::Join | ConnectionPurpose::Request { .. } if version != self.version => {
                 Err(io::Error::other(format!("a client of version {version}")))
             }
-            Purpose::Join => self.join(wire).await,
-            Purpose::Request { client, request } => {
+            ConnectionPurpose::Join => self.join(wire).await,
+            ConnectionPurpose::Request { client, request } => {
                 let client = self.clients().get(&client).cloned();
                 let client = client.ok_or_else(|| io::Error::other("an unknown client"))?;
                 answer(wire, &client, request).await
@@ -163,7 +166,7 @@ impl Host {
     }
 
     /// Stands for a client until it leaves.
-    async fn join(&self, mut wire: Wire) -> io::Result<()> {
+    async fn join(&self, mut wire: DaemonWire) -> io::Result<()> {
         let number = self.last_client.fetch_add(1, Ordering::Relaxed) + 1;
         self.clients().insert(number, Arc::new(self.sessions.client()));
         // Also when this is cancelled.
@@ -176,13 +179,13 @@ impl Host {
         }
     }
 
-    fn clients(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Client>>> {
+    fn clients(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<SessionClient>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 struct Leaves<'a> {
-    host: &'a Host,
+    host: &'a ServerHost,
     number: u64,
 }
 
@@ -193,33 +196,33 @@ impl Drop for Leaves<'_> {
     }
 }
 
-async fn answer(wire: Wire, client: &Client, request: Request) -> io::Result<()> {
+async fn answer(wire: DaemonWire, client: &SessionClient, request: DaemonRequest) -> io::Result<()> {
     match request {
-        Request::Call(call) => run(wire, client, *call).await,
-        Request::Sessions => reply(wire, client.sessions()).await,
-        Request::Variables { key, limit } => reply(wire, client.variables(&key, limit)).await,
-        Request::Interrupt { key } => reply(wire, client.interrupt(&key)).await,
-        Request::Restart { key, force } => reply(wire, client.restart(&key, force)).await,
-        Request::End { key, force } => reply(wire, client.end(&key, force)).await,
-        Request::Jobs => reply(wire, client.jobs()).await,
-        Request::Wait { job, at_most } => reply(wire, client.wait(job, at_most)).await,
-        Request::StopJob { job } => reply(wire, client.stop_job(job)).await,
-        Request::ForgetJob { job } => reply(wire, client.forget_job(job)).await,
+        DaemonRequest::Call(call) => run(wire, client, *call).await,
+        DaemonRequest::Sessions => reply(wire, client.sessions()).await,
+        DaemonRequest::Variables { key, limit } => reply(wire, client.variables(&key, limit)).await,
+        DaemonRequest::Interrupt { key } => reply(wire, client.interrupt(&key)).await,
+        DaemonRequest::Restart { key, force } => reply(wire, client.restart(&key, force)).await,
+        DaemonRequest::End { key, force } => reply(wire, client.end(&key, force)).await,
+        DaemonRequest::Jobs => reply(wire, client.jobs()).await,
+        DaemonRequest::Wait { job, at_most } => reply(wire, client.wait(job, at_most)).await,
+        DaemonRequest::StopJob { job } => reply(wire, client.stop_job(job)).await,
+        DaemonRequest::ForgetJob { job } => reply(wire, client.forget_job(job)).await,
     }
 }
 
 /// Sends an answer, unless the client leaves before it is there.
-async fn reply<T: Serialize>(mut wire: Wire, answer: impl Future<Output = T>) -> io::Result<()> {
+async fn reply<T: Serialize>(mut wire: DaemonWire, answer: impl Future<Output = T>) -> io::Result<()> {
     tokio::select! {
         answer = answer => wire.send(&answer).await,
-        left = wire.receive::<Order>() => left.map(drop),
+        left = wire.receive::<CallMessage>() => left.map(drop),
     }
 }
 
 /// Runs a call for a client that may stop it, leave it to itself, or disappear.
-async fn run(mut wire: Wire, client: &Client, mut call: Call) -> io::Result<()> {
+async fn run(mut wire: DaemonWire, client: &SessionClient, mut call: Call) -> io::Result<()> {
     let (stop, abandoned) = (call.stop.clone(), call.abandoned);
-    let (forward, mut forwarded) = Forward::new();
+    let (forward, mut forwarded) = ForwardedTools::new();
     call.tools = Some(Arc::new(forward));
     let mut running = match client.call(call).await {
         Ok(running) => running,
@@ -227,36 +230,36 @@ async fn run(mut wire: Wire, client: &Client, mut call: Call) -> io::Result<()> 
     };
     wire.send(&Ok::<_, SessionError>(running.job())).await?;
     let (mut to, mut from) = wire.framed.split();
-    let pending = Pending::default();
+    let pending = PendingAnswers::default();
     let ended = tokio::select! {
         told = tell(&mut to, &mut running, &mut forwarded, &pending) => match told {
             // It is over when the client says that it has the report.
             Ok(()) => obey(&mut from, &stop, &pending).await,
-            Err(_) => Obeyed::Gone,
+            Err(_) => ObeyedMessage::Gone,
         },
         ended = obey(&mut from, &stop, &pending) => ended,
     };
     match (ended, abandoned) {
         // The client knows its name, or will look for it.
-        (Obeyed::Detached, _) | (Obeyed::Gone, Abandoned::GoOn) => drop(running.detach()),
-        (Obeyed::Received, _) | (Obeyed::Gone, Abandoned::Stop) => drop(running),
+        (ObeyedMessage::Detached, _) | (ObeyedMessage::Gone, Abandoned::GoOn) => drop(running.detach()),
+        (ObeyedMessage::Received, _) | (ObeyedMessage::Gone, Abandoned::Stop) => drop(running),
     }
     Ok(())
 }
 
 /// What the client was asked and has not answered.
 #[derive(Default)]
-struct Pending {
+struct PendingAnswers {
     input: Mutex<Option<InputRequest>>,
     turn: Mutex<Option<TurnRequest>>,
-    tools: Unanswered,
+    tools: UnansweredCalls,
 }
 
 async fn tell(
     to: &mut SplitSink<Framed<UnixStream, LengthDelimitedCodec>, Bytes>,
-    running: &mut Running,
-    forwarded: &mut mpsc::Receiver<Forwarded>,
-    pending: &Pending,
+    running: &mut CallHandle,
+    forwarded: &mut mpsc::Receiver<ForwardedCall>,
+    pending: &PendingAnswers,
 ) -> io::Result<()> {
     loop {
         let next = tokio::select! {
@@ -267,17 +270,18 @@ async fn tell(
             }
         };
         let told = match next {
-            Next::Event(CallEvent::Input { cell, request }) => {
-                let told = Told::Input { cell, prompt: request.prompt.clone(), password: request.password };
+            CallUpdate::Event(CallEvent::Input { cell, request }) => {
+                let told =
+                    DaemonMessage::Input { cell, prompt: request.prompt.clone(), password: request.password };
                 *pending.input.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
                 told
             }
-            Next::Event(CallEvent::Turn { cell, request }) => {
+            CallUpdate::Event(CallEvent::Turn { cell, request }) => {
                 *pending.turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
-                Told::Turn { cell }
+                DaemonMessage::Turn { cell }
             }
-            Next::Event(event) => Told::Event(event),
-            Next::Finished(report) => return send(to, &Told::Finished(report)).await,
+            CallUpdate::Event(event) => DaemonMessage::Event(event),
+            CallUpdate::Finished(report) => return send(to, &DaemonMessage::Finished(report)).await,
         };
         send(to, &told).await?;
     }
@@ -290,7 +294,7 @@ async fn send(
     to.send(encode(message)?).await
 }
 
-enum Obeyed {
+enum ObeyedMessage {
     Detached,
     Received,
     Gone,
@@ -300,14 +304,14 @@ enum Obeyed {
 async fn obey(
     from: &mut SplitStream<Framed<UnixStream, LengthDelimitedCodec>>,
     stop: &CancellationToken,
-    pending: &Pending,
-) -> Obeyed {
+    pending: &PendingAnswers,
+) -> ObeyedMessage {
     loop {
         match decode(from.next().await) {
-            Ok(Order::Stop) => stop.cancel(),
-            Ok(Order::Detach) => return Obeyed::Detached,
-            Ok(Order::Received) => return Obeyed::Received,
-            Ok(Order::Answer(answer)) => {
+            Ok(CallMessage::Stop) => stop.cancel(),
+            Ok(CallMessage::Detach) => return ObeyedMessage::Detached,
+            Ok(CallMessage::Received) => return ObeyedMessage::Received,
+            Ok(CallMessage::Answer(answer)) => {
                 let request = pending.input.lock().unwrap_or_else(PoisonError::into_inner).take();
                 match (request, answer) {
                     (Some(request), Ok(line)) => request.answer(line),
@@ -315,14 +319,14 @@ async fn obey(
                     (None, _) => {}
                 }
             }
-            Ok(Order::Turn(turn)) => {
+            Ok(CallMessage::Turn(turn)) => {
                 let request = pending.turn.lock().unwrap_or_else(PoisonError::into_inner).take();
                 if let Some(request) = request {
                     request.answer(turn);
                 }
             }
-            Ok(Order::ToolAnswer { number, value }) => pending.tools.answer(number, value),
-            Err(_) => return Obeyed::Gone,
+            Ok(CallMessage::ToolAnswer { number, value }) => pending.tools.answer(number, value),
+            Err(_) => return ObeyedMessage::Gone,
         }
     }
 }

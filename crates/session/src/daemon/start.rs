@@ -11,9 +11,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
-use super::client::{Joined, Presence};
-use super::{Connection, DaemonError, Place};
-use crate::client::Client;
+use super::client::{DaemonPresence, JoinResult};
+use super::{DaemonConnection, DaemonError, DaemonPlace};
+use crate::client::SessionClient;
 
 /// How long a daemon may take to come up.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 5;
 /// How to start a daemon: a program that calls [`leave_terminal`] and [`serve`](super::serve), and prints a line to its
 /// standard output when that is ready.
 #[derive(Clone, Debug)]
-pub struct Spawn {
+pub struct DaemonSpawn {
     /// The program, by its absolute path.
     pub program: PathBuf,
     /// Its arguments.
@@ -39,39 +39,39 @@ pub struct Spawn {
 /// Calls that have no [`variables`](crate::Call::variables) of their own find Python by the environment of whoever
 /// started the daemon. A daemon that dies later is replaced, which the next report tells.
 pub fn connect<'a>(
-    place: &'a Place,
+    place: &'a DaemonPlace,
     version: &'a str,
-    spawn: &'a Spawn,
-) -> BoxFuture<'a, Result<Client, DaemonError>> {
+    spawn: &'a DaemonSpawn,
+) -> BoxFuture<'a, Result<SessionClient, DaemonError>> {
     Box::pin(async move {
-        let door = Door { place: place.clone(), version: version.into(), spawn: spawn.clone() };
-        Ok(Client::of_daemon(Connection::open(door).await?))
+        let door = DaemonDoor { place: place.clone(), version: version.into(), spawn: spawn.clone() };
+        Ok(SessionClient::of_daemon(DaemonConnection::open(door).await?))
     })
 }
 
 /// A daemon as a client reaches it.
 #[derive(Debug)]
-pub(super) struct Door {
-    pub(super) place: Place,
+pub(super) struct DaemonDoor {
+    pub(super) place: DaemonPlace,
     pub(super) version: String,
-    spawn: Spawn,
+    spawn: DaemonSpawn,
 }
 
-impl Door {
+impl DaemonDoor {
     /// Joins the daemon, and starts it if there is none.
-    pub(super) async fn enter(&self) -> Result<Presence, DaemonError> {
+    pub(super) async fn enter(&self) -> Result<DaemonPresence, DaemonError> {
         let Self { place, version, spawn } = self;
         place.prepare()?;
         for _ in 0..ATTEMPTS {
-            if let Joined::Here(presence) = Presence::join(place, version).await? {
+            if let JoinResult::Here(presence) = DaemonPresence::join(place, version).await? {
                 return Ok(presence);
             }
             // One client starts it; the others find it when they get the lock.
             let lock = open_private(place.start_lock())?;
             let lock = blocking("lock", place.start_lock(), move || lock.lock().map(|()| lock)).await?;
-            match Presence::join(place, version).await? {
-                Joined::Here(presence) => return Ok(presence),
-                Joined::Nobody | Joined::Retired => {}
+            match DaemonPresence::join(place, version).await? {
+                JoinResult::Here(presence) => return Ok(presence),
+                JoinResult::Nobody | JoinResult::Retired => {}
             }
             match timeout(LEFT_WITHIN, left(place)).await {
                 Ok(left) => left?,
@@ -85,7 +85,7 @@ impl Door {
 }
 
 /// Waits until no daemon holds its lock: one that leaves ends its kernels first.
-async fn left(place: &Place) -> Result<(), DaemonError> {
+async fn left(place: &DaemonPlace) -> Result<(), DaemonError> {
     let lock = open_private(place.lock())?;
     // Not by waiting for the lock itself: that could not be given up, and would take it from a daemon that starts later.
     while let Err(TryLockError::WouldBlock) = lock.try_lock() {
@@ -95,7 +95,7 @@ async fn left(place: &Place) -> Result<(), DaemonError> {
 }
 
 /// Starts the daemon, which is to outlive us, so not among the children that end with us.
-async fn start(place: &Place, spawn: &Spawn) -> Result<(), DaemonError> {
+async fn start(place: &DaemonPlace, spawn: &DaemonSpawn) -> Result<(), DaemonError> {
     let log = place.log();
     let opened = File::options().create(true).truncate(true).write(true).mode(0o600).open(&log);
     let log = opened.map_err(|source| DaemonError::Io { action: "open", path: log, source })?;

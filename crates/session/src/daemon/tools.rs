@@ -8,60 +8,60 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Told;
+use super::DaemonMessage;
 use crate::bridge::{ToolHost, ToolScope};
 
 /// Calls that wait to be sent; one more waits in the cell.
 const WAITING: usize = 16;
 
 /// Hands the calls of a cell to the connection of the client that runs it.
-pub(super) struct Forward {
-    calls: mpsc::Sender<Forwarded>,
+pub(super) struct ForwardedTools {
+    calls: mpsc::Sender<ForwardedCall>,
 }
 
 /// A tool that a cell calls.
-pub(super) struct Forwarded {
+pub(super) struct ForwardedCall {
     scope: ToolScope,
     name: String,
     args: Value,
-    answer: Answer,
+    answer: AnswerSender,
 }
 
-type Answer = oneshot::Sender<Result<Value, String>>;
+type AnswerSender = oneshot::Sender<Result<Value, String>>;
 
 /// What was sent and is not answered, by its number.
 #[derive(Default)]
-pub(super) struct Unanswered {
+pub(super) struct UnansweredCalls {
     last: AtomicU64,
-    calls: Mutex<HashMap<u64, Answer>>,
+    calls: Mutex<HashMap<u64, AnswerSender>>,
 }
 
-impl Forward {
+impl ForwardedTools {
     /// Also where the calls come out.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Forwarded>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<ForwardedCall>) {
         let (calls, forwarded) = mpsc::channel(WAITING);
         (Self { calls }, forwarded)
     }
 }
 
-impl ToolHost for Forward {
+impl ToolHost for ForwardedTools {
     fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async move {
             let gone = "the client that ran this cell has left, and its tools with it";
             let (answer, answered) = oneshot::channel();
-            let sent = self.calls.send(Forwarded { scope, name, args, answer }).await;
+            let sent = self.calls.send(ForwardedCall { scope, name, args, answer }).await;
             sent.map_err(|_| gone.to_owned())?;
             answered.await.unwrap_or_else(|_| Err(gone.to_owned()))
         })
     }
 }
 
-impl Unanswered {
+impl UnansweredCalls {
     /// What is sent to the client, which answers by the number in it.
-    pub(super) fn ask(&self, Forwarded { scope, name, args, answer }: Forwarded) -> Told {
+    pub(super) fn ask(&self, ForwardedCall { scope, name, args, answer }: ForwardedCall) -> DaemonMessage {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(number, answer);
-        Told::Tool { number, session: scope.session, name, args }
+        DaemonMessage::Tool { number, session: scope.session, name, args }
     }
 
     pub(super) fn answer(&self, number: u64, value: Result<Value, String>) {

@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
-use cellwright_kernel::environment::Variables;
+use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::{Comms, Stdin};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Queued, Worker};
+use super::{QueuedCall, Worker};
 use crate::call::{CallEvent, Turns};
-use crate::collect::{Collected, Collector};
+use crate::collect::{CollectedOutput, Collector};
 use crate::error::SessionError;
 use crate::jobs::JobId;
 use crate::notice::Notice;
 use crate::registry::ClientId;
-use crate::report::{After, CallReport, CellReport, CellStatus, KernelReport, KernelUse, NotRun};
+use crate::report::{CallReport, CellReport, CellStatus, KernelAfter, KernelReport, KernelUse, NotRun};
 
 /// The call that runs.
-pub(super) struct Current {
+pub(super) struct CurrentCall {
     pub(super) job: JobId,
     pub(super) client: ClientId,
     pub(super) stdin: Stdin,
     pub(super) comms: Comms,
-    pub(super) variables: Option<Variables>,
+    pub(super) variables: Option<EnvVars>,
     pub(super) turns: Turns,
     pub(super) stop: CancellationToken,
     pub(super) events: mpsc::Sender<CallEvent>,
@@ -33,7 +33,7 @@ pub(super) struct Current {
     pub(super) usage: KernelUse,
     pub(super) error: Option<SessionError>,
     pub(super) notices: Vec<Notice>,
-    late: Option<Arc<Collected>>,
+    late: Option<Arc<CollectedOutput>>,
     cells: Vec<Arc<CellReport>>,
     running: Option<RunningCell>,
 }
@@ -45,8 +45,8 @@ struct RunningCell {
     began: Instant,
 }
 
-impl Current {
-    pub(super) fn new(queued: &Queued) -> Self {
+impl CurrentCall {
+    pub(super) fn new(queued: &QueuedCall) -> Self {
         let cells = queued.cells.iter().enumerate().map(|(index, cell)| {
             Arc::new(CellReport {
                 index,
@@ -54,7 +54,7 @@ impl Current {
                 status: CellStatus::Waiting,
                 duration: std::time::Duration::ZERO,
                 execution_count: None,
-                output: Collected::empty(),
+                output: CollectedOutput::empty(),
                 may_raise: cell.may_raise,
             })
         });
@@ -121,14 +121,14 @@ impl Current {
     }
 
     /// What the session's earlier cells showed, all that there will be in this report.
-    pub(super) fn take_late(&mut self, late: Collected) {
+    pub(super) fn take_late(&mut self, late: CollectedOutput) {
         self.late = Some(Arc::new(late));
     }
 }
 
 impl Worker {
     /// What a call came to so far.
-    pub(super) fn report(&mut self, current: &mut Current) -> CallReport {
+    pub(super) fn report(&mut self, current: &mut CurrentCall) -> CallReport {
         let mut cells = current.cells.clone();
         if let Some(running) = &mut current.running {
             let cell = Arc::make_mut(&mut cells[running.index]);
@@ -145,9 +145,9 @@ impl Worker {
                 about: self.live.as_ref().map(|live| live.about.clone()),
                 usage: current.usage.clone(),
                 after: match (is_alive, current.alone) {
-                    (true, _) => After::Alive,
-                    (false, false) => After::Gone,
-                    (false, true) => After::Ended,
+                    (true, _) => KernelAfter::Alive,
+                    (false, false) => KernelAfter::Gone,
+                    (false, true) => KernelAfter::Ended,
                 },
                 memory: self.measured.map(|(_, bytes)| bytes),
             },

@@ -3,38 +3,39 @@
 use std::time::Duration;
 
 use cellwright_kernel::{
-    Cell, Comms, Event, Exit, Fate, Finished, InputRequest as KernelInput, Next, Outcome, Status, Stdin,
+    CellStage, CellUpdate, Comms, Event, Exit, Fate, FinishedCell, KernelCell, KernelInput, Outcome, Stdin,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::kernel::Halt;
-use super::{Asked, Current, Queued, Worker, asked, finish, hear};
+use super::kernel::CallHalt;
+use super::{CurrentCall, QueuedCall, Worker, WorkerRequest, asked, finish, hear};
 use crate::call::{CallEvent, CellRequest, InputRequest, Timeout, Turn, TurnRequest, Turns};
 use crate::collect::Collector;
 use crate::error::SessionError;
 use crate::notice::Notice;
-use crate::report::{CellStatus, NotRun, Replacement};
+use crate::report::{CellStatus, KernelReplacement, NotRun};
 use crate::settings::Retry;
 
 /// What the worker woke up for while a cell runs.
-enum Wake<'a> {
+enum WorkerWake<'a> {
     SessionEnds,
-    Asked(Asked),
+    Asked(WorkerRequest),
     Answer(Result<String, String>),
     Heard(Option<mpsc::Permit<'a, CallEvent>>, Result<Event, Exit>),
-    Next(Option<mpsc::Permit<'a, CallEvent>>, Next),
+    Next(Option<mpsc::Permit<'a, CallEvent>>, CellUpdate),
 }
 
 impl Worker {
     /// Runs a call to its report.
-    pub(super) async fn call(&mut self, queued: Queued) {
-        let mut current = Current::new(&queued);
-        let Queued { cells, report, ticket, events, tools, .. } = queued;
+    pub(super) async fn call(&mut self, queued: QueuedCall) {
+        let mut current = CurrentCall::new(&queued);
+        let QueuedCall { cells, report, ticket, events, tools, .. } = queued;
         drop(events); // `current` has it, and closes it with its end
         self.caller.set(tools);
-        if let Some(Replacement::Died(exit)) = self.gone.take_if(|gone| matches!(gone, Replacement::Died(_)))
+        if let Some(KernelReplacement::Died(exit)) =
+            self.gone.take_if(|gone| matches!(gone, KernelReplacement::Died(_)))
         {
-            self.gone = Some(Replacement::DiedEarlier(exit));
+            self.gone = Some(KernelReplacement::DiedEarlier(exit));
         }
         if let Some(late) = &mut self.late {
             let before = late.before();
@@ -50,11 +51,11 @@ impl Worker {
                     current.skip_from(index + 1, NotRun::AfterFailure);
                     break;
                 }
-                Err(Halt::Stopped) => {
+                Err(CallHalt::Stopped) => {
                     current.skip_from(index, NotRun::Stopped);
                     break;
                 }
-                Err(Halt::Error(error)) => {
+                Err(CallHalt::Error(error)) => {
                     current.skip_from(index, NotRun::Error);
                     current.error = Some(error);
                     break;
@@ -85,12 +86,12 @@ impl Worker {
     /// Runs one cell, on another kernel if the first dies before it began.
     async fn cell(
         &mut self,
-        current: &mut Current,
+        current: &mut CurrentCall,
         index: usize,
         cell: &CellRequest,
-    ) -> Result<CellStatus, Halt> {
+    ) -> Result<CellStatus, CallHalt> {
         if current.stop.is_cancelled() {
-            return Err(Halt::Stopped);
+            return Err(CallHalt::Stopped);
         }
         if self.end.token.is_cancelled() {
             return Err(SessionError::Ended(self.end.why()).into());
@@ -105,7 +106,7 @@ impl Worker {
         current.begin(index, Collector::new(&self.shared.settings.output));
         let mut replayed = false;
         loop {
-            let Finished { outcome, execution_count } = self.execute(current, index, cell, &code).await;
+            let FinishedCell { outcome, execution_count } = self.execute(current, index, cell, &code).await;
             let status = match outcome {
                 Outcome::Completed => CellStatus::Ok,
                 Outcome::Raised(exception) => CellStatus::Error(exception),
@@ -114,13 +115,13 @@ impl Worker {
                         Fate::Survived => {}
                         Fate::Killed | Fate::Left | Fate::OutOfReach => {
                             let exit = self.exit().await;
-                            self.lose(Replacement::DiedEarlier(exit));
+                            self.lose(KernelReplacement::DiedEarlier(exit));
                         }
                     }
                     CellStatus::Stopped { reason, kernel }
                 }
                 Outcome::Died(death) => {
-                    self.bury(death.exit.clone(), Replacement::Died);
+                    self.bury(death.exit.clone(), KernelReplacement::Died);
                     let again = match (death.started, self.shared.settings.retry) {
                         (false, _) => Some(Notice::RanElsewhere { cell: index, exit: death.exit.clone() }),
                         // One that is out of reach may be running it still.
@@ -138,8 +139,8 @@ impl Worker {
                                 continue;
                             }
                             // It was not run again, but it has been running.
-                            Err(Halt::Error(error)) if death.started => current.error = Some(error),
-                            Err(Halt::Stopped) if death.started => {}
+                            Err(CallHalt::Error(error)) if death.started => current.error = Some(error),
+                            Err(CallHalt::Stopped) if death.started => {}
                             Err(halt) => return Err(halt),
                         }
                     }
@@ -153,7 +154,7 @@ impl Worker {
     }
 
     /// What the cell is now that its turn has come, in calls that ask.
-    async fn turn(&mut self, current: &mut Current, index: usize) -> Result<Turn, Halt> {
+    async fn turn(&mut self, current: &mut CurrentCall, index: usize) -> Result<Turn, CallHalt> {
         match current.turns {
             Turns::AsCalled => return Ok(Turn::AsCalled),
             Turns::Asked => {}
@@ -164,7 +165,7 @@ impl Worker {
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Err(Halt::Stopped),
+                () = stop.cancelled() => return Err(CallHalt::Stopped),
                 () = self.end.token.cancelled() => return Err(SessionError::Ended(self.end.why()).into()),
                 // The reader of the events may have left.
                 turn = &mut reply => return Ok(turn.unwrap_or(Turn::AsCalled)),
@@ -176,17 +177,17 @@ impl Worker {
     /// Runs the cell on the kernel there is, up to whatever end.
     async fn execute(
         &mut self,
-        current: &mut Current,
+        current: &mut CurrentCall,
         index: usize,
         cell: &CellRequest,
         code: &str,
-    ) -> Finished {
+    ) -> FinishedCell {
         let timeout = match cell.timeout {
             Timeout::Default => Some(self.shared.settings.timeout),
             Timeout::After(time) => Some(time),
             Timeout::Never => None,
         };
-        let request = Cell {
+        let request = KernelCell {
             code: code.to_owned(),
             timeout: timeout.filter(|timeout| *timeout > Duration::ZERO),
             stdin: current.stdin,
@@ -206,19 +207,19 @@ impl Worker {
             let wake = tokio::select! {
                 // Being asked beats output: a cell that prints without end must not delay what is asked.
                 biased;
-                () = self.end.token.cancelled(), if !ending => Wake::SessionEnds,
-                asked = asked(&mut self.control, &mut self.calls, &self.waiting) => Wake::Asked(asked),
-                answer = answered(input.as_mut()) => Wake::Answer(answer),
-                (permit, heard) = with_room(Some(&events), ending, hear(self.live.as_mut())), if !silent => Wake::Heard(permit, heard),
-                (permit, next) = with_room(Some(&events), ending, execution.next()) => Wake::Next(permit, next),
+                () = self.end.token.cancelled(), if !ending => WorkerWake::SessionEnds,
+                asked = asked(&mut self.control, &mut self.calls, &self.waiting) => WorkerWake::Asked(asked),
+                answer = answered(input.as_mut()) => WorkerWake::Answer(answer),
+                (permit, heard) = with_room(Some(&events), ending, hear(self.live.as_mut())), if !silent => WorkerWake::Heard(permit, heard),
+                (permit, next) = with_room(Some(&events), ending, execution.next()) => WorkerWake::Next(permit, next),
             };
             match wake {
-                Wake::SessionEnds => {
+                WorkerWake::SessionEnds => {
                     ending = true;
                     execution.stop();
                 }
-                Wake::Asked(asked) => self.attend(asked, current).await,
-                Wake::Answer(answer) => {
+                WorkerWake::Asked(asked) => self.attend(asked, current).await,
+                WorkerWake::Answer(answer) => {
                     if let Some((request, _)) = input.take() {
                         match answer {
                             Ok(line) => request.answer(line),
@@ -227,13 +228,13 @@ impl Worker {
                     }
                 }
                 // The execution reports the same death, and what it means for the cell.
-                Wake::Heard(_, Err(_)) => silent = true,
-                Wake::Heard(permit, Ok(Event::Warning(text))) => {
+                WorkerWake::Heard(_, Err(_)) => silent = true,
+                WorkerWake::Heard(permit, Ok(Event::Warning(text))) => {
                     self.note(current, Notice::Warning(text), permit);
                 }
-                Wake::Heard(permit, heard) => self.take_late(heard, permit),
-                Wake::Next(_, Next::Finished(finished)) => return finished,
-                Wake::Next(permit, Next::Event(Event::InputRequest(request))) => {
+                WorkerWake::Heard(permit, heard) => self.take_late(heard, permit),
+                WorkerWake::Next(_, CellUpdate::Finished(finished)) => return finished,
+                WorkerWake::Next(permit, CellUpdate::Event(Event::InputRequest(request))) => {
                     match (current.stdin, permit) {
                         (Stdin::Forwarded, Some(permit)) => {
                             let (answer, reply) = oneshot::channel();
@@ -248,7 +249,9 @@ impl Worker {
                         }
                     }
                 }
-                Wake::Next(permit, Next::Event(event)) => self.take(current, index, event, permit),
+                WorkerWake::Next(permit, CellUpdate::Event(event)) => {
+                    self.take(current, index, event, permit);
+                }
             }
         }
     }
@@ -256,15 +259,15 @@ impl Worker {
     /// Takes what a cell says.
     fn take(
         &mut self,
-        current: &mut Current,
+        current: &mut CurrentCall,
         cell: usize,
         event: Event,
         permit: Option<mpsc::Permit<'_, CallEvent>>,
     ) {
         let change = match event {
             Event::Output(change) => change,
-            Event::Status(Status::Started) => return send(permit, CallEvent::CellStarted { cell }),
-            Event::Status(Status::Stopping(reason)) => {
+            Event::Status(CellStage::Started) => return send(permit, CallEvent::CellStarted { cell }),
+            Event::Status(CellStage::Stopping(reason)) => {
                 return send(permit, CallEvent::Stopping { cell, reason });
             }
             Event::Warning(text) => return self.note(current, Notice::Warning(text), permit),
@@ -279,7 +282,7 @@ impl Worker {
     }
 
     /// Sends it at once to a caller that reads; the others find it in the report.
-    fn note(&mut self, current: &mut Current, notice: Notice, to: Option<mpsc::Permit<'_, CallEvent>>) {
+    fn note(&mut self, current: &mut CurrentCall, notice: Notice, to: Option<mpsc::Permit<'_, CallEvent>>) {
         match to {
             Some(permit) => {
                 current.notices.push(notice.clone());
@@ -298,7 +301,7 @@ impl Worker {
     }
 
     /// Hands the caller an event as soon as it takes it, answering questions meanwhile.
-    pub(super) async fn tell(&mut self, current: &mut Current, event: CallEvent) {
+    pub(super) async fn tell(&mut self, current: &mut CurrentCall, event: CallEvent) {
         let events = current.events.clone();
         loop {
             tokio::select! {
@@ -311,7 +314,7 @@ impl Worker {
     }
 
     /// Tells what has gathered.
-    pub(super) async fn tell_untold(&mut self, current: &mut Current) {
+    pub(super) async fn tell_untold(&mut self, current: &mut CurrentCall) {
         for notice in std::mem::take(&mut self.untold) {
             current.notices.push(notice.clone());
             self.tell(current, CallEvent::Notice(notice)).await;

@@ -8,18 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_cell::with_causes;
-use cellwright_kernel::{About, Background, Comms, Exit, Kernel, Start, StartError, Started};
+use cellwright_kernel::{
+    AboutKernel, Background, Comms, Exit, Kernel, KernelStart, StartError, StartedKernel,
+};
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use super::execute::with_room;
-use super::{Current, Status, Worker, asked, hear};
+use super::{CurrentCall, Worker, WorkerStatus, asked, hear};
 use crate::bridge::Bridge;
 use crate::call::{CallEvent, Reset};
 use crate::error::SessionError;
 use crate::notice::Notice;
-use crate::report::{KernelUse, Replacement};
+use crate::report::{KernelReplacement, KernelUse};
 use crate::setup::setup;
 
 /// How long the kernels of sessions that were ended for want of room may take to give it back.
@@ -29,16 +31,16 @@ const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(10);
 const MEASURED_EVERY: Duration = Duration::from_secs(5);
 
 /// A kernel that lives, as far as we know.
-pub(super) struct Live {
+pub(super) struct LiveKernel {
     pub(super) kernel: Arc<Kernel>,
     pub(super) background: Background,
-    pub(super) about: About,
+    pub(super) about: AboutKernel,
     /// What becomes of its comm messages.
     pub(super) comms: Comms,
     since: Instant,
 }
 
-impl Live {
+impl LiveKernel {
     /// What becomes of the kernel's comm messages from here on.
     pub(super) async fn pass_comms(&mut self, comms: Comms) {
         if std::mem::replace(&mut self.comms, comms) != comms {
@@ -48,14 +50,14 @@ impl Live {
 }
 
 /// Why a call goes no further.
-pub(super) enum Halt {
+pub(super) enum CallHalt {
     /// It was stopped.
     Stopped,
     /// It could not go on.
     Error(SessionError),
 }
 
-impl From<SessionError> for Halt {
+impl From<SessionError> for CallHalt {
     fn from(error: SessionError) -> Self {
         Self::Error(error)
     }
@@ -63,9 +65,9 @@ impl From<SessionError> for Halt {
 
 impl Worker {
     /// Has a living kernel at hand.
-    pub(super) async fn ready(&mut self, current: &mut Current) -> Result<(), Halt> {
+    pub(super) async fn ready(&mut self, current: &mut CurrentCall) -> Result<(), CallHalt> {
         if let Some(exit) = self.live.as_ref().and_then(|live| live.kernel.exit()) {
-            self.bury(exit, Replacement::DiedIdle);
+            self.bury(exit, KernelReplacement::DiedIdle);
         }
         if self.live.is_some() {
             if current.usage == KernelUse::None {
@@ -75,17 +77,17 @@ impl Worker {
         }
         self.crashes.check(&self.shared.settings.limits)?;
         let started = match self.start(current).await {
-            Err(Halt::Error(SessionError::Exhausted(_))) => self.make_room_and_start(current).await?,
+            Err(CallHalt::Error(SessionError::Exhausted(_))) => self.make_room_and_start(current).await?,
             started => started?,
         };
-        if let Some(Replacement::DiedIdle(exit)) = &self.gone {
+        if let Some(KernelReplacement::DiedIdle(exit)) = &self.gone {
             self.untold.push(Notice::DiedIdle(exit.clone()));
         }
         current.usage = self.gone.take().map_or(KernelUse::Fresh, KernelUse::Replaced);
         self.untold.extend(started.warnings.into_iter().map(Notice::Warning));
         let since = Instant::now();
-        self.status.send_replace(Status { about: Some(started.about.clone()), since: Some(since) });
-        self.live = Some(Live {
+        self.status.send_replace(WorkerStatus { about: Some(started.about.clone()), since: Some(since) });
+        self.live = Some(LiveKernel {
             kernel: Arc::new(started.kernel),
             background: started.background,
             about: started.about.clone(),
@@ -98,11 +100,11 @@ impl Worker {
     }
 
     /// Starts a kernel, answering questions meanwhile.
-    async fn start(&mut self, current: &mut Current) -> Result<Started, Halt> {
+    async fn start(&mut self, current: &mut CurrentCall) -> Result<StartedKernel, CallHalt> {
         self.connect_bridge().await;
         let (setup, warnings) = setup(&self.shared.settings, &self.key.cwd, self.access.as_ref());
         let launcher = Arc::clone(&self.shared.settings.launcher);
-        let start = Start {
+        let start = KernelStart {
             kernel: self.key.kernel.clone(),
             cwd: self.key.cwd.clone(),
             setup,
@@ -114,7 +116,7 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = self.end.token.cancelled() => return Err(SessionError::Ended(self.end.why()).into()),
-                () = current.stop.cancelled() => return Err(Halt::Stopped),
+                () = current.stop.cancelled() => return Err(CallHalt::Stopped),
                 asked = asked(&mut self.control, &mut self.calls, &self.waiting) => self.attend(asked, current).await,
                 started = &mut starting => {
                     let started = started.map_err(|panic| SessionError::NotStarted(bug(&*panic)))?;
@@ -127,7 +129,7 @@ impl Worker {
     }
 
     /// Ends the sessions that have no call, waits for what they give back, and tries once more.
-    async fn make_room_and_start(&mut self, current: &mut Current) -> Result<Started, Halt> {
+    async fn make_room_and_start(&mut self, current: &mut CurrentCall) -> Result<StartedKernel, CallHalt> {
         let dropped = self.shared.end_idle(&self.key);
         let (keys, statuses): (Vec<_>, Vec<_>) = dropped.into_iter().unzip();
         let given_back = async {
@@ -158,7 +160,7 @@ impl Worker {
     /// Gives the cell a fresh kernel, if it may have one.
     pub(super) async fn reset(
         &mut self,
-        current: &mut Current,
+        current: &mut CurrentCall,
         cell: usize,
         reset: Reset,
     ) -> Result<(), SessionError> {
@@ -178,7 +180,7 @@ impl Worker {
         self.crashes.forget();
         if self.live.is_some() {
             self.end_kernel(None).await;
-            self.gone = Some(Replacement::Reset);
+            self.gone = Some(KernelReplacement::Reset);
         }
         self.reset = Some((Instant::now(), current.job));
         Ok(())
@@ -206,14 +208,14 @@ impl Worker {
     }
 
     /// Takes note that the kernel died.
-    pub(super) fn bury(&mut self, exit: Exit, how: impl FnOnce(Exit) -> Replacement) {
+    pub(super) fn bury(&mut self, exit: Exit, how: impl FnOnce(Exit) -> KernelReplacement) {
         tracing::debug!(session = %self.key, %exit, "a kernel died");
         self.crashes.note(&exit);
         self.lose(how(exit));
     }
 
     /// The kernel is gone, and not by a fault of its own.
-    pub(super) fn lose(&mut self, how: Replacement) {
+    pub(super) fn lose(&mut self, how: KernelReplacement) {
         self.drop_live();
         self.gone = Some(how);
     }
@@ -224,11 +226,11 @@ impl Worker {
         }
         self.live = None;
         self.measured = None;
-        self.status.send_replace(Status::default());
+        self.status.send_replace(WorkerStatus::default());
     }
 
     /// Looks at the kernel's memory now and then, and reports when it is much.
-    pub(super) async fn measure(&mut self, current: &mut Current) {
+    pub(super) async fn measure(&mut self, current: &mut CurrentCall) {
         let Some(live) = &self.live else { return };
         let last = self.measured.map_or(live.since, |(at, _)| at);
         if last.elapsed() >= MEASURED_EVERY {
@@ -244,7 +246,7 @@ impl Worker {
 }
 
 /// Waits until a session's worker has left, and so its kernel.
-async fn gone(mut status: watch::Receiver<Status>) {
+async fn gone(mut status: watch::Receiver<WorkerStatus>) {
     while status.changed().await.is_ok() {}
 }
 
@@ -280,7 +282,7 @@ impl Crashes {
     }
 
     /// Whether another kernel may be started.
-    fn check(&mut self, limits: &crate::settings::Limits) -> Result<(), SessionError> {
+    fn check(&mut self, limits: &crate::settings::SessionLimits) -> Result<(), SessionError> {
         self.at.retain(|at| at.elapsed() < limits.crash_window);
         match &self.last {
             Some(last) if self.at.len() >= limits.crashes => Err(SessionError::CrashBudget {

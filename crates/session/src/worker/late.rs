@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cellwright_cell::{Output, OutputChange};
 
 use crate::call::LateOutput;
-use crate::collect::{Collected, Collector};
+use crate::collect::{CollectedOutput, Collector};
 use crate::settings::OutputSettings;
 
 /// How much of what threads print between two calls is taken in. A kernel that prints more is held up until the next
@@ -19,7 +19,7 @@ const EXACT: usize = 1 << 20;
 const CHANGE: usize = 256;
 
 /// What came since the last call.
-pub(super) struct Late {
+pub(super) struct LateCollector {
     collector: Collector,
     /// All of it, while that is not much.
     changes: Option<Vec<OutputChange>>,
@@ -28,7 +28,7 @@ pub(super) struct Late {
     weight: usize,
 }
 
-impl Late {
+impl LateCollector {
     pub(super) fn new(settings: &OutputSettings) -> Self {
         Self { collector: Collector::new(settings), changes: Some(Vec::new()), kept: 0, weight: 0 }
     }
@@ -63,7 +63,7 @@ impl Late {
         Arc::new(LateOutput { collected: self.collector.snapshot(), changes: self.changes.take() })
     }
 
-    pub(super) fn finish(self) -> Collected {
+    pub(super) fn finish(self) -> CollectedOutput {
         self.collector.finish()
     }
 }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_weighs_nothing_is_not_kept_for_ever() {
-        let mut late = Late::new(&OutputSettings::default());
+        let mut late = LateCollector::new(&OutputSettings::default());
         for _ in 0..=EXACT / CHANGE {
             late.take(&OutputChange::Cleared { wait: true });
         }

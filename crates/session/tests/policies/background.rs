@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cellwright_session::{
-    Abandoned, CallEvent, CellStatus, Departure, Force, JobState, Next, NotRun, SessionError,
+    Abandoned, CallEvent, CallUpdate, CellStatus, Departure, Force, JobState, NotRun, SessionError,
 };
 
 use super::support::{Fixture, statuses, text};
@@ -55,7 +55,7 @@ async fn a_call_can_be_detached_after_it_was_watched_for_a_while() {
     let fixture = Fixture::new();
     let call = fixture.call("a", &["print one\nflood 100\nprint\nprint two"]);
     let mut running = fixture.client.call(call).await.unwrap();
-    while !matches!(running.next().await, Next::Event(CallEvent::Output { .. })) {}
+    while !matches!(running.next().await, CallUpdate::Event(CallEvent::Output { .. })) {}
     let job = running.detach();
     let JobState::Finished(report) = fixture.client.wait(job, Duration::from_mins(1)).await.unwrap() else {
         panic!("not over")

@@ -5,8 +5,8 @@ use std::time::Duration;
 use cellwright_cell::{Exception, Output, OutputChange};
 use cellwright_kernel::{Fate, Stdin, StopReason};
 use cellwright_session::{
-    After, CallEvent, CellRequest, CellStatus, JobState, KernelUse, Mode, Next, NotRun, SessionError,
-    Timeout, Turn, Turns,
+    CallEvent, CallUpdate, CellRequest, CellStatus, JobState, KernelAfter, KernelUse, NotRun, SessionError,
+    SessionMode, Timeout, Turn, Turns,
 };
 
 use super::support::{Fixture, begin, notices, run, statuses, text};
@@ -18,7 +18,7 @@ async fn cells_run_in_one_kernel_that_stays() {
     assert_eq!(text(&first), ["one\n", "two\n"]);
     assert!(first.succeeded());
     assert_eq!(first.kernel.usage, KernelUse::Fresh);
-    assert_eq!(first.kernel.after, After::Alive);
+    assert_eq!(first.kernel.after, KernelAfter::Alive);
     assert_eq!(first.cells[1].execution_count, Some(2));
     let second = fixture.run("a", &["print three"]).await;
     assert_eq!(second.kernel.usage, KernelUse::Reused);
@@ -61,9 +61,12 @@ async fn sessions_with_other_names_or_folders_have_other_kernels() {
 async fn a_call_of_its_own_leaves_nothing() {
     let fixture = Fixture::new();
     let mut call = fixture.call("a", &["print one"]);
-    call.mode = Mode::PerCall;
+    call.mode = SessionMode::PerCall;
     let report = run(&fixture.client, call).await.unwrap();
-    assert_eq!((report.kernel.usage.clone(), report.kernel.after.clone()), (KernelUse::Fresh, After::Ended));
+    assert_eq!(
+        (report.kernel.usage.clone(), report.kernel.after.clone()),
+        (KernelUse::Fresh, KernelAfter::Ended)
+    );
     assert_eq!(fixture.kernels.log(0), ["execute print one", "shutdown"]);
     assert!(fixture.names().await.is_empty());
 }
@@ -73,7 +76,7 @@ async fn events_come_in_order() {
     let fixture = Fixture::new();
     let mut running = fixture.client.call(fixture.call("a", &["print one", "show two"])).await.unwrap();
     let mut seen = Vec::new();
-    while let Next::Event(event) = running.next().await {
+    while let CallUpdate::Event(event) = running.next().await {
         seen.push(match event {
             CallEvent::KernelStarted(about) => format!("kernel {about}"),
             CallEvent::CellStarted { cell } => format!("started {cell}"),
@@ -106,7 +109,7 @@ async fn k5_cancelling_a_call_that_waits_leaves_the_one_that_runs_alone() {
     let call = fixture.call("a", &["print never"]);
     let stop = call.stop.clone();
     let mut second = fixture.client.call(call).await.unwrap();
-    assert!(matches!(second.next().await, Next::Event(CallEvent::Queued { behind: 1 })));
+    assert!(matches!(second.next().await, CallUpdate::Event(CallEvent::Queued { behind: 1 })));
     stop.cancel();
     // It does not wait for the first to end.
     let report = tokio::time::timeout(Duration::from_secs(1), second.report()).await.unwrap();
@@ -131,7 +134,7 @@ async fn a_cell_without_a_timeout_of_its_own_has_thirty_seconds() {
         CellStatus::Stopped { reason: StopReason::TimedOut(Duration::from_secs(30)), kernel: Fate::Survived };
     assert_eq!(statuses(&report), [&stopped]);
     assert_eq!(report.cells[0].duration, Duration::from_secs(30));
-    assert_eq!(report.kernel.after, After::Alive);
+    assert_eq!(report.kernel.after, KernelAfter::Alive);
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,12 +155,12 @@ async fn input_is_answered_by_a_caller_that_can() {
     let mut running = fixture.client.call(call).await.unwrap();
     let report = loop {
         match running.next().await {
-            Next::Event(CallEvent::Input { request, .. }) => {
+            CallUpdate::Event(CallEvent::Input { request, .. }) => {
                 assert_eq!(request.prompt, "name?");
                 request.answer("Ada");
             }
-            Next::Event(_) => {}
-            Next::Finished(report) => break report,
+            CallUpdate::Event(_) => {}
+            CallUpdate::Finished(report) => break report,
         }
     };
     assert_eq!(text(&report), ["Ada\n"]);
@@ -172,15 +175,15 @@ async fn a_cell_is_what_its_caller_says_when_its_turn_comes() {
     let mut told = Vec::new();
     let report = loop {
         match running.next().await {
-            Next::Event(CallEvent::Turn { cell: 0, request }) => request.answer(Turn::AsCalled),
-            Next::Event(CallEvent::Turn { cell: 1, request }) => {
+            CallUpdate::Event(CallEvent::Turn { cell: 0, request }) => request.answer(Turn::AsCalled),
+            CallUpdate::Event(CallEvent::Turn { cell: 1, request }) => {
                 request.answer(Turn::Instead("print new".into()));
             }
-            Next::Event(CallEvent::Turn { cell: 2, request }) => request.answer(Turn::Withdrawn),
-            Next::Event(CallEvent::Turn { request, .. }) => drop(request),
-            Next::Event(CallEvent::CellFinished(report)) => told.push(report.index),
-            Next::Event(_) => {}
-            Next::Finished(report) => break report,
+            CallUpdate::Event(CallEvent::Turn { cell: 2, request }) => request.answer(Turn::Withdrawn),
+            CallUpdate::Event(CallEvent::Turn { request, .. }) => drop(request),
+            CallUpdate::Event(CallEvent::CellFinished(report)) => told.push(report.index),
+            CallUpdate::Event(_) => {}
+            CallUpdate::Finished(report) => break report,
         }
     };
     let withdrawn = CellStatus::NotRun(NotRun::Withdrawn);
@@ -197,7 +200,7 @@ async fn a_call_that_waits_for_its_turn_can_be_stopped_and_left() {
         call.turns = Turns::Asked;
         let mut running = fixture.client.call(call).await.unwrap();
         let request = loop {
-            if let Next::Event(CallEvent::Turn { request, .. }) = running.next().await {
+            if let CallUpdate::Event(CallEvent::Turn { request, .. }) = running.next().await {
                 break request;
             }
         };
@@ -233,7 +236,9 @@ async fn output_after_a_cell_is_shown_with_the_next_reply() {
     fixture.run("a", &["later 5 from a thread"]).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let mut running = fixture.client.call(fixture.call("a", &["print now"])).await.unwrap();
-    let Next::Event(CallEvent::LateBefore(late)) = running.next().await else { panic!("no late output") };
+    let CallUpdate::Event(CallEvent::LateBefore(late)) = running.next().await else {
+        panic!("no late output")
+    };
     assert_eq!(late.collected.text.text, "from a thread\n");
     let report = running.report().await;
     assert_eq!(report.late.as_ref().unwrap().text.text, "from a thread\n");

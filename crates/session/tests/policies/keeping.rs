@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use cellwright_session::{
-    CellRequest, CellStatus, Departure, Force, KernelUse, NotRun, Notice, Replacement, Reset, SessionError,
+    CellRequest, CellStatus, Departure, Force, KernelReplacement, KernelUse, NotRun, Notice, Reset,
+    SessionError,
 };
 
 use super::support::{Fixture, begin, run, statuses};
@@ -129,7 +130,7 @@ async fn a_reset_gives_a_fresh_kernel() {
     let mut call = fixture.call("a", &[]);
     call.cells = resetting(Reset::Yes, "print fresh");
     let report = run(&fixture.client, call).await.unwrap();
-    assert_eq!(report.kernel.usage, KernelUse::Replaced(Replacement::Reset));
+    assert_eq!(report.kernel.usage, KernelUse::Replaced(KernelReplacement::Reset));
     assert_eq!(fixture.kernels.log(0), ["execute print", "shutdown"]);
     assert_eq!(fixture.kernels.log(1), ["execute print fresh"]);
 }
@@ -168,7 +169,7 @@ async fn resets_asked_for_at_the_same_time_are_one() {
     let first = fixture.client.call(call.clone()).await.unwrap();
     let second = fixture.client.call(call.clone()).await.unwrap();
     busy.report().await;
-    assert_eq!(first.report().await.kernel.usage, KernelUse::Replaced(Replacement::Reset));
+    assert_eq!(first.report().await.kernel.usage, KernelUse::Replaced(KernelReplacement::Reset));
     let joined = second.report().await;
     assert_eq!(joined.kernel.usage, KernelUse::Reused);
     assert_eq!(joined.notices, [Notice::ResetJoined { cell: 0 }]);
@@ -176,7 +177,7 @@ async fn resets_asked_for_at_the_same_time_are_one() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(
         run(&fixture.client, call).await.unwrap().kernel.usage,
-        KernelUse::Replaced(Replacement::Reset)
+        KernelUse::Replaced(KernelReplacement::Reset)
     );
     assert_eq!(fixture.kernels.started(), 3);
 }
@@ -214,7 +215,10 @@ async fn a_restart_stops_the_cell_and_several_are_one() {
     let stopped = running.report().await;
     assert!(matches!(stopped.cells[0].status, CellStatus::Stopped { .. }), "{stopped:#?}");
     assert!(stopped.notices.contains(&Notice::Restarted));
-    assert_eq!(fixture.run("a", &["print"]).await.kernel.usage, KernelUse::Replaced(Replacement::Reset));
+    assert_eq!(
+        fixture.run("a", &["print"]).await.kernel.usage,
+        KernelUse::Replaced(KernelReplacement::Reset)
+    );
     assert_eq!(fixture.kernels.started(), 2);
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::{Death, Fate, Launcher, Start, StartError, Started};
+use cellwright_kernel::{Death, Fate, KernelStart, Launcher, StartError, StartedKernel};
 use cellwright_session::{
-    After, Call, CellRequest, CellStatus, Departure, KernelUse, NotRun, Notice, Replacement, Reset, Retry,
-    SessionError, Sessions, Settings, Timeout,
+    Call, CellRequest, CellStatus, Departure, KernelAfter, KernelReplacement, KernelUse, NotRun, Notice,
+    Reset, Retry, SessionError, SessionSettings, Sessions, Timeout,
 };
 use futures_util::future::BoxFuture;
 
@@ -18,11 +18,11 @@ async fn k9_a_cell_that_died_half_way_is_not_run_again() {
     let died = CellStatus::Died(Death { exit: exited(3), started: true });
     assert_eq!(report.cells[0].status, died);
     assert_eq!(text(&report), ["charged\n", ""]);
-    assert_eq!(report.kernel.after, After::Gone);
+    assert_eq!(report.kernel.after, KernelAfter::Gone);
     assert_eq!(fixture.kernels.log(0), ["execute print charged\ndie 3"]);
     assert_eq!(fixture.kernels.started(), 1);
     let next = fixture.run("a", &["print next"]).await;
-    assert_eq!(next.kernel.usage, KernelUse::Replaced(Replacement::DiedEarlier(exited(3))));
+    assert_eq!(next.kernel.usage, KernelUse::Replaced(KernelReplacement::DiedEarlier(exited(3))));
     assert!(next.succeeded());
 }
 
@@ -58,7 +58,7 @@ async fn a_cell_that_never_began_runs_on_a_fresh_kernel() {
     assert_eq!(text(&report), ["one\n", "two\n"]);
     assert_eq!(fixture.kernels.log(0), ["execute print one"]);
     assert_eq!(fixture.kernels.log(1), ["execute print two"]);
-    assert_eq!(report.kernel.usage, KernelUse::Replaced(Replacement::Died(exited(7))));
+    assert_eq!(report.kernel.usage, KernelUse::Replaced(KernelReplacement::Died(exited(7))));
     assert_eq!(
         notices(&report),
         ["the kernel exited with code 7 before cell 2 began; it ran on a fresh one, the variables are gone"]
@@ -69,14 +69,14 @@ async fn a_cell_that_never_began_runs_on_a_fresh_kernel() {
 struct Buggy;
 
 impl Launcher for Buggy {
-    fn start(&self, _start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
+    fn start(&self, _start: KernelStart) -> BoxFuture<'_, Result<StartedKernel, StartError>> {
         Box::pin(async { panic!("foo is no address") })
     }
 }
 
 #[tokio::test]
 async fn a_start_that_panics_is_an_error_and_the_session_continues() {
-    let client = Sessions::new(Settings::new(Buggy)).client();
+    let client = Sessions::new(SessionSettings::new(Buggy)).client();
     let folder = tempfile::tempdir().unwrap();
     for _ in 0..2 {
         let call = Call::new("a".parse().unwrap(), folder.path(), vec![CellRequest::new("print")]);
@@ -110,7 +110,7 @@ async fn a_kernel_that_died_between_calls_is_replaced_and_reported() {
     fixture.run("a", &["print"]).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let report = fixture.run("a", &["print"]).await;
-    assert_eq!(report.kernel.usage, KernelUse::Replaced(Replacement::DiedIdle(exited(7))));
+    assert_eq!(report.kernel.usage, KernelUse::Replaced(KernelReplacement::DiedIdle(exited(7))));
     assert_eq!(
         notices(&report),
         ["the kernel exited with code 7 while no cell ran; a fresh one was started, the variables are gone"]
@@ -152,9 +152,9 @@ async fn k22_a_stop_that_had_to_kill_says_that_variables_are_gone() {
     call.cells = vec![CellRequest { timeout, ..CellRequest::new("deaf\nsleep 100") }];
     let report = run(&fixture.client, call).await.unwrap();
     let CellStatus::Stopped { kernel, .. } = report.cells[0].status else { panic!("{report:?}") };
-    assert_eq!((kernel, report.kernel.after.clone()), (Fate::Killed, After::Gone));
+    assert_eq!((kernel, report.kernel.after.clone()), (Fate::Killed, KernelAfter::Gone));
     let next = fixture.run("a", &["print"]).await;
-    assert!(matches!(next.kernel.usage, KernelUse::Replaced(Replacement::DiedEarlier(_))));
+    assert!(matches!(next.kernel.usage, KernelUse::Replaced(KernelReplacement::DiedEarlier(_))));
     // A kernel we killed did not crash.
     assert!(next.succeeded());
 }

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cellwright_kernel::transport::{Incoming, Request, Step, StopFailed, Transport};
-use cellwright_kernel::{About, Exit, Graces, Kernel, Launcher, ProcessExit, Start, StartError, Started};
+use cellwright_kernel::transport::{Incoming, KernelRequest, StopFailed, StopStep, Transport};
+use cellwright_kernel::{
+    AboutKernel, Exit, Graces, Kernel, KernelStart, Launcher, ProcessExit, StartError, StartedKernel,
+};
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellRequest, CellStatus, Client, Next, Running, SessionError, SessionId,
-    SessionKey, Sessions, Settings,
+    Call, CallEvent, CallHandle, CallReport, CallUpdate, CellRequest, CellStatus, SessionClient,
+    SessionError, SessionId, SessionKey, SessionSettings, Sessions,
 };
 use cellwright_testkit::{Log, ScriptedKernel};
 use futures_util::future::BoxFuture;
@@ -55,7 +57,7 @@ impl Scripted {
 }
 
 impl Launcher for Scripted {
-    fn start(&self, _start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
+    fn start(&self, _start: KernelStart) -> BoxFuture<'_, Result<StartedKernel, StartError>> {
         Box::pin(async {
             if let Some(error) = self.failures.lock().unwrap().pop_front() {
                 return Err(error);
@@ -73,8 +75,8 @@ impl Launcher for Scripted {
             };
             let transport = Mortal { inner, at, cells };
             let (kernel, background) = Kernel::start(transport, Graces::default(), None);
-            let about = About { language: "script".into(), ..About::default() };
-            Ok(Started { kernel, background, about, warnings: Vec::new() })
+            let about = AboutKernel { language: "script".into(), ..AboutKernel::default() };
+            Ok(StartedKernel { kernel, background, about, warnings: Vec::new() })
         })
     }
 }
@@ -88,8 +90,8 @@ struct Mortal {
 }
 
 impl Transport for Mortal {
-    fn send(&mut self, request: Request) {
-        if let Request::Execute { .. } = request {
+    fn send(&mut self, request: KernelRequest) {
+        if let KernelRequest::Execute { .. } = request {
             self.cells -= 1;
             if self.cells == 0 {
                 self.at = Some(Instant::now());
@@ -109,7 +111,7 @@ impl Transport for Mortal {
         })
     }
 
-    fn stop(&mut self, step: Step) -> Result<(), StopFailed> {
+    fn stop(&mut self, step: StopStep) -> Result<(), StopFailed> {
         self.inner.stop(step)
     }
 }
@@ -121,7 +123,7 @@ pub(crate) fn exited(code: i32) -> Exit {
 /// Sessions, someone who uses them, and the kernels behind.
 pub(crate) struct Fixture {
     pub(crate) sessions: Sessions,
-    pub(crate) client: Client,
+    pub(crate) client: SessionClient,
     pub(crate) kernels: Scripted,
     pub(crate) folder: TempDir,
 }
@@ -131,9 +133,9 @@ impl Fixture {
         Self::with(|_| {})
     }
 
-    pub(crate) fn with(adjust: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn with(adjust: impl FnOnce(&mut SessionSettings)) -> Self {
         let kernels = Scripted::default();
-        let mut settings = Settings::new(kernels.clone());
+        let mut settings = SessionSettings::new(kernels.clone());
         adjust(&mut settings);
         let sessions = Sessions::new(settings);
         let client = sessions.client();
@@ -165,7 +167,7 @@ impl Fixture {
     }
 }
 
-pub(crate) async fn run(client: &Client, call: Call) -> Result<Arc<CallReport>, SessionError> {
+pub(crate) async fn run(client: &SessionClient, call: Call) -> Result<Arc<CallReport>, SessionError> {
     Ok(client.call(call).await?.report().await)
 }
 
@@ -183,13 +185,13 @@ pub(crate) fn statuses(report: &CallReport) -> Vec<&CellStatus> {
 }
 
 /// Starts a call and returns once its first cell runs.
-pub(crate) async fn begin(client: &Client, call: Call) -> Running {
+pub(crate) async fn begin(client: &SessionClient, call: Call) -> CallHandle {
     let mut running = client.call(call).await.unwrap();
     loop {
         match running.next().await {
-            Next::Event(CallEvent::CellStarted { .. }) => return running,
-            Next::Event(_) => {}
-            Next::Finished(report) => panic!("no cell ran: {report:?}"),
+            CallUpdate::Event(CallEvent::CellStarted { .. }) => return running,
+            CallUpdate::Event(_) => {}
+            CallUpdate::Finished(report) => panic!("no cell ran: {report:?}"),
         }
     }
 }

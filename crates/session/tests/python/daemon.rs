@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::Stdin;
-use cellwright_session::daemon::{self, DaemonError, Place, Spawn};
+use cellwright_session::daemon::{self, DaemonError, DaemonPlace, DaemonSpawn};
 use cellwright_session::{
-    Abandoned, CallEvent, CallReport, CellStatus, Client, Force, JobState, Next, Notice, Reset, SessionError,
-    Turn, Turns,
+    Abandoned, CallEvent, CallReport, CallUpdate, CellStatus, Force, JobState, Notice, Reset, SessionClient,
+    SessionError, Turn, Turns,
 };
 use cellwright_testkit::{alive, end_of, eventually, python};
 use nix::sys::signal::Signal;
@@ -20,11 +20,11 @@ use tokio::net::UnixListener;
 use super::bridge::Echo;
 use super::support::{call, host_program, signal, until_printed};
 
-fn place(folder: &Path) -> Place {
-    Place::new(folder.join("run"))
+fn place(folder: &Path) -> DaemonPlace {
+    DaemonPlace::new(folder.join("run"))
 }
 
-fn spawn(folder: &Path, version: &str) -> Spawn {
+fn spawn(folder: &Path, version: &str) -> DaemonSpawn {
     let host = format!("HOST_VERSION={version}");
     let arguments = [
         host.as_ref(),
@@ -34,18 +34,18 @@ fn spawn(folder: &Path, version: &str) -> Spawn {
         folder.as_os_str(),
     ]
     .map(Into::into);
-    Spawn { program: "/usr/bin/env".into(), arguments: arguments.into() }
+    DaemonSpawn { program: "/usr/bin/env".into(), arguments: arguments.into() }
 }
 
-async fn connect(folder: &TempDir) -> Client {
+async fn connect(folder: &TempDir) -> SessionClient {
     daemon::connect(&place(folder.path()), "1", &spawn(folder.path(), "1")).await.unwrap()
 }
 
-async fn run(client: &Client, folder: &TempDir, code: &str) -> Arc<CallReport> {
+async fn run(client: &SessionClient, folder: &TempDir, code: &str) -> Arc<CallReport> {
     client.call(call(folder.path(), &[code])).await.unwrap().report().await
 }
 
-async fn text(client: &Client, folder: &TempDir, code: &str) -> String {
+async fn text(client: &SessionClient, folder: &TempDir, code: &str) -> String {
     let report = run(client, folder, code).await;
     assert!(report.succeeded(), "{report:#?}");
     report.cells[0].output.text.text.clone()
@@ -110,10 +110,12 @@ async fn a_cell_is_what_its_client_says_when_its_turn_comes() {
     let mut running = client.call(asked).await.unwrap();
     let report = loop {
         match running.next().await {
-            Next::Event(CallEvent::Turn { cell: 1, request }) => request.answer(Turn::Instead("10".into())),
-            Next::Event(CallEvent::Turn { cell: 2, request }) => request.answer(Turn::Withdrawn),
-            Next::Event(_) => {} // the first one's request is dropped here
-            Next::Finished(report) => break report,
+            CallUpdate::Event(CallEvent::Turn { cell: 1, request }) => {
+                request.answer(Turn::Instead("10".into()));
+            }
+            CallUpdate::Event(CallEvent::Turn { cell: 2, request }) => request.answer(Turn::Withdrawn),
+            CallUpdate::Event(_) => {} // the first one's request is dropped here
+            CallUpdate::Finished(report) => break report,
         }
     };
     let shown: Vec<_> = report.cells.iter().map(|cell| cell.output.text.text.as_str()).collect();
@@ -141,13 +143,15 @@ async fn events_input_and_stopping_work_as_at_home() {
     let mut events = Vec::new();
     let report = loop {
         match running.next().await {
-            Next::Event(CallEvent::Input { request, .. }) => {
+            CallUpdate::Event(CallEvent::Input { request, .. }) => {
                 events.push(request.prompt.clone());
                 request.answer("Ada");
             }
-            Next::Event(CallEvent::CellFinished(cell)) => events.push(format!("finished {}", cell.index)),
-            Next::Event(_) => {}
-            Next::Finished(report) => break report,
+            CallUpdate::Event(CallEvent::CellFinished(cell)) => {
+                events.push(format!("finished {}", cell.index));
+            }
+            CallUpdate::Event(_) => {}
+            CallUpdate::Finished(report) => break report,
         }
     };
     assert_eq!(events, ["who? ", "finished 0"]);
@@ -239,15 +243,15 @@ async fn a_daemon_that_dies_under_a_call_is_reported_and_replaced() {
     let mut running = client.call(call(folder.path(), &["x = 1", code, "3"])).await.unwrap();
     let pids = loop {
         match running.next().await {
-            Next::Event(CallEvent::Output { change, .. }) => {
+            CallUpdate::Event(CallEvent::Output { change, .. }) => {
                 let cellwright_cell::OutputChange::Added(cellwright_cell::Output::Text { text, .. }) = change
                 else {
                     continue;
                 };
                 break text;
             }
-            Next::Event(_) => {}
-            Next::Finished(report) => panic!("{report:#?}"),
+            CallUpdate::Event(_) => {}
+            CallUpdate::Finished(report) => panic!("{report:#?}"),
         }
     };
     let pids: Vec<u32> = pids.split_whitespace().map(|pid| pid.parse().unwrap()).collect();

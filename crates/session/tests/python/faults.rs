@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use cellwright_kernel::{Fate, StopReason};
-use cellwright_session::{CellRequest, CellStatus, KernelUse, Replacement, SessionError, Timeout};
+use cellwright_session::{CellRequest, CellStatus, KernelReplacement, KernelUse, SessionError, Timeout};
 use cellwright_testkit::{Door, alive, end_of, holds_the_interpreter};
 use nix::sys::signal::Signal;
 
@@ -19,7 +19,8 @@ async fn a_kernel_killed_between_calls_is_replaced_and_reported() {
     // At once: whether it is noticed before the cell is sent or when it does not start.
     let report = fixture.run(&["'x' in globals()"]).await;
     assert_eq!(report.cells[0].output.text.text, "False\n", "{report:#?}");
-    let KernelUse::Replaced(Replacement::DiedIdle(exit) | Replacement::Died(exit)) = &report.kernel.usage
+    let KernelUse::Replaced(KernelReplacement::DiedIdle(exit) | KernelReplacement::Died(exit)) =
+        &report.kernel.usage
     else {
         panic!("{report:#?}")
     };
@@ -105,7 +106,7 @@ async fn a_kernel_that_does_not_answer_is_replaced_and_reported() {
     hang().await;
     let report = fixture.run(&["'x' in globals()"]).await;
     assert_eq!(report.cells[0].output.text.text, "False\n", "{report:#?}");
-    assert!(matches!(report.kernel.usage, KernelUse::Replaced(Replacement::Died(_))), "{report:#?}");
+    assert!(matches!(report.kernel.usage, KernelUse::Replaced(KernelReplacement::Died(_))), "{report:#?}");
     let told = notices(&report);
     let last = told.last().unwrap();
     assert!(last.starts_with("the kernel did not answer for "), "{told:?}");

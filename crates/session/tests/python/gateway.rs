@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::gateway::{Address, Launch};
-use cellwright_kernel::{About, Death, Exit, Launcher, Start, StartError, Started};
-use cellwright_session::{CellStatus, KernelUse, Replacement};
+use cellwright_kernel::gateway::{Address, GatewayLaunch};
+use cellwright_kernel::{AboutKernel, Death, Exit, KernelStart, Launcher, StartError, StartedKernel};
+use cellwright_session::{CellStatus, KernelReplacement, KernelUse};
 use cellwright_testkit::servers::{Server, free_port};
 use futures_util::future::BoxFuture;
 
@@ -14,15 +14,15 @@ use super::support::{Fixture, until_printed};
 struct OnServer(Address);
 
 impl Launcher for OnServer {
-    fn start(&self, start: Start) -> BoxFuture<'_, Result<Started, StartError>> {
+    fn start(&self, start: KernelStart) -> BoxFuture<'_, Result<StartedKernel, StartError>> {
         Box::pin(async move {
-            let launch = Launch::new(self.0.clone(), start.cwd, [].into());
-            let launched = Launch { away: Duration::from_millis(300), ..launch }.start().await;
+            let launch = GatewayLaunch::new(self.0.clone(), start.cwd, [].into());
+            let launched = GatewayLaunch { away: Duration::from_millis(300), ..launch }.start().await;
             let launched = launched.map_err(|error| StartError::Other(error.to_string()))?;
-            Ok(Started {
+            Ok(StartedKernel {
                 kernel: launched.kernel,
                 background: launched.background,
-                about: About::default(),
+                about: AboutKernel::default(),
                 warnings: Vec::new(),
             })
         })
@@ -54,5 +54,8 @@ async fn a_server_that_stays_away_is_given_up_with_the_truth_and_the_session_wor
     let report = fixture.run(&["print('x' in globals())"]).await;
     assert_eq!(report.cells[0].output.text.text, "False\n");
     let usage = &report.kernel.usage;
-    assert!(matches!(usage, KernelUse::Replaced(Replacement::DiedEarlier(Exit::OutOfReach(_)))), "{usage:?}");
+    assert!(
+        matches!(usage, KernelUse::Replaced(KernelReplacement::DiedEarlier(Exit::OutOfReach(_)))),
+        "{usage:?}"
+    );
 }

@@ -1,8 +1,10 @@
 //! What lasts from call to call, and what a kernel finds.
 
-use cellwright_kernel::environment::Variables;
+use cellwright_kernel::environment::EnvVars;
 use cellwright_output::Artifacts;
-use cellwright_session::{After, CallEvent, CellRequest, CellStatus, KernelUse, Next, Reset, Shown};
+use cellwright_session::{
+    CallEvent, CallUpdate, CellRequest, CellStatus, KernelAfter, KernelUse, Reset, ShownOutput,
+};
 use cellwright_testkit::{Door, eventually};
 use serde_json::json;
 
@@ -16,7 +18,10 @@ async fn variables_last_until_a_reset() {
     assert_eq!(report.kernel.usage, KernelUse::Fresh);
     assert!(report.kernel.about.as_ref().unwrap().to_string().contains("cpython 3."), "{report:#?}");
     let report = fixture.run(&["x = x * 2", "print(x)\n1 / 0", "never"]).await;
-    assert_eq!((report.kernel.usage.clone(), report.kernel.after.clone()), (KernelUse::Reused, After::Alive));
+    assert_eq!(
+        (report.kernel.usage.clone(), report.kernel.after.clone()),
+        (KernelUse::Reused, KernelAfter::Alive)
+    );
     let failed = report.failed().unwrap();
     let CellStatus::Error(exception) = &failed.status else { panic!("{failed:?}") };
     assert_eq!((failed.index, exception.name.as_str(), exception.line), (1, "ZeroDivisionError", Some(2)));
@@ -48,7 +53,7 @@ async fn variables_given_with_a_call_reach_its_cells() {
     let home = ("HOME".into(), fixture.folder.path().into());
     let with = async |zone: Option<&str>| {
         let mut call = fixture.call(&["import os; os.environ.get('TZ'), os.environ.get('API_TOKEN')"]);
-        call.variables = Some(Variables::from([home.clone(), ("API_TOKEN".into(), "secret".into())]));
+        call.variables = Some(EnvVars::from([home.clone(), ("API_TOKEN".into(), "secret".into())]));
         call.variables.as_mut().unwrap().extend(zone.map(|zone| ("TZ".into(), zone.into())));
         let report = fixture.client.call(call).await.unwrap().report().await;
         report.cells[0].output.text.text.clone()
@@ -96,7 +101,7 @@ async fn a_kernel_finds_its_folder_its_environment_and_the_modules() {
     fixture.run(&["import os; os._exit(1)"]).await;
     let mut running = fixture.client.call(fixture.call(&["1"])).await.unwrap();
     let mut events = Vec::new();
-    while let Next::Event(event) = running.next().await {
+    while let CallUpdate::Event(event) = running.next().await {
         if let CallEvent::Notice(notice) = event {
             events.push(notice.to_string());
         }
@@ -114,9 +119,9 @@ async fn what_threads_print_after_the_cell_is_shown_with_the_next_reply() {
     let mut late = String::new();
     let report = loop {
         match running.next().await {
-            Next::Event(CallEvent::LateBefore(before)) => late.push_str(&before.collected.text.text),
-            Next::Event(_) => {}
-            Next::Finished(report) => break report,
+            CallUpdate::Event(CallEvent::LateBefore(before)) => late.push_str(&before.collected.text.text),
+            CallUpdate::Event(_) => {}
+            CallUpdate::Finished(report) => break report,
         }
     };
     // Whether it came before or during the cell, it is shown once, and not lost.
@@ -141,7 +146,9 @@ async fn images_values_and_status_events_are_kept_apart_from_text() {
     let output = &report.cells[0].output;
     assert!(output.text.text.starts_with("before\n[image 1: image/png, 1x1, 70 bytes]\n{\n"), "{output:#?}");
     assert!(output.text.text.ends_with("\nafter\n"));
-    let [Shown::Image(image), Shown::Json(value), Shown::Status(status)] = &output.shown[..] else {
+    let [ShownOutput::Image(image), ShownOutput::Json(value), ShownOutput::Status(status)] =
+        &output.shown[..]
+    else {
         panic!("{output:#?}")
     };
     assert_eq!(
@@ -163,7 +170,9 @@ async fn more_images_than_a_report_holds_go_to_the_artifacts() {
     let fixture = Fixture::with(|settings, _| settings.output.shown = 100);
     let code = "display({'application/json': 'x' * 80}, raw=True)\ndisplay({'application/json': 'y' * 80}, raw=True)";
     let report = fixture.run(&[code]).await;
-    let [Shown::Json(_), Shown::Stored { what, artifact: Ok(id) }] = &report.cells[0].output.shown[..] else {
+    let [ShownOutput::Json(_), ShownOutput::Stored { what, artifact: Ok(id) }] =
+        &report.cells[0].output.shown[..]
+    else {
         panic!("{report:#?}")
     };
     assert_eq!(what, "JSON, 82 bytes");

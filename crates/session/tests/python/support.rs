@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{KernelChoice, Launch, StartRunner};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::{KernelChoice, RunnerLaunch, StartRunner};
 use cellwright_output::Artifacts;
 use cellwright_session::{
-    Call, CallEvent, CallReport, CellRequest, Client, Next, Running, SessionKey, Sessions, Settings,
+    Call, CallEvent, CallHandle, CallReport, CallUpdate, CellRequest, SessionClient, SessionKey,
+    SessionSettings, Sessions,
 };
 use cellwright_testkit::{patient_graces, python};
 use tempfile::TempDir;
@@ -21,7 +22,7 @@ pub(crate) fn cache() -> PathBuf {
 
 pub(crate) struct Fixture {
     pub(crate) sessions: Sessions,
-    pub(crate) client: Client,
+    pub(crate) client: SessionClient,
     pub(crate) folder: TempDir,
 }
 
@@ -30,26 +31,26 @@ impl Fixture {
         Self::with(|_, _| {})
     }
 
-    pub(crate) fn with(adjust: impl FnOnce(&mut Settings, &Path)) -> Self {
+    pub(crate) fn with(adjust: impl FnOnce(&mut SessionSettings, &Path)) -> Self {
         Self::launched(|_| {}, adjust)
     }
 
     pub(crate) fn launched(
-        adjust_launch: impl FnOnce(&mut Launch),
-        adjust: impl FnOnce(&mut Settings, &Path),
+        adjust_launch: impl FnOnce(&mut RunnerLaunch),
+        adjust: impl FnOnce(&mut SessionSettings, &Path),
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let variables =
             [("PATH".into(), env::var_os("PATH").unwrap()), ("HOME".into(), folder.path().into())];
-        let search = Search {
+        let search = PythonSearch {
             explicit: Some(python()),
             cwd: folder.path().into(),
             variables: variables.into(),
             managed: None,
         };
-        let mut template = Launch { graces: patient_graces(), ..Launch::new(search, cache()) };
+        let mut template = RunnerLaunch { graces: patient_graces(), ..RunnerLaunch::new(search, cache()) };
         adjust_launch(&mut template);
-        let mut settings = Settings::new(StartRunner { template });
+        let mut settings = SessionSettings::new(StartRunner { template });
         settings.output.artifacts = Some(Artifacts::new(folder.path().join("artifacts")));
         adjust(&mut settings, folder.path());
         let sessions = Sessions::new(settings);
@@ -94,13 +95,13 @@ pub(crate) fn notices(report: &CallReport) -> Vec<String> {
 }
 
 /// Starts a call and returns once its first cell has printed.
-pub(crate) async fn until_printed(client: &Client, call: Call) -> Running {
+pub(crate) async fn until_printed(client: &SessionClient, call: Call) -> CallHandle {
     let mut running = client.call(call).await.unwrap();
     loop {
         match running.next().await {
-            Next::Event(CallEvent::Output { .. }) => return running,
-            Next::Event(_) => {}
-            Next::Finished(report) => panic!("it printed nothing: {report:#?}"),
+            CallUpdate::Event(CallEvent::Output { .. }) => return running,
+            CallUpdate::Event(_) => {}
+            CallUpdate::Finished(report) => panic!("it printed nothing: {report:#?}"),
         }
     }
 }

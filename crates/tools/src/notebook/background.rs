@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_run::{Finished, PlannedCell};
+use cellwright_run::{FinishedRun, PlannedCell};
 use cellwright_session::{JobId, JobState, duration_words};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
@@ -30,7 +30,7 @@ pub(crate) struct BackgroundRun {
     place: ResolvedPath,
     cells: Vec<PlannedCell>,
     /// What it came to, once that is in the file.
-    finished: watch::Receiver<Option<Arc<Finished>>>,
+    finished: watch::Receiver<Option<Arc<FinishedRun>>>,
 }
 
 impl BackgroundRuns {

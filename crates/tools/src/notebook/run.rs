@@ -9,7 +9,8 @@ use cellwright_notebook::CellRef;
 use cellwright_notebook::file;
 use cellwright_notebook::select::CellSelection;
 use cellwright_run::{
-    Change, Draft, Errors, Finished, Home, Next, NotebookRun, PlanError, Request, RunNote, Selection,
+    CodeSelection, ErrorPolicy, FinishedRun, MeanwhileChange, NotebookHome, NotebookRun, PlanError, RunDraft,
+    RunNote, RunRequest, RunUpdate,
 };
 use cellwright_session::{OutputSettings, Reset, SessionKey, Timeout};
 use serde_json::json;
@@ -27,7 +28,7 @@ use crate::workspace::ResolvedPath;
 /// Cells a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CellChoice {
-    Some(Selection),
+    Some(CodeSelection),
     /// Those that are out of date.
     Stale,
 }
@@ -36,13 +37,13 @@ impl CellChoice {
     /// `3`, `2,5-7`, `5-`, `id:abc`, `id:abc-`, `"A heading"`, `all`, `stale`
     pub(super) fn parse(text: &str) -> Result<Self, <CellSelection as FromStr>::Err> {
         match text.trim() {
-            "all" | "" => Ok(Self::Some(Selection::All)),
+            "all" | "" => Ok(Self::Some(CodeSelection::All)),
             "stale" => Ok(Self::Stale),
             text => {
                 match text.strip_suffix('-').filter(|first| first.starts_with("id:") && !first.contains(','))
                 {
-                    Some(first) => first.parse().map(|cell| Self::Some(Selection::From(cell))),
-                    None => text.parse().map(|cells| Self::Some(Selection::Cells(cells))),
+                    Some(first) => first.parse().map(|cell| Self::Some(CodeSelection::From(cell))),
+                    None => text.parse().map(|cells| Self::Some(CodeSelection::Cells(cells))),
                 }
             }
         }
@@ -77,9 +78,9 @@ pub(super) async fn run(
             "a notebook of a shared session cannot run in the background: nobody would keep its outputs",
         ));
     }
-    let mut request = Request::new(&place.path);
+    let mut request = RunRequest::new(&place.path);
     request.timeout = how.timeout.map_or(Timeout::Never, Timeout::After);
-    request.errors = if how.allow_errors { Errors::Allow } else { Errors::Stop };
+    request.errors = if how.allow_errors { ErrorPolicy::Allow } else { ErrorPolicy::Stop };
     request.artifacts = Some(shared.settings.artifacts.clone());
     request.save = shared.settings.save.clone();
     request.history.clone_from(&shared.settings.history);
@@ -87,14 +88,14 @@ pub(super) async fn run(
     request.reset = if how.reset { Reset::Yes } else { Reset::No };
     // A cell named by its number may be another one by now.
     let named = match &wanted {
-        CellChoice::Some(Selection::Cells(cells)) => cells.clone(),
-        CellChoice::Some(Selection::From(cell)) => CellSelection::one(cell.clone()),
-        CellChoice::Some(Selection::All) | CellChoice::Stale => CellSelection::default(),
+        CellChoice::Some(CodeSelection::Cells(cells)) => cells.clone(),
+        CellChoice::Some(CodeSelection::From(cell)) => CellSelection::one(cell.clone()),
+        CellChoice::Some(CodeSelection::All) | CellChoice::Stale => CellSelection::default(),
     };
     match wanted {
         CellChoice::Some(cells) => request.cells = cells,
         CellChoice::Stale => match first_stale(shared, context, place).await? {
-            Some(index) => request.cells = Selection::From(CellRef::Index(index)),
+            Some(index) => request.cells = CodeSelection::From(CellRef::Index(index)),
             None => return Ok(ToolReply::text("no cell is out of date, so none was run")),
         },
     }
@@ -104,7 +105,7 @@ pub(super) async fn run(
             PlanError::File(error) => error.called(&at.named).into(),
             other => ToolFailure::from(other).about(&at.named),
         };
-        let draft = Draft::of(request).map_err(about)?;
+        let draft = RunDraft::of(request).map_err(about)?;
         let (editor, file) = (shared_here.settings.editor(&caller), at.file_name());
         editor.check_run(&file, draft.notebook(), &named, &how.options)?;
         draft.write().map_err(about)
@@ -136,7 +137,7 @@ pub(super) async fn run(
 pub(crate) fn key(
     shared: &ToolboxState,
     client: &ToolClient,
-    home: &Home,
+    home: &NotebookHome,
 ) -> Result<SessionKey, ToolFailure> {
     let kernel = home.kernel_or(&shared.settings.kernel);
     Ok(SessionKey {
@@ -199,13 +200,13 @@ async fn follow(
             }
         };
         match next {
-            Next::Event(event) => {
+            RunUpdate::Event(event) => {
                 if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
                     tell(progress.as_ref(), &event);
                 }
             }
-            Next::Changed { .. } | Next::Saved(_) => {} // the end reports it
-            Next::Finished => {
+            RunUpdate::Changed { .. } | RunUpdate::Saved(_) => {} // the end reports it
+            RunUpdate::Finished => {
                 let finished = active.finish(shared).await;
                 return Ok(reply(shared, context, place, &finished));
             }
@@ -218,7 +219,7 @@ pub(super) struct ActiveRun(pub(super) NotebookRun);
 
 impl ActiveRun {
     /// Waits for its end and learns from it.
-    pub(super) async fn finish(self, shared: &ToolboxState) -> Finished {
+    pub(super) async fn finish(self, shared: &ToolboxState) -> FinishedRun {
         let finished = self.0.finish().await;
         shared.learn(&finished.report);
         shared.history().note(&finished);
@@ -226,7 +227,7 @@ impl ActiveRun {
     }
 }
 
-fn is_saved(Finished { kept, .. }: &Finished) -> bool {
+fn is_saved(FinishedRun { kept, .. }: &FinishedRun) -> bool {
     kept.side.is_none() && kept.failed.is_none()
 }
 
@@ -235,7 +236,7 @@ pub(super) fn reply(
     shared: &ToolboxState,
     context: &CallContext,
     place: &ResolvedPath,
-    finished: &Finished,
+    finished: &FinishedRun,
 ) -> ToolReply {
     let mut reply = told(shared, context, finished);
     reply.is_error |= !is_saved(finished);
@@ -247,8 +248,8 @@ pub(super) fn reply(
 }
 
 /// What the notebook holds now of the cells that ran, and what else is to be known.
-fn told(shared: &ToolboxState, context: &CallContext, finished: &Finished) -> ToolReply {
-    let Finished { cells, changes, kept, elsewhere, .. } = finished;
+fn told(shared: &ToolboxState, context: &CallContext, finished: &FinishedRun) -> ToolReply {
+    let FinishedRun { cells, changes, kept, elsewhere, .. } = finished;
     let shown = OutputSettings {
         limits: shared.settings.limits,
         artifacts: Some(shared.settings.artifacts.clone()),
@@ -265,8 +266,8 @@ fn told(shared: &ToolboxState, context: &CallContext, finished: &Finished) -> To
     }
     for (at, change) in changes {
         let told = match change {
-            Change::Edited(_) => "edited before its turn: what it says now was run",
-            Change::Removed => "removed before its turn, and was not run",
+            MeanwhileChange::Edited(_) => "edited before its turn: what it says now was run",
+            MeanwhileChange::Removed => "removed before its turn, and was not run",
         };
         reply.note(format!("[cell {} was {told}]", cells[*at].index));
     }

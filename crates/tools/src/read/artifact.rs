@@ -3,7 +3,7 @@
 use cellwright_editing::page;
 use cellwright_notebook::Selector;
 use cellwright_notebook::select::LineRange;
-use cellwright_output::{Artifact, ArtifactId, Image, Limits};
+use cellwright_output::{Artifact, ArtifactId, Image, OutputLimits};
 use serde_json::json;
 
 use crate::reply::{ReplyPart, ToolFailure, ToolReply};
@@ -104,7 +104,7 @@ pub(super) fn artifact(
                 }
             }
             LineRange::Last(count) => {
-                let limits = Limits { head: 0, tail: reader.budget(), line: reader.budget() };
+                let limits = OutputLimits { head: 0, tail: reader.budget(), line: reader.budget() };
                 let captured = artifact.ends(limits)?;
                 let tail = captured.text.lines().rev().take(count).collect::<Vec<_>>();
                 reply
@@ -117,7 +117,7 @@ pub(super) fn artifact(
 }
 
 fn line_count(artifact: &Artifact) -> Result<u64, ToolFailure> {
-    let captured = artifact.ends(Limits::default())?;
+    let captured = artifact.ends(OutputLimits::default())?;
     let shown = captured.text.lines().count() as u64;
     Ok(captured.truncation.map_or(shown, |truncation| truncation.total.lines))
 }

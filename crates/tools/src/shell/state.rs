@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cellwright_kernel::environment::Variables;
+use cellwright_kernel::environment::EnvVars;
 use cellwright_process::ChildCommand;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -77,7 +77,7 @@ impl LoginShell {
     }
 
     /// What to read first; or why there is nothing.
-    async fn file(&self, environment: &Variables) -> Result<&Path, &LoginError> {
+    async fn file(&self, environment: &EnvVars) -> Result<&Path, &LoginError> {
         if let Some(snapshot) = &self.snapshot {
             return Ok(snapshot);
         }
@@ -91,7 +91,7 @@ impl LoginShell {
     }
 }
 
-async fn gather(environment: &Variables) -> io::Result<LoginSnapshot> {
+async fn gather(environment: &EnvVars) -> io::Result<LoginSnapshot> {
     let folder = private_folder()?;
     let file = folder.path().join("login.sh");
     let login = ChildCommand::new("bash", environment).args(["-l", "-c", SAVE, "bash"]).arg(&file);
@@ -124,7 +124,7 @@ impl ShellState {
     pub(super) async fn prepare(
         &self,
         run: &ShellRequest<'_>,
-        environment: &Variables,
+        environment: &EnvVars,
     ) -> io::Result<ShellArguments> {
         let file = self.file()?;
         let (read, warning) = if file.exists() {

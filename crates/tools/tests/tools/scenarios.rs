@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use cellwright_notebook::{Notebook, Outputs, text};
+use cellwright_notebook::{Notebook, OutputsAfterEdit, text};
 use serde_json::Value;
 
 use crate::support::Fixture;
@@ -65,8 +65,11 @@ async fn what_a_model_reads_when_it_edits_notebooks() {
             }
             "others" => {
                 let now = Notebook::parse(fixture.get("nb.ipynb").into_bytes()).unwrap();
-                let changed =
-                    now.write(&text::parse(&lines).unwrap(), Outputs::Clear).unwrap().notebook.unwrap();
+                let changed = now
+                    .write(&text::parse(&lines).unwrap(), OutputsAfterEdit::Clear)
+                    .unwrap()
+                    .notebook
+                    .unwrap();
                 fixture.put("nb.ipynb", changed.text());
                 (kind, lines)
             }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_editing::HistoryStore;
-use cellwright_kernel::interpreter::Search;
-use cellwright_kernel::{KernelChoice, Launch, StartRunner};
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::{KernelChoice, RunnerLaunch, StartRunner};
 use cellwright_notebook::file::SaveSettings;
-use cellwright_output::{Artifacts, ImageLimits, Limits};
+use cellwright_output::{Artifacts, ImageLimits, OutputLimits};
 use cellwright_testkit::{patient_graces, python};
 use cellwright_tools::{
     BackgroundPolicy, CallContext, ReplyPart, RunMode, SessionNames, ToolClient, ToolReply, ToolSettings,
@@ -43,21 +43,24 @@ impl Fixture {
         let mut environment: HashMap<_, _> = std::env::vars_os().collect();
         // Login files of this machine are none of ours: they may take a minute, or break when they are stopped.
         environment.insert("HOME".into(), folder.path().into());
-        let search = Search {
+        let search = PythonSearch {
             explicit: Some(python()),
             cwd: folder.path().to_owned(),
             variables: environment.clone(),
             managed: None,
         };
-        let launch = Launch { graces: patient_graces(), ..Launch::new(search, folder.path().join("cache")) };
+        let launch = RunnerLaunch {
+            graces: patient_graces(),
+            ..RunnerLaunch::new(search, folder.path().join("cache"))
+        };
         let artifacts = Artifacts::new(folder.path().join("artifacts"));
         let mut settings = ToolSettings {
             mode: RunMode::Both,
             artifacts: artifacts.clone(),
-            limits: Limits::default(),
+            limits: OutputLimits::default(),
             images: ImageLimits::default(),
             kernel: KernelChoice::default(),
-            lifetime: cellwright_session::Mode::Session,
+            lifetime: cellwright_session::SessionMode::Session,
             timeout: Some(Duration::from_secs(30)),
             background: BackgroundPolicy::Asked,
             environment: launch.rules.pass(&environment),
@@ -68,7 +71,7 @@ impl Fixture {
         };
         change(&mut settings);
         let mut sessions =
-            cellwright_session::Settings::new(StartRunner { template: settings.launch.clone() });
+            cellwright_session::SessionSettings::new(StartRunner { template: settings.launch.clone() });
         sessions.output.artifacts = Some(artifacts);
         Self::with(folder, Toolbox::new(settings, sessions))
     }

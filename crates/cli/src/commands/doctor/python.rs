@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cellwright_jupyter::PythonPrefix;
-use cellwright_kernel::interpreter::{Candidate, Origin};
-use cellwright_kernel::runner::{Examined, Ready, Rejected};
-use cellwright_session::{Call, CallReport, CellRequest, Client, Notice, Sessions, Timeout};
+use cellwright_kernel::interpreter::{Candidate, PythonOrigin};
+use cellwright_kernel::runner::{ExaminedPython, RejectedPython, RunnerReady};
+use cellwright_session::{Call, CallReport, CellRequest, Notice, SessionClient, Sessions, Timeout};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -46,14 +46,14 @@ pub(super) async fn examine(
     let mut prefixes: Vec<PythonPrefix> = Vec::new();
     for found in examined {
         match found {
-            Examined::Works(candidate, ready) => {
+            ExaminedPython::Works(candidate, ready) => {
                 let prefix =
                     PythonPrefix { path: ready.prefix.clone(), is_environment: candidate.venv().is_some() };
                 prefixes.push(prefix);
                 report.add(working(&candidate, &ready, chosen.is_none()));
                 chosen.get_or_insert((candidate, ready));
             }
-            Examined::Rejected(rejected) => report.add(unusable(config, &rejected, chosen.is_some())),
+            ExaminedPython::Rejected(rejected) => report.add(unusable(config, &rejected, chosen.is_some())),
         }
     }
     match chosen {
@@ -65,7 +65,7 @@ pub(super) async fn examine(
     prefixes
 }
 
-fn working(candidate: &Candidate, ready: &Ready, chosen: bool) -> DoctorCheck {
+fn working(candidate: &Candidate, ready: &RunnerReady, chosen: bool) -> DoctorCheck {
     let Candidate { python, origin } = candidate;
     let text = format!("{} {} at {} ({origin})", ready.implementation, ready.version, python.display());
     let details = json!({
@@ -81,31 +81,38 @@ fn working(candidate: &Candidate, ready: &Ready, chosen: bool) -> DoctorCheck {
 }
 
 /// A Python that was meant to be used and does not work is worth a warning. One that just exists is not.
-fn unusable(config: &LoadedConfig, rejected: &Rejected, after_chosen: bool) -> DoctorCheck {
-    let Rejected { python, origin, why } = rejected;
+fn unusable(config: &LoadedConfig, rejected: &RejectedPython, after_chosen: bool) -> DoctorCheck {
+    let RejectedPython { python, origin, why } = rejected;
     let text = format!("{} ({origin}) is not used: {why}", python.display());
     let details =
         json!({ "python": python, "origin": origin.to_string(), "works": false, "why": why.to_string() });
     let venv = shell(python.parent().and_then(Path::parent).unwrap_or(python));
     let fix = match origin {
-        Origin::Path => None,
+        PythonOrigin::Path => None,
         // Nobody waits for it while a better one works.
-        Origin::Explicit | Origin::Active | Origin::Project | Origin::Uv | Origin::Conda | Origin::Pyenv
+        PythonOrigin::Explicit
+        | PythonOrigin::Active
+        | PythonOrigin::Project
+        | PythonOrigin::Uv
+        | PythonOrigin::Conda
+        | PythonOrigin::Pyenv
             if after_chosen =>
         {
             None
         }
-        Origin::Explicit => {
+        PythonOrigin::Explicit => {
             let origin = config.origin("python.path");
             let fix = format!("set `python.path` to one that works; it comes from {origin}");
             return DoctorCheck::broken(DoctorTopic::Python, text).fix(fix).details(details);
         }
-        Origin::Active => Some("deactivate it, or make it again where its Python is".to_owned()),
-        Origin::Project => Some(format!("python3 -m venv --clear {venv}, then install its packages again")),
-        Origin::Uv => Some("uv sync".to_owned()),
-        Origin::Conda => Some("conda deactivate, or conda install python".to_owned()),
-        Origin::Pyenv => Some("pyenv install".to_owned()),
-        Origin::Managed => Some("cellwright setup python --force".to_owned()),
+        PythonOrigin::Active => Some("deactivate it, or make it again where its Python is".to_owned()),
+        PythonOrigin::Project => {
+            Some(format!("python3 -m venv --clear {venv}, then install its packages again"))
+        }
+        PythonOrigin::Uv => Some("uv sync".to_owned()),
+        PythonOrigin::Conda => Some("conda deactivate, or conda install python".to_owned()),
+        PythonOrigin::Pyenv => Some("pyenv install".to_owned()),
+        PythonOrigin::Managed => Some("cellwright setup python --force".to_owned()),
     };
     match fix {
         Some(fix) => DoctorCheck::warning(DoctorTopic::Python, text).fix(fix),
@@ -169,7 +176,7 @@ async fn run(config: &LoadedConfig, folder: &Path, candidate: &Candidate, report
 }
 
 async fn call(
-    client: &Client,
+    client: &SessionClient,
     folder: &Path,
     cell: CellRequest,
 ) -> anyhow::Result<std::sync::Arc<CallReport>> {
@@ -192,7 +199,7 @@ enum ImportResult {
     Missing,
 }
 
-async fn packages(client: &Client, folder: &Path, candidate: &Candidate, report: &mut DoctorReport) {
+async fn packages(client: &SessionClient, folder: &Path, candidate: &Candidate, report: &mut DoctorReport) {
     let names: Vec<_> = OPTIONAL.iter().map(|(module, ..)| module).collect();
     let code = format!("{PROBE}\nprint(_probe({}))", json!(names));
     let cell = CellRequest { timeout: Timeout::After(IMPORTS), ..CellRequest::new(code) };
@@ -205,7 +212,7 @@ async fn packages(client: &Client, folder: &Path, candidate: &Candidate, report:
     };
     for ((module, package, purpose), import) in OPTIONAL.iter().zip(found) {
         let install = match candidate.origin {
-            Origin::Managed => format!("cellwright setup python --with {package}"),
+            PythonOrigin::Managed => format!("cellwright setup python --with {package}"),
             _ => format!("{} -m pip install {package}", shell(&candidate.python)),
         };
         let (check, version) = match import {

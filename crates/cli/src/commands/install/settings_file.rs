@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
-use cellwright_notebook::file::{ReplaceError, Replacement};
+use cellwright_notebook::file::{FileReplaceError, FileReplacement};
 
 use super::InstallScope;
 
@@ -26,7 +26,7 @@ pub(super) fn replace(
     scope: InstallScope,
 ) -> anyhow::Result<()> {
     let attempt = || format!("could not write {}", path.display());
-    let cause = |error: ReplaceError| error.source;
+    let cause = |error: FileReplaceError| error.source;
     // Dotfiles are often links into a repository: the file behind the link is the one to replace.
     let target = match before {
         Some(_) => path.canonicalize().with_context(attempt)?,
@@ -34,7 +34,7 @@ pub(super) fn replace(
     };
     let changed = || format!("{} changed meanwhile, so nothing was written; try again", path.display());
     if let Some(before) = before {
-        let new = Replacement::of(&target, after.as_bytes()).map_err(cause).with_context(attempt)?;
+        let new = FileReplacement::of(&target, after.as_bytes()).map_err(cause).with_context(attempt)?;
         anyhow::ensure!(read(&target)?.as_deref() == Some(before), changed());
         new.commit().map_err(cause).with_context(attempt)?;
         return Ok(());
@@ -44,7 +44,8 @@ pub(super) fn replace(
         InstallScope::User => 0o600, // clients keep secrets in there
     };
     fs::create_dir_all(target.parent().expect("a file is in a folder")).with_context(attempt)?;
-    let new = Replacement::new_file(&target, mode, after.as_bytes()).map_err(cause).with_context(attempt)?;
+    let new =
+        FileReplacement::new_file(&target, mode, after.as_bytes()).map_err(cause).with_context(attempt)?;
     anyhow::ensure!(new.commit_new().map_err(cause).with_context(attempt)?, changed());
     Ok(())
 }

@@ -17,10 +17,12 @@ use cellwright_editing::{ChangeOptions, FileName};
 use cellwright_kernel::{Comms, KernelChoice, StopReason};
 use cellwright_notebook::file::FileError;
 use cellwright_notebook::select::CellSelection;
-use cellwright_run::{Draft, Errors, Finished, Home, Next, PlanError, Request, Selection};
-use cellwright_session as session;
+use cellwright_run::{
+    CodeSelection, ErrorPolicy, FinishedRun, NotebookHome, PlanError, RunDraft, RunRequest, RunUpdate,
+};
 use cellwright_session::{
-    Call, CallEvent, CellStatus, Client, Force, KernelFate, Reset, SessionId, Sessions, Timeout,
+    Call, CallEvent, CallUpdate, CellStatus, Force, KernelFate, Reset, SessionClient, SessionId, Sessions,
+    Timeout,
 };
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
@@ -50,12 +52,12 @@ pub(super) struct NotebookRuns {
 
 /// What the runs have in common.
 struct RunContext {
-    client: Client,
+    client: SessionClient,
     /// The kernel for notebooks that name none, or for all of them.
     usual: KernelChoice,
     chosen: Option<KernelChoice>,
     session: Option<SessionId>,
-    variables: Option<cellwright_kernel::environment::Variables>,
+    variables: Option<cellwright_kernel::environment::EnvVars>,
     style: RunStyle,
     record: bool,
     /// What the caller vouches for itself.
@@ -140,12 +142,12 @@ impl NotebookRuns {
         Ok(exit)
     }
 
-    fn requests(&self, config: &LoadedConfig) -> anyhow::Result<Vec<Request>> {
+    fn requests(&self, config: &LoadedConfig) -> anyhow::Result<Vec<RunRequest>> {
         let parameters = self.options.parameters()?;
         let cells = match (&self.options.cells, &self.options.from) {
-            (Some(cells), _) => Selection::Cells(cells.clone()),
-            (None, Some(from)) => Selection::From(from.clone()),
-            (None, None) => Selection::All,
+            (Some(cells), _) => CodeSelection::Cells(cells.clone()),
+            (None, Some(from)) => CodeSelection::From(from.clone()),
+            (None, None) => CodeSelection::All,
         };
         anyhow::ensure!(
             self.options.output.is_none() || self.paths.len() == 1,
@@ -153,11 +155,11 @@ impl NotebookRuns {
             self.paths.len()
         );
         self.ensure_different()?;
-        let requests = self.paths.iter().map(|path| Request {
+        let requests = self.paths.iter().map(|path| RunRequest {
             output: self.options.output.clone(),
             cells: cells.clone(),
             parameters: parameters.clone(),
-            errors: if self.options.allow_errors { Errors::Allow } else { Errors::Stop },
+            errors: if self.options.allow_errors { ErrorPolicy::Allow } else { ErrorPolicy::Stop },
             timeout: self.timeout,
             reset: self.reset,
             timing: !self.options.no_timing,
@@ -165,7 +167,7 @@ impl NotebookRuns {
             save: config.places.save_settings(),
             history: Some(config.places.history()),
             force: self.force,
-            ..Request::new(path)
+            ..RunRequest::new(path)
         });
         Ok(requests.collect())
     }
@@ -185,7 +187,7 @@ impl NotebookRuns {
 }
 
 impl RunContext {
-    fn kernel(&self, home: &Home) -> KernelChoice {
+    fn kernel(&self, home: &NotebookHome) -> KernelChoice {
         self.chosen.clone().unwrap_or_else(|| home.kernel_or(&self.usual))
     }
 
@@ -195,7 +197,7 @@ impl RunContext {
         &self,
         session: &SessionId,
         kernel: &KernelChoice,
-        home: &Home,
+        home: &NotebookHome,
         reset: Reset,
         show: &mut RunDisplay,
     ) -> anyhow::Result<Option<Vec<CallEvent>>> {
@@ -206,16 +208,16 @@ impl RunContext {
         let mut events = Vec::new();
         let report = loop {
             match running.next().await {
-                session::Next::Event(event @ CallEvent::Queued { .. }) => show.event(&event)?,
-                session::Next::Event(
+                CallUpdate::Event(event @ CallEvent::Queued { .. }) => show.event(&event)?,
+                CallUpdate::Event(
                     event @ (CallEvent::KernelStarted(_)
                     | CallEvent::LateBefore(_)
                     | CallEvent::Late(_)
                     | CallEvent::Notice(_)),
                 ) => events.push(event),
                 // The cell's own, which says nothing.
-                session::Next::Event(_) => {}
-                session::Next::Finished(report) => break report,
+                CallUpdate::Event(_) => {}
+                CallUpdate::Finished(report) => break report,
             }
         };
         match &report.error {
@@ -227,7 +229,7 @@ impl RunContext {
 }
 
 /// Runs one notebook and reports it.
-async fn run_one(common: &RunContext, request: &Request, is_last: bool) -> (CommandExit, show::TestSuite) {
+async fn run_one(common: &RunContext, request: &RunRequest, is_last: bool) -> (CommandExit, show::TestSuite) {
     let mut show = RunDisplay::new(&request.path, common.style);
     let exit = match follow(common, request, is_last, &mut show).await {
         Ok(exit) => exit,
@@ -246,7 +248,7 @@ fn not_run(show: &mut RunDisplay) -> CommandExit {
 
 async fn follow(
     common: &RunContext,
-    request: &Request,
+    request: &RunRequest,
     is_last: bool,
     show: &mut RunDisplay,
 ) -> anyhow::Result<CommandExit> {
@@ -298,10 +300,10 @@ async fn follow(
             }
         };
         match next {
-            Next::Event(event) => show.event(&event)?,
-            Next::Changed { cell, change } => show.changed(cell, &change)?,
-            Next::Saved(cells) => show.saved(&cells)?,
-            Next::Finished => break,
+            RunUpdate::Event(event) => show.event(&event)?,
+            RunUpdate::Changed { cell, change } => show.changed(cell, &change)?,
+            RunUpdate::Saved(cells) => show.saved(&cells)?,
+            RunUpdate::Finished => break,
         }
     }
     let finished = run.finish().await;
@@ -321,14 +323,18 @@ async fn follow(
 }
 
 /// The run as planned, if its cells are those that the caller was shown. Blocks on files.
-fn checked(request: Request, vouched: &ChangeOptions, caller: &CallerArguments) -> anyhow::Result<Draft> {
+fn checked(
+    request: RunRequest,
+    vouched: &ChangeOptions,
+    caller: &CallerArguments,
+) -> anyhow::Result<RunDraft> {
     let file = FileName::of(&request.path);
     let cells = match &request.cells {
-        Selection::Cells(cells) => cells.clone(),
-        Selection::From(cell) => CellSelection::one(cell.clone()),
-        Selection::All => CellSelection::default(),
+        CodeSelection::Cells(cells) => cells.clone(),
+        CodeSelection::From(cell) => CellSelection::one(cell.clone()),
+        CodeSelection::All => CellSelection::default(),
     };
-    let draft = Draft::of(request).map_err(explained)?;
+    let draft = RunDraft::of(request).map_err(explained)?;
     caller.with_editor(|editor| editor.check_run(&file, draft.notebook(), &cells, vouched))?;
     Ok(draft)
 }
@@ -344,7 +350,7 @@ fn explained(error: PlanError) -> anyhow::Error {
     error
 }
 
-fn exit(Finished { report, kept, .. }: &Finished) -> CommandExit {
+fn exit(FinishedRun { report, kept, .. }: &FinishedRun) -> CommandExit {
     match report.failed().map(|cell| &cell.status) {
         Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => CommandExit::TimedOut,
         Some(CellStatus::Stopped { .. }) => CommandExit::Interrupted,

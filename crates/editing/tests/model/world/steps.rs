@@ -5,8 +5,10 @@ use std::fs;
 
 use cellwright_editing::view::OutputView;
 use cellwright_editing::{ChangeOptions, EditRefusal, EditReport, EditingError, NewContent, ReadRequest};
-use cellwright_notebook::replace::{Matches, Replacement};
-use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Note, Notebook, Outputs, Selector};
+use cellwright_notebook::replace::{Matches, TextReplacement};
+use cellwright_notebook::{
+    Action, CellKind, CellRef, ChangeNote, NewCell, Notebook, OutputsAfterEdit, Selector,
+};
 use serde_json::json;
 
 use super::{StepKind, World, id, lines, version};
@@ -152,7 +154,7 @@ impl World {
             _ => return "nothing there",
         };
         writeln!(self.log, "another program does {action:?}").unwrap();
-        let Ok(edited) = notebook.act(&action, Outputs::Clear) else { return "nothing there" };
+        let Ok(edited) = notebook.act(&action, OutputsAfterEdit::Clear) else { return "nothing there" };
         let changed = edited.notebook.unwrap_or(notebook);
         self.save_foreign(changed.text());
         "saved by others"
@@ -279,7 +281,7 @@ impl World {
         let new = if old.contains("[code]") { "# %% [markdown]" } else { "# %% [code]" };
         let new = format!("{new} cell:{number}");
         writeln!(self.log, "{who} replaces {old} by {new}").unwrap();
-        let replacement = Replacement { old, new, matches: Matches::One };
+        let replacement = TextReplacement { old, new, matches: Matches::One };
         let edited = self.with_editor(who, |editor, file| {
             editor.replace_text(file, &[replacement], &ChangeOptions::default())
         });
@@ -299,7 +301,7 @@ impl World {
         }
         let new = self.token();
         writeln!(self.log, "{who} replaces {old} by {new}").unwrap();
-        let replacement = Replacement { old, new: new.clone(), matches: Matches::One };
+        let replacement = TextReplacement { old, new: new.clone(), matches: Matches::One };
         let edited = self.with_editor(who, |editor, file| {
             editor.replace_text(file, &[replacement], &ChangeOptions::default())
         });
@@ -367,7 +369,9 @@ impl ShownRange {
 
 fn verdict(changed: &Result<EditReport, EditingError>) -> &'static str {
     match changed {
-        Ok(report) if report.report.notes.iter().any(|note| matches!(note, Note::Merged { .. })) => "merged",
+        Ok(report) if report.report.notes.iter().any(|note| matches!(note, ChangeNote::Merged { .. })) => {
+            "merged"
+        }
         Ok(_) => "done",
         Err(EditingError::Refused { source, .. }) => match source {
             EditRefusal::Stale { .. } => "stale",

@@ -16,7 +16,7 @@ use cellwright_cell::with_causes;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum Purpose {
+pub(in crate::gateway) enum HttpPurpose {
     Requests,
     Websocket,
 }
@@ -51,14 +51,14 @@ pub(super) fn of_environment() -> &'static Matcher {
 }
 
 /// How to get to a URL. This machine is never reached through a proxy, whatever `NO_PROXY` says.
-pub(super) fn route(proxies: &Matcher, url: &Url, purpose: Purpose) -> Route {
+pub(super) fn route(proxies: &Matcher, url: &Url, purpose: HttpPurpose) -> Route {
     let uri = Uri::builder().scheme(url.scheme()).authority(authority(url)).path_and_query("/").build();
     let proxy = uri.ok().filter(|_| !is_loopback(url)).and_then(|uri| proxies.intercept(&uri));
     match (proxy.as_ref().map(Proxy::new), purpose) {
         (None, _) => Route::Direct,
         // Many proxies tunnel to the ports of TLS alone, so what can do without does.
-        (Some(proxy), Purpose::Requests) if url.scheme() == "http" => Route::Forwarded(proxy),
-        (Some(proxy), Purpose::Requests | Purpose::Websocket) => Route::Tunnel(proxy),
+        (Some(proxy), HttpPurpose::Requests) if url.scheme() == "http" => Route::Forwarded(proxy),
+        (Some(proxy), HttpPurpose::Requests | HttpPurpose::Websocket) => Route::Tunnel(proxy),
     }
 }
 
@@ -121,7 +121,7 @@ fn is_loopback(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn way(proxies: &Matcher, url: &str, purpose: Purpose) -> String {
+    fn way(proxies: &Matcher, url: &str, purpose: HttpPurpose) -> String {
         match route(proxies, &Url::parse(url).unwrap(), purpose) {
             Route::Direct => "direct".to_owned(),
             Route::Forwarded(proxy) => format!("forwarded by {proxy}"),
@@ -143,11 +143,11 @@ mod tests {
             ("https://jupyter.inside/", "direct", "direct"),
             ("https://[2001:db8::1]:8888/", "tunnel through http://two:2/", "tunnel through http://two:2/"),
         ] {
-            assert_eq!(way(&proxies, url, Purpose::Requests), requests, "{url}");
-            assert_eq!(way(&proxies, url, Purpose::Websocket), websocket, "{url}");
+            assert_eq!(way(&proxies, url, HttpPurpose::Requests), requests, "{url}");
+            assert_eq!(way(&proxies, url, HttpPurpose::Websocket), websocket, "{url}");
         }
         let none = Matcher::builder().build();
-        assert_eq!(way(&none, "https://server/", Purpose::Websocket), "direct");
+        assert_eq!(way(&none, "https://server/", HttpPurpose::Websocket), "direct");
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
             ("http://localhost.example.com", false),
             ("http://10.0.0.1", false),
         ] {
-            let way = way(&proxies, url, Purpose::Websocket);
+            let way = way(&proxies, url, HttpPurpose::Websocket);
             assert_eq!(way == "direct", loopback, "{url}: {way}");
         }
     }
@@ -169,7 +169,8 @@ mod tests {
     #[tokio::test]
     async fn a_socks_proxy_is_refused_and_not_passed_by() {
         let proxies = Matcher::builder().all("socks5h://ada:s3cret@proxy:1080").build();
-        let Route::Tunnel(proxy) = route(&proxies, &Url::parse("https://server").unwrap(), Purpose::Requests)
+        let Route::Tunnel(proxy) =
+            route(&proxies, &Url::parse("https://server").unwrap(), HttpPurpose::Requests)
         else {
             panic!("it was passed by");
         };

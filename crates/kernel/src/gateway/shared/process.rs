@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::LOOK;
 use crate::gateway::address::Address;
-use crate::gateway::rest::{GatewayError, Rest};
+use crate::gateway::rest::{GatewayError, RestClient};
 
 const HEALTH: Duration = Duration::from_secs(3);
 /// How often a gateway whose process lives is asked before it counts as broken: others' kernels end with it.
@@ -19,7 +19,7 @@ const HEALTH_ATTEMPTS: u32 = 3;
 
 /// A gateway that runs.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Info {
+pub(super) struct GatewayInfo {
     pub(super) pid: u32,
     /// When the process started, as the system counts: another that got its number later has another.
     pub(super) started: Option<u64>,
@@ -28,13 +28,13 @@ pub(super) struct Info {
     pub(super) python: PathBuf,
 }
 
-impl Info {
+impl GatewayInfo {
     pub(super) fn address(&self) -> Address {
         Address::new(&self.url, Some(self.token.clone())).expect("checked when it was read or made")
     }
 
     pub(super) async fn is_well(&self) -> Result<(), GatewayError> {
-        Rest::new(self.address()).kernelspecs(HEALTH).await.map(drop)
+        RestClient::new(self.address()).kernelspecs(HEALTH).await.map(drop)
     }
 
     /// The same with patience, for a machine that is busy.

@@ -13,10 +13,10 @@ const MOST_SPANNED: usize = 50_000;
 
 /// The rows so far.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct TableRows {
     rows: Vec<Vec<String>>,
     row: Vec<String>,
-    cell: Option<Cell>,
+    cell: Option<TableCell>,
     /// Of the first columns, how many further rows are covered by a cell above.
     covered: Vec<usize>,
     spanned: usize,
@@ -24,33 +24,33 @@ pub(super) struct Table {
 }
 
 /// A cell that is being written.
-pub(super) struct Cell {
+pub(super) struct TableCell {
     pub(super) writer: Writer,
     /// How many elements were open when it began.
     pub(super) outer: usize,
-    span: Span,
+    span: CellSpan,
 }
 
 /// How many columns and rows a cell takes.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct CellSpan {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-impl Table {
-    pub(super) fn cell(&mut self) -> Option<&mut Cell> {
+impl TableRows {
+    pub(super) fn cell(&mut self) -> Option<&mut TableCell> {
         self.cell.as_mut()
     }
 
-    pub(super) fn start_cell(&mut self, is_header: bool, span: Span, outer: usize) {
+    pub(super) fn start_cell(&mut self, is_header: bool, span: CellSpan, outer: usize) {
         self.has_header |= is_header;
-        self.cell = Some(Cell { writer: Writer::flat(), outer, span });
+        self.cell = Some(TableCell { writer: Writer::flat(), outer, span });
     }
 
     /// How many elements were open when the cell began that this ends.
     pub(super) fn end_cell(&mut self) -> Option<usize> {
-        let Cell { writer, outer, span } = self.cell.take()?;
+        let TableCell { writer, outer, span } = self.cell.take()?;
         let text = writer.finish().trim().replace('|', "\\|");
         while let Some(rows) = self.covered.get_mut(self.row.len()).filter(|rows| **rows > 0)
             && self.spanned < MOST_SPANNED

@@ -15,9 +15,9 @@ pub(super) struct Writer {
     common: usize,
     /// What a line begins with that has no word yet (`- `, `## `), and how much of the prefix is before it.
     marker: Option<(usize, String)>,
-    marks: Vec<(Mark, MarkState)>,
+    marks: Vec<(WordMark, MarkState)>,
     /// The mark that ended last, where its words began, and where it ended.
-    ended: Option<(Mark, usize, usize)>,
+    ended: Option<(WordMark, usize, usize)>,
     is_flat: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Gap {
 
 /// What marks a run of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum WordMark {
     Bold,
     Italic,
     Struck,
@@ -125,7 +125,7 @@ impl Writer {
     }
 
     /// Marks the words that follow, until [`close`](Self::close). `false` if they have that mark already.
-    pub(super) fn open(&mut self, mark: Mark) -> bool {
+    pub(super) fn open(&mut self, mark: WordMark) -> bool {
         let is_new = self.marks.iter().all(|(open, _)| *open != mark);
         if is_new {
             self.marks.push((mark, MarkState::Waiting));
@@ -278,24 +278,26 @@ impl Writer {
         for (mark, state) in self.marks.iter_mut().rev() {
             if let MarkState::Written(start) = *state {
                 end_mark(&mut self.out, mark, start);
-                *state = if matches!(mark, Mark::Link(_)) { MarkState::Over } else { MarkState::Waiting };
+                *state = if matches!(mark, WordMark::Link(_)) { MarkState::Over } else { MarkState::Waiting };
             }
         }
     }
 }
 
-fn end_mark(out: &mut String, mark: &Mark, start: usize) {
+fn end_mark(out: &mut String, mark: &WordMark, start: usize) {
     match mark {
-        Mark::Link(address) if address.contains("://") && out[start..] == **address => {
+        WordMark::Link(address) if address.contains("://") && out[start..] == **address => {
             out.remove(start - 1);
         }
-        Mark::Link(address) => {
+        WordMark::Link(address) => {
             out.push_str("](");
             out.push_str(&destination(address));
             out.push(')');
         }
-        Mark::Raised => {}
-        Mark::Bold | Mark::Italic | Mark::Struck | Mark::Quoted => out.push_str(mark.opening()),
+        WordMark::Raised => {}
+        WordMark::Bold | WordMark::Italic | WordMark::Struck | WordMark::Quoted => {
+            out.push_str(mark.opening());
+        }
     }
 }
 
@@ -305,7 +307,7 @@ pub(super) fn destination(address: &str) -> String {
     if address.contains([' ', '(', ')']) { format!("<{address}>") } else { address }
 }
 
-impl Mark {
+impl WordMark {
     fn is_same_at_both_ends(&self) -> bool {
         matches!(self, Self::Bold | Self::Italic | Self::Struck)
     }

@@ -6,15 +6,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::bridge::{Access, Bridge, Caller, ToolScope};
+use crate::bridge::{Bridge, BridgeAccess, Caller, ToolScope};
 use crate::identity::SessionKey;
 
 /// Answers with the arguments; `wait` never does, and says when it is dropped.
 struct Host(mpsc::UnboundedSender<&'static str>);
 
-struct Waiting(mpsc::UnboundedSender<&'static str>);
+struct WaitingOutput(mpsc::UnboundedSender<&'static str>);
 
-impl Drop for Waiting {
+impl Drop for WaitingOutput {
     fn drop(&mut self) {
         let _ = self.0.send("dropped"); // the test may be over
     }
@@ -24,7 +24,7 @@ impl ToolHost for Host {
     fn call(&self, _: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async move {
             if name == "wait" {
-                let _waiting = Waiting(self.0.clone());
+                let _waiting = WaitingOutput(self.0.clone());
                 self.0.send("waiting").unwrap();
                 std::future::pending::<()>().await;
             }
@@ -47,7 +47,7 @@ impl Fixture {
         Self { bridge, heard, stop }
     }
 
-    fn admit(&self) -> Access {
+    fn admit(&self) -> BridgeAccess {
         let key = SessionKey {
             session: "a".parse().unwrap(),
             cwd: Path::new("/").into(),
@@ -68,7 +68,7 @@ impl Fixture {
         stream
     }
 
-    async fn call(&self, access: &Access, scope: &str, name: &str) -> TcpStream {
+    async fn call(&self, access: &BridgeAccess, scope: &str, name: &str) -> TcpStream {
         let body = format!(r#"{{"session": "{scope}", "name": "{name}", "args": {{"n": 1}}}}"#);
         let mut stream = self.begin(&access.token, &format!("Content-Length: {}", body.len())).await;
         stream.write_all(body.as_bytes()).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_token_opens_its_own_session_alone() {
     assert_eq!(answer(fixture.call(&ours, &theirs.scope, "echo").await).await, refused);
     let (token, scope) = (ours.token.clone(), ours.scope.clone());
     drop(ours);
-    let gone = Access { token, scope, url: String::new(), scopes: Scopes::default() };
+    let gone = BridgeAccess { token, scope, url: String::new(), scopes: Scopes::default() };
     assert_eq!(answer(fixture.call(&gone, &gone.scope, "echo").await).await, refused);
 }
 

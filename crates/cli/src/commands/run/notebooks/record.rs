@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use anyhow::Context as _;
 use cellwright_cell::{Output, OutputChange, Stream};
-use cellwright_notebook::file::{self, Expected, FileError, IfMissing};
-use cellwright_run::{Finished, Parameter};
-use cellwright_session::{Call, CallEvent, CellRequest, Client, Next};
+use cellwright_notebook::file::{self, ExpectedFile, FileError, IfMissing};
+use cellwright_run::{FinishedRun, Parameter};
+use cellwright_session::{Call, CallEvent, CallUpdate, CellRequest, SessionClient};
 use serde_json::{Map, Value, json};
 
 use crate::host;
@@ -19,11 +19,11 @@ const ENVIRONMENT: &str = "print(__import__('json').dumps({\
 
 /// Puts into the metadata of the notebook, under `cellwright`, what it ran with.
 pub(super) async fn keep(
-    client: &Client,
-    finished: &Finished,
+    client: &SessionClient,
+    finished: &FinishedRun,
     parameters: &[Parameter],
 ) -> anyhow::Result<()> {
-    let Finished { report, kept, .. } = finished;
+    let FinishedRun { report, kept, .. } = finished;
     let began = SystemTime::now().checked_sub(report.duration).unwrap_or_else(SystemTime::now);
     let parameters = parameters.iter().map(|parameter| (parameter.name.clone(), parameter.value.clone()));
     let mut record = json!({
@@ -37,14 +37,14 @@ pub(super) async fn keep(
     if let Some(Value::Object(environment)) = environment(client, finished).await {
         record.as_object_mut().expect("an object was made").extend(environment);
     }
-    file::update::<_, FileError>(&kept.path, IfMissing::Fail, &Expected::Anything, |notebook| {
+    file::update::<_, FileError>(&kept.path, IfMissing::Fail, &ExpectedFile::Anything, |notebook| {
         Ok((Some(notebook.with_metadata("cellwright", &record)), ()))
     })
     .context("what it ran with could not be recorded")
 }
 
 /// What Python says of itself; nothing of other languages, or when its kernel is gone.
-async fn environment(client: &Client, Finished { report, .. }: &Finished) -> Option<Value> {
+async fn environment(client: &SessionClient, FinishedRun { report, .. }: &FinishedRun) -> Option<Value> {
     report.kernel.about.as_ref().filter(|about| about.language.to_lowercase().contains("python"))?;
     let mut question = CellRequest::new(ENVIRONMENT);
     (question.silent, question.store_history) = (true, false);
@@ -53,7 +53,7 @@ async fn environment(client: &Client, Finished { report, .. }: &Finished) -> Opt
     let mut answering = client.call(call).await.ok()?;
     // As it is printed: the report is for people, and cuts long lines.
     let mut answer = String::new();
-    while let Next::Event(event) = answering.next().await {
+    while let CallUpdate::Event(event) = answering.next().await {
         if let CallEvent::Output {
             change: OutputChange::Added(Output::Text { stream: Stream::Stdout, text }),
             ..

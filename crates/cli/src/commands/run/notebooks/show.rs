@@ -6,7 +6,7 @@ mod lines;
 use std::path::Path;
 use std::time::Duration;
 
-use cellwright_run::{Change, Finished, Plan, PlannedCell, RunNote};
+use cellwright_run::{FinishedRun, MeanwhileChange, PlannedCell, RunNote, RunPlan};
 use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, KernelFate, NotRun};
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ impl RunDisplay {
     }
 
     /// The run can begin.
-    pub(super) fn plan(&mut self, plan: &Plan) -> anyhow::Result<()> {
+    pub(super) fn plan(&mut self, plan: &RunPlan) -> anyhow::Result<()> {
         self.cells = plan.cells().to_vec();
         if self.style.verbosity == RunVerbosity::Json {
             let cells = self.cells.iter().map(|cell| json!({ "cell": cell.index, "id": cell.id }));
@@ -117,14 +117,14 @@ impl RunDisplay {
     }
 
     /// Others changed a cell before its turn.
-    pub(super) fn changed(&mut self, at: usize, change: &Change) -> anyhow::Result<()> {
+    pub(super) fn changed(&mut self, at: usize, change: &MeanwhileChange) -> anyhow::Result<()> {
         let cell = &mut self.cells[at];
         let (how, consequence) = match change {
-            Change::Edited(source) => {
+            MeanwhileChange::Edited(source) => {
                 cell.source.clone_from(source);
                 ("edited", "what it says now is run")
             }
-            Change::Removed => ("removed", "it is not run"),
+            MeanwhileChange::Removed => ("removed", "it is not run"),
         };
         let index = cell.index;
         if self.style.verbosity == RunVerbosity::Json {
@@ -167,8 +167,8 @@ impl RunDisplay {
     }
 
     /// It is over. What it ran with may not have been recorded, for a reason.
-    pub(super) fn end(&mut self, finished: &Finished, unrecorded: Option<&str>) -> anyhow::Result<()> {
-        let Finished { report, kept, saved, .. } = finished;
+    pub(super) fn end(&mut self, finished: &FinishedRun, unrecorded: Option<&str>) -> anyhow::Result<()> {
+        let FinishedRun { report, kept, saved, .. } = finished;
         if !saved.is_empty() {
             self.saved(saved)?;
         }
