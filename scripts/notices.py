@@ -4,7 +4,7 @@ The page lists every third-party package that is linked into `cellwright`, with 
 that its authors ship. Packages with the same text share one copy of it. Without FILE the page goes to standard output.
 With `--check` the script only verifies that every package has a text.
 
-Needs the sources of the packages (`cargo fetch`), and nothing else: no network, no build.
+Needs the sources of the packages, which Cargo fetches if they are missing. Nothing is built.
 """
 
 import argparse
