@@ -28,7 +28,7 @@ use agent_client_protocol_schema::v1::{
     ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities, ElicitationCapabilities,
     ElicitationFormCapabilities, ElicitationUrlCapabilities, Error, ErrorCode, FileSystemCapabilities,
     Implementation, InitializeRequest, InitializeResponse, McpServer, Meta, NoticeCapabilities,
-    PlanCapabilities, SessionConfigOptionsCapabilities, SessionId,
+    PlanCapabilities, SessionConfigOptionsCapabilities, SessionId, TerminalId,
 };
 use cellwright_process::{
     ChildCommand, ChildExit, ChildProcess, SpawnError, StderrTarget, StdinSource, StdoutTarget, StopGraces,
@@ -263,6 +263,11 @@ impl AgentProcess {
     /// Waits until a command that it runs through us writes something or ends. Cancel-safe.
     pub(crate) async fn terminal_changed(&self) {
         self.served.terminals.changed().await;
+    }
+
+    /// Whether a terminal is one that it made through us.
+    pub(crate) fn made_terminal(&self, id: &TerminalId) -> bool {
+        self.served.terminals.made(id)
     }
 
     /// What these commands wrote since the last call.

@@ -4,6 +4,7 @@
 //! agent never waits. Whatever the agent reports after the end of a turn goes to the cell of that
 //! turn, and to no other.
 
+pub(crate) mod bypass;
 mod command;
 mod facts;
 mod form;

@@ -148,11 +148,7 @@ impl PermissionPolicy {
     pub(crate) fn explain(&self, command: &str, workspace: &Path) -> String {
         let input = serde_json::json!({ "command": command });
         let call = ToolCall::new("test", command).kind(ToolKind::Execute).raw_input(input);
-        let options = [
-            PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
-            PermissionOption::new("reject", "Reject", PermissionOptionKind::RejectOnce),
-        ];
-        let verdict = match self.judge(&call, &options, workspace) {
+        let verdict = match self.judge(&call, &yes_or_no(), workspace) {
             PolicyVerdict::Decided(decision) if decision.allowed() => format!("allowed by {}", decision.by),
             PolicyVerdict::Decided(decision) => format!("refused by {}", decision.by),
             PolicyVerdict::Ask => "asked about: no rule applies, and the mode is `ask`".to_owned(),
@@ -161,6 +157,14 @@ impl PermissionPolicy {
             "\nit runs something that cannot be seen from here, so every deny rule for commands applies",
         );
         format!("{verdict}{}", note.unwrap_or_default())
+    }
+
+    /// What a call that nobody was asked about went against. `None` if it is allowed.
+    pub(crate) fn bypassed_by(&self, call: &ToolCall, workspace: &Path) -> Option<DecisionSource> {
+        match self.judge(call, &yes_or_no(), workspace) {
+            PolicyVerdict::Ask => Some(DecisionSource::Mode(ApprovalMode::Ask)),
+            PolicyVerdict::Decided(decision) => Some(decision).filter(|it| !it.allowed()).map(|it| it.by),
+        }
     }
 
     pub(crate) fn record(&mut self, call: &ToolCall, decision: &PermissionDecision) {
@@ -227,6 +231,14 @@ impl fmt::Display for DecisionSource {
             Self::Interrupt => f.write_str("the interrupt"),
         }
     }
+}
+
+/// The options of a question that the kernel asks itself.
+fn yes_or_no() -> [PermissionOption; 2] {
+    [
+        PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
+        PermissionOption::new("reject", "Reject", PermissionOptionKind::RejectOnce),
+    ]
 }
 
 /// Reads a rule, and returns how it reads back and whether it applies to a command. The door of the

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use agent_client_protocol_schema::v1::{
-    Meta, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolCallUpdate,
+    Meta, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
 use crate::permission::PermissionDecision;
@@ -24,6 +24,9 @@ pub(crate) struct ToolCallEntry {
     pub(crate) call: ToolCall,
     pub(crate) permission: PermissionState,
     asker: PermissionAsker,
+    /// The call that this entry asks about, if it is one more question about a call that waits for
+    /// an answer already.
+    asks_about: Option<ToolCallId>,
     /// The turn ended before the call did.
     left_open: bool,
 }
@@ -34,6 +37,8 @@ pub(crate) enum PermissionState {
     NotAsked,
     Waiting,
     Decided { allowed: bool, how: String },
+    /// The agent ran or changed something that it should have asked about.
+    Bypassed,
 }
 
 /// Who asks for a permission.
@@ -61,8 +66,8 @@ pub(crate) struct ToolCallChange {
     pub(crate) id: ToolCallId,
     /// Whether the content was replaced.
     pub(crate) new_content: bool,
-    /// Whether the call is not any more what the user is being asked about.
-    pub(crate) alters_question: bool,
+    /// The open questions about this call that no longer describe it.
+    pub(crate) altered_questions: Vec<ToolCallId>,
     /// Extensions of the protocol that came with the update.
     pub(crate) meta: Option<Meta>,
 }
@@ -97,9 +102,12 @@ impl ToolCalls {
         if id != named {
             let mut call = self.entry(&named).call.clone();
             call.tool_call_id = id.clone();
-            self.entry(&id).call = call;
+            let entry = self.entry(&id);
+            entry.call = call;
+            entry.asks_about = Some(named);
         }
-        let change = self.update(ToolCallUpdate::new(id, fields).meta(meta));
+        // Only an update of the call changes what is being asked. Another question does not.
+        let change = self.merge(ToolCallUpdate::new(id, fields).meta(meta));
         let entry = self.entry(&change.id);
         entry.permission = PermissionState::Waiting;
         entry.asker = asker;
@@ -110,6 +118,11 @@ impl ToolCalls {
     pub(crate) fn decide(&mut self, id: &ToolCallId, decision: &PermissionDecision) {
         let (allowed, how) = (decision.allowed(), decision.to_string());
         self.entry(id).permission = PermissionState::Decided { allowed, how };
+    }
+
+    /// Notes that nobody was asked about a call, although the permissions required it.
+    pub(crate) fn bypassed(&mut self, id: &ToolCallId) {
+        self.entry(id).permission = PermissionState::Bypassed;
     }
 
     /// Closes the calls that are still open when the turn ends, and returns them.
@@ -149,13 +162,23 @@ impl ToolCalls {
 
     /// Takes in what an update says about a call. The agent need not have announced it.
     pub(crate) fn update(&mut self, update: ToolCallUpdate) -> ToolCallChange {
+        let (id, fields) = (&update.tool_call_id, &update.fields);
+        let open = self.entries.iter().filter(|entry| entry.is_waiting() && entry.is_question_about(id));
+        let altered = open.filter(|entry| {
+            let mut after = entry.call.clone();
+            after.update(fields.clone());
+            !says_the_same(&entry.call, &after)
+        });
+        let altered_questions = altered.map(|entry| entry.call.tool_call_id.clone()).collect();
+        ToolCallChange { altered_questions, ..self.merge(update) }
+    }
+
+    /// Adds what an update says to the entry with its id.
+    fn merge(&mut self, update: ToolCallUpdate) -> ToolCallChange {
         let ToolCallUpdate { tool_call_id: id, fields, meta, .. } = update;
         let new_content = fields.content.is_some();
-        let entry = self.entry(&id);
-        let before = entry.is_waiting().then(|| entry.call.clone());
-        entry.call.update(fields);
-        let alters_question = before.is_some_and(|before| !says_the_same(&before, &entry.call));
-        ToolCallChange { id, new_content, alters_question, meta }
+        self.entry(&id).call.update(fields);
+        ToolCallChange { id, new_content, altered_questions: Vec::new(), meta }
     }
 
     /// The entry of a call, which is made if there is none.
@@ -165,6 +188,7 @@ impl ToolCalls {
                 call: ToolCall::new(id.clone(), ""),
                 permission: PermissionState::NotAsked,
                 asker: PermissionAsker::Agent,
+                asks_about: None,
                 left_open: false,
             });
             self.entries.len() - 1
@@ -187,6 +211,30 @@ impl ToolCallEntry {
         matches!(self.permission, PermissionState::Waiting)
     }
 
+    fn is_question_about(&self, call: &ToolCallId) -> bool {
+        self.asks_about.as_ref().unwrap_or(&self.call.tool_call_id) == call
+    }
+
+    /// Whether the agent ran or changed something and nobody was asked about it.
+    pub(crate) fn ran_unasked(&self) -> bool {
+        let acts = matches!(
+            self.call.kind,
+            ToolKind::Execute | ToolKind::Edit | ToolKind::Delete | ToolKind::Move
+        );
+        // An agent may begin a call before it asks about it, so only its end counts.
+        let ended = matches!(self.call.status, ToolCallStatus::Completed | ToolCallStatus::Failed);
+        acts && ended && matches!(self.permission, PermissionState::NotAsked)
+    }
+
+    /// What to show about the permission, and whether it is good news.
+    pub(crate) fn permission_note(&self) -> Option<(bool, &str)> {
+        match &self.permission {
+            PermissionState::NotAsked | PermissionState::Waiting => None,
+            PermissionState::Decided { allowed, how } => Some((*allowed, how)),
+            PermissionState::Bypassed => Some((false, "the agent did not ask before this")),
+        }
+    }
+
     /// Whether the turn ended before the call did.
     pub(crate) fn is_left_open(&self) -> bool {
         self.left_open
@@ -200,13 +248,10 @@ impl ToolCallEntry {
 
     /// Whether the call was allowed, where the answer is all that the call is for.
     pub(crate) fn answer(&self) -> Option<bool> {
-        match (&self.permission, self.asker) {
-            (PermissionState::Decided { allowed, .. }, PermissionAsker::Kernel) => Some(*allowed),
-            (PermissionState::Decided { .. }, PermissionAsker::Agent)
-            | (
-                PermissionState::NotAsked | PermissionState::Waiting,
-                PermissionAsker::Agent | PermissionAsker::Kernel,
-            ) => None,
+        let only_a_question = self.asker == PermissionAsker::Kernel || self.asks_about.is_some();
+        match &self.permission {
+            PermissionState::Decided { allowed, .. } => Some(*allowed).filter(|_| only_a_question),
+            PermissionState::NotAsked | PermissionState::Waiting | PermissionState::Bypassed => None,
         }
     }
 
@@ -245,9 +290,33 @@ mod tests {
         let mut calls = ToolCalls::default();
         let id = asked(&mut calls, "1", PermissionAsker::Agent);
         let title = |title: &str| ToolCallUpdateFields::new().title(title.to_owned());
-        let mut alters = |fields| calls.update(ToolCallUpdate::new(id.clone(), fields)).alters_question;
-        assert!(!alters(title("Touch a file").status(ToolCallStatus::InProgress)));
-        assert!(alters(title("ls")));
+        let mut altered = |fields| calls.update(ToolCallUpdate::new(id.clone(), fields)).altered_questions;
+        assert_eq!(altered(title("Touch a file").status(ToolCallStatus::InProgress)), []);
+        assert_eq!(altered(title("ls")), [id.clone()]);
+    }
+
+    #[test]
+    fn an_update_alters_every_open_question_about_its_call() {
+        let mut calls = ToolCalls::default();
+        let questions = ["1", "1", "1"].map(|id| asked(&mut calls, id, PermissionAsker::Agent));
+        let [first, second, third] = &questions;
+        calls.decide(first, &PermissionDecision { option: None, by: DecisionSource::User });
+        let fields = ToolCallUpdateFields::new().title("rm -rf ~".to_owned());
+        let change = calls.update(ToolCallUpdate::new("1", fields));
+        assert_eq!(change.altered_questions, [second.clone(), third.clone()]);
+        assert_eq!(calls.get(second).map(ToolCallEntry::title), Some("Touch a file"), "it stays as asked");
+    }
+
+    #[test]
+    fn a_further_question_does_not_alter_those_that_are_open() {
+        let mut calls = ToolCalls::default();
+        let [first, second] = ["1", "1"].map(|id| asked(&mut calls, id, PermissionAsker::Agent));
+        calls.decide(&first, &PermissionDecision { option: None, by: DecisionSource::User });
+        let fields = ToolCallUpdateFields::new().title("Another".to_owned());
+        let third = calls.ask_permission(ToolCallUpdate::new("1", fields), PermissionAsker::Agent);
+        assert_eq!(third.altered_questions, []);
+        assert_eq!(calls.waiting().count(), 2);
+        assert_eq!(calls.get(&second).map(ToolCallEntry::title), Some("Touch a file"));
     }
 
     #[test]

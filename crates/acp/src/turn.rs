@@ -26,7 +26,7 @@ pub(crate) struct AgentTurn {
     pub(crate) cell: Arc<CellChannel>,
     pub(crate) style: ViewStyle,
     pub(crate) place: TurnPlace,
-    /// The questions that wait for the user.
+    /// The questions that wait for the user, each with its own key: a tool call may have several.
     pub(crate) open_questions: HashMap<ToolCallId, CancellationToken>,
     /// Lets interrupts reach a turn in the background. In the foreground the cell has its own.
     pub(crate) registration: Option<InterruptRegistration>,
@@ -184,22 +184,32 @@ impl AgentTurn {
         self.view = TurnView::new(self.style, session, Instant::now()).replaying();
     }
 
-    /// Takes in an update of the agent.
-    pub(crate) fn update(&mut self, update: SessionUpdate) {
+    /// Takes in an update of the agent. Returns the tool call that it is about.
+    pub(crate) fn update(&mut self, update: SessionUpdate) -> Option<ToolCallId> {
         let now = Instant::now();
         match self.calls.apply(update) {
             TurnChange::ToolCall(change) => {
                 self.view.tool_call(&change, &self.calls, now);
-                if change.alters_question
-                    && let Some(withdraw) = self.open_questions.remove(&change.id)
-                {
-                    withdraw.cancel();
+                let asked = change.altered_questions.iter();
+                let withdrawn: Vec<_> = asked.filter_map(|id| self.open_questions.remove(id)).collect();
+                if !withdrawn.is_empty() {
                     let notice = "the agent changed this call while you were asked; an answer does not count";
                     self.view.notice(&NoticeSeverity::Warning, notice, None);
                 }
+                withdrawn.iter().for_each(CancellationToken::cancel);
+                Some(change.id)
             }
-            TurnChange::Other(update) => self.view.update(update, now),
+            TurnChange::Other(update) => {
+                self.view.update(update, now);
+                None
+            }
         }
+    }
+
+    /// Shows that nobody was asked about a call, although the permissions required it.
+    pub(crate) fn permission_bypassed(&mut self, id: &ToolCallId) {
+        self.calls.bypassed(id);
+        self.view.permission_bypassed(id, &self.calls, Instant::now());
     }
 
     /// Notes and shows that a tool call waits for a permission. Returns what is known about it.
@@ -209,9 +219,9 @@ impl AgentTurn {
         &self.calls.get(&change.id).expect("it was updated above").call
     }
 
-    /// Is cancelled when the agent changes a call while the user is asked about it.
-    pub(crate) fn withdrawal(&mut self, call: &ToolCallId) -> CancellationToken {
-        self.open_questions.entry(call.clone()).or_default().clone()
+    /// Is cancelled when the agent changes a call while the user is asked this question about it.
+    pub(crate) fn withdrawal(&mut self, question: &ToolCallId) -> CancellationToken {
+        self.open_questions.entry(question.clone()).or_default().clone()
     }
 
     /// Notes and shows how a permission was decided.

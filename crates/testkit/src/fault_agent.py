@@ -4,7 +4,8 @@ Each line of a prompt is an order, for example `say hello`, `chunks 100000 50`, 
 Faults at the start are arguments: `--banner`, `--slow SECONDS`, `--auth`, `--version N`, `--no-initialize`,
 `--no-http` (supports MCP servers over stdio only), `--ask-at-login` (asks its user while it signs in),
 `--forgetful` (cannot continue old sessions), `--late-replay` (plays them back after the answer),
-`--exclusive` (continues only sessions of this process), `--mute` (writes to standard error and never answers).
+`--modes A,B` (its modes, the first one is current), `--exclusive` (continues only sessions of this process),
+`--mute` (writes to standard error and never answers).
 A session named `missing` cannot be loaded or resumed.
 """
 
@@ -291,6 +292,33 @@ def order_twins(session, rest):
     say(session, f"twins: {sorted(answers)}\n")
 
 
+def order_swaptwin(session, rest):
+    """Two questions about one tool call. When the first is answered, the call becomes another one."""
+    second = []
+
+    def question():
+        asked = permission(session, "twin", "second", "execute", rawInput={"command": "second"})
+        second.append(asked)
+
+    thread = threading.Thread(target=question)
+    # The second question goes out while the first one waits.
+    threading.Timer(0.1, thread.start).start()
+    first = permission(session, "twin", "first", "execute", rawInput={"command": "first"})
+    say(session, f"first: {first}\n")
+    tool_update(session, "twin", title="ls", kind="read", rawInput={"command": "ls"})
+    thread.join()
+    say(session, f"second: {second[0]}\n")
+
+
+def order_unasked(session, rest):
+    """Runs a command, or changes a file, without asking: `execute COMMAND` or `edit PATH`."""
+    kind, what = rest.split(" ", 1)
+    raw_input = {"command": what} if kind == "execute" else {"path": what}
+    call = f"unasked-{what}"
+    tool(session, call, title=what, kind=kind, status="in_progress", rawInput=raw_input)
+    tool_update(session, call, status="completed")
+
+
 def order_propose(session, rest):
     """Asks to change a file: its path and its new text."""
     path, text = rest.split(" ", 1)
@@ -498,9 +526,10 @@ def prompt(request_id, params) -> None:
     send(id=request_id, result={"stopReason": "end_turn"})
 
 
+MODE_IDS = sys.argv[sys.argv.index("--modes") + 1].split(",") if "--modes" in sys.argv else ["plan", "act"]
 MODES = {
-    "currentModeId": "plan",
-    "availableModes": [{"id": "plan", "name": "Plan"}, {"id": "act", "name": "Act"}],
+    "currentModeId": MODE_IDS[0],
+    "availableModes": [{"id": mode, "name": mode.title()} for mode in MODE_IDS],
 }
 
 

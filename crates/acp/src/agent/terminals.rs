@@ -25,6 +25,9 @@ use crate::task;
 /// The output that is kept if the agent sets no limit.
 const USUAL_LIMIT: usize = 16 << 20;
 
+/// The names of terminals begin with this. A number follows.
+const NAME: &str = "terminal-";
+
 /// The output that is kept for the view.
 const MOST_UNSEEN: usize = 256 * 1024;
 
@@ -100,9 +103,15 @@ impl AgentTerminals {
         let news = Arc::clone(&self.news);
         let task = task::spawn(run(child, reader, Arc::clone(&output), sender, kill.clone(), news));
         let terminal = AgentTerminal { output, ended, kill, _task: task };
-        let id = TerminalId::new(format!("terminal-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1));
+        let id = TerminalId::new(format!("{NAME}{}", self.last.fetch_add(1, Ordering::Relaxed) + 1));
         self.known().insert(id.clone(), Arc::new(terminal));
         Ok(id)
+    }
+
+    /// Whether a terminal was made here, also if it was released since.
+    pub(super) fn made(&self, id: &TerminalId) -> bool {
+        let number = id.0.strip_prefix(NAME).and_then(|number| number.parse().ok());
+        number.is_some_and(|number: u64| number > 0 && number <= self.last.load(Ordering::Relaxed))
     }
 
     pub(super) fn get(&self, id: &TerminalId) -> Option<Arc<AgentTerminal>> {

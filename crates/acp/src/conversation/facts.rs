@@ -2,7 +2,7 @@
 
 use agent_client_protocol_schema::v1::{
     AuthMethod, AvailableCommand, SessionConfigOption, SessionId, SessionModeState, SessionUpdate,
-    UsageUpdate,
+    ToolKind, UsageUpdate,
 };
 
 use super::AgentChoice;
@@ -25,6 +25,10 @@ pub(crate) struct SessionFacts {
     pub(crate) usage: Option<UsageUpdate>,
     pub(crate) auth_methods: Vec<AuthMethod>,
     pub(crate) log: Option<AgentLog>,
+    /// How many calls the agent ran without asking, although the permissions required it.
+    pub(crate) bypassed: usize,
+    /// The kinds of calls that the user allowed for good. The agent need not ask about them again.
+    pub(crate) always_allowed: Vec<ToolKind>,
 }
 
 impl SessionFacts {

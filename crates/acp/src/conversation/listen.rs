@@ -49,15 +49,17 @@ pub(crate) enum LoopEnd {
 
 /// The loop and what it works on.
 pub(crate) struct EventLoop<'a> {
-    state: &'a KernelState,
-    facts: &'a Mutex<SessionFacts>,
-    agent: &'a AgentProcess,
+    pub(crate) state: &'a KernelState,
+    pub(crate) facts: &'a Mutex<SessionFacts>,
+    pub(crate) agent: &'a AgentProcess,
     events: &'a mut mpsc::Receiver<AgentEvent>,
-    turn: &'a mut AgentTurn,
+    pub(crate) turn: &'a mut AgentTurn,
     purpose: LoopPurpose,
-    workspace: PathBuf,
+    pub(crate) workspace: PathBuf,
     questions: FuturesUnordered<PendingQuestion<'a>>,
-    grants: TurnGrants,
+    pub(crate) grants: TurnGrants,
+    /// Whether the cell has shown that the agent does not ask.
+    pub(crate) bypass_shown: bool,
     /// Set when the turn was asked to stop.
     give_up_at: Option<Instant>,
 }
@@ -91,6 +93,7 @@ impl EventLoop<'_> {
                 }
                 result = &mut answer, if answered.is_none() => answered = Some(result),
                 Some(answer) = self.questions.next() => {
+                    lock(self.facts).always_allowed.extend(answer.always_allows());
                     questions::settle(self.state, self.turn, &mut self.grants, &self.workspace, answer);
                 }
                 () = self.agent.terminal_changed(), if in_turn => self.show_terminals(),
@@ -118,7 +121,9 @@ impl EventLoop<'_> {
             AgentEvent::Update(notification) => match &self.purpose {
                 LoopPurpose::Turn(session) if notification.session_id == *session => {
                     lock(self.facts).learn(&notification.update);
-                    self.turn.update(notification.update);
+                    if let Some(call) = self.turn.update(notification.update) {
+                        self.note_bypass(&call);
+                    }
                 }
                 LoopPurpose::Turn(_) => {} // of another session
                 LoopPurpose::Request(updates) => {
@@ -213,6 +218,7 @@ impl AgentConversation {
             workspace,
             questions: FuturesUnordered::new(),
             grants: TurnGrants::default(),
+            bypass_shown: false,
             give_up_at: None,
         };
         (event_loop, agent)

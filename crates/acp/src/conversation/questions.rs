@@ -27,10 +27,27 @@ pub(crate) enum AnsweredQuestion {
     Elicitation { question: Box<OpenElicitation>, response: CreateElicitationResponse },
 }
 
-/// What was allowed in a turn. If the agent asked first and then acts through us, the user is not
-/// asked a second time.
+impl AnsweredQuestion {
+    /// The kind of calls that the user allows for good by this answer.
+    pub(crate) fn always_allows(&self) -> Option<ToolKind> {
+        match self {
+            Self::Permission { call, decision, .. } => {
+                let always = PermissionOptionKind::AllowAlways;
+                decision.option.as_ref().filter(|option| option.kind == always).map(|_| call.kind)
+            }
+            Self::Elicitation { .. } => None,
+        }
+    }
+}
+
+/// What was asked and allowed in a turn. If the agent asked first and then acts through us, the
+/// user is not asked a second time.
 #[derive(Debug, Default)]
-pub(crate) struct TurnGrants(Vec<PermissionGrant>);
+pub(crate) struct TurnGrants {
+    allowed: Vec<PermissionGrant>,
+    /// All that was judged, however it was decided.
+    asked: Vec<PermissionGrant>,
+}
 
 #[derive(Debug)]
 struct PermissionGrant {
@@ -77,6 +94,17 @@ impl PermissionGrant {
         same && self.kind == asked.kind && asked.paths.iter().all(|path| self.paths.contains(path))
     }
 
+    /// Whether this was asked about the deed of a call, which the agent may report in other words.
+    fn is_about(&self, done: &Self) -> bool {
+        match done.kind {
+            ToolKind::Execute => match &done.command {
+                Some(command) => self.command.as_ref() == Some(command),
+                None => self.kind == done.kind && self.title == done.title,
+            },
+            _ => !done.paths.is_empty() && done.paths.iter().all(|path| self.paths.contains(path)),
+        }
+    }
+
     /// Whether the user has seen this change. A permission without any change in it was given for
     /// the file as a whole.
     fn shows(&self, asked: &Diff) -> bool {
@@ -99,12 +127,18 @@ impl TurnGrants {
     /// for a command covers one run.
     fn covering(&mut self, call: &ToolCall, workspace: &Path) -> Option<DecisionSource> {
         let asked = PermissionGrant::of(call, workspace);
-        let at = self.0.iter().position(|grant| grant.covers(&asked))?;
-        let title = self.0[at].title.clone();
+        let at = self.allowed.iter().position(|grant| grant.covers(&asked))?;
+        let title = self.allowed[at].title.clone();
         if asked.kind == ToolKind::Execute {
-            self.0.remove(at);
+            self.allowed.remove(at);
         }
         Some(DecisionSource::Earlier(title))
+    }
+
+    /// Whether anything of this turn was asked about the deed of a call.
+    pub(crate) fn include(&self, call: &ToolCall, workspace: &Path) -> bool {
+        let done = PermissionGrant::of(call, workspace);
+        self.asked.iter().any(|asked| asked.is_about(&done))
     }
 }
 
@@ -122,6 +156,7 @@ pub(crate) fn permission<'a>(
         // The agent reports its work by tool calls of its own. Our side of it gets a card only if
         // someone has to decide.
         let call = described(&question);
+        grants.asked.push(PermissionGrant::of(&call, workspace));
         let decision = match judge(state, &question, &call, workspace) {
             PolicyVerdict::Decided(decision) if decision.allowed() => Some(decision),
             PolicyVerdict::Decided(_) => None,
@@ -137,6 +172,9 @@ pub(crate) fn permission<'a>(
     }
     let asker = if question.is_ours() { PermissionAsker::Kernel } else { PermissionAsker::Agent };
     let call = Box::new(turn.ask_permission(update, asker).clone());
+    if !question.is_ours() {
+        grants.asked.push(PermissionGrant::of(&call, workspace));
+    }
     let decision = match judge(state, &question, &call, workspace) {
         PolicyVerdict::Decided(decision) => decision,
         PolicyVerdict::Ask if options.is_empty() => {
@@ -204,7 +242,7 @@ pub(crate) fn settle(
             lock(&state.policy).record(&call, &decision);
             turn.decide_permission(&call.tool_call_id, &decision);
             if decision.allowed() {
-                grants.0.push(PermissionGrant::of(&call, workspace));
+                grants.allowed.push(PermissionGrant::of(&call, workspace));
             }
             answer(question, decision);
         }

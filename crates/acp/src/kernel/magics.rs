@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::cell_run::CellRun;
 use super::sessions::{MAIN, McpEntry};
 use crate::agent::AgentLaunch;
-use crate::conversation::{AgentChoice, AgentCommand, SessionFacts};
+use crate::conversation::{AgentChoice, AgentCommand, SessionFacts, bypass};
 use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::lock;
 use crate::magic::{EnvMagic, MagicCommand, McpMagic, PermissionsMagic, RenderMagic, SessionMagic};
@@ -276,6 +276,14 @@ impl CellRun<'_> {
         let servers: Vec<&str> = servers.iter().filter(|server| server.offered).map(McpEntry::name).collect();
         let mode = facts.modes.as_ref().map(|modes| modes.current_mode_id.to_string());
         let usage = facts.usage.as_ref().map(|usage| format!("{} of {} tokens", usage.used, usage.size));
+        let approval = lock(&self.kernel.state.policy).mode;
+        let permissions = match facts.bypassed {
+            0 => approval.to_string(),
+            calls => {
+                let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
+                format!("{approval}, but not in force: {calls} without asking. {}", bypass::advice(&facts))
+            }
+        };
         let all = [
             ("session", Some(name)),
             ("agent", choice.map(|choice| command_line(&choice.launch))),
@@ -286,7 +294,7 @@ impl CellRun<'_> {
             ("mode", mode),
             ("context", usage),
             ("servers", (!servers.is_empty()).then(|| servers.join(", "))),
-            ("permissions", Some(lock(&self.kernel.state.policy).mode.to_string())),
+            ("permissions", Some(permissions)),
         ];
         rows(all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))).unwrap_or_default()
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::content::{RenderedContent, bounded, rendered, screen};
 use super::diff::LineDiff;
 use super::html::{escape, folded, headed, pre};
-use crate::tool_calls::{PermissionState, ToolCallChange, ToolCallEntry};
+use crate::tool_calls::{ToolCallChange, ToolCallEntry};
 use crate::tool_kind::name_of_kind;
 
 /// A title longer than this is folded.
@@ -176,9 +176,9 @@ impl ToolCard {
             let codes = codes.collect::<Vec<_>>().join(" ");
             html.push(format!("<div style=\"font-size:12px;opacity:.8\">{codes}</div>"));
         }
-        if let PermissionState::Decided { allowed, how } = &entry.permission {
-            let colour = if *allowed { GREEN } else { RED };
-            html.push(format!("<div style=\"font-size:12px;color:{colour}\">{}</div>", escape(how)));
+        if let Some((good, note)) = entry.permission_note() {
+            let colour = if good { GREEN } else { RED };
+            html.push(format!("<div style=\"font-size:12px;color:{colour}\">{}</div>", escape(note)));
         }
         // While the user has to decide, nothing is folded.
         let detail: fn(&str, &str) -> String = if entry.is_waiting() { headed } else { folded };
@@ -196,9 +196,7 @@ impl ToolCard {
     /// The text after the first line. Each of its lines begins with a line feed.
     pub(super) fn details(&mut self, entry: &ToolCallEntry, terminals: &mut TerminalScreens) -> String {
         let mut lines = locations(&entry.call);
-        if let PermissionState::Decided { how, .. } = &entry.permission {
-            lines.push(how.clone());
-        }
+        lines.extend(entry.permission_note().map(|(_, note)| note.to_owned()));
         lines.extend(self.parts(&entry.call, terminals).into_iter().map(|part| part.plain));
         let mut out = String::new();
         for line in lines.iter().flat_map(|text| text.lines()) {

@@ -50,6 +50,12 @@ impl TurnView {
         self.card(call, None, calls);
     }
 
+    /// Shows that nobody was asked about a call.
+    pub(crate) fn permission_bypassed(&mut self, call: &ToolCallId, calls: &ToolCalls, now: Instant) {
+        self.stir(now);
+        self.card(call, None, calls);
+    }
+
     /// Shows more output of a command that we run for the agent.
     pub(crate) fn terminal_output(
         &mut self,

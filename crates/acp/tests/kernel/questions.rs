@@ -48,6 +48,76 @@ async fn two_questions_about_one_tool_call_are_both_answered() {
 }
 
 #[tokio::test]
+async fn a_change_of_a_call_withdraws_its_second_question_too() {
+    let mut kernel = TestKernel::start(&[]).await;
+    kernel.show_widgets().await;
+    let cell = kernel.begin("swaptwin").await;
+    kernel.wait_until_buttons("Allow", 2).await;
+    kernel.click("Allow").await;
+    kernel.wait_until_buttons("Allow", 0).await;
+    let text = kernel.end_of(cell).await.text();
+    assert!(text.contains("first: once\n") && text.contains("second: no\n"), "{text}");
+    assert!(text.contains("the agent changed this call while you were asked"), "{text}");
+    kernel.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_call_that_the_agent_did_not_ask_about_is_named_in_its_cell() {
+    let mut kernel = TestKernel::start(&["--modes", "agent,read-only,full-access"]).await;
+    let text = kernel.run("%permissions deny\nunasked execute echo denied > f").await.text();
+    let card = "✓ echo denied > f (execute, done)\n  the agent did not ask before this\n";
+    assert!(text.contains(card), "{text}");
+    let notice = "warning: the mode `deny` was not in force: the agent ran this without asking\n\
+                  Run `%agent mode read-only` to make it ask from now on.";
+    assert!(text.contains(notice), "{text}");
+    let info = kernel.run("%session info").await.text();
+    assert!(info.contains("deny, but not in force: 1 call without asking. Run `%agent mode read-only`"), "{info}");
+    kernel.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_deny_rule_that_the_agent_did_not_respect_is_named_in_its_cell() {
+    let mut kernel = TestKernel::start(&["--modes", "default,plan"]).await;
+    let lock = kernel.folder().join("x.lock");
+    let rules = "%permissions auto\n%permissions deny edit **/*.lock";
+    let text = kernel.run(&format!("{rules}\nunasked edit {}", lock.display())).await.text();
+    let notice = "the rule `deny edit **/*.lock` was not in force: the agent changed this without asking";
+    assert!(text.contains(notice) && text.contains("Its mode is `default`"), "{text}");
+    let text = kernel.run(&format!("unasked edit {}", kernel.folder().join("a.txt").display())).await.text();
+    assert!(!text.contains("not in force"), "{text}");
+    kernel.shut_down().await;
+}
+
+#[tokio::test]
+async fn what_was_asked_about_or_allowed_is_not_called_unasked() {
+    let mut kernel = TestKernel::start(&[]).await;
+    let cell = kernel.begin_with_stdin("may git status\nunasked execute git status").await;
+    let question = kernel.question().await;
+    kernel.answer(&question, "y").await;
+    let text = kernel.end_of(cell).await.text();
+    assert!(!text.contains("not in force"), "{text}");
+    // A command that runs through the kernel was judged there.
+    let (_, cell) = kernel.run_typing("run echo one", "y").await;
+    assert!(!cell.text().contains("not in force"), "{}", cell.text());
+    let text = kernel.run("%permissions allow execute ls*\nunasked execute ls -l").await.text();
+    assert!(!text.contains("not in force"), "{text}");
+    assert!(!kernel.run("%session info").await.text().contains("not in force"));
+    kernel.shut_down().await;
+}
+
+/// oh-my-pi asks for `echo okay`, and then runs `/bin/bash -l -c 'echo okay'` through the kernel.
+#[tokio::test]
+async fn a_command_that_an_agent_wraps_in_a_shell_is_asked_about_once() {
+    let mut kernel = TestKernel::start(&[]).await;
+    let run = json!({"command": "/bin/bash", "args": ["-l", "-c", "echo okay"]});
+    let (_, cell) = kernel.run_typing(&format!("may echo okay\ncreate {run}"), "y").await;
+    assert!(cell.text().contains("created 'okay\\n'"), "{}", cell.text());
+    let cell = kernel.run(&format!("%permissions allow execute echo ok*\ncreate {run}")).await;
+    assert!(cell.text().contains("created 'okay\\n'"), "{}", cell.text());
+    kernel.shut_down().await;
+}
+
+#[tokio::test]
 async fn an_allow_rule_does_not_cover_a_command_with_its_own_environment() {
     let mut kernel = TestKernel::start(&[]).await;
     kernel.run("%permissions allow execute git status*").await;
