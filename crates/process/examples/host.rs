@@ -1,5 +1,5 @@
-//! A host for the test of what happens when one is killed: starts a shell with a child of its own,
-//! prints their process ids, and waits.
+//! A host for the test of what happens when one is killed: starts a shell with a child of its own, and
+//! another such shell in a session of its own. Prints their process ids, and waits.
 
 use std::env;
 use std::io::{self, Write};
@@ -10,14 +10,17 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
     let mut child = ChildCommand::new("/bin/sh", env::vars_os())
-        .args(["-c", "sleep 600 & echo $$ $!; wait"])
+        .args(["-c", "sleep 600 & echo $$ $!; setsid sh -c 'sleep 600 & echo $$ $!; wait' & wait"])
         .stdout(StdoutTarget::Piped)
         .spawn()
         .map_err(io::Error::other)?;
     let stdout = child.stdout.take().expect("stdout was piped");
     let mut ids = String::new();
-    BufReader::new(stdout).read_line(&mut ids).await?;
-    io::stdout().write_all(ids.as_bytes())?;
+    let mut lines = BufReader::new(stdout);
+    for _ in 0..2 {
+        lines.read_line(&mut ids).await?;
+    }
+    writeln!(io::stdout(), "{}", ids.replace('\n', " "))?;
     io::stdout().flush()?;
     child.wait().await;
     Ok(())

@@ -2,7 +2,8 @@
 //!
 //! One guard per process, started with the first child. It reads the groups to
 //! watch from a pipe whose other end only we hold; when that end closes, however we died, it kills
-//! what is still on its list. It runs in its own group and ignores polite signals, so a Ctrl-C or a
+//! what is still on its list, and the descendants of those groups that left them, as commands in a
+//! session of their own do. It runs in its own group and ignores polite signals, so a Ctrl-C or a
 //! closing terminal does not take it first.
 
 use std::collections::BTreeSet;
@@ -12,7 +13,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::{io, thread};
 
-/// Lines are `+GROUP` and `-GROUP`. POSIX sh and its builtins only.
+/// Lines are `+GROUP` and `-GROUP`. POSIX sh and its builtins only. Where there is no `/proc`, only the
+/// groups end.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 groups=' '
@@ -23,7 +25,35 @@ while read -r line; do
         -*) case $groups in *" $group "*) groups="${groups%%" $group "*} ${groups#*" $group "}" ;; esac ;;
     esac
 done
+# Nothing starts or ends while the descendants are looked for.
+for group in $groups; do kill -STOP "-$group" 2>/dev/null; done
+members=' '
+strayed=' '
+found=yes
+while [ "$groups" != ' ' ] && [ $found = yes ]; do
+    found=no
+    for stat in /proc/[0-9]*/stat; do
+        read -r line 2>/dev/null <"$stat" || continue
+        pid=${line%% *}
+        set -- ${line##*) } # state, parent, group
+        case "$groups$strayed" in *" $pid "*) continue ;; esac
+        case "$groups" in *" $3 "*) group=yes ;; *) group=no ;; esac
+        case "$groups$strayed$members" in
+            *" $2 "*) ;;
+            *) [ $group = yes ] || continue ;;
+        esac
+        if [ $group = yes ]; then
+            case "$members" in *" $pid "*) continue ;; esac
+            members="$members$pid "
+        else
+            kill -STOP "$pid" 2>/dev/null
+            strayed="$strayed$pid "
+        fi
+        found=yes
+    done
+done
 for group in $groups; do kill -9 "-$group" 2>/dev/null; done
+for pid in $strayed; do kill -9 "$pid" 2>/dev/null; done
 "#;
 
 static GUARD: Mutex<OrphanGuard> = Mutex::new(OrphanGuard { groups: BTreeSet::new(), pipe: None });
