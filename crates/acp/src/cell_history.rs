@@ -1,15 +1,25 @@
 //! The cells that ran, for clients that page through them.
 
+use std::collections::VecDeque;
+
 use cellwright_jupyter::content::{HistoryReply, HistoryRequest};
 use serde_json::{Value, json};
 
+use crate::cell_record::SharedRecord;
+use crate::kernel_state::lock;
+
 /// The most cells that are kept.
 const MOST: usize = 10_000;
+
+/// The most bytes of outputs that are kept.
+const MOST_SHOWN: usize = 32 << 20;
 
 /// The cells of this kernel, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct CellHistory {
     cells: Vec<(u32, String)>,
+    /// What the last cells have shown.
+    shown: VecDeque<(u32, SharedRecord)>,
 }
 
 impl CellHistory {
@@ -22,6 +32,22 @@ impl CellHistory {
 
     pub(crate) fn source(&self, count: u32) -> Option<&str> {
         self.cells.iter().rev().find(|(known, _)| *known == count).map(|(_, code)| code.as_str())
+    }
+
+    /// Keeps what a cell shows. The oldest ones are dropped if all of them are too large.
+    pub(crate) fn keep(&mut self, count: u32, record: SharedRecord) {
+        let mut size: usize = self.shown.iter().map(|(_, record)| lock(record).size()).sum();
+        while (size > MOST_SHOWN || self.shown.len() >= MOST)
+            && let Some((_, oldest)) = self.shown.pop_front()
+        {
+            size = size.saturating_sub(lock(&oldest).size());
+        }
+        self.shown.push_back((count, record));
+    }
+
+    /// What a cell has shown, if it is still kept.
+    pub(crate) fn shown(&self, count: u32) -> Option<&SharedRecord> {
+        self.shown.iter().rev().find(|(known, _)| *known == count).map(|(_, record)| record)
     }
 
     /// All cells, with their sources.

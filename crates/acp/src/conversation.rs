@@ -9,6 +9,7 @@ mod command;
 mod facts;
 mod form;
 mod listen;
+mod memory;
 mod opening;
 mod options;
 mod prompt;
@@ -27,9 +28,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use self::command::AgentCommand;
+pub(crate) use self::command::{AgentCommand, SessionScope};
 pub(crate) use self::facts::SessionFacts;
-pub(crate) use self::prompt::UserPrompt;
+pub(crate) use self::memory::ConversationMemory;
+pub(crate) use self::prompt::{NamedCell, UserPrompt, attachments};
 use self::queue::{ConversationTask, PendingTask, QueuedTask};
 use crate::agent::{AgentEvent, AgentLaunch, AgentProcess};
 use crate::failure::{CellFailure, FailureKind};
@@ -59,8 +61,14 @@ pub(crate) struct ConversationHandle {
 }
 
 impl ConversationHandle {
-    pub(crate) fn new(state: Arc<KernelState>, choice: Option<AgentChoice>) -> Self {
+    /// With a memory, the conversation of an earlier kernel continues, if the agent can do that.
+    pub(crate) fn new(
+        state: Arc<KernelState>,
+        choice: Option<AgentChoice>,
+        memory: Option<ConversationMemory>,
+    ) -> Self {
         let (tasks, queue) = mpsc::channel(MOST_TASKS);
+        let session = choice.as_ref().and_then(|choice| memory.as_ref()?.session(choice));
         let facts = Arc::new(Mutex::new(SessionFacts::default()));
         lock(&facts).choice.clone_from(&choice);
         let conversation = AgentConversation {
@@ -72,7 +80,9 @@ impl ConversationHandle {
             offer: McpOffer::default(),
             running: None,
             crashed: false,
-            session: None,
+            continues: session.is_some(),
+            session,
+            memory,
             previous: None,
             last_turn: None,
             late: LateUpdates::default(),
@@ -139,6 +149,9 @@ struct AgentConversation {
     crashed: bool,
     /// The session that is open, or was open before the agent ended.
     session: Option<SessionId>,
+    /// The session is one of an earlier kernel. The first cell reports whether it continues.
+    continues: bool,
+    memory: Option<ConversationMemory>,
     /// The state to return to if the change to another session fails.
     previous: Option<(McpOffer, SessionFacts)>,
     /// The last turn, for what the agent reports after it.
@@ -224,6 +237,13 @@ impl AgentConversation {
 
     fn running(&self) -> &RunningAgent {
         self.running.as_ref().expect("it was started")
+    }
+
+    /// Remembers the session for the next kernel of this notebook.
+    fn remember(&mut self) {
+        if let (Some(memory), Some(choice), Some(session)) = (&mut self.memory, &self.choice, &self.session) {
+            memory.remember(choice, session);
+        }
     }
 
     /// Takes an event that came while no turn is running. `None` means that the agent has ended.

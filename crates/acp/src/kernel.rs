@@ -49,6 +49,17 @@ pub struct KernelSetup {
     pub debug_updates: Vec<String>,
     /// The MCP servers that an agent finds in its own settings.
     pub own_servers: OwnServers,
+    /// The notebook that the kernel is for, if it is known.
+    pub notebook: Option<NotebookPlace>,
+}
+
+/// Where a notebook is, and where its conversation is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotebookPlace {
+    /// The file of the notebook.
+    pub notebook: PathBuf,
+    /// The private folder with one file for each notebook.
+    pub conversations: PathBuf,
 }
 
 /// The log target of the updates that [`KernelSetup::debug_updates`] names.

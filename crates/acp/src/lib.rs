@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod catalog;
 mod cell_history;
+mod cell_record;
 mod client;
 mod conversation;
 mod failure;

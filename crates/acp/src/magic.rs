@@ -21,6 +21,7 @@ pub(crate) use completion::FolderListing;
 pub(crate) use completion::{CompletionContext, complete, inspect};
 pub(crate) use reference::{PromptReference, references};
 
+use crate::conversation::SessionScope;
 use crate::permission;
 
 /// What a cell asks for.
@@ -120,12 +121,14 @@ pub(crate) enum SessionMagic {
     /// Restart the agent. The conversation continues if the agent supports it.
     Restart,
     /// Show those of this kernel and those the agent has stored.
-    List,
+    List(SessionScope),
     Use(String),
     /// Continue a stored one, and show its conversation.
     Load(String),
-    /// Continue a stored one.
-    Resume(String),
+    /// Continue a stored one, or the last one of this folder.
+    Resume(Option<String>),
+    /// Show the last turn again.
+    Last,
     /// Continue in a copy of the current one.
     Fork(Option<String>),
     /// End one, or the current one.

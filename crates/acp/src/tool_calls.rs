@@ -36,7 +36,10 @@ pub(crate) struct ToolCallEntry {
 pub(crate) enum PermissionState {
     NotAsked,
     Waiting,
-    Decided { allowed: bool, how: String },
+    Decided {
+        allowed: bool,
+        how: String,
+    },
     /// The agent ran or changed something that it should have asked about.
     Bypassed,
 }
@@ -217,10 +220,8 @@ impl ToolCallEntry {
 
     /// Whether the agent ran or changed something and nobody was asked about it.
     pub(crate) fn ran_unasked(&self) -> bool {
-        let acts = matches!(
-            self.call.kind,
-            ToolKind::Execute | ToolKind::Edit | ToolKind::Delete | ToolKind::Move
-        );
+        let acts =
+            matches!(self.call.kind, ToolKind::Execute | ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
         // An agent may begin a call before it asks about it, so only its end counts.
         let ended = matches!(self.call.status, ToolCallStatus::Completed | ToolCallStatus::Failed);
         acts && ended && matches!(self.permission, PermissionState::NotAsked)
@@ -292,7 +293,7 @@ mod tests {
         let title = |title: &str| ToolCallUpdateFields::new().title(title.to_owned());
         let mut altered = |fields| calls.update(ToolCallUpdate::new(id.clone(), fields)).altered_questions;
         assert_eq!(altered(title("Touch a file").status(ToolCallStatus::InProgress)), []);
-        assert_eq!(altered(title("ls")), [id.clone()]);
+        assert_eq!(altered(title("ls")), std::slice::from_ref(&id));
     }
 
     #[test]

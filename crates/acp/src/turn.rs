@@ -11,7 +11,8 @@ use cellwright_process::ChildExit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::agent::{AgentProcess, TerminalNews};
-use crate::kernel_state::InterruptRegistration;
+use crate::cell_record::{CellOutputRecord, RecordedOutput, SharedRecord};
+use crate::kernel_state::{InterruptRegistration, lock};
 use crate::permission::PermissionDecision;
 use crate::tool_calls::{PermissionAsker, ToolCalls, TurnChange};
 use crate::view::{OutputData, OutputMessage, TurnEnding, TurnView, ViewStyle};
@@ -55,6 +56,8 @@ pub(crate) struct CellChannel {
     pub(crate) allow_stdin: bool,
     /// The client wants no output at all.
     silent: bool,
+    /// What it has shown.
+    record: SharedRecord,
 }
 
 /// Stops a cell. The first interrupt asks, the second one forces.
@@ -102,7 +105,7 @@ impl CellChannel {
         allow_stdin: bool,
         silent: bool,
     ) -> Self {
-        Self { sender, request, allow_stdin, silent }
+        Self { sender, request, allow_stdin, silent, record: SharedRecord::default() }
     }
 
     pub(crate) fn header(&self) -> &MessageHeader {
@@ -111,6 +114,11 @@ impl CellChannel {
 
     pub(crate) fn request(&self) -> &JupyterMessage {
         &self.request
+    }
+
+    /// What it has shown, and will show.
+    pub(crate) fn record(&self) -> &SharedRecord {
+        &self.record
     }
 
     pub(crate) fn sender(&self) -> &ServerSender {
@@ -138,7 +146,21 @@ impl CellChannel {
         }
     }
 
+    /// Shows what another cell has shown.
+    pub(crate) async fn show_again(&self, record: &CellOutputRecord, stop: &StopSignal) {
+        for output in record.outputs() {
+            match output {
+                RecordedOutput::Stream { name, text } => {
+                    let show = OutputMessage::Stream { name: *name, text: text.clone() };
+                    self.show(show, stop).await;
+                }
+                RecordedOutput::Display(data) => self.display(data.clone(), stop).await,
+            }
+        }
+    }
+
     async fn show(&self, show: OutputMessage, stop: &StopSignal) {
+        lock(&self.record).add(&show);
         let transient = |id| Transient { display_id: Some(id), ..Transient::default() };
         match show {
             OutputMessage::Stream { name, text } => {
@@ -164,6 +186,7 @@ impl CellChannel {
 
     /// Shows a display that is never updated.
     pub(crate) async fn display(&self, data: OutputData, stop: &StopSignal) {
+        lock(&self.record).display(&data);
         self.publish(&DisplayData { data: data.into(), ..DisplayData::default() }, stop).await;
     }
 }

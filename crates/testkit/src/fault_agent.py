@@ -5,6 +5,7 @@ Faults at the start are arguments: `--banner`, `--slow SECONDS`, `--auth`, `--ve
 `--no-http` (supports MCP servers over stdio only), `--ask-at-login` (asks its user while it signs in),
 `--forgetful` (cannot continue old sessions), `--late-replay` (plays them back after the answer),
 `--modes A,B` (its modes, the first one is current), `--exclusive` (continues only sessions of this process),
+`--store FILE` (sessions outlive the process, and those that are not stored cannot be continued),
 `--mute` (writes to standard error and never answers).
 A session named `missing` cannot be loaded or resumed.
 """
@@ -12,11 +13,13 @@ A session named `missing` cannot be loaded or resumed.
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -25,6 +28,7 @@ replies: dict = {}
 replied = threading.Condition()
 cancelled: dict[str, threading.Event] = collections.defaultdict(threading.Event)  # by session
 sessions: dict[str, dict] = {}
+session_numbers = itertools.count(1)
 client: dict = {}
 last_id = 0
 signed_in = "--auth" not in sys.argv
@@ -479,6 +483,7 @@ def order_capabilities(session, rest):
 
 def order_remember(session, rest):
     sessions[session]["memory"] = rest
+    store(session)
 
 
 def order_recall(session, rest):
@@ -491,6 +496,19 @@ def order_pid(session, rest):
 
 def order_sleep(session, rest):
     time.sleep(float(rest))
+
+
+STORE = Path(sys.argv[sys.argv.index("--store") + 1]) if "--store" in sys.argv else None
+
+
+def stored() -> dict:
+    return json.loads(STORE.read_text()) if STORE and STORE.exists() else {}
+
+
+def store(session: str) -> None:
+    if STORE:
+        kept = {name: sessions[session].get(name) for name in ("memory", "cwd")}
+        STORE.write_text(json.dumps({**stored(), session: kept}))
 
 
 ORDERS = {name[6:]: function for name, function in list(globals().items()) if name.startswith("order_")}
@@ -603,10 +621,10 @@ def handle(method: str, params: dict):
     if not signed_in:
         return {"code": -32000, "message": "Authentication required"}
     if method == "session/new":
-        session = f"session-{os.getpid()}-{len(sessions) + 1}"
+        session = f"session-{os.getpid()}-{next(session_numbers)}"
         return {"sessionId": session, **opened(session, params)}
     if method == "session/fork":
-        session = f"session-{os.getpid()}-{len(sessions) + 1}"
+        session = f"session-{os.getpid()}-{next(session_numbers)}"
         sessions[session] = dict(sessions[params["sessionId"]])
         return {"sessionId": session, **opened(session, params)}
     if method in ("session/resume", "session/load") and params["sessionId"] == "missing":
@@ -614,6 +632,9 @@ def handle(method: str, params: dict):
     if method == "session/resume" and "--exclusive" in sys.argv and params["sessionId"] not in sessions:
         return {"code": -32603, "message": "session is in use by another client"}
     if method == "session/resume":
+        if STORE and params["sessionId"] not in {**stored(), **sessions}:
+            return {"code": -32002, "message": "No such session"}
+        sessions.setdefault(params["sessionId"], stored().get(params["sessionId"], {}))
         return opened(params["sessionId"], params)
     if method == "session/load" and "--late-replay" in sys.argv:
         threading.Timer(0.05, say, [params["sessionId"], "an old answer"]).start()
@@ -623,7 +644,14 @@ def handle(method: str, params: dict):
         say(params["sessionId"], "an old answer")
         return opened(params["sessionId"], params)
     if method == "session/list":
-        return {"sessions": [{"sessionId": name, "cwd": state["cwd"]} for name, state in sessions.items()]}
+        listed = {**stored(), **sessions}.items()
+        times = {name: f"2026-01-{number + 1:02}" for number, name in enumerate(stored())}
+        return {
+            "sessions": [
+                {"sessionId": name, "cwd": state["cwd"], "updatedAt": times.get(name)}
+                for name, state in listed
+            ]
+        }
     if method in ("session/close", "session/delete"):
         sessions.pop(params["sessionId"], None)
         return {}

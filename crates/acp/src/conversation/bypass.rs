@@ -63,9 +63,11 @@ pub(crate) fn advice(facts: &SessionFacts) -> String {
             "Its mode is `{mode}`, in which most agents ask. It may have a permission of its own from before; \
              see its own settings."
         ),
-        AskingMode::Unknown => "None of its modes is known to make it ask. `%agent mode` lists them; its own \
+        AskingMode::Unknown => {
+            "None of its modes is known to make it ask. `%agent mode` lists them; its own \
                                 settings may have a way."
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

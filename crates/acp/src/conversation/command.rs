@@ -2,14 +2,25 @@
 
 use agent_client_protocol_schema::v1::{
     CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest, ForkSessionResponse, ListSessionsRequest,
-    SessionId,
+    SessionId, SessionInfo,
 };
 
 use super::listen::UpdateUse;
 use super::opening::{ReopenMethod, SessionOpening};
-use super::{AgentChoice, AgentConversation, AgentTurn, CellFailure, RunningAgent, SessionFacts, lock};
+use super::{
+    AgentChoice, AgentConversation, AgentTurn, CellFailure, ConversationMemory, FailureKind, RunningAgent,
+    SessionFacts, lock,
+};
 use crate::agent::CallError;
 use crate::view::TurnEnding;
+
+/// Which stored sessions to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionScope {
+    /// Those of the folder in which the agent works.
+    Folder,
+    All,
+}
 
 /// A command to a conversation, besides prompts.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,10 +32,12 @@ pub(crate) enum AgentCommand {
     /// Forgets the conversation and begins another.
     Renew,
     /// Lists the sessions that the agent has stored.
-    List,
+    List(SessionScope),
     /// Continues an old session and shows its conversation.
     Load(String),
     Resume(String),
+    /// Continues the last other session of this folder.
+    ResumeLast,
     /// Continues in a copy of the session.
     Fork,
     /// Copies the session and returns the id of the copy.
@@ -87,7 +100,7 @@ impl AgentConversation {
                 self.ready(turn).await?;
                 "a new session was started".to_owned()
             }
-            AgentCommand::List => self.list(turn).await?,
+            AgentCommand::List(scope) => self.list(turn, scope).await?,
             AgentCommand::Load(session) => {
                 turn.replay(&session);
                 let opened = self.change_to(session, ReopenMethod::Load, turn, UpdateUse::Show).await;
@@ -99,10 +112,16 @@ impl AgentConversation {
                 self.change_to(session, ReopenMethod::Resume, turn, UpdateUse::Facts).await?;
                 "the session continues".to_owned()
             }
+            AgentCommand::ResumeLast => {
+                let session = self.last_stored(turn).await?;
+                self.change_to(session.clone(), ReopenMethod::Resume, turn, UpdateUse::Facts).await?;
+                format!("the session `{session}` continues")
+            }
             AgentCommand::Fork => {
                 self.ready(turn).await?;
                 let forked = self.fork(turn).await?;
                 self.set_session(forked.session_id, forked.modes, forked.config_options);
+                self.remember();
                 "the conversation continues in a copy".to_owned()
             }
             AgentCommand::Close => {
@@ -157,6 +176,8 @@ impl AgentConversation {
         self.open_old(session, method, turn, updates).await?;
         self.previous = None;
         self.last_turn = None;
+        self.continues = false;
+        self.remember();
         if let Some(before) = before {
             self.close_session(before, turn).await;
         }
@@ -203,8 +224,10 @@ impl AgentConversation {
         }
     }
 
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.session = None;
+        self.continues = false;
+        self.memory.iter_mut().for_each(ConversationMemory::forget);
         self.last_turn = None;
         lock(&self.facts).closed();
         if let Some(running) = &mut self.running {
@@ -212,27 +235,63 @@ impl AgentConversation {
         }
     }
 
-    async fn list(&mut self, turn: &mut AgentTurn) -> Result<String, CellFailure> {
-        self.start(turn).await?;
+    async fn list(&mut self, turn: &mut AgentTurn, scope: SessionScope) -> Result<String, CellFailure> {
+        let sessions = self.stored_sessions(turn, scope).await?;
         let mut text = String::new();
         let mut stored = Vec::new();
-        let mut cursor = None;
-        loop {
-            let page = self.request(ListSessionsRequest::new().cursor(cursor), turn).await?;
-            for session in &page.sessions {
-                let current = if self.session.as_ref() == Some(&session.session_id) { "*" } else { " " };
-                let title = session.title.as_deref().unwrap_or("");
-                let time = session.updated_at.as_deref().unwrap_or("");
-                text.push_str(format!("{current} {}  {time}  {title}", session.session_id).trim_end());
-                text.push('\n');
-                stored.push((session.session_id.to_string(), title.to_owned()));
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
+        for session in &sessions {
+            let current = if self.session.as_ref() == Some(&session.session_id) { "*" } else { " " };
+            let title = session.title.as_deref().unwrap_or("");
+            let time = session.updated_at.as_deref().unwrap_or("");
+            let folder = match scope {
+                SessionScope::Folder => String::new(),
+                SessionScope::All => session.cwd.display().to_string(),
+            };
+            text.push_str(format!("{current} {}  {time}  {title}  {folder}", session.session_id).trim_end());
+            text.push('\n');
+            stored.push((session.session_id.to_string(), title.to_owned()));
         }
         lock(&self.facts).stored = stored;
-        Ok(if text.is_empty() { "the agent has no sessions".to_owned() } else { text })
+        Ok(match (text.is_empty(), scope) {
+            (false, _) => text,
+            (true, SessionScope::All) => "the agent has no sessions".to_owned(),
+            (true, SessionScope::Folder) => "the agent has no sessions in this folder".to_owned(),
+        })
+    }
+
+    /// The last session of this folder besides the current one.
+    async fn last_stored(&mut self, turn: &mut AgentTurn) -> Result<String, CellFailure> {
+        let mut sessions = self.stored_sessions(turn, SessionScope::Folder).await?;
+        sessions.retain(|session| self.session.as_ref() != Some(&session.session_id));
+        // Agents list the newest first, if they report no times. The sort keeps their order then.
+        sessions.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
+        let last = sessions.first().map(|session| session.session_id.to_string());
+        last.ok_or_else(|| {
+            let reason = "the agent has no other session in this folder";
+            CellFailure::new(FailureKind::NoSuchSession, reason)
+                .with("`%session list --all` shows those of other folders.".to_owned())
+        })
+    }
+
+    async fn stored_sessions(
+        &mut self,
+        turn: &mut AgentTurn,
+        scope: SessionScope,
+    ) -> Result<Vec<SessionInfo>, CellFailure> {
+        self.start(turn).await?;
+        let folder = Some(self.workspace()).filter(|_| scope == SessionScope::Folder);
+        let mut sessions = Vec::new();
+        let mut cursor = None;
+        loop {
+            let page = ListSessionsRequest::new().cwd(folder.clone()).cursor(cursor);
+            let page = self.request(page, turn).await?;
+            // Some agents list all sessions, whatever the folder.
+            let here = |session: &SessionInfo| folder.as_ref().is_none_or(|folder| session.cwd == *folder);
+            sessions.extend(page.sessions.into_iter().filter(here));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(sessions);
+            }
+        }
     }
 }

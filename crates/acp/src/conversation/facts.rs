@@ -1,12 +1,13 @@
 //! The facts about a conversation, which can be read while it is busy.
 
 use agent_client_protocol_schema::v1::{
-    AuthMethod, AvailableCommand, SessionConfigOption, SessionId, SessionModeState, SessionUpdate,
-    ToolKind, UsageUpdate,
+    AuthMethod, AvailableCommand, SessionConfigOption, SessionId, SessionModeState, SessionUpdate, ToolKind,
+    UsageUpdate,
 };
 
 use super::AgentChoice;
 use crate::agent::{AgentLog, AgentProcess};
+use crate::cell_record::SharedRecord;
 
 /// A conversation at a glance.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +26,8 @@ pub(crate) struct SessionFacts {
     pub(crate) usage: Option<UsageUpdate>,
     pub(crate) auth_methods: Vec<AuthMethod>,
     pub(crate) log: Option<AgentLog>,
+    /// What the cell of the last prompt has shown.
+    pub(crate) last_turn: Option<SharedRecord>,
     /// How many calls the agent ran without asking, although the permissions required it.
     pub(crate) bypassed: usize,
     /// The kinds of calls that the user allowed for good. The agent need not ask about them again.
@@ -56,6 +59,7 @@ impl SessionFacts {
             version: self.version.take(),
             auth_methods: std::mem::take(&mut self.auth_methods),
             log: self.log.take(),
+            last_turn: self.last_turn.take(),
             stored: std::mem::take(&mut self.stored),
             ..Self::default()
         };

@@ -59,15 +59,29 @@ impl AgentConversation {
         };
         let failure = match self.reopen(session, turn).await {
             Ok(()) => {
+                let continues = std::mem::take(&mut self.continues);
                 if had_crashed {
                     let notice = "the agent had ended and was started again; the conversation continues";
                     turn.view.notice(&NoticeSeverity::Info, notice, None);
+                } else if continues {
+                    let notice = "the conversation of this notebook continues; `%session new` begins another";
+                    turn.view.aside(notice);
                 }
                 return Ok(SessionOpening::Now);
             }
             Err(failure) => failure,
         };
-        if matches!(failure.kind, FailureKind::AuthRequired | FailureKind::AgentEnded) {
+        let continues = std::mem::take(&mut self.continues);
+        if failure.kind == FailureKind::AuthRequired {
+            self.continues = continues;
+            return Err(failure);
+        }
+        if failure.kind == FailureKind::AgentEnded && continues {
+            // An agent that cannot bear its old session would end again each time.
+            self.forget();
+            return Err(failure.with("The next cell starts a new conversation.".to_owned()));
+        }
+        if failure.kind == FailureKind::AgentEnded {
             return Err(failure);
         }
         if was_open {
@@ -80,9 +94,12 @@ impl AgentConversation {
             self.running.iter_mut().for_each(|running| running.open = true);
             return Ok(SessionOpening::Before);
         }
-        let notice =
-            format!("the agent was started again and has forgotten the conversation: {}", failure.message);
-        turn.view.notice(&NoticeSeverity::Warning, &notice, None);
+        let what = if continues {
+            "the agent starts afresh and does not know the conversation of this notebook"
+        } else {
+            "the agent was started again and has forgotten the conversation"
+        };
+        turn.view.notice(&NoticeSeverity::Warning, &format!("{what}: {}", failure.message), None);
         self.open_new(turn).await?;
         Ok(SessionOpening::Now)
     }

@@ -1,7 +1,9 @@
-//! A prompt as the agent gets it, with the files and cells that it mentions.
+//! A prompt as the agent gets it, with the files, cells and pictures that it mentions.
+
+mod notebook;
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResource, EmbeddedResourceResource, ImageContent, PromptCapabilities, ResourceLink,
@@ -9,11 +11,17 @@ use agent_client_protocol_schema::v1::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use cellwright_notebook::Selector;
 
+pub(crate) use self::notebook::{PromptAttachment, attachments};
+use crate::cell_record::ShownPicture;
 use crate::magic::{PromptReference, references};
 
 /// Files up to this size are sent with the prompt. Of larger files only the name is sent.
 const MOST: u64 = 512 * 1024;
+
+/// The most pictures of notebooks and cells that are sent with one prompt.
+const MOST_PICTURES: usize = 8;
 
 /// The images that models accept, by file extension.
 const IMAGES: [(&str, &str); 5] = [
@@ -24,16 +32,25 @@ const IMAGES: [(&str, &str); 5] = [
     ("webp", "image/webp"),
 ];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct UserPrompt {
     /// As typed.
     pub(crate) text: String,
-    /// The cells that `#N` names, with their sources. `None` if the cell does not exist.
-    pub(crate) cells: Vec<(u32, Option<String>)>,
+    /// The cells that `#N` names. `None` if the cell does not exist.
+    pub(crate) cells: Vec<(u32, Option<NamedCell>)>,
+    pub(crate) attachments: Vec<PromptAttachment>,
+}
+
+/// A cell that a prompt names, with what it has shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NamedCell {
+    pub(crate) source: String,
+    pub(crate) shown: String,
+    pub(crate) pictures: Vec<ShownPicture>,
 }
 
 /// A prompt as an agent gets it.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct PromptBlocks {
     pub(crate) blocks: Vec<ContentBlock>,
     /// What the user should know about the mentioned files and cells.
@@ -41,41 +58,98 @@ pub(crate) struct PromptBlocks {
 }
 
 impl UserPrompt {
-    /// The blocks for an agent: the text as typed, then what `@path` and `#N` mention, in a form
-    /// that this agent supports. Reads files.
+    /// The blocks for an agent: the text as typed, then what `@path`, `#N` and attachments mention,
+    /// in a form that this agent supports. Reads files.
     pub(crate) fn blocks(&self, workspace: &Path, can: &PromptCapabilities) -> PromptBlocks {
-        let mut blocks = vec![ContentBlock::Text(TextContent::new(&self.text))];
-        let mut remarks = Vec::new();
+        let blocks = vec![ContentBlock::Text(TextContent::new(&self.text))];
+        let mut sent = PromptBlocks { blocks, remarks: Vec::new() };
+        let mut pictures = Vec::new();
         let mut seen = HashSet::new();
         for reference in references(&self.text) {
             let PromptReference::File { path: name, .. } = reference else { continue };
-            let path = workspace.join(&name);
-            if !seen.insert(name.clone()) {
-                continue;
-            }
-            if path.is_file() {
-                if is_large(&path) {
-                    remarks.push(format!("`{name}` is larger than 512 kB: the agent only gets its name"));
-                }
-                blocks.push(file(&path, can));
-            } else if name.contains(['.', '/']) && !path.exists() {
-                // Other words, such as `@name`, are rarely files.
-                remarks.push(format!("there is no file `{name}`: the agent only gets the text"));
+            if seen.insert(name.clone()) {
+                pictures.extend(sent.add_file(&name, workspace, can));
             }
         }
-        for (number, source) in &self.cells {
-            match source {
-                Some(source) => {
-                    let uri = format!("notebook-cell:{number}");
-                    blocks.push(text(uri, &format!("cell {number}"), source.clone(), can));
+        for (number, cell) in &self.cells {
+            match cell {
+                Some(cell) => {
+                    let (uri, name) = (format!("notebook-cell:{number}"), format!("cell {number}"));
+                    sent.blocks.push(text(uri, &name, cell.text(), can));
+                    pictures.extend(cell.pictures.iter().cloned());
                 }
                 None => {
-                    remarks.push(format!("there is no cell #{number}: the agent only gets the text"));
+                    sent.remarks.push(format!("there is no cell #{number}: the agent only gets the text"));
                 }
             }
         }
-        PromptBlocks { blocks, remarks }
+        for PromptAttachment { name, picture } in &self.attachments {
+            match picture {
+                Some(picture) => pictures.push(picture.clone()),
+                None => sent.remarks.push(format!(
+                    "the saved notebook has no picture `{name}`: save it after you paste a picture into a \
+                     markdown cell, or name a file with `@`"
+                )),
+            }
+        }
+        sent.add_pictures(pictures, can);
+        sent
     }
+}
+
+impl NamedCell {
+    fn text(&self) -> String {
+        if self.shown.is_empty() {
+            return self.source.clone();
+        }
+        format!("{}\n# %% [output]\n{}", self.source.trim_end(), self.shown)
+    }
+}
+
+impl PromptBlocks {
+    /// Adds a file. Returns the pictures of a notebook.
+    fn add_file(&mut self, name: &str, workspace: &Path, can: &PromptCapabilities) -> Vec<ShownPicture> {
+        let path = workspace.join(name);
+        if let Some((path, selector)) = named_notebook(&path, name, workspace)
+            && let Some(notebook) = notebook::marked_text(&path, &selector, name)
+        {
+            self.blocks.push(text(uri(&path), name, notebook.text, can));
+            return notebook.pictures;
+        }
+        if path.is_file() {
+            if is_large(&path) {
+                self.remarks.push(format!("`{name}` is larger than 512 kB: the agent only gets its name"));
+            }
+            self.blocks.push(file(&path, can));
+        } else if name.contains(['.', '/']) && !path.exists() {
+            // Other words, such as `@name`, are rarely files.
+            self.remarks.push(format!("there is no file `{name}`: the agent only gets the text"));
+        }
+        Vec::new()
+    }
+
+    fn add_pictures(&mut self, pictures: Vec<ShownPicture>, can: &PromptCapabilities) {
+        let count = pictures.len();
+        let sent = if can.image { count.min(MOST_PICTURES) } else { 0 };
+        let images = pictures.into_iter().take(sent);
+        self.blocks.extend(images.map(|it| ContentBlock::Image(ImageContent::new(it.data, it.mime))));
+        if count > 0 && !can.image {
+            self.remarks.push(format!("the agent takes no pictures: {count} of them are not sent"));
+        } else if count > sent {
+            self.remarks.push(format!("only the first {sent} of {count} pictures are sent"));
+        }
+    }
+}
+
+/// A notebook by its name, or a part of one as in `nb.ipynb#3`.
+fn named_notebook(path: &Path, name: &str, workspace: &Path) -> Option<(PathBuf, Selector)> {
+    let is_notebook = |path: &Path| path.is_file() && path.extension().is_some_and(|it| it == "ipynb");
+    if is_notebook(path) {
+        return Some((path.to_owned(), Selector::default()));
+    }
+    let (file, selector) = Selector::split(name);
+    let path = workspace.join(file);
+    is_notebook(&path).then_some((path, selector))
 }
 
 fn is_large(path: &Path) -> bool {
@@ -135,7 +209,8 @@ mod tests {
         std::fs::write(folder.path().join("a.txt"), "text").expect("written");
         std::fs::write(folder.path().join("b.png"), [1, 2]).expect("written");
         let text = "look at @a.txt, @b.png and @none (see #2) mail me@a.txt".to_owned();
-        let prompt = UserPrompt { text: text.clone(), cells: vec![(2, Some("x = 1".to_owned()))] };
+        let cell = NamedCell { source: "x = 1".to_owned(), ..NamedCell::default() };
+        let prompt = UserPrompt { text: text.clone(), cells: vec![(2, Some(cell))], ..UserPrompt::default() };
         let all = PromptCapabilities::new().image(true).embedded_context(true);
         let uri = |name: &str| format!("file://{}", folder.path().join(name).display());
         let resource = |text: &str, uri: String| {
@@ -169,8 +244,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("large é.txt"), vec![b'x'; 600_000]).expect("written");
         let text = "@missing.txt @\"large é.txt\" @someone #77".to_owned();
-        let sent = UserPrompt { text: text.clone(), cells: vec![(77, None)] }
-            .blocks(folder.path(), &PromptCapabilities::new());
+        let prompt = UserPrompt { text: text.clone(), cells: vec![(77, None)], ..UserPrompt::default() };
+        let sent = prompt.blocks(folder.path(), &PromptCapabilities::new());
         let uri = format!("file://{}/large%20%C3%A9.txt", folder.path().display());
         assert_eq!(
             sent,
@@ -186,5 +261,27 @@ mod tests {
                 ],
             }
         );
+    }
+
+    #[test]
+    fn pictures_are_sent_to_agents_that_take_them() {
+        let picture = ShownPicture { mime: "image/png".to_owned(), data: "AQI=".to_owned() };
+        let pictures = vec![picture.clone(); MOST_PICTURES];
+        let cell = NamedCell { source: "plot".to_owned(), shown: "a plot\n".to_owned(), pictures };
+        let attached = |picture| PromptAttachment { name: "a.png".to_owned(), picture };
+        let prompt = UserPrompt {
+            text: "what is #1".to_owned(),
+            cells: vec![(1, Some(cell))],
+            attachments: vec![attached(Some(picture)), attached(None)],
+        };
+        let can = PromptCapabilities::new().image(true);
+        let PromptBlocks { blocks, remarks } = prompt.blocks(Path::new("/"), &can);
+        let shown = ContentBlock::Text(TextContent::new("cell 1:\nplot\n# %% [output]\na plot\n"));
+        assert_eq!(blocks[1], shown);
+        assert_eq!(blocks.len(), 2 + MOST_PICTURES);
+        assert!(remarks[0].starts_with("the saved notebook has no picture `a.png`"), "{remarks:?}");
+        assert_eq!(remarks[1], "only the first 8 of 9 pictures are sent");
+        let blind = prompt.blocks(Path::new("/"), &PromptCapabilities::new());
+        assert_eq!(blind.remarks[1], "the agent takes no pictures: 9 of them are not sent");
     }
 }

@@ -1,5 +1,6 @@
 //! A turn: from the prompt to its answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{NoticeSeverity, PromptRequest, StopReason};
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 
 use super::listen::{LoopEnd, LoopPurpose};
 use super::prompt::PromptBlocks;
-use super::{AgentConversation, AgentTurn, CellFailure, LateUpdates, UserPrompt};
+use super::{AgentConversation, AgentTurn, CellFailure, LateUpdates, UserPrompt, lock};
 use crate::agent::{CallError, CallText, PromptAnswer};
 use crate::turn::TurnOutput;
 use crate::view::TurnEnding;
@@ -27,6 +28,7 @@ impl AgentConversation {
         prompt: &UserPrompt,
     ) -> Result<(), CellFailure> {
         let _registration = turn.registration.take(); // until this returns
+        lock(&self.facts).last_turn = Some(Arc::clone(turn.cell.record()));
         let result = self.converse(turn, prompt).await;
         if turn.stop.is_asked() {
             self.state.stdin.interrupted();
@@ -113,6 +115,7 @@ impl AgentConversation {
     ) -> Option<Result<StopReason, CallError>> {
         self.take_early_events().await;
         let session = self.session.clone().expect("it was made ready");
+        self.remember(); // now, so that a kernel that is killed in this turn has not forgotten it
         let can = &self.running().agent.can().prompt_capabilities;
         let PromptBlocks { blocks, remarks } = prompt.blocks(&self.workspace(), can);
         for remark in &remarks {

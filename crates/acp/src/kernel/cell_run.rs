@@ -3,19 +3,23 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use cellwright_cell::Stream;
 use cellwright_jupyter::ClientRequest;
 use cellwright_jupyter::content::{ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ReplyStatus};
 use serde_json::{Value, json};
 
 use super::KernelSetup;
 use super::sessions::SessionTable;
-use crate::conversation::UserPrompt;
+use crate::conversation::{NamedCell, UserPrompt, attachments};
 use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::{KernelState, lock};
 use crate::magic::{self, PromptReference, references};
 use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
 use crate::view::ViewStyle;
 use crate::visible::visible;
+
+/// The bytes of a cell's output that a prompt takes along when it names the cell.
+const MOST_SHOWN: usize = 32 * 1024;
 
 /// The kernel, as its cells see it.
 pub(crate) struct PromptKernel {
@@ -87,14 +91,19 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: ClientRequest) -> Ce
         };
         request.sender().publish(request.output(&input));
     }
-    let client = style_of(&request, &execute);
+    let metadata: serde_json::Map<String, Value> = request.message().metadata.parse().unwrap_or_default();
+    let client = style_of(&metadata, &execute);
+    let id = metadata.get("cellId").and_then(Value::as_str).map(ToOwned::to_owned);
     let cell = Arc::new(CellChannel::new(
         request.sender().clone(),
         request.message().clone(),
         execute.allow_stdin,
         execute.silent,
     ));
-    let work = CellRun { kernel, cell: Arc::clone(&cell), client, stop, count };
+    if count > 0 && !execute.silent && execute.store_history {
+        lock(&kernel.state.history).keep(count, Arc::clone(cell.record()));
+    }
+    let work = CellRun { kernel, cell: Arc::clone(&cell), client, stop, count, id };
     // When a cell is dropped, as with a deleted subshell, everything it started stops.
     let given_up = work.stop.ask_on_drop();
     let result = work.all(&execute.code).await;
@@ -106,6 +115,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: ClientRequest) -> Ce
             CellResult { request, reply: ExecuteReply { payload, ..reply }, rest: FollowingCells::Runs }
         }
         Err(failure) => {
+            lock(cell.record()).stream(Stream::Stderr, &format!("{}\n", failure.message));
             cell.publish(&failure.output(), &work.stop).await;
             let exception = Some(failure.exception());
             let reply = ExecuteReply { status: ReplyStatus::Error, exception, ..reply };
@@ -117,8 +127,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: ClientRequest) -> Ce
 
 /// What the client can show. Notebooks name the cell that they run, and clients without a user,
 /// such as nbclient, accept no input. Both show updates of displays. All others are consoles.
-fn style_of(request: &ClientRequest, execute: &ExecuteRequest) -> ViewStyle {
-    let metadata: serde_json::Map<String, Value> = request.message().metadata.parse().unwrap_or_default();
+fn style_of(metadata: &serde_json::Map<String, Value>, execute: &ExecuteRequest) -> ViewStyle {
     if metadata.contains_key("cellId") || metadata.contains_key("deletedCells") || !execute.allow_stdin {
         ViewStyle::Rich
     } else {
@@ -134,6 +143,8 @@ pub(crate) struct CellRun<'a> {
     client: ViewStyle,
     pub(crate) stop: StopSignal,
     count: u32,
+    /// The id of the cell in its notebook, if the client names it.
+    id: Option<String>,
 }
 
 impl CellRun<'_> {
@@ -200,19 +211,24 @@ impl CellRun<'_> {
 
     fn with_cells(&self, text: &str) -> UserPrompt {
         let history = lock(&self.kernel.state.history);
+        let named = |count: u32| {
+            let record = history.shown(count).map(|record| lock(record).clone()).unwrap_or_default();
+            let source = history.source(count)?.to_owned();
+            Some(NamedCell { source, shown: record.text(MOST_SHOWN), pictures: record.pictures() })
+        };
         let cells = references(text).into_iter().filter_map(|reference| match reference {
-            PromptReference::Cell { count, .. } if count != self.count => {
-                Some((count, history.source(count).map(str::to_owned)))
-            }
+            PromptReference::Cell { count, .. } if count != self.count => Some((count, named(count))),
             PromptReference::Cell { .. } | PromptReference::File { .. } => None,
         });
-        UserPrompt { text: text.to_owned(), cells: cells.collect() }
+        let attachments = attachments(text, self.kernel.setup.notebook.as_ref(), self.id.as_deref());
+        UserPrompt { text: text.to_owned(), cells: cells.collect(), attachments }
     }
 
     /// Shows a text. The last one of a cell is its result.
     pub(crate) async fn result(&self, text: String, last: bool) {
         let data = serde_json::Map::from_iter([("text/plain".to_owned(), Value::from(&*visible(&text)))]);
         if last {
+            lock(self.cell.record()).display(&data);
             let result = ExecuteResult {
                 execution_count: Some(self.count.into()),
                 data: data.into(),

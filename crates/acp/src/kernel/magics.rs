@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::cell_run::CellRun;
 use super::sessions::{MAIN, McpEntry};
 use crate::agent::AgentLaunch;
-use crate::conversation::{AgentChoice, AgentCommand, SessionFacts, bypass};
+use crate::conversation::{AgentChoice, AgentCommand, SessionFacts, SessionScope, bypass};
 use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::lock;
 use crate::magic::{EnvMagic, MagicCommand, McpMagic, PermissionsMagic, RenderMagic, SessionMagic};
@@ -202,11 +202,15 @@ impl CellRun<'_> {
             }
             SessionMagic::Info => Ok(self.info()),
             SessionMagic::Restart => self.perform(AgentCommand::Restart).await,
-            SessionMagic::List => {
+            SessionMagic::List(scope) => {
                 let here = self.sessions();
+                let which = match scope {
+                    SessionScope::Folder => "stored by the agent for this folder (`--all` shows all)",
+                    SessionScope::All => "stored by the agent",
+                };
                 // Not every agent stores sessions. The kernel's own sessions are shown anyway.
-                Ok(match self.perform(AgentCommand::List).await {
-                    Ok(stored) => format!("{here}\n\nstored by the agent:\n{stored}"),
+                Ok(match self.perform(AgentCommand::List(scope)).await {
+                    Ok(stored) => format!("{here}\n\n{which}:\n{stored}"),
                     Err(failure) if failure.kind == FailureKind::NotSupported => here,
                     Err(failure) if self.stop.is_asked() => return Err(failure),
                     Err(failure) => {
@@ -219,7 +223,9 @@ impl CellRun<'_> {
                 Ok(format!("the session is now `{name}`"))
             }
             SessionMagic::Load(id) => self.perform(AgentCommand::Load(id)).await,
-            SessionMagic::Resume(id) => self.perform(AgentCommand::Resume(id)).await,
+            SessionMagic::Resume(Some(id)) => self.perform(AgentCommand::Resume(id)).await,
+            SessionMagic::Resume(None) => self.perform(AgentCommand::ResumeLast).await,
+            SessionMagic::Last => self.show_last().await,
             SessionMagic::Fork(None) => self.perform(AgentCommand::Fork).await,
             SessionMagic::Fork(Some(name)) => {
                 let choice = self.choice()?;
@@ -253,6 +259,16 @@ impl CellRun<'_> {
             }
             SessionMagic::Delete(id) => self.perform(AgentCommand::Delete(id)).await,
         }
+    }
+
+    /// Shows again what the last turn of the session has shown.
+    async fn show_last(&self) -> Result<String, CellFailure> {
+        let Some(last) = self.facts().last_turn else {
+            return Ok("this session has had no turn yet".to_owned());
+        };
+        let last = lock(&last).clone();
+        self.cell.show_again(&last, &self.stop).await;
+        Ok(if last.is_cut() { "the rest of that turn was not kept".to_owned() } else { String::new() })
     }
 
     fn sessions(&self) -> String {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::KernelSetup;
 use crate::agent::AgentLaunch;
-use crate::conversation::{AgentChoice, ConversationHandle};
+use crate::conversation::{AgentChoice, ConversationHandle, ConversationMemory};
 use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::{KernelState, lock, server_name};
 
@@ -54,7 +54,8 @@ impl SessionTable {
         // If the agent that was asked for does not exist, no other silently takes its place.
         let name = setup.agent.as_ref().or_else(|| setup.agents.first().map(|(name, _)| name));
         let agent = name.and_then(|name| choice(&setup, name));
-        let main = Arc::new(ConversationHandle::new(Arc::clone(&kernel), agent.clone()));
+        let memory = setup.notebook.clone().map(ConversationMemory::of);
+        let main = Arc::new(ConversationHandle::new(Arc::clone(&kernel), agent.clone(), memory));
         let all = BTreeMap::from([(MAIN.to_owned(), main)]);
         let state = SessionTableState { current: MAIN.to_owned(), all, servers: Vec::new(), agent };
         Self { kernel, setup, state: Mutex::new(state) }
@@ -103,7 +104,7 @@ impl SessionTable {
         if let (Some(agent), Some(folder)) = (&mut agent, folder) {
             agent.launch.cwd = agent.launch.cwd.join(at_home(folder, &agent.launch));
         }
-        let handle = Arc::new(ConversationHandle::new(Arc::clone(&self.kernel), agent));
+        let handle = Arc::new(ConversationHandle::new(Arc::clone(&self.kernel), agent, None));
         state.all.insert(name.to_owned(), Arc::clone(&handle));
         name.clone_into(&mut state.current);
         Ok(handle)

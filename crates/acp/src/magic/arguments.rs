@@ -9,6 +9,7 @@ use agent_client_protocol_schema::v1::{
 
 use super::commands::{help, no_such};
 use super::{EnvMagic, MagicCommand, McpMagic, PermissionsMagic, RenderMagic, SessionMagic};
+use crate::conversation::SessionScope;
 use crate::permission::{self, RuleError};
 
 /// Lines of the log that are shown unless the user gives a number.
@@ -208,17 +209,20 @@ fn session(words: &[&str]) -> Result<SessionMagic, UsageError> {
         ["new", rest @ ..] => new_session(rest)?,
         [] | ["info"] => SessionMagic::Info,
         ["restart"] => SessionMagic::Restart,
-        ["list"] => SessionMagic::List,
+        ["list"] => SessionMagic::List(SessionScope::Folder),
+        ["list", "--all"] => SessionMagic::List(SessionScope::All),
+        ["last"] => SessionMagic::Last,
         ["use", name] => SessionMagic::Use(one(name)),
         ["load", id] => SessionMagic::Load(one(id)),
-        ["resume", id] => SessionMagic::Resume(one(id)),
+        ["resume"] => SessionMagic::Resume(None),
+        ["resume", id] => SessionMagic::Resume(Some(one(id))),
         ["delete", id] => SessionMagic::Delete(one(id)),
         ["fork"] => SessionMagic::Fork(None),
         ["fork", name] => SessionMagic::Fork(Some(one(name))),
         ["close"] => SessionMagic::Close(None),
         ["close", name] => SessionMagic::Close(Some(one(name))),
         ["use" | "load" | "resume" | "delete", ..] => return Err(UsageError::NameOneSession),
-        ["info" | "restart" | "list" | "fork" | "close", more, ..] => {
+        ["info" | "restart" | "list" | "last" | "fork" | "close", more, ..] => {
             return Err(UsageError::Unexpected((*more).to_owned()));
         }
         [other, ..] => return Err(no_such("%session", &["session"], other)),

@@ -49,9 +49,9 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
     row(&["session", "info"], "", ArgumentKind::Nothing, "show the current session"),
     row(
         &["session", "list"],
-        "",
-        ArgumentKind::Nothing,
-        "show the sessions of this kernel and those the agent has stored",
+        "[--all]",
+        ArgumentKind::Words(&["--all"]),
+        "show the sessions of this kernel and those the agent has stored for this folder, or all",
     ),
     row(
         &["session", "load"],
@@ -59,7 +59,13 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
         ArgumentKind::StoredSession,
         "continue a stored session and show its conversation",
     ),
-    row(&["session", "resume"], "ID", ArgumentKind::StoredSession, "continue a stored session"),
+    row(
+        &["session", "resume"],
+        "[ID]",
+        ArgumentKind::StoredSession,
+        "continue a stored session, or the last one of this folder",
+    ),
+    row(&["session", "last"], "", ArgumentKind::Nothing, "show the last turn again, as after a page reload"),
     row(&["session", "fork"], "[NAME]", ArgumentKind::Nothing, "continue in a copy of the current session"),
     row(
         &["session", "restart"],

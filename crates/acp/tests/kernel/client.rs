@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_acp::agent::{AgentFiles, AgentLaunch};
-use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
+use cellwright_acp::kernel::{self, KernelSetup, NotebookPlace, OwnServers};
 use cellwright_acp::permission::ApprovalMode;
 use cellwright_cell::MimeData;
 use cellwright_jupyter::content::{
@@ -50,9 +50,20 @@ impl TestKernel {
     /// Starts a kernel for the fault agent with these arguments.
     pub(crate) async fn start(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        let setup = setup(folder.path(), args);
+        Self::with(setup, folder).await
+    }
+
+    /// Starts a kernel for the notebook `nb.ipynb` in a folder, as Jupyter Server would.
+    pub(crate) async fn start_for_notebook(home: &std::path::Path, args: &[&str]) -> Self {
+        let place = NotebookPlace { notebook: home.join("nb.ipynb"), conversations: home.join("state") };
+        let setup = KernelSetup { notebook: Some(place), ..setup(home, args) };
+        Self::with(setup, tempfile::tempdir().expect("a folder")).await
+    }
+
+    async fn with(setup: KernelSetup, folder: tempfile::TempDir) -> Self {
         let sockets = folder.path().join("socket").display().to_string();
         let connection = ConnectionInfo::local(SocketTransport::Ipc, sockets, [1, 2, 3, 4, 5]);
-        let setup = setup(folder.path(), args);
         let serving = {
             let connection = connection.clone();
             async move {
@@ -279,5 +290,6 @@ fn setup(workspace: &std::path::Path, args: &[&str]) -> KernelSetup {
         grace: Duration::from_secs(5),
         debug_updates: Vec::new(),
         own_servers: OwnServers::new(|_| Vec::new()),
+        notebook: None,
     }
 }

@@ -1,8 +1,10 @@
 //! The agent kernel as a Jupyter client sees it, with `testkit`'s agent that errs on request.
 
 mod client;
+mod conversations;
 mod endings;
 mod questions;
+mod references;
 
 use cellwright_jupyter::Channel;
 use cellwright_jupyter::content::{

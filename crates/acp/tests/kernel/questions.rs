@@ -71,7 +71,10 @@ async fn a_call_that_the_agent_did_not_ask_about_is_named_in_its_cell() {
                   Run `%agent mode read-only` to make it ask from now on.";
     assert!(text.contains(notice), "{text}");
     let info = kernel.run("%session info").await.text();
-    assert!(info.contains("deny, but not in force: 1 call without asking. Run `%agent mode read-only`"), "{info}");
+    assert!(
+        info.contains("deny, but not in force: 1 call without asking. Run `%agent mode read-only`"),
+        "{info}"
+    );
     kernel.shut_down().await;
 }
 
@@ -111,9 +114,10 @@ async fn a_command_that_an_agent_wraps_in_a_shell_is_asked_about_once() {
     let mut kernel = TestKernel::start(&[]).await;
     let run = json!({"command": "/bin/bash", "args": ["-l", "-c", "echo okay"]});
     let (_, cell) = kernel.run_typing(&format!("may echo okay\ncreate {run}"), "y").await;
-    assert!(cell.text().contains("created 'okay\\n'"), "{}", cell.text());
+    // A login shell may have more to say before.
+    assert!(cell.text().contains("okay\\n'"), "{}", cell.text());
     let cell = kernel.run(&format!("%permissions allow execute echo ok*\ncreate {run}")).await;
-    assert!(cell.text().contains("created 'okay\\n'"), "{}", cell.text());
+    assert!(cell.text().contains("okay\\n'"), "{}", cell.text());
     kernel.shut_down().await;
 }
 

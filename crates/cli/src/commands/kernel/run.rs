@@ -1,7 +1,7 @@
 //! `cellwright kernel run`
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::catalog;
-use cellwright_acp::kernel::{self, KernelSetup, OwnServers};
+use cellwright_acp::kernel::{self, KernelSetup, NotebookPlace, OwnServers};
 use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::ConnectionInfo;
 use futures_util::FutureExt as _;
@@ -104,6 +104,7 @@ impl KernelRun {
             PermissionMode::Deny => ApprovalMode::Deny,
         });
         let environment = config.environment.clone().into_iter().collect();
+        let notebook = notebook(config, &workspace);
         KernelSetup {
             workspace,
             agents,
@@ -114,9 +115,20 @@ impl KernelRun {
             grace: Duration::from_secs(5),
             debug_updates: agent.debug_updates.clone(),
             own_servers: OwnServers::new(agents::own_servers::of),
+            notebook,
             trouble: None,
         }
     }
+}
+
+/// The notebook that Jupyter Server started this kernel for. Consoles and runs without a server
+/// name none.
+fn notebook(config: &LoadedConfig, workspace: &Path) -> Option<NotebookPlace> {
+    let named = config.environment.get(OsStr::new("JPY_SESSION_NAME"))?;
+    let notebook = workspace.join(named);
+    let is_notebook = notebook.extension().is_some_and(|ending| ending == "ipynb");
+    let conversations = config.places.state.join("conversations");
+    is_notebook.then_some(NotebookPlace { notebook, conversations })
 }
 
 /// A kernel that can only report why its settings cannot be used.
@@ -131,6 +143,7 @@ fn without_settings(workspace: PathBuf, trouble: String) -> KernelSetup {
         grace: Duration::from_secs(5),
         debug_updates: Vec::new(),
         own_servers: OwnServers::new(|_| Vec::new()),
+        notebook: None,
         trouble: Some(trouble),
     }
 }
