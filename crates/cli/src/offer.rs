@@ -61,7 +61,10 @@ impl ToolOptions {
             background: seconds(config.settings.output.background_after)
                 .map_or(BackgroundPolicy::Asked, BackgroundPolicy::After),
             environment: launch.rules.pass(&config.environment),
-            shell_snapshot: config.environment.get(OsStr::new(env::SHELL_SNAPSHOT)).map(PathBuf::from),
+            shell_snapshot: env::SHELL_SNAPSHOT
+                .iter()
+                .find_map(|name| config.environment.get(OsStr::new(name)).filter(|file| !file.is_empty()))
+                .map(PathBuf::from),
             launch,
             history: Some(config.places.history()),
             save: config.places.save_settings(),

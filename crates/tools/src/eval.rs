@@ -241,9 +241,7 @@ impl EvalArguments {
         call.kernel = shared.settings.kernel_for(&context.client, chosen);
         call.mode = shared.settings.lifetime;
         call.tools = Some(bridge::of(shared, &context.client));
-        if context.client.is_remote() {
-            call.variables = Some(shared.settings.launch.search.variables.clone());
-        }
+        call.variables = shared.call_variables(&context.client);
         // Not the token of the request: a call may go on when its request is answered.
         if context.ask.is_some() && !self.background {
             call.stdin = Stdin::Forwarded;

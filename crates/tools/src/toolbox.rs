@@ -266,6 +266,7 @@ impl Toolbox {
                 Ok(running) => self.shared.learn(&*running.report().await),
                 Err(error) => tracing::warn!(%error, "no kernel could be prepared"),
             }
+            self.shared.login.make(&self.shared.settings.environment).await;
         })
     }
 
@@ -300,6 +301,13 @@ impl Toolbox {
 }
 
 impl ToolboxState {
+    /// The environment that a call brings along; `None` where its session is in this process and has it anyway.
+    pub(crate) fn call_variables(&self, client: &ToolClient) -> Option<EnvVars> {
+        let mut variables = self.settings.launch.search.variables.clone();
+        let has_snapshot = self.login.pass_on(&mut variables);
+        (has_snapshot || client.is_remote()).then_some(variables)
+    }
+
     pub(crate) async fn call(
         self: &Arc<Self>,
         name: &str,

@@ -13,13 +13,14 @@ use super::layers::SettingOverride;
 pub(crate) const CALLER: &str = "CELLWRIGHT_CALLER";
 
 /// Names a file for shells to read instead of login files.
-pub(crate) const SHELL_SNAPSHOT: &str = "CELLWRIGHT_SHELL_SNAPSHOT";
+pub(crate) const SHELL_SNAPSHOT: [&str; 2] = ["CELLWRIGHT_SHELL_SNAPSHOT", "PI_SHELL_SNAPSHOT"];
 
 /// Variables that the program reads and that set no key, each with what it does.
 #[cfg(test)]
 pub(super) const PROGRAM_VARIABLES: &[(&str, &str)] = &[
     (CALLER, "names the caller of a command, so that several commands share what they have read"),
-    (SHELL_SNAPSHOT, "a file that shells read instead of your login files"),
+    (SHELL_SNAPSHOT[0], "a file that shells read instead of your login files"),
+    (SHELL_SNAPSHOT[1], "the same, by its older name"),
     ("CELLWRIGHT_DEBUG_STARTUP", "1: the stages of starting a kernel, with their times, on stderr"),
     ("PI_DEBUG_STARTUP", "the same, by its older name"),
     ("NO_COLOR", "no colours, if it is set"),

@@ -69,7 +69,7 @@ def bash(cmd: str, cwd=None, timeout: "float | None" = None) -> BashResult:
     snapshot = _snapshot()
     if snapshot is not None:
         # The snapshot holds what a login shell would set up, at a fraction of its cost.
-        program = ["bash", "-c", 'shopt -s expand_aliases; . "$0" >/dev/null 2>&1; eval "$1"', snapshot, cmd]
+        program = ["bash", "-c", _START, "bash", snapshot, cmd]
     else:
         program = ["bash", "-lc", cmd]
     sys.stdout.flush()
@@ -99,8 +99,18 @@ def bash(cmd: str, cwd=None, timeout: "float | None" = None) -> BashResult:
     return BashResult("".join(pieces), child.returncode)
 
 
-# All that a shell has to hand on: exported variables, but for those of its own, then functions and aliases.
-_SAVE = '{ (unset PWD OLDPWD SHLVL _; export -p); declare -f; alias -p; } >"$1" 2>/dev/null'
+# Reads the snapshot `$1`, then runs the command `$2`. Variables that we have keep our values: cells change them, and
+# `PATH` begins with the tools of this Python. One line: the shell counts the command's lines from here.
+_START = (
+    'shopt -s expand_aliases; __cellwright_ours=$(export -p); . "$1" >/dev/null 2>&1; __cellwright_login=$PATH; '
+    'eval "$__cellwright_ours" 2>/dev/null; IFS=:; for __cellwright_folder in $__cellwright_login; do '
+    'case ":$PATH:" in *":$__cellwright_folder:"*) ;; *) PATH=$PATH:$__cellwright_folder;; esac; done; '
+    "unset IFS __cellwright_ours __cellwright_login __cellwright_folder; __cellwright_command=$2; set --; "
+    'eval "unset __cellwright_command; $__cellwright_command"'
+)
+# What login files leave: variables to `$1`, functions and aliases to `$2`.
+_SAVE = 'env -0 >"$1"; { declare -f; alias -p; } >"$2" 2>/dev/null'
+_OWN = {b"PWD", b"OLDPWD", b"SHLVL", b"_"}  # every shell has its own
 _LOGIN = 10.0  # seconds that login files may take
 
 
@@ -109,6 +119,7 @@ def _snapshot() -> "str | None":
     import atexit
     import shutil
     import subprocess
+    import sys
     import tempfile
 
     snapshot = _variable("SHELL_SNAPSHOT")
@@ -117,9 +128,9 @@ def _snapshot() -> "str | None":
     folder = tempfile.mkdtemp(prefix="cellwright-shell-")  # for its owner alone: environments hold secrets
     owner = os.getpid()
     atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
-    snapshot = os.path.join(folder, "login.sh")
+    snapshot, variables, functions = (os.path.join(folder, name) for name in ("login.sh", "variables", "functions"))
     login = subprocess.Popen(
-        ["bash", "-lc", _SAVE, "bash", snapshot],
+        ["bash", "-lc", _SAVE, "bash", variables, functions],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -128,14 +139,33 @@ def _snapshot() -> "str | None":
         login.wait(_LOGIN)
     except subprocess.TimeoutExpired:
         end_family(login)
+        print("bash(): your login files took longer than %d s and were left out" % _LOGIN, file=sys.stderr)
+        for path in (variables, functions):
+            open(path, "w").close()
     except BaseException:
         end_family(login)
         raise
-    if not os.path.isfile(snapshot):
+    if not os.path.isfile(functions):
         return None
+    with open(variables, "rb") as new, open(functions, "rb") as rest, open(snapshot, "wb") as file:
+        file.write(_changed(new.read()) + rest.read())
     for prefix in ("CELLWRIGHT_", "PI_"):
         os.environ[prefix + "SHELL_SNAPSHOT"] = snapshot
     return snapshot
+
+
+def _changed(variables: bytes) -> bytes:
+    """Shell code that sets what login files have set, of what `env -0` printed."""
+    lines = []
+    for variable in variables.split(b"\0"):
+        name, _, value = variable.partition(b"=")
+        if _is_name(name) and name not in _OWN and os.environb.get(name) != value:
+            lines.append(b"export %s='%s'\n" % (name, value.replace(b"'", b"'\\''")))
+    return b"".join(lines)
+
+
+def _is_name(name: bytes) -> bool:
+    return name.decode("ascii", "replace").isidentifier()
 
 
 def output(id, encoding: str = "utf-8") -> str:

@@ -228,6 +228,32 @@ class Prelude(Folder):
         self.host.process.wait(60)
         self.assertFalse(os.path.exists(snapshot))
 
+    def test_bash_sees_variables_as_the_cells_have_them(self):
+        """The snapshot is older than what cells did since it was made."""
+        self.file(".bash_profile", "export CW_LOGIN=login CW_BOTH=login PATH=/cw/login:/usr/bin:/bin")
+        self.env = {"HOME": self.folder, "CW_GONE": "old", "CW_BOTH": "old", "CELLWRIGHT_SHELL_SNAPSHOT": ""}
+        show = "bash('echo $CW_LOGIN ${CW_GONE-unset} $CW_BOTH')"
+        self.check(show + ".exit_code", ("stdout", "login old old\n"), plain("0"))
+        self.check("import os; os.environ['CW_BOTH'] = 'new'; del os.environ['CW_GONE']")
+        self.check(show + ".exit_code", ("stdout", "login unset new\n"), plain("0"))
+        self.check("os.environ['PATH'] = '/cw/python:' + os.environ['PATH']")
+        path = str(brief(self.host.run("bash('echo $PATH')"))[0][1]).strip().split(":")
+        self.assertEqual(path[0], "/cw/python")
+        self.assertEqual(path[-1], "/cw/login")
+
+    def test_login_files_that_hang_are_left_out_with_a_word(self):
+        self.file(".bash_profile", "while :; do sleep 60; done")
+        self.env = {"HOME": self.folder, "CELLWRIGHT_SHELL_SNAPSHOT": "", "PI_SHELL_SNAPSHOT": ""}
+        self.check("import sys; sys.modules[bash.__module__]._LOGIN = 0.2")
+        said = "bash(): your login files took longer than 0 s and were left out\n"
+        self.check("bash('echo on').exit_code", ("stderr", said), ("stdout", "on\n"), plain("0"))
+        self.check("bash('echo on').exit_code", ("stdout", "on\n"), plain("0"))
+
+    def test_messages_of_the_shell_name_the_commands_own_line(self):
+        self.check(
+            "bash('\\nno_such_cw').exit_code", ("stdout", "bash: line 2: no_such_cw: command not found\n"), plain("127")
+        )
+
     def test_output_reads_artifacts_whole(self):
         self.file("artifacts/7.log", "x" * 100000)
         self.env = {"PI_ARTIFACTS_DIR": os.path.join(self.folder, "artifacts")}

@@ -120,9 +120,7 @@ pub(super) async fn run(
     call.kernel = key.kernel;
     call.mode = shared.settings.lifetime;
     call.tools = Some(bridge::of(shared, &context.client));
-    if context.client.is_remote() {
-        call.variables = Some(shared.settings.launch.search.variables.clone());
-    }
+    call.variables = shared.call_variables(&context.client);
     if context.ask.is_some() && !how.background {
         call.stdin = cellwright_kernel::Stdin::Forwarded;
     }

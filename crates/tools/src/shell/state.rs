@@ -2,11 +2,12 @@
 //!
 //! After a command its shell writes what the next one has to know to a file: exported variables, functions, aliases, the
 //! folder. The next shell reads it. Before the first command of a client stands what login files set up, gathered once for all
-//! clients; or the snapshot that was named in the settings, which is just that.
+//! clients and for `bash()` in their cells; or the snapshot that was named in the settings, which is just that.
 
-use std::ffi::OsString;
-use std::fs::Permissions;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +23,14 @@ use super::ShellRequest;
 /// Login files may do anything, wait for a lock for a minute included. They are not waited for longer than this.
 const LOGIN: Duration = Duration::from_secs(10);
 
-/// Writes the state to `$1`: all but what every shell has of its own.
-const SAVE: &str = r#"{ (unset PWD OLDPWD SHLVL; export -p); declare -f; alias -p; } >"$1" 2>/dev/null"#;
+/// Writes what login files leave: variables to `$1`, functions and aliases to `$2`.
+const SAVE: &str = r#"env -0 >"$1"; { declare -f; alias -p; } >"$2" 2>/dev/null"#;
+
+/// Variables that every shell has of its own.
+const OWN: &[&[u8]] = &[b"PWD", b"OLDPWD", b"SHLVL", b"_"];
+
+/// How kernels find the snapshot.
+const SNAPSHOT: [&str; 2] = ["CELLWRIGHT_SHELL_SNAPSHOT", "PI_SHELL_SNAPSHOT"];
 
 /// Arguments: the state to read, the command, the state to write or nothing, the folder or nothing, what to do before the command.
 ///
@@ -76,6 +83,21 @@ impl LoginShell {
         Self { snapshot: snapshot.filter(|snapshot| snapshot.is_file()), gathered: OnceCell::new() }
     }
 
+    /// Makes the snapshot, for kernels to start from; once, however often it is asked for.
+    pub(crate) async fn make(&self, environment: &EnvVars) {
+        if let Err(error) = self.file(environment).await {
+            tracing::warn!(%error, "no snapshot of the login shell was made");
+        }
+    }
+
+    /// Names the snapshot to `bash()` in cells, if there is one by now. Without one it makes its own.
+    pub(crate) fn pass_on(&self, variables: &mut EnvVars) -> bool {
+        let gathered = || Some(self.gathered.get()?.as_ref().ok()?.file.as_path());
+        let Some(file) = self.snapshot.as_deref().or_else(gathered) else { return false };
+        variables.extend(SNAPSHOT.map(|name| (name.into(), file.into())));
+        true
+    }
+
     /// What to read first; or why there is nothing.
     async fn file(&self, environment: &EnvVars) -> Result<&Path, &LoginError> {
         if let Some(snapshot) = &self.snapshot {
@@ -93,13 +115,39 @@ impl LoginShell {
 
 async fn gather(environment: &EnvVars) -> io::Result<LoginSnapshot> {
     let folder = private_folder()?;
-    let file = folder.path().join("login.sh");
-    let login = ChildCommand::new("bash", environment).args(["-l", "-c", SAVE, "bash"]).arg(&file);
+    let [file, variables, functions] =
+        ["login.sh", "variables", "functions"].map(|name| folder.path().join(name));
+    let login = ChildCommand::new("bash", environment);
+    let login = login.args(["-l", "-c", SAVE, "bash"]).arg(&variables).arg(&functions);
     let exit = login.spawn().map_err(|error| error.source)?.wait().await;
-    if !file.exists() {
+    if !functions.exists() {
         return Err(io::Error::other(format!("the shell {exit}")));
     }
+    let mut code = changed(&fs::read(variables)?, environment);
+    code.extend(fs::read(functions)?);
+    fs::write(&file, code)?;
     Ok(LoginSnapshot { file, _folder: folder })
+}
+
+/// Shell code that sets what login files have set, of what `env -0` printed. Not all that was there: kernels have an
+/// environment of their own, which cells change.
+fn changed(printed: &[u8], before: &EnvVars) -> Vec<u8> {
+    let mut code = Vec::new();
+    for variable in printed.split(|byte| *byte == 0) {
+        let Some(at) = variable.iter().position(|byte| *byte == b'=') else { continue };
+        let (name, value) = (&variable[..at], &variable[at + 1..]);
+        let is_name = name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        let old = before.get(OsStr::from_bytes(name)).map(|value| value.as_bytes());
+        if is_name && !OWN.contains(&name) && old != Some(value) {
+            code.extend([b"export ".as_slice(), name, b"='"].concat());
+            code.extend(value.iter().flat_map(|byte| match byte {
+                b'\'' => b"'\\''".to_vec(),
+                byte => vec![*byte],
+            }));
+            code.extend(b"'\n");
+        }
+    }
+    code
 }
 
 /// The state of one client's shell.

@@ -140,6 +140,25 @@ async fn login_files_are_read_once_for_all_clients() {
 }
 
 #[tokio::test]
+async fn bash_in_a_cell_starts_from_the_snapshot_that_commands_start_from() {
+    let fixture = Fixture::new();
+    fixture.put(
+        ".bash_profile",
+        "echo x >> ~/times; export FROM=profile; greet() { echo hello; }\nexport QUOTED=\"it's\nhere\"\n",
+    );
+    // A client that starts a server has its kernel and the snapshot prepared.
+    fixture.toolbox().warm_up(&fixture.context().client).await;
+    let code = "r = bash('echo $FROM \"$QUOTED\"; greet; cat ~/times'); \
+                import os; print(os.environ['PI_SHELL_SNAPSHOT'] == os.environ['CELLWRIGHT_SHELL_SNAPSHOT'])";
+    let first = fixture.text("eval", json!({ "code": code })).await;
+    assert!(first.starts_with("profile it's\nhere\nhello\nx\nTrue\n"), "{first}");
+    assert_eq!(fixture.text("bash", json!({ "command": "echo $FROM; cat ~/times" })).await, "profile\nx\n");
+    // Variables are those of the cell: the snapshot has only what login files set.
+    let code = "os.environ['FROM'] = 'cell'; r = bash('echo $FROM; greet')";
+    assert_eq!(fixture.text("eval", json!({ "code": code })).await, "cell\nhello\n");
+}
+
+#[tokio::test]
 async fn a_shell_sees_no_secrets() {
     let fixture = Fixture::changed(|settings| {
         let mut all = settings.launch.search.variables.clone();
