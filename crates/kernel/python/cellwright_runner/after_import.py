@@ -160,6 +160,17 @@ def display_without_ipython(kernel, renderers) -> None:
         renderers.nbformat = SimpleNamespace(__version__="5.0.0")
 
 
+def print_mathematics(kernel, printing) -> None:
+    """`sympy.init_printing()` without IPython chooses how formulas are shown; it would take over everything shown."""
+    if kernel.imports.has_ipython():
+        return
+
+    def init_printing_in_cells(stringify_func, **settings) -> None:
+        kernel.print_formula = lambda value: stringify_func(value, **settings)
+
+    printing._init_python_printing = init_printing_in_cells
+
+
 def show_when_asked(kernel, pyplot) -> None:
     """`plt.show()` shows figures also with the backend `agg`, which only draws: nothing else would show them here."""
     original = pyplot.show

@@ -114,12 +114,14 @@ class BuiltinShell:
     def line_time(self, line: str):
         import time
 
-        cpu, wall = time.process_time(), time.perf_counter()
+        before, wall = os.times(), time.perf_counter()
         try:
             return self._evaluate(line)
         finally:
-            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-            print("CPU time: %s, wall time: %s" % (_duration(cpu), _duration(wall)))
+            wall, after = time.perf_counter() - wall, os.times()
+            user, system = after[0] - before[0], after[1] - before[1]
+            taken = tuple(map(_duration, (user, system, user + system, wall)))
+            print("CPU times: user %s, sys: %s, total: %s\nWall time: %s" % taken)
 
     def line_timeit(self, line: str):
         counts, statement = _timeit_counts(line)
@@ -136,12 +138,18 @@ class BuiltinShell:
             print(timed)
         return timed if result else None
 
+    def _listed(self, line: str) -> list:
+        """The user's variables; of these types, if the line names any."""
+        kinds = line.split()
+        listed = part("variables").variables(self.kernel, {})["variables"]
+        return [found for found in listed if not kinds or found["type"].rpartition(".")[2] in kinds]
+
     def line_who(self, line: str) -> None:
-        names = [found["name"] for found in part("variables").variables(self.kernel, {})["variables"]]
+        names = [found["name"] for found in self._listed(line)]
         print("\t".join(names) if names else "Interactive namespace is empty.")
 
     def line_whos(self, line: str) -> None:
-        for found in part("variables").variables(self.kernel, {})["variables"]:
+        for found in self._listed(line):
             print("%-20s %-20s %s" % (found["name"], found["type"], found["preview"]))
 
     def line_run(self, line: str) -> None:
@@ -184,7 +192,7 @@ class BuiltinShell:
             print(" ".join(sorted(sign + key[len(prefix) :] for key in dir(self) if key.startswith(prefix))))
 
     def line_who_ls(self, line: str) -> list:
-        return sorted(found["name"] for found in part("variables").variables(self.kernel, {})["variables"])
+        return sorted(found["name"] for found in self._listed(line))
 
     def line_reset(self, line: str) -> None:
         if not any(_flag(letter, line)[0] for letter in "fs"):
@@ -196,7 +204,34 @@ class BuiltinShell:
             self.kernel.cells.history.forget()
 
     def line_history(self, line: str) -> None:
-        print("\n".join(source for source in self.kernel.cells.history.entered[1:-1] if source))
+        """All sources, or those of some cells (`3`, `2-5`); `-n` numbers them."""
+        numbered, line = _flag("n", line)
+        entered = self.kernel.cells.history.entered
+        chosen = [(1, len(entered) - 1)]
+        if line.strip():
+            ends = [word.partition("-") for word in line.split()]
+            chosen = [
+                (int(first or 1), int(last or len(entered) - 1) if dash else int(first)) for first, dash, last in ends
+            ]
+        for first, last in chosen:
+            for number in range(max(first, 1), min(last, len(entered) - 1) + 1):
+                print("%4d: %s" % (number, entered[number]) if numbered else entered[number])
+
+    def line_prun(self, line: str) -> None:
+        """Runs a statement under the profiler."""
+        import cProfile
+        import pstats
+
+        quiet, line = _flag("q", line)
+        profile = cProfile.Profile()
+        try:
+            profile.runcall(self._evaluate, line)
+        finally:
+            if not quiet:
+                pstats.Stats(profile, stream=sys.stdout).strip_dirs().sort_stats("time").print_stats(30)
+
+    def cell_prun(self, line: str, body: str) -> None:
+        self.line_prun(line + "\n" + body)
 
     def line_ls(self, line: str) -> None:
         run("ls " + line)
@@ -391,9 +426,9 @@ class TimeitResult:
 
 
 def _flag(letter: str, line: str) -> tuple:
-    """Whether the line begins with the option, and the line without it."""
-    words = line.split()
-    return "-" + letter in words, " ".join(word for word in words if word != "-" + letter) if words else line
+    """Whether the line begins with the option, and the rest of the line."""
+    option = re.match(r"\s*-%s(?:\s+|$)" % letter, line)
+    return (True, line[option.end() :]) if option else (False, line)
 
 
 def _here() -> str:

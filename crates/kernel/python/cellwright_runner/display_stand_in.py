@@ -1,15 +1,15 @@
 """`IPython.display` for a Python without IPython: what notebooks import from it, over our own display.
 
+And what they register magics with.
+
 Only code of the user gets it (see `imports`); libraries go on finding that there is no IPython.
 """
 
 import sys
 from importlib.machinery import ModuleSpec
 
-from . import part
+from . import part, running
 from .display import DisplayHandle, clear_output, display, publish_display_data, update_display  # noqa: F401
-
-NAMES = ["IPython", "IPython.core", "IPython.core.display", "IPython.core.getipython", "IPython.display"]
 
 
 class StandInLoader:
@@ -26,6 +26,10 @@ class StandInLoader:
         if module.__name__ in ("IPython.display", "IPython.core.display"):
             module.__dict__.update({name: globals()[name] for name in EXPORTED})
             module.__all__ = EXPORTED
+        elif module.__name__ == "IPython.core.magic":
+            module.register_line_magic = _registers("line_")
+            module.register_cell_magic = _registers("cell_")
+            module.register_line_cell_magic = _registers("line_", "cell_")
         else:
             module.get_ipython, module.display = get_ipython, display
             module.__path__ = []
@@ -45,8 +49,22 @@ def is_loaded() -> bool:
     return hasattr(sys.modules.get("IPython"), "__cellwright__")
 
 
-def get_ipython() -> None:
-    """None: there is no IPython."""
+def get_ipython():
+    """What runs magics here, where there is no IPython."""
+    return part("magics").need_shell(running()).get_ipython()
+
+
+def _registers(*kinds: str):
+    """A decorator that makes a magic of a function, under its own name or another."""
+
+    def register(function, name=None):
+        if isinstance(function, str):
+            return lambda it: register(it, function)
+        for kind in kinds:
+            setattr(get_ipython(), kind + (name or function.__name__), function)
+        return function
+
+    return register
 
 
 class DisplayObject:
@@ -348,6 +366,6 @@ EXPORTED = [
     for name, value in list(globals().items())
     if not name.startswith("_")
     and callable(value)
-    and name not in ("spec", "is_loaded", "part", "ModuleSpec", "Media")
+    and name not in ("spec", "is_loaded", "part", "running", "ModuleSpec", "Media")
     and name not in ("StandInLoader", "get_ipython")
 ]

@@ -15,17 +15,21 @@ LONGEST = 1 << 20
 def report(kernel, cell, error: BaseException) -> str:
     """The `error` frame."""
     # An interrupt that comes twice must not end the report of the first: only code of the user's is run as such.
-    call = kernel.interrupts.call if _has_own_text(error) else _call
+    call = kernel.interrupts.call
     try:
-        text = call(message_of, error)
-        lines = call(lines_of, error, kernel.cells.history.sources)
+        text = (call if _makes_own_text(error) else _call)(message_of, error)
     except BaseException as trouble:  # `__str__` is user code: it may raise, or run until interrupted
-        if call is _call:
+        if not _makes_own_text(error):
             raise  # a module of the user's has the place of one that we need
         text = "<no message: %s>" % type(trouble).__name__
-        lines = ["%s: %s" % (type(error).__name__, text)]
+    try:
+        lines = (call if _has_own_text(error) else _call)(lines_of, error, kernel.cells.history.sources)
+    except BaseException:
+        if not _has_own_text(error):
+            raise
+        lines = ["%s: %s" % (type(error).__name__, text) if text else type(error).__name__]
     if isinstance(error, SystemExit):
-        lines.append("The cell asked Python to exit; the kernel and its variables are still there.")
+        lines.append("The cell asked Python to exit, which ends the cell and not the kernel.")
     line = line_in(cell.file, error)
     _keep_for_debugger(error)
     return '{"type":"error","id":%s,"ename":%s,"evalue":%s,"traceback":%s%s' % (
@@ -41,11 +45,15 @@ def _has_own_text(error: BaseException) -> bool:
     """Whether the message is made by code that is not Python's own, here or in an exception it came from."""
     seen: list = []
     while error is not None and not any(error is other for other in seen):
-        if type(error).__str__ not in _TEXTS or not all(type(item) in _PLAIN for item in error.args):
+        if _makes_own_text(error):
             return True
         seen.append(error)
         error = error.__cause__ or error.__context__
     return False
+
+
+def _makes_own_text(error: BaseException) -> bool:
+    return type(error).__str__ not in _TEXTS or not all(type(item) in _PLAIN for item in error.args)
 
 
 _TEXTS = {kind.__str__ for kind in (BaseException, OSError, KeyError, SyntaxError, ImportError)}

@@ -18,6 +18,7 @@ METHODS = {
     "_repr_json_": "application/json",
     "_repr_javascript_": "application/javascript",
 }
+NUMBERS = frozenset((int, float, complex, bool))
 PLAIN = frozenset(
     (int, float, bool, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, type(None), type)
 )
@@ -105,11 +106,24 @@ def _own_bundle(value, include, exclude) -> tuple:
 
 def plain_text(value) -> str:
     """The repr, or what can be said when there is none."""
+    kernel = running()
     try:
-        return part("pretty").pretty(value, fill=not running().imports.has_ipython())
+        if kernel.print_formula is not None and _is_formula(value):
+            return kernel.print_formula(value)
+        return part("pretty").pretty(value, fill=not kernel.imports.has_ipython())
     except Exception as error:
         _tell(error)
         return object.__repr__(value)
+
+
+def _is_formula(value) -> bool:
+    """Whether sympy made it, or it is a container with nothing but such values and numbers."""
+    if type(value) in (list, tuple, set, frozenset, dict):
+        items = list(value.values()) + list(value) if type(value) is dict else value
+        return any(type(item) not in NUMBERS for item in items) and all(
+            type(item) in NUMBERS or _is_formula(item) for item in items
+        )
+    return any(base.__name__ == "Printable" and base.__module__.startswith("sympy.") for base in type(value).__mro__)
 
 
 def _wanted(mime: str, include, exclude) -> bool:

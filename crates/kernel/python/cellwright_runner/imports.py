@@ -23,11 +23,14 @@ ACTIONS = {
     "pandas": "show_columns",
     "altair": "render_as_data",
     "plotly.io._renderers": "display_without_ipython",
+    "sympy.interactive.printing": "print_mathematics",
     "IPython.core.getipython": "make_shell_when_asked",
     "IPython.core.display_functions": "redirect_display",
     "IPython.core.display": "redirect_display",
 }
-STAND_INS = ("IPython", "IPython.display", "IPython.core", "IPython.core.display", "IPython.core.getipython")
+STAND_INS = ("IPython", "IPython.display") + tuple(
+    "IPython.core" + name for name in ("", ".display", ".getipython", ".magic")
+)
 
 
 class AfterImport:

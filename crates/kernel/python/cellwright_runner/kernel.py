@@ -58,6 +58,7 @@ class Kernel:
         self.cells = Cells(self)
         self.loop = None  # asyncio's, once something imports asyncio
         self.shell = None  # IPython's or the built-in one, once a cell needs it
+        self.print_formula = None  # how sympy is to print, once the user has chosen
         self.largest_display = MAX_MESSAGE - (1 << 20)
         self.leaving = False
         self.imports = AfterImport(self)

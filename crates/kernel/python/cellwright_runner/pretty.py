@@ -133,8 +133,6 @@ class Printer:
         self.column = self.column + len(text) if line < 0 else len(text) - line - 1
 
     def _new_line(self, indentation: int) -> None:
-        if self.out:
-            self.out[-1] = self.out[-1].rstrip(" ")
         self.out.append("\n" + " " * indentation)
         self.column = indentation
 

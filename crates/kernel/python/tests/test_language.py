@@ -190,7 +190,7 @@ class Errors(RunnerTest):
             with self.subTest(code):
                 error = self.error(code)
                 self.assertEqual((error["ename"], error["evalue"]), ("SystemExit", value))
-                self.assertIn("still there", error["traceback"][-1])
+                self.assertIn("not the kernel", error["traceback"][-1])
         self.check("x", plain("1"))
         self.check("quit", plain("quit() ends the cell; the kernel and its variables stay"))
 
