@@ -91,7 +91,7 @@ step_runner() {
 step_conformance() {
   "$python" -m doctest conformance/running/differences.py
   CELLWRIGHT_BIN=$cellwright unittests \
-    conformance/lab conformance/agent_kernel conformance/running conformance/mcp conformance
+    conformance/lab conformance/agent_kernel conformance/running conformance/tutorials conformance/mcp conformance
 }
 
 # fast-agent in our kernel. It refuses the Python 3.11 that the other tests run on.
