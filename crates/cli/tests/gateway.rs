@@ -103,6 +103,19 @@ fn the_settings_show_neither_the_token_nor_the_password_of_a_gateway() {
 }
 
 #[test]
+fn a_python_that_cannot_run_a_gateway_is_named_with_what_to_install() {
+    let user = User::new();
+    // A Python that finds none of its packages.
+    let bare = user.0.path().join("python");
+    fs::write(&bare, format!("#!/bin/sh\nexec '{}' -S \"$@\"\n", python().display())).unwrap();
+    fs::set_permissions(&bare, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = user.command(&["gateway", "start"]).env("CELLWRIGHT_PYTHON", &bare).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("-m pip install jupyter_kernel_gateway ipykernel"), "{told}");
+    assert!(!user.file("gateway.json").exists());
+}
+
+#[test]
 fn a_shared_gateway_that_is_not_used_is_reported() {
     let user = User::new();
     let output =

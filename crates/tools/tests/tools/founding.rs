@@ -139,3 +139,14 @@ async fn cells_of_one_call_may_each_name_python_as_their_language() {
     let told = fixture.ok("eval", json!({ "cells": cells })).await;
     assert!(told.contains("21"), "{told}");
 }
+
+#[tokio::test]
+async fn each_cell_may_ask_for_a_reset_and_that_of_the_call_is_for_its_first_cell() {
+    let fixture = Fixture::new();
+    let cells = json!([{"code": "kept = 1"}, {"code": "print('kept' in globals())", "reset": true}]);
+    let told = fixture.ok("eval", json!({ "cells": cells })).await;
+    assert!(told.contains("False"), "{told}");
+    let cells = json!([{"code": "kept = 1"}, {"code": "print('kept' in globals())"}]);
+    let told = fixture.ok("eval", json!({ "cells": cells, "reset": true })).await;
+    assert!(told.contains("True"), "{told}");
+}
