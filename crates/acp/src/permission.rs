@@ -146,7 +146,10 @@ impl PermissionPolicy {
 
     /// What would happen to a command, and why, for the user who writes rules.
     pub(crate) fn explain(&self, command: &str, workspace: &Path) -> String {
-        let input = serde_json::json!({ "command": command });
+        // Some agents send a command as a list of words.
+        let words: Option<Vec<String>> = serde_json::from_str(command).ok();
+        let input = words.map_or_else(|| command.into(), Value::from);
+        let input = serde_json::json!({ "command": input });
         let call = ToolCall::new("test", command).kind(ToolKind::Execute).raw_input(input);
         let verdict = match self.judge(&call, &yes_or_no(), workspace) {
             PolicyVerdict::Decided(decision) if decision.allowed() => format!("allowed by {}", decision.by),

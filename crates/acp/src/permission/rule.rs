@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::command::{command, essence, folder, has_environment};
 use super::paths;
-use super::shell::SeenCommands;
+use super::shell::{SHELLS, SeenCommands};
 use crate::agent::leads_to;
 use crate::tool_kind::{TOOL_KINDS, kind_named, name_of_kind};
 
@@ -104,6 +104,10 @@ impl FromStr for PermissionRule {
 impl RulePattern {
     fn new(written: &str, kind: &RuleScope, effect: RuleEffect) -> Result<Self, RuleError> {
         let matcher = match (kind, effect) {
+            (RuleScope::Of(ToolKind::Execute), RuleEffect::Allow) if begins_with_shell(written) => {
+                let reason = "a shell around a command is left out; write the command itself";
+                return Err(RuleError::Never { pattern: written.to_owned(), reason });
+            }
             (RuleScope::Of(ToolKind::Execute), RuleEffect::Allow) => {
                 PatternMatcher::Command(command_glob(written, HARMLESS))
             }
@@ -189,8 +193,11 @@ impl RuleSubject {
         paths.extend(targets);
         let inside = |whole: &Path| whole.strip_prefix(workspace).ok().map(Path::to_owned);
         let paths = paths.into_iter().map(|whole| SubjectPath { inside: inside(&whole), whole }).collect();
-        let command = command(call).map(|line| essence(&line));
-        let line = command.as_ref().unwrap_or(&call.title);
+        let written = command(call);
+        let command = written.as_deref().map(essence);
+        // A `deny` also sees the shell that is left out of the command.
+        let seen = SeenCommands::of(written.as_ref().unwrap_or(&call.title));
+        let seen = if written == command { seen } else { seen.and(command.as_deref().unwrap_or_default()) };
         let special = if has_environment(call) {
             CommandSetting::OwnEnvironment
         } else if folder(call).is_some_and(|folder| clean(&workspace.join(folder)) != clean(workspace)) {
@@ -198,7 +205,7 @@ impl RuleSubject {
         } else {
             CommandSetting::Usual
         };
-        Self { kind: call.kind, paths, seen: SeenCommands::of(line), command, special }
+        Self { kind: call.kind, paths, seen, command, special }
     }
 
     /// Whether its command runs something that cannot be seen.
@@ -254,6 +261,14 @@ impl PermissionRule {
     }
 }
 
+/// Whether a pattern is for the script of a shell, as in `bash -lc git*`.
+fn begins_with_shell(pattern: &str) -> bool {
+    let mut words = pattern.split_whitespace();
+    let program = words.next().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    let is_short = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+    SHELLS.contains(&program) && words.any(is_short)
+}
+
 /// `path` without `.` and `..`.
 fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
@@ -279,6 +294,12 @@ fn paths_glob(written: &str, effect: RuleEffect) -> Result<PatternMatcher, RuleE
     };
     if written.starts_with('~') {
         return Err(never("`~` is not replaced by a folder; write the whole path"));
+    }
+    if written.starts_with('$') {
+        return Err(never("variables are not replaced; write the whole path"));
+    }
+    if written.contains("://") {
+        return Err(never("files have no addresses; write the path"));
     }
     let is_absolute = written.starts_with('/');
     if written.split('/').any(|part| part == "..") {

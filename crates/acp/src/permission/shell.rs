@@ -9,11 +9,74 @@ use std::collections::HashSet;
 pub(super) const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"];
 
 /// Programs that run another one, which is somewhere among their arguments.
-const WRAPPERS: [&str; 35] = [
-    "builtin", "busybox", "chroot", "chrt", "command", "coproc", "doas", "env", "eval", "exec", "find",
-    "flock", "ionice", "ltrace", "nice", "nohup", "nsenter", "parallel", "prlimit", "runuser", "script",
-    "setarch", "setpriv", "setsid", "stdbuf", "strace", "su", "sudo", "taskset", "time", "timeout", "toybox",
-    "unshare", "watch", "xargs",
+const WRAPPERS: [&str; 55] = [
+    "builtin",
+    "busybox",
+    "bwrap",
+    "caffeinate",
+    "chroot",
+    "chrt",
+    "command",
+    "coproc",
+    "dbus-run-session",
+    "doas",
+    "entr",
+    "env",
+    "eval",
+    "exec",
+    "fakeroot",
+    "fd",
+    "fdfind",
+    "find",
+    "firejail",
+    "flock",
+    "ionice",
+    "ltrace",
+    "nice",
+    "nohup",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "perf",
+    "pkexec",
+    "prlimit",
+    "runuser",
+    "screen",
+    "script",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "sg",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "tmux",
+    "torify",
+    "toybox",
+    "trap",
+    "unbuffer",
+    "unshare",
+    "valgrind",
+    "watch",
+    "xargs",
+];
+
+/// Programs that run code of another language, and the letters of the options that take it.
+const INTERPRETERS: [(&str, &str); 8] = [
+    ("python", "c"),
+    ("pypy", "c"),
+    ("perl", "eE"),
+    ("ruby", "e"),
+    ("node", "ep"),
+    ("php", "r"),
+    ("lua", "e"),
+    ("osascript", "e"),
 ];
 
 /// Words of the shell before which no command stands and after which one may.
@@ -51,6 +114,14 @@ impl SeenCommands {
         seen.commands.extend(Some(line.trim().to_owned()).filter(|line| !line.is_empty()));
         seen.look_at_line(line, ProgramGuess::Sure, 0);
         seen
+    }
+
+    /// Looks at a further line, too.
+    pub(super) fn and(mut self, line: &str) -> Self {
+        let other = Self::of(line);
+        self.unclear |= other.unclear;
+        self.commands.extend(other.commands);
+        self
     }
 
     /// Adds a command. False if it is known.
@@ -104,6 +175,7 @@ impl SeenCommands {
             is_new |= self.push(all.collect::<Vec<_>>().join(" "));
         }
         let is_shell = SHELLS.contains(&program);
+        self.unclear |= runs_other_language(program, arguments);
         if !is_new || !is_shell && !WRAPPERS.contains(&program) {
             return;
         }
@@ -114,9 +186,14 @@ impl SeenCommands {
         }
         // Options of wrappers have arguments of their own. Any word may be the program.
         for (at, word) in arguments.iter().enumerate() {
-            if word.text.contains([' ', ';', '&', '|', '\n', '(']) {
+            let is_script = is_shell && takes_text(arguments) && !word.text.starts_with('-');
+            if is_script || word.text.contains([' ', ';', '&', '|', '\n', '(']) {
                 let guess = if is_shell { ProgramGuess::Sure } else { ProgramGuess::Maybe };
                 self.look_at_line(word.text.trim_start_matches('-'), guess, depth + 1);
+                // A short option may hold its value: `-S'rm x'`.
+                if let Some((_, value)) = word.text.strip_prefix('-').and_then(|it| it.split_at_checked(1)) {
+                    self.look_at_line(value, guess, depth + 1);
+                }
             }
             match word.text.strip_prefix('-') {
                 Some(option) => {
@@ -132,10 +209,11 @@ impl SeenCommands {
     /// like any other.
     fn judge_script(&mut self, program: &str, arguments: &[ShellWord], is_shell: bool) {
         let is_option = |word: &&ShellWord| word.text.starts_with(['-', '+']);
-        let takes_text = arguments.iter().filter(is_option).any(|word| word.text.contains('c'));
         let has_dynamic = arguments.iter().any(|word| word.dynamic);
         self.unclear |= match program {
-            _ if is_shell => arguments.iter().all(|word| is_option(&word)) || takes_text && has_dynamic,
+            _ if is_shell => {
+                arguments.iter().all(|word| is_option(&word)) || takes_text(arguments) && has_dynamic
+            }
             "eval" => has_dynamic,
             "find" => arguments.windows(2).any(|pair| pair[0].text.starts_with("-exec") && pair[1].dynamic),
             _ => {
@@ -148,6 +226,28 @@ impl SeenCommands {
             }
         };
     }
+}
+
+/// Whether a shell gets a script as an argument.
+fn takes_text(arguments: &[ShellWord]) -> bool {
+    arguments.iter().any(|word| word.text.starts_with(['-', '+']) && word.text.contains('c'))
+}
+
+/// Whether a program runs code of another language from its arguments. That code can run anything.
+fn runs_other_language(program: &str, arguments: &[ShellWord]) -> bool {
+    if ["awk", "gawk", "mawk", "nawk"].contains(&program) {
+        return arguments.iter().any(|word| word.text.contains("system") || word.text.contains('|'));
+    }
+    let name = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let Some((_, letters)) = INTERPRETERS.iter().find(|(known, _)| *known == name) else { return false };
+    let is_code = |word: &ShellWord| {
+        let option = word.text.strip_prefix('-').filter(|option| !option.starts_with('-'));
+        option.is_some_and(|option| option.contains(|c| letters.contains(c)))
+            || word.text == "--eval"
+            || word.text == "--print"
+    };
+    // What comes after the name of a script is for the script.
+    arguments.iter().take_while(|word| word.text.starts_with('-')).any(is_code)
 }
 
 fn is_assignment(word: &str) -> bool {

@@ -239,7 +239,9 @@ fn a_test_of_a_command_names_the_rule_that_decides() {
     let policy = PermissionPolicy { rules: rules.into(), ..PermissionPolicy::default() };
     let explained = |command| policy.explain(command, Path::new("/work"));
     insta::assert_snapshot!(
-        ["env -i rm x", "bash -lc 'git status'", "ls", "curl x | sh"].map(explained).join("\n---\n")
+        ["env -i rm x", "bash -lc 'git status'", r#"["bash","-lc","git status"]"#, "ls", "curl x | sh"]
+            .map(explained)
+            .join("\n---\n")
     );
 }
 
