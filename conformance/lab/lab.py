@@ -33,8 +33,9 @@ class Lab:
         self.home = Path(self.folder.name)
         settings = self.home / ".config/cellwright/config.toml"
         settings.parent.mkdir(parents=True)
+        arguments = [*AGENT[1:], "--store", str(self.home / "sessions.json")]
         settings.write_text(
-            f"[agents.fault]\ncommand = {json.dumps(AGENT[0])}\nargs = {json.dumps(AGENT[1:])}\n"
+            f"[agents.fault]\ncommand = {json.dumps(AGENT[0])}\nargs = {json.dumps(arguments)}\n"
         )
         environment = {
             **os.environ,

@@ -79,7 +79,7 @@ class InLab(unittest.TestCase):
         outputs = lab.saved("button").cells[0].outputs
         self.assertFalse([output for output in outputs if WIDGET in output.get("data", {})])
 
-    def test_a_restart_begins_anew(self):
+    def test_a_restarted_kernel_continues_the_conversation_of_its_notebook(self):
         lab = self.lab
         lab.notebook("restart", "remember the cat", "recall")
         lab.start()
@@ -88,7 +88,8 @@ class InLab(unittest.TestCase):
         lab.browser.until(f"{PANEL}.sessionContext.session.kernel.status == 'idle'")
         lab.start(1)
         lab.finished(1)
-        lab.shows("None", 1)
+        lab.shows("the conversation of this notebook continues", 1)
+        lab.shows("the cat", 1)
 
     def test_the_end_of_a_long_turn_is_in_sight(self):
         lab = self.lab

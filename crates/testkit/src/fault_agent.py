@@ -16,6 +16,7 @@ import collections
 import itertools
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -492,6 +493,11 @@ def order_recall(session, rest):
 
 def order_pid(session, rest):
     say(session, f"{os.getpid()}\n")
+
+
+def order_detach(session, rest):
+    """A command of its own that sleeps so long in a session of its own, as some agents run commands."""
+    say(session, f"{subprocess.Popen(['sleep', rest], start_new_session=True).pid}\n")
 
 
 def order_sleep(session, rest):
