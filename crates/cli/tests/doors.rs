@@ -7,6 +7,7 @@ mod caller;
 mod cases;
 mod mcp;
 mod names;
+mod random;
 
 use std::fs;
 use std::io::Write as _;
@@ -27,6 +28,28 @@ enum Door {
     Mcp(McpServer),
     /// A cell calls the tools, in the kernel of an MCP server.
     Cell(McpServer),
+}
+
+impl Door {
+    fn call(&mut self, folder: &TempDir, tool: &str, arguments: &Value) -> Answer {
+        match self {
+            Self::CommandLine => {
+                let (line, stdin) = command_line(tool, arguments);
+                run(folder, &line, &stdin)
+            }
+            Self::Tool => run(folder, &["tool".into(), tool.into(), arguments.to_string()], ""),
+            Self::Mcp(server) => server.call(tool, arguments),
+            Self::Cell(server) => {
+                let code = format!(
+                    "import json\ntry:\n    print('done', tool.{tool}(**json.loads({:?}))['text'])\nexcept Exception as e:\n    print('refused', e)",
+                    arguments.to_string()
+                );
+                let Answer { is_error, text } = server.call("eval", &json!({ "code": code }));
+                assert!(!is_error, "{text}");
+                Answer { is_error: text.starts_with("refused"), text }
+            }
+        }
+    }
 }
 
 /// What a call was answered.
@@ -66,23 +89,7 @@ impl Place {
     }
 
     fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
-        match &mut self.door {
-            Door::CommandLine => {
-                let (line, stdin) = command_line(tool, arguments);
-                run(&self.folder, &line, &stdin)
-            }
-            Door::Tool => run(&self.folder, &["tool".into(), tool.into(), arguments.to_string()], ""),
-            Door::Mcp(server) => server.call(tool, arguments),
-            Door::Cell(server) => {
-                let code = format!(
-                    "import json\ntry:\n    print('done', tool.{tool}(**json.loads({:?}))['text'])\nexcept Exception as e:\n    print('refused', e)",
-                    arguments.to_string()
-                );
-                let Answer { is_error, text } = server.call("eval", &json!({ "code": code }));
-                assert!(!is_error, "{text}");
-                Answer { is_error: text.starts_with("refused"), text }
-            }
-        }
+        self.door.call(&self.folder, tool, arguments)
     }
 
     /// Plays a sequence, and returns the notebook it ends with: type and source of each cell, and whether it has outputs.
@@ -152,6 +159,7 @@ fn command_line(tool: &str, arguments: &Value) -> (Vec<String>, String) {
         ("read", _) => {
             line.extend(["read".into(), path]);
             line.extend(word("outputs").map(|outputs| format!("--outputs={outputs}")));
+            line.extend(word("search").map(|search| format!("--search={search}")));
         }
         ("write", _) => {
             line.extend(["write".into(), path]);

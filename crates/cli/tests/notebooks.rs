@@ -2,6 +2,7 @@
 
 mod editing;
 mod files;
+mod held;
 mod kinds;
 
 use std::fs;

@@ -277,6 +277,7 @@ impl<'a> FileEditor<'a> {
             recorded.withdraw();
             error.called(&file.named)
         })?;
+        recorded.keep();
         let (mut report, fingerprint, knowledge) = outcome;
         if found == FoundFile::Nothing {
             report.notes.push(ChangeNote::Created);
@@ -353,6 +354,13 @@ pub(crate) fn check_expected(
 struct PendingRecord(RefCell<Option<ChangeFile>>);
 
 impl PendingRecord {
+    /// The file was saved: the oldest changes may go for it.
+    fn keep(&self) {
+        if let Some(recorded) = self.0.take() {
+            recorded.prune_older();
+        }
+    }
+
     /// Removes it again: the file was not saved.
     fn withdraw(&self) {
         if let Some(recorded) = self.0.take() {

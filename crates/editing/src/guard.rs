@@ -32,10 +32,8 @@ impl<'a> ChangeGuard<'a> {
                 self.check_replaced(std::slice::from_ref(cell), mine)
             }
             Action::Delete { cells } => self.check_deleted(cells),
-            Action::Insert { at: Some(at), .. } if *at > 0 => {
-                self.check_number(*at).map_err(EditRefusal::of_place)
-            }
-            Action::Move { to, .. } => self.check_number(*to).map_err(EditRefusal::of_place),
+            Action::Insert { at: Some(at), .. } if *at > 0 => self.check_place(*at),
+            Action::Move { to, .. } => self.check_place(*to),
             Action::Retype { cells, .. } => self.check_unchanged(cells),
             Action::Insert { .. } | Action::Clear { .. } => Ok(()),
         }
@@ -82,6 +80,16 @@ impl<'a> ChangeGuard<'a> {
         }
         let id = now_at.and_then(|now_at| self.now.cell(now_at).id()).map(std::borrow::Cow::into_owned);
         Err(EditRefusal::CellMoved { index, now_at, id })
+    }
+
+    /// Whether a place for cells is the one that the caller knows: before the cell that it was shown with this number, or
+    /// after the last one.
+    fn check_place(&self, at: usize) -> Result<(), EditRefusal> {
+        let is_end = self.knowledge.is_some_and(|knowledge| at > 0 && at == knowledge.numbers.len());
+        if is_end && at < self.now.len() {
+            return Err(EditRefusal::CellMoved { index: at, now_at: None, id: None });
+        }
+        self.check_number(at).map_err(EditRefusal::of_place)
     }
 
     fn check_replaced(

@@ -124,14 +124,15 @@ impl TextMerge<'_> {
         self.placed[place] = true;
         let theirs = self.now.cell(place);
         let is_changed = !known.says_what(&theirs);
-        if is_changed {
-            self.note_change(place);
-        }
         let agree = theirs.kind() == cell.cell.kind && theirs.source() == cell.cell.source;
         if !is_mine || agree {
+            if is_changed {
+                self.note_change(place);
+            }
             return Some(MergedCell { cell: kept(&theirs, cell.line), is_known: agree || !is_changed });
         }
         if !self.is_known_version(known, place, cell.cell.kind) {
+            self.note_change(place);
             let theirs = Some(version_of(&theirs));
             self.conflicts.push(CellConflict { cell: number, theirs, mine: mine() });
         } else if !self.seen.has(&theirs) {

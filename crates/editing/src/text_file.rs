@@ -6,8 +6,7 @@ use std::path::Path;
 
 use cellwright_notebook::Fingerprint;
 use cellwright_notebook::file::{
-    FileError, FileReplaceError as SaveError, FileReplacement as SavedFile, SaveMethod, recover,
-    write_in_place,
+    FileError, FileReplaceError as SaveError, FileReplacement as SavedFile, SaveMethod, UpdatedFile, recover,
 };
 use cellwright_notebook::replace::{ReplacedText, TextKind, TextReplacement, replace};
 
@@ -41,9 +40,24 @@ pub enum TextFileError {
         /// What the caller calls the file.
         named: String,
     },
+    /// It is not text, so the caller has not seen what a new text would replace.
+    #[error(
+        "{named} is not UTF-8: some of its characters could not be shown, and this would replace them, so nothing \
+         was done; change it with bash or eval, or use force"
+    )]
+    NotShown {
+        /// What the caller calls the file.
+        named: String,
+    },
     /// An empty text matches everywhere.
     #[error("{named}: `old` is empty; to add text, give the line beside it as `old`, and both in `new`")]
     EmptyOld {
+        /// What the caller calls the file.
+        named: String,
+    },
+    /// A link to nothing.
+    #[error("{named} is a link that leads nowhere")]
+    DeadLink {
         /// What the caller calls the file.
         named: String,
     },
@@ -144,19 +158,21 @@ impl FileEditor<'_> {
         if replacements.iter().any(|replacement| replacement.old.is_empty()) {
             return Err(TextFileError::EmptyOld { named: named() }.into());
         }
-        let before = String::from_utf8(self.read_text_file(file)?)
-            .map_err(|_| TextFileError::NotText { named: named() })?;
-        let now = Fingerprint::of(before.as_bytes());
-        check_expected(file, options, now)?;
+        check_size(file)?;
         let known = self.text_knowledge(&real(&file.path));
-        let is_stale = known.as_ref().is_some_and(|known| known.fingerprint != now);
-        if is_stale && !options.force && options.expect.is_none() {
-            return Err(TextFileError::Changed { named: named() }.into());
-        }
-        let ReplacedText { text: after, lines, cells: _ } =
-            replace(&before, TextKind::Plain, replacements)
+        let changed = self.change_text(file, |before| {
+            let text = str::from_utf8(before).map_err(|_| TextFileError::NotText { named: named() })?;
+            let now = Fingerprint::of(before);
+            check_expected(file, options, now)?;
+            let is_stale = known.as_ref().is_some_and(|known| known.fingerprint != now);
+            if is_stale && !options.is_trusted() {
+                return Err(TextFileError::Changed { named: named() }.into());
+            }
+            let ReplacedText { text: after, lines, cells: _ } = replace(text, TextKind::Plain, replacements)
                 .map_err(|source| EditingError::Replace { named: named(), source })?;
-        let saved = self.save_text(file, Some(before.as_bytes()), after.as_bytes())?;
+            Ok((Some(after.clone().into_bytes()), (after, lines, is_stale)))
+        });
+        let UpdatedFile { outcome: (after, lines, is_stale), saved, .. } = changed?;
         // What the caller had not seen before it has not seen now; the lines it wrote are known to it.
         let total_lines = after.lines().count();
         let shown = match known {
@@ -164,6 +180,7 @@ impl FileEditor<'_> {
             _ => SeenLines::default(),
         };
         let fingerprint = self.learn(file, &after, total_lines, shown);
+        let saved = saved.unwrap_or(SaveMethod::Renamed);
         Ok(TextReport { path: named(), change: TextChange::Replaced { lines }, fingerprint, saved })
     }
 
@@ -174,42 +191,30 @@ impl FileEditor<'_> {
         content: &str,
         options: &ChangeOptions,
     ) -> Result<TextReport, EditingError> {
-        let before = match self.read_text_file(file) {
-            Ok(before) => Some(before),
-            Err(TextFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-            // What is too large to have been read is not replaced without a word either.
-            Err(error) if !options.force => return Err(error.into()),
-            Err(_) => Some(Vec::new()),
-        };
-        let now = before.as_deref().map(Fingerprint::of);
-        match now {
-            Some(now) => check_expected(file, options, now)?,
-            None if options.expect.is_some() => return Err(EditingError::Gone { named: file.named.clone() }),
-            None => {}
-        }
-        if let (Some(before), Some(now), false) = (&before, now, options.force)
-            && !before.is_empty()
-        {
-            let refused = |refusal| Err(EditingError::refused(&file.named, refusal));
-            match self.text_knowledge(&real(&file.path)) {
-                // The fingerprint vouches for what the caller saw elsewhere, and answers what changed since.
-                None if options.expect.is_some() => {}
-                Some(known) if options.expect.is_some() && known.fingerprint != now => {}
-                None => return refused(EditRefusal::NeverRead),
-                Some(known) if known.fingerprint != now => {
-                    return Err(TextFileError::Changed { named: file.named.clone() }.into());
-                }
-                Some(known) if !known.is_whole() => {
-                    return refused(EditRefusal::PartlyRead { unseen: UnseenParts::Lines });
-                }
-                Some(_) => {}
+        let is_new = !file.path.exists();
+        let saved = if is_new {
+            if options.expect.is_some() {
+                return Err(EditingError::Gone { named: file.named.clone() });
             }
-        }
-        let expected = before.as_deref().filter(|_| !options.force);
-        let saved = self.save_text(file, expected, content.as_bytes())?;
+            create(file, content)?;
+            SaveMethod::Renamed
+        } else {
+            if !options.force {
+                check_size(file)?;
+            }
+            let known = self.text_knowledge(&real(&file.path));
+            let replaced = self.change_text(file, |before| {
+                check_expected(file, options, Fingerprint::of(before))?;
+                if !options.force && !before.is_empty() {
+                    check_seen(file, before, known.as_ref(), options)?;
+                }
+                Ok((Some(content.as_bytes().to_vec()), ()))
+            });
+            replaced?.saved.unwrap_or(SaveMethod::Renamed)
+        };
         let lines = content.lines().count();
         let fingerprint = self.learn(file, content, lines, SeenLines::from(1..=lines));
-        let change = TextChange::Written { is_new: before.is_none(), lines, bytes: content.len() };
+        let change = TextChange::Written { is_new, lines, bytes: content.len() };
         Ok(TextReport { path: file.named.clone(), change, fingerprint, saved })
     }
 
@@ -228,49 +233,76 @@ impl FileEditor<'_> {
         read(file)
     }
 
-    /// Puts `content` in the file's place, if that still holds `expected`; makes its folder if need be. A file that cannot
-    /// be replaced by a rename is written in place.
-    fn save_text(
+    /// Changes a file that exists as a notebook is changed: under a lock, and not over what others save at that moment.
+    fn change_text<T>(
         &self,
         file: &FileName,
-        expected: Option<&[u8]>,
-        content: &[u8],
-    ) -> Result<SaveMethod, TextFileError> {
-        let failed =
-            |SaveError { attempt, source }| TextFileError::Io { named: file.named.clone(), attempt, source };
-        let changed = || TextFileError::Changed { named: file.named.clone() };
-        if file.path.exists() {
-            let target = real(&file.path);
-            let is_same = |expected: &[u8]| fs::read(&file.path).is_ok_and(|now| now == expected);
-            let replaced = SavedFile::of(&target, content).and_then(|new| {
-                if expected.is_some_and(|expected| !is_same(expected)) {
-                    return Ok(false);
-                }
-                new.commit().map(|_| true)
-            });
-            return match replaced {
-                Ok(true) => Ok(SaveMethod::Renamed),
-                Ok(false) => Err(changed()),
-                Err(error) if error.calls_for_in_place() => {
-                    let old = fs::read(&target)
-                        .map_err(|source| failed(SaveError { attempt: "read it", source }))?;
-                    if expected.is_some_and(|expected| old != expected) {
-                        return Err(changed());
-                    }
-                    write_in_place(&target, &old, content, &self.save, error).map_err(failed)?;
-                    Ok(SaveMethod::InPlace)
-                }
-                Err(error) => Err(failed(error)),
-            };
-        }
-        let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder {
-            fs::create_dir_all(folder)
-                .map_err(|source| failed(SaveError { attempt: "make its folder", source }))?;
-        }
-        let new = SavedFile::new_file(&file.path, 0o666, content).map_err(failed)?;
-        if new.commit_new().map_err(failed)? { Ok(SaveMethod::Renamed) } else { Err(changed()) }
+        change: impl Fn(&[u8]) -> Result<(Option<Vec<u8>>, T), EditingError>,
+    ) -> Result<UpdatedFile<T>, EditingError> {
+        let named = || file.named.clone();
+        self.document(file).change_bytes(change).map_err(|error| match error {
+            EditingError::File(FileError::Changed { .. }) => TextFileError::Changed { named: named() }.into(),
+            EditingError::File(FileError::Io { attempt, source, .. }) => {
+                TextFileError::Io { named: named(), attempt, source }.into()
+            }
+            error => error.called(&file.named),
+        })
     }
+}
+
+/// Whether the caller has seen all of a text that it replaces.
+fn check_seen(
+    file: &FileName,
+    before: &[u8],
+    known: Option<&TextKnowledge>,
+    options: &ChangeOptions,
+) -> Result<(), EditingError> {
+    let refused = |refusal| Err(EditingError::refused(&file.named, refusal));
+    let now = Fingerprint::of(before);
+    match known {
+        // The fingerprint vouches for what the caller saw elsewhere, and answers what changed since.
+        None if options.expect.is_some() => Ok(()),
+        Some(known) if options.expect.is_some() && known.fingerprint != now => Ok(()),
+        None => refused(EditRefusal::NeverRead),
+        Some(known) if known.fingerprint != now => {
+            Err(TextFileError::Changed { named: file.named.clone() }.into())
+        }
+        Some(known) if !known.is_whole() => refused(EditRefusal::PartlyRead { unseen: UnseenParts::Lines }),
+        // What could not be shown was not seen.
+        Some(_) if str::from_utf8(before).is_err() => {
+            Err(TextFileError::NotShown { named: file.named.clone() }.into())
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Makes a file that does not exist yet, and its folder if need be.
+fn create(file: &FileName, content: &str) -> Result<(), TextFileError> {
+    if fs::symlink_metadata(&file.path).is_ok_and(|found| found.is_symlink()) {
+        return Err(TextFileError::DeadLink { named: file.named.clone() });
+    }
+    let failed =
+        |SaveError { attempt, source }| TextFileError::Io { named: file.named.clone(), attempt, source };
+    if let Some(folder) = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder)
+            .map_err(|source| failed(SaveError { attempt: "make its folder", source }))?;
+    }
+    let new = SavedFile::new_file(&file.path, 0o666, content.as_bytes()).map_err(failed)?;
+    if new.commit_new().map_err(failed)? {
+        Ok(())
+    } else {
+        Err(TextFileError::Changed { named: file.named.clone() })
+    }
+}
+
+/// What is too large to have been read is not replaced without a word.
+fn check_size(file: &FileName) -> Result<(), TextFileError> {
+    let failed = |source| TextFileError::Io { named: file.named.clone(), attempt: "read it", source };
+    let bytes = fs::metadata(&file.path).map_err(failed)?.len();
+    if bytes > LARGEST {
+        return Err(TextFileError::TooLarge { named: file.named.clone(), bytes });
+    }
+    Ok(())
 }
 
 fn real(path: &Path) -> std::path::PathBuf {

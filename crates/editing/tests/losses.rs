@@ -1,7 +1,7 @@
 //! Ways in which text was lost once, or a change refused without need, each named after what the user saw.
 
 use cellwright_editing::ChangeOptions;
-use cellwright_notebook::{Action, CellRef};
+use cellwright_notebook::{Action, CellKind, CellRef, NewCell};
 use serde_json::json;
 
 use crate::support::{PAGE, PLAIN, TestCaller, TestFolder, at, delete, output, refused};
@@ -269,4 +269,39 @@ fn a_line_longer_than_a_page_never_counted_as_seen() {
     }
     assert_eq!(text, folder.notebook().to_marked_text());
     folder.act(&caller, &edit(0, "mine")).unwrap();
+}
+
+#[test]
+fn a_cell_for_the_end_was_put_before_the_last_cell() {
+    let (folder, caller) = (TestFolder::new(&["a", "b"]), TestCaller::default());
+    folder.read(&caller, "");
+    folder.person(|notebook| {
+        let mut new = notebook["cells"][0].clone();
+        new["id"] = json!("new");
+        notebook["cells"].as_array_mut().unwrap().insert(0, new);
+    });
+    let insert = |at| Action::Insert { at, cells: vec![NewCell::new(CellKind::Code, "end")] };
+    let message = refused(folder.act(&caller, &insert(Some(2))));
+    assert!(message.contains("another cell is at 2 now"), "{message}");
+    folder.act(&caller, &insert(None)).unwrap();
+    folder.read(&caller, "");
+    folder.act(&caller, &insert(Some(4))).unwrap();
+    folder.act(&caller, &insert(Some(5))).unwrap();
+    assert_eq!(folder.sources(), ["a", "a", "b", "end", "end", "end"]);
+}
+
+#[test]
+fn a_cell_that_the_text_changed_was_reported_to_stay() {
+    let (folder, caller) = (TestFolder::new(&["a", "b"]), TestCaller::default());
+    let text = folder.read(&caller, "").shown.text();
+    folder.edit(&caller, "a", "mine").unwrap();
+    let report = folder.write(&caller, &text.replace("a\n", "mine, too\n")).unwrap().to_string();
+    assert_eq!(report, "edited code cell 0 (2 cells now)");
+    // The same of a version by others that the caller has seen.
+    folder.read(&caller, "");
+    folder.person(|notebook| notebook["cells"][1]["source"] = json!("theirs"));
+    folder.read(&caller, "#1");
+    let text = "# %% [code] cell:0\nmine, too\n# %% [code] cell:1\nmy answer\n";
+    let report = folder.write(&caller, text).unwrap().to_string();
+    assert_eq!(report, "edited code cell 1 (2 cells now)");
 }

@@ -236,3 +236,24 @@ fn history_showed_a_change_as_made_whose_undo_was_undone_and_done_again() {
     // Nothing is left to undo: the text is the old one.
     assert!(refused(folder.undo(&caller)).contains("no change of it is kept that could be undone"));
 }
+
+#[test]
+fn undo_was_refused_after_the_person_had_put_the_old_text_back() {
+    for folder in [TestFolder::new(&["a", "b"]), TestFolder::without_ids(&["a", "b"])] {
+        let caller = TestCaller::default();
+        folder.person(|notebook| cells(notebook)[0]["outputs"] = output("old\n"));
+        let before = folder.json();
+        folder.act(&caller, &edit(0, "aa")).unwrap();
+        folder.person(|notebook| cells(notebook)[0]["source"] = json!("a"));
+        let report = folder.undo(&caller).unwrap().to_string();
+        assert!(report.contains("it has its old ones again"), "{report}");
+        assert_eq!(folder.json(), before);
+        // A change that was stored, and that was not made because we were killed.
+        let caller = TestCaller::default();
+        folder.act(&caller, &edit(0, "aa")).unwrap();
+        folder.save(&before);
+        let report = folder.undo(&caller).unwrap().to_string();
+        assert!(report.contains("was already back, as cell 0"), "{report}");
+        assert_eq!(folder.json(), before);
+    }
+}

@@ -17,7 +17,7 @@ mod seams;
 mod sources;
 mod tracked;
 
-pub use in_place::{recover, write_in_place};
+pub use in_place::recover;
 pub use replacement::{FileReplaceError, FileReplacement};
 pub use save::{SaveMethod, SaveSettings, create};
 pub use sources::skim;

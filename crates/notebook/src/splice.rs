@@ -12,15 +12,21 @@ pub(crate) enum SpliceItem {
     New(String),
 }
 
-/// The white space before the first item, before the others, and before the closing bracket.
+/// The white space before the first item, before the others, before the commas, and before the closing bracket.
 #[derive(Debug, Clone)]
 pub(crate) struct Spacing {
     first: String,
     next: String,
+    comma: String,
     last: String,
 }
 
 impl Spacing {
+    /// On one line, with `next` between its items.
+    fn inline(next: String) -> Self {
+        Self { first: String::new(), next, comma: String::new(), last: String::new() }
+    }
+
     /// How `sequence` is set, as far as it shows; `otherwise` for what it is too short to show.
     pub(crate) fn of(text: &str, sequence: &JsonSequence, otherwise: impl FnOnce() -> Self) -> Self {
         let Some(end) = sequence.items.len().checked_sub(1) else {
@@ -35,7 +41,8 @@ impl Spacing {
             let next = otherwise().next;
             if next.contains('\n') { " ".to_owned() } else { next }
         };
-        Self { first, next, last: sequence.trail(text, end).to_owned() }
+        let comma = if end > 0 { sequence.trail(text, 0).to_owned() } else { String::new() };
+        Self { first, next, comma, last: sequence.trail(text, end).to_owned() }
     }
 }
 
@@ -52,17 +59,17 @@ impl Layout {
         let text = object.text;
         let members = object.members();
         let colon = members.first().map_or(": ", |first| &text[first.key_span.end..first.value.span.start]);
-        let inline = || Spacing { first: String::new(), next: " ".to_owned(), last: String::new() };
+        let inline = || Spacing::inline(" ".to_owned());
         Self { members: Spacing::of(text, &object.sequence(), inline), colon: colon.to_owned() }
     }
 
     /// The spacing of an array or object that is a member's value.
     pub(crate) fn nested(&self) -> Spacing {
         let Some((line_end, indent)) = line_start(&self.members.next) else {
-            return Spacing { first: String::new(), next: self.members.next.clone(), last: String::new() };
+            return Spacing::inline(self.members.next.clone());
         };
         let item = format!("{line_end}{indent}{}", self.unit());
-        Spacing { first: item.clone(), next: item, last: format!("{line_end}{indent}") }
+        Spacing { first: item.clone(), next: item, comma: String::new(), last: format!("{line_end}{indent}") }
     }
 
     /// The layout of an object that is an element of a member's array.
@@ -70,7 +77,7 @@ impl Layout {
         let around = self.nested();
         let members = if around.next.contains('\n') {
             let member = format!("{}{}", around.next, self.unit());
-            Spacing { first: member.clone(), next: member, last: around.next }
+            Spacing { first: member.clone(), next: member, comma: String::new(), last: around.next }
         } else {
             around
         };
@@ -152,7 +159,8 @@ pub(crate) fn parts<'a>(
         match old {
             _ if place == end => parts.push(SplicePart::Between(&spacing.last)),
             Some(old) if old != old_end => parts.push(SplicePart::Between(sequence.trail(text, old))),
-            Some(_) | None => {}
+            // What stood before the closing bracket stays there.
+            Some(_) | None => parts.push(SplicePart::Between(&spacing.comma)),
         }
         if place != end {
             parts.push(SplicePart::Between(","));

@@ -4,5 +4,6 @@ mod format;
 mod hazards;
 mod in_place;
 mod laws;
+mod layout;
 mod nesting;
 mod recording;

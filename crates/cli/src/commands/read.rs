@@ -162,7 +162,12 @@ impl ReadCommand {
 
     fn show(&self, file: &FileName, shown: &ShownLines, facts: &FileFacts) -> anyhow::Result<()> {
         let page = match shown {
-            ShownLines::Found(found) => return print::plain(&found.text()),
+            ShownLines::Found(found) => {
+                for note in &found.notes {
+                    print::note(note.trim_matches(['[', ']']));
+                }
+                return print::plain(&format!("{}\n", found.text().trim_end_matches('\n')));
+            }
             ShownLines::Page(page) => page,
         };
         if self.format.json {

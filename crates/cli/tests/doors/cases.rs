@@ -148,6 +148,7 @@ pub(super) const CASES: &[Case] = &[
             Call("notebook", r#"{"action": "delete", "cell": 1}"#, Moved),
             Call("notebook", r#"{"action": "retype", "cell": 1, "type": "raw"}"#, Moved),
             Call("notebook", r#"{"action": "insert", "at": 1, "source": "x"}"#, Moved),
+            Call("notebook", r#"{"action": "insert", "at": 3, "source": "after the last"}"#, Moved),
             Call("notebook", r#"{"action": "delete", "cell": "id:a"}"#, Done),
         ],
     ),

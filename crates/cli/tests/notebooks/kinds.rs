@@ -90,3 +90,36 @@ fn a_text_file_that_is_mounted_alone_is_written_in_place() {
     );
     assert_eq!(folder.read("real.txt"), "");
 }
+
+#[test]
+fn a_search_stopped_after_200_lines_without_a_word() {
+    let lines: Vec<_> = (1..=250).map(|line| format!("line {line}\n")).collect();
+    let folder = Folder::with("a.txt", lines.concat());
+    let found = folder.run(&["read", "a.txt", "--search", "line"], "");
+    assert_eq!((found.code, found.stdout.lines().count()), (0, 200));
+    assert_eq!(found.stderr, "note: the first 200 matches; search on with a.txt:201-\n");
+    let rest = folder.run(&["read", "a.txt:201-", "--search", "line"], "");
+    assert_eq!((rest.stdout.lines().count(), rest.stderr.as_str()), (50, ""));
+    assert_eq!(folder.run(&["read", "a.txt", "--search", "nowhere"], "").stdout, "no line matches\n");
+}
+
+#[test]
+fn a_text_in_another_encoding_lost_its_characters_when_it_was_written_back() {
+    let folder = Folder::with("a.txt", b"caf\xe9\nplain\n");
+    let tool = |name: &str, arguments: &str| folder.run(&["tool", name, arguments], "");
+    let read = tool("read", r#"{"path": "a.txt"}"#);
+    assert!(read.stdout.starts_with("caf\u{fffd}\nplain\n"), "{}", read.stdout);
+    let written = tool("write", r#"{"path": "a.txt", "content": "caf\ufffd\nchanged\n"}"#);
+    assert_eq!(written.code, 1, "{}", written.stdout);
+    assert!(written.stderr.contains("a.txt is not UTF-8"), "{}", written.stderr);
+    assert_eq!(fs::read(folder.path("a.txt")).unwrap(), b"caf\xe9\nplain\n");
+    assert_eq!(tool("write", r#"{"path": "a.txt", "content": "new\n", "force": true}"#).code, 0);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_was_reported_as_a_file_that_changed() {
+    let folder = Folder::with("other", "");
+    std::os::unix::fs::symlink("nowhere", folder.path("a.txt")).unwrap();
+    let refused = folder.run(&["write", "a.txt"], "x\n");
+    assert_eq!((refused.code, refused.stderr.as_str()), (1, "error: a.txt is a link that leads nowhere\n"));
+}

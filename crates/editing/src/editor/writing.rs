@@ -87,6 +87,7 @@ impl FileEditor<'_> {
             recorded.withdraw();
             error.called(&file.named)
         })?;
+        recorded.keep();
         let mut report = edited.report;
         report.notes.push(ChangeNote::Overwritten);
         report.notes.extend(note);

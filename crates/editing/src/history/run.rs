@@ -120,7 +120,10 @@ impl RunHistory {
     fn keep(&self, change: &StoredChange) -> io::Result<RunEntry> {
         let Some(store) = &self.store else { return Ok(RunEntry::default()) };
         match store.record(&self.file, change) {
-            Ok(recorded) => Ok(RunEntry(Some(recorded))),
+            Ok(recorded) => {
+                recorded.prune_older();
+                Ok(RunEntry(Some(recorded)))
+            }
             Err(error) if change.undo.takes_away() => Err(store.unwritable(&error)),
             // New cells are not lost.
             Err(_) => Ok(RunEntry::default()),
@@ -221,6 +224,7 @@ impl HistoryStore {
             recorded.withdraw();
             return Err(error);
         }
+        recorded.prune_older();
         prune_runs(&self.folder_of(file));
         Ok(recorded)
     }

@@ -60,17 +60,28 @@ impl fmt::Display for PastChange {
 
 /// A change that was stored before the file was saved.
 #[derive(Debug)]
-pub(crate) struct ChangeFile(PathBuf);
+pub(crate) struct ChangeFile {
+    path: PathBuf,
+    size: u64,
+}
 
 impl ChangeFile {
     /// Its file.
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Removes it again: the file was not saved.
     pub(crate) fn withdraw(self) {
-        drop(fs::remove_file(self.0)); // what stays can still not be undone twice
+        drop(fs::remove_file(self.path)); // what stays can still not be undone twice
+    }
+
+    /// Removes the oldest changes of the notebook until the rest is small enough. To be called when the file was saved:
+    /// until then, what an undo brings back is nowhere else.
+    pub(crate) fn prune_older(&self) {
+        if let Some(folder) = self.path.parent() {
+            prune(folder, self.size);
+        }
     }
 }
 
@@ -94,7 +105,7 @@ impl HistoryStore {
         self.folder.join(Fingerprint::of(file.as_os_str().as_encoded_bytes()).to_string())
     }
 
-    /// Stores a change of `file`, which is its real path.
+    /// Stores a change of `file`, which is its real path. Nothing goes for it yet: see [`ChangeFile::prune_older`].
     pub(crate) fn record(&self, file: &Path, change: &StoredChange) -> io::Result<ChangeFile> {
         let folder = self.folder_of(file);
         if !folder.is_dir() {
@@ -113,8 +124,7 @@ impl HistoryStore {
             }
         };
         out.write_all(&text).inspect_err(|_| drop(fs::remove_file(&path)))?;
-        prune(&folder, text.len() as u64);
-        Ok(ChangeFile(path))
+        Ok(ChangeFile { path, size: text.len() as u64 })
     }
 
     /// The changes that were made to `file`, the latest first.

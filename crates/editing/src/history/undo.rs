@@ -133,6 +133,11 @@ impl<'a> UndoPlan<'a> {
     }
 
     fn restore(&mut self, key: &CellKey, json: &'a str, left: &MemberPrints) -> Result<(), UndoError> {
+        let before = self.parsed(json)?;
+        let before = before.cell();
+        if let Some(place) = self.already_restored(key, &before) {
+            return self.found_again(place, &before);
+        }
         let Some(place) = self.unchanged(key)? else {
             if !self.force {
                 return Err(self.changed_since(key.index));
@@ -144,6 +149,16 @@ impl<'a> UndoPlan<'a> {
         let at = self.slot_of(place).expect("no step removes what another restores");
         self.slots[at].json = Some(json);
         Ok(())
+    }
+
+    /// Where a cell is that says again what it said before the change: others went back, or the change was stored and we
+    /// were killed before it was made.
+    fn already_restored(&self, key: &CellKey, before: &Cell<'_>) -> Option<usize> {
+        // Without an id, it is the one that stands there.
+        let place = if key.has_id() { self.finder.place(key) } else { Some(key.index) };
+        let now = self.now.cell(place.filter(|place| *place < self.now.len())?);
+        let is_back = (now.kind(), now.source()) == (before.kind(), before.source());
+        (is_back && !key.says_what(&now) && now.id() == before.id()).then_some(now.index())
     }
 
     /// The JSON that a cell had, with what others changed in it since.

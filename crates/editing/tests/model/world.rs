@@ -64,9 +64,11 @@ enum StepKind {
     Write,
     Json,
     Replace,
-    /// A replacement that shows the marker of this cell.
-    Marker(usize),
+    /// A replacement that shows the marker of a cell.
+    Marker,
     Act,
+    /// Which gives cells no source.
+    Retype,
     Undo,
 }
 
@@ -80,6 +82,8 @@ pub(crate) struct World {
     versions: Vec<(String, Version)>,
     /// Whether the caller gave a fingerprint in this step.
     is_expected: bool,
+    /// The numbers by which the caller named cells, or places for them, in this step.
+    named: Vec<usize>,
     log: String,
 }
 
@@ -135,6 +139,7 @@ impl World {
             tokens: 0,
             versions: Vec::new(),
             is_expected: false,
+            named: Vec::new(),
             log: String::new(),
         };
         let cells: Vec<_> = (0..2 + world.random.below(5)).map(|_| world.source()).collect();
@@ -199,6 +204,7 @@ impl World {
         let before = self.notebook();
         let knew = (self.callers[who].seen.clone(), self.callers[who].cells.clone());
         self.is_expected = false;
+        self.named.clear();
         let (kind, verdict) = self.random_step(who);
         writeln!(self.log, "  -> {verdict}\n{}", self.text()).unwrap();
         let after = self.notebook();
@@ -263,7 +269,7 @@ impl World {
     }
 
     /// A cell that goes, or becomes another, is as the caller last saw or made it, or as its text is based on. A file that
-    /// is replaced as a whole is one that the caller knows. A marker names the cell that the caller was shown with it.
+    /// is replaced as a whole is one that the caller knows. A number names the cell that the caller was shown with it.
     fn check_versions(&self, who: usize, kind: StepKind, before: &Notebook, after: &Notebook, verdict: &str) {
         let caller = &self.callers[who];
         if kind == StepKind::Undo || before.text() == after.text() {
@@ -302,10 +308,11 @@ impl World {
                 self.log
             );
         }
-        if let StepKind::Marker(number) = kind
-            && let Some(shown) = caller.numbers.get(&number)
-        {
-            assert_eq!(id(&before.cell(number)).as_ref(), Some(shown), "another cell {number}\n{}", self.log);
+        for number in self.named.iter().filter(|number| **number < before.len()) {
+            if let Some(shown) = caller.numbers.get(number) {
+                let meant = id(&before.cell(*number));
+                assert_eq!(meant.as_ref(), Some(shown), "another cell {number}\n{}", self.log);
+            }
         }
     }
 
@@ -325,7 +332,7 @@ impl World {
             return;
         }
         assert_ne!(verdict, "merged", "nobody else changed anything\n{}", self.log);
-        if matches!(kind, StepKind::Replace | StepKind::Act | StepKind::Marker(_)) {
+        if matches!(kind, StepKind::Replace | StepKind::Act | StepKind::Retype | StepKind::Marker) {
             assert_ne!(verdict, "stale", "nobody else changed anything\n{}", self.log);
         }
     }
@@ -369,7 +376,8 @@ impl World {
                 continue;
             }
             let knew = caller.latest.get(&cell_id).is_some_and(|latest| Some(latest) == was.as_ref());
-            let gave = !matches!(kind, StepKind::Undo | StepKind::Replace | StepKind::Marker(_));
+            let gave =
+                !matches!(kind, StepKind::Undo | StepKind::Replace | StepKind::Marker | StepKind::Retype);
             if knew || gave {
                 caller.latest.insert(cell_id.clone(), now.clone());
             }

@@ -70,33 +70,6 @@ pub(super) fn save(
     Ok(Some(SavedFile { method: SaveMethod::InPlace, stamp: FileStamp::of(&metadata), _file: None }))
 }
 
-/// Writes a file in place that is no notebook, and that holds `old`. `why` is what stands against a rename.
-pub fn write_in_place(
-    target: &Path,
-    old: &[u8],
-    new: &[u8],
-    settings: &SaveSettings,
-    why: FileReplaceError,
-) -> Result<(), FileReplaceError> {
-    let Some(folder) = &settings.journal else { return Err(why) };
-    let failed = |attempt| move |source| FileReplaceError { attempt, source };
-    let file = OpenOptions::new().write(true).open(target).map_err(failed("write it in place"))?;
-    let journal = WriteJournal { old: vec![old], new: vec![new] };
-    let at = journal_of(folder, target);
-    journal.write(&at)?;
-    if let Err(error) = overwrite(&file, &journal.new) {
-        // A full disk, say. What was there needs no more room than it had.
-        return Err(match overwrite(&file, &journal.old) {
-            Ok(()) => {
-                drop(fs::remove_file(&at)); // it would be found to be of no use
-                failed("write it in place; it is as it was")(error)
-            }
-            Err(_) => failed("write it in place; a journal holds all of it, for the next try")(error),
-        });
-    }
-    fs::remove_file(&at).map_err(failed("remove the journal"))
-}
-
 /// Finishes a save in place that was cut short; returns whether one was. Costs one look into the journal folder when there
 /// is none. Waits for a save that is under way.
 pub fn recover(path: &Path, settings: &SaveSettings) -> Result<bool, FileError> {

@@ -113,14 +113,6 @@ pub(super) fn replace(
     }
 }
 
-impl FileReplaceError {
-    /// Whether the file cannot be replaced by a rename where it is, but may be written in place.
-    pub fn calls_for_in_place(&self) -> bool {
-        (self.attempt.starts_with("make") || self.attempt == "replace it")
-            && is_about_the_folder(&self.source)
-    }
-}
-
 /// Whether a rename failed for where the file is, not for want of space or of the file.
 fn is_about_the_folder(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EACCES | libc::EPERM | libc::EROFS))

@@ -37,7 +37,7 @@ pub struct Excerpt<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PastTheEnd {
     /// No such line.
-    #[error("line {line} is past the end; there are {total} lines")]
+    #[error("line {line} is past the end; {}", if *total == 1 { "there is 1 line".to_owned() } else { format!("there are {total} lines") })]
     Line {
         /// The line asked for.
         line: usize,

@@ -24,9 +24,10 @@ impl World {
             61..=64 => (StepKind::Write, self.write_unnamed(who)),
             65..=68 => (StepKind::Json, self.write_json(who)),
             69..=75 => (StepKind::Replace, self.replace(who)),
-            76..=79 => self.replace_marker(who),
-            80..=93 => (StepKind::Act, self.act(who)),
-            _ => (StepKind::Undo, self.undo(who)),
+            76..=79 => (StepKind::Marker, self.replace_marker(who)),
+            80..=93 => self.act(who),
+            94..=97 => (StepKind::Undo, self.undo(who)),
+            _ => (StepKind::Undo, self.undo_numbered(who)),
         }
     }
 
@@ -54,15 +55,21 @@ impl World {
                 String::new()
             }
         };
-        writeln!(self.log, "{who} reads {selector:?} within {budget}, searching {search:?}").unwrap();
+        let outputs = match self.random.below(4) {
+            0 => OutputView::Text { budget: 15 + self.random.below(60) },
+            1 => OutputView::Summary,
+            _ => OutputView::None,
+        };
+        let reads = format!("{who} reads {selector:?} within {budget}, searching {search:?}");
+        writeln!(self.log, "{reads}, outputs: {outputs:?}").unwrap();
         let parsed = Selector::parse(&selector).unwrap();
         let search = search.map(|search| regex::Regex::new(&search).unwrap());
         let request =
-            ReadRequest { selector: &parsed, outputs: OutputView::None, search: search.as_ref(), budget };
+            ReadRequest { selector: &parsed, outputs, search: search.as_ref(), budget };
         let read = self.with_editor(who, |editor, file| editor.read(file, &request));
         let Ok(read) = read else { return "nothing there" };
         let shown = read.shown.text();
-        let is_whole = shown == self.text() || shown == now.text();
+        let is_whole = without_outputs(&shown) == self.text() || shown == now.text();
         // A line at the end of a page may be cut.
         let complete = match &search {
             None if !shown.ends_with('\n') && !is_whole => shown.rsplit_once('\n').map_or("", |(a, _)| a),
@@ -202,9 +209,13 @@ impl World {
         let mut cells = cellwright_notebook::text::parse(&base).unwrap();
         for _ in 0..=self.random.below(2) {
             let at = self.random.below(cells.len());
-            match self.random.below(4) {
+            match self.random.below(5) {
                 0 if cells.len() > 1 => drop(cells.remove(at)),
                 1 if !cells.is_empty() => cells[at].cell.source = self.source(),
+                3 if !cells.is_empty() => {
+                    let kind = &mut cells[at].cell.kind;
+                    *kind = if *kind == CellKind::Code { CellKind::Markdown } else { CellKind::Code };
+                }
                 2 if cells.len() > 1 => {
                     let cell = cells.remove(at);
                     cells.insert(self.random.below(cells.len() + 1), cell);
@@ -270,13 +281,13 @@ impl World {
         verdict(&written)
     }
 
-    fn replace_marker(&mut self, who: usize) -> (StepKind, &'static str) {
+    fn replace_marker(&mut self, who: usize) -> &'static str {
         let notebook = self.notebook();
         let number = self.random.below(notebook.len());
-        let kind = StepKind::Marker(number);
         if notebook.is_empty() {
-            return (kind, "nothing there");
+            return "nothing there";
         }
+        self.named.push(number);
         let old = format!("# %% [{}] cell:{number}", notebook.cell(number).kind());
         let new = if old.contains("[code]") { "# %% [markdown]" } else { "# %% [code]" };
         let new = format!("{new} cell:{number}");
@@ -285,7 +296,7 @@ impl World {
         let edited = self.with_editor(who, |editor, file| {
             editor.replace_text(file, &[replacement], &ChangeOptions::default())
         });
-        (kind, verdict(&edited))
+        verdict(&edited)
     }
 
     fn replace(&mut self, who: usize) -> &'static str {
@@ -311,43 +322,99 @@ impl World {
         verdict(&edited)
     }
 
-    fn act(&mut self, who: usize) -> &'static str {
+    /// A cell by number or id, which may be past the end.
+    fn random_cell(&mut self, notebook: &Notebook) -> CellRef {
+        let at = self.random.below(notebook.len() + 1);
+        let by_id = at < notebook.len() && self.random.chance(40);
+        match by_id.then(|| id(&notebook.cell(at))).flatten() {
+            Some(id) => CellRef::Id(id),
+            None => CellRef::Index(at),
+        }
+    }
+
+    fn random_cells(&mut self, notebook: &Notebook) -> Vec<CellRef> {
+        let count = if self.random.chance(30) { 2 + self.random.below(2) } else { 1 };
+        (0..count).map(|_| self.random_cell(notebook)).collect()
+    }
+
+    fn act(&mut self, who: usize) -> (StepKind, &'static str) {
         let notebook = self.notebook();
         let total = notebook.len();
-        let at = self.random.below(total + 1);
-        let cell = match (at < total, self.random.chance(40)) {
-            (true, true) => {
-                notebook.cell(at).id().map_or(CellRef::Index(at), |id| CellRef::Id(id.into_owned()))
-            }
-            _ => CellRef::Index(at),
-        };
         let source = self.source();
-        let action = match self.random.below(5) {
-            0 => Action::Edit { cell, source: source.clone() },
-            1 => Action::Delete { cells: vec![cell] },
-            2 => Action::Move { cells: vec![cell], to: self.random.below(total.max(1)) },
-            3 => Action::Insert { at: Some(at), cells: vec![NewCell::new(CellKind::Code, source.clone())] },
-            _ => Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Code, source.clone())] },
+        let new = || vec![NewCell::new(CellKind::Code, source.clone())];
+        let action = match self.random.below(8) {
+            0 | 1 => Action::Edit { cell: self.random_cell(&notebook), source: source.clone() },
+            2 => Action::Delete { cells: self.random_cells(&notebook) },
+            3 => {
+                let cells = self.random_cells(&notebook);
+                Action::Move { cells, to: self.random.below(total.max(1)) }
+            }
+            4 => Action::Insert { at: Some(self.random.below(total + 1)), cells: new() },
+            5 => Action::Insert { at: None, cells: new() },
+            6 => {
+                let kind = if self.random.chance(50) { CellKind::Markdown } else { CellKind::Code };
+                Action::Retype { cells: self.random_cells(&notebook), kind }
+            }
+            _ => Action::Clear { cells: self.random.chance(50).then(|| self.random_cells(&notebook)) },
         };
         writeln!(self.log, "{who} does {action:?}").unwrap();
+        let places = match &action {
+            // The first place is always where the caller means it.
+            Action::Insert { at: Some(at), .. } if *at > 0 => Some(*at),
+            Action::Move { to, .. } => Some(*to),
+            _ => None,
+        };
+        let numbers = action.named_cells().iter().filter_map(|cell| match cell {
+            CellRef::Index(index) => Some(*index),
+            CellRef::Id(_) => None,
+        });
+        self.named.extend(numbers.chain(places));
         let acted =
             self.with_editor(who, |editor, file| editor.act(file, &action, &ChangeOptions::default()));
-        if acted.is_ok() && !matches!(action, Action::Delete { .. } | Action::Move { .. }) {
+        if acted.is_ok() && matches!(action, Action::Edit { .. } | Action::Insert { .. }) {
             self.saw(who, lines(&source));
         }
-        verdict(&acted)
+        let kind = if matches!(action, Action::Retype { .. }) { StepKind::Retype } else { StepKind::Act };
+        (kind, verdict(&acted))
     }
 
     fn undo(&mut self, who: usize) -> &'static str {
         writeln!(self.log, "{who} undoes").unwrap();
-        let undone = self.with_editor(who, |editor, file| editor.undo(file, None, &ChangeOptions::default()));
+        self.undo_with(who, None, &ChangeOptions::default())
+    }
+
+    /// Any change, also an undo, and sometimes although others changed its cells since.
+    fn undo_numbered(&mut self, who: usize) -> &'static str {
+        let changes = self.with_editor(who, |editor, file| editor.history(file));
+        let Some(change) = changes.get(self.random.below(changes.len())) else { return "nothing there" };
+        let force = self.random.chance(30);
+        writeln!(self.log, "{who} undoes change {}: {change}, force: {force}", change.number).unwrap();
+        self.undo_with(who, Some(change.number), &ChangeOptions { force, ..ChangeOptions::default() })
+    }
+
+    fn undo_with(&mut self, who: usize, number: Option<u64>, options: &ChangeOptions) -> &'static str {
+        let is_kept = !self.folder.path().join("history").is_file();
+        let undone = self.with_editor(who, |editor, file| editor.undo(file, number, options));
         match &undone {
-            Ok(_) => "undone",
+            Ok(_) if is_kept => "undone",
+            Ok(_) => panic!("an undo that cannot be stored was made\n{}", self.log),
             Err(EditingError::Undo { .. }) => "not undone",
             Err(EditingError::NotKept { .. }) => "not kept",
             Err(error) => panic!("{error:?}\n{}", self.log),
         }
     }
+}
+
+/// A view without the outputs that it shows below cells.
+fn without_outputs(shown: &str) -> String {
+    let mut is_output = false;
+    let lines = shown.split_inclusive('\n').filter(|line| {
+        if line.starts_with("# %% [") {
+            is_output = line.starts_with("# %% [output");
+        }
+        !is_output
+    });
+    lines.collect()
 }
 
 /// The lines that a selector asks for.
