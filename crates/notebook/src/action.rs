@@ -6,7 +6,7 @@ use crate::cell::{CellKind, CellRef, NewCell, NotebookCell};
 use crate::notebook::{NoSuchCell, Notebook};
 use crate::plan::{CellRework, CellSlot};
 use crate::replace::{ReplaceError, ReplacedText, TextKind, TextReplacement, replace};
-use crate::report::{CellChange, ChangeNote, ChangeReport, TouchedCell, moved_slots};
+use crate::report::{CellChange, ChangeNote, ChangeReport, TouchedCell, moved_slots, out_of_order};
 use crate::source::replaces_surrogate;
 use crate::text::{self, TextCell, TextError};
 
@@ -226,30 +226,46 @@ impl Notebook {
 
     /// Replaces this notebook by `other`: what a caller asks for that wrote the JSON itself.
     pub fn replaced_by(&self, other: Self) -> EditedNotebook {
-        let raw = |notebook: &Self, index: usize| {
-            (index < notebook.len()).then(|| notebook.cell(index).raw().to_owned())
-        };
-        let cells = (0..self.len().max(other.len()))
-            .filter_map(|index| match (raw(self, index), raw(&other, index)) {
-                (Some(old), Some(new)) if old == new => None,
-                (Some(_), Some(_)) => {
-                    let (old, new) = (self.cell(index), other.cell(index));
-                    let change = match (old.source() == new.source(), old.kind() == new.kind()) {
-                        (false, _) => CellChange::Edited,
-                        (true, false) => CellChange::Retyped,
-                        (true, true) => CellChange::Altered,
-                    };
-                    Some(other.touched(index, change))
-                }
-                (None, _) => Some(other.touched(index, CellChange::Inserted)),
-                (Some(_), None) => Some(self.touched(index, CellChange::Deleted)),
-            })
-            .collect::<Vec<_>>();
+        let origins = self.origins_in(&other);
+        let cells = self.replaced_cells(&other, &origins);
         let changed = other.text() != self.text();
         let notes = if changed && cells.is_empty() { vec![ChangeNote::AroundCells] } else { Vec::new() };
         let report = ChangeReport { action: "write", cells, total: other.len(), notes };
-        let origins = self.origins_in(&other);
         EditedNotebook { notebook: changed.then_some(other), report, origins }
+    }
+
+    /// What becomes of the cells when `other` takes the place of this notebook; `origins` says which cell is which.
+    fn replaced_cells(&self, other: &Self, origins: &[Option<usize>]) -> Vec<TouchedCell> {
+        let mut origins = origins.to_vec();
+        let mut is_kept = vec![false; self.len()];
+        origins.iter().flatten().for_each(|origin| is_kept[*origin] = true);
+        // Without ids, another cell at the same place is that one, edited.
+        let has_id = |notebook: &Self, at: usize| notebook.cell(at).id().is_some();
+        for (at, origin) in origins.iter_mut().enumerate().take(self.len()) {
+            if origin.is_none() && !is_kept[at] && !has_id(self, at) && !has_id(other, at) {
+                *origin = Some(at);
+                is_kept[at] = true;
+            }
+        }
+        let pairs = origins.iter().enumerate().filter_map(|(at, origin)| Some((at, (*origin)?)));
+        let (places, old): (Vec<_>, Vec<_>) = pairs.unzip();
+        let moved: HashSet<_> = out_of_order(&old).into_iter().map(|pair| places[pair]).collect();
+        let mut touched = Vec::new();
+        for (at, origin) in origins.into_iter().enumerate() {
+            let new = other.cell(at);
+            let change = match origin.map(|origin| self.cell(origin)) {
+                None => CellChange::Inserted,
+                Some(old) if old.source() != new.source() => CellChange::Edited,
+                Some(old) if old.kind() != new.kind() => CellChange::Retyped,
+                Some(_) if moved.contains(&at) => CellChange::Moved,
+                Some(old) if old.raw() != new.raw() => CellChange::Altered,
+                Some(_) => continue,
+            };
+            touched.push(TouchedCell::of(&new, change));
+        }
+        let gone = (0..self.len()).filter(|index| !is_kept[*index]);
+        touched.extend(gone.map(|index| self.touched(index, CellChange::Deleted)));
+        touched
     }
 
     /// Which cell of this notebook each one of `other` is: the one with the same id, else an equal one at the same place.

@@ -435,3 +435,24 @@ fn history_takes_the_session_that_every_other_action_takes() {
     let ran = folder.run(&["notebook", "history", "nb.ipynb", "--session", "work"], "");
     assert!(ran.stdout.contains("cleared"), "{}{}", ran.stdout, ran.stderr);
 }
+
+#[test]
+fn json_without_its_first_cell_was_reported_as_json_without_its_last() {
+    let folder = Folder::with("nb.ipynb", NOTEBOOK);
+    let json = folder.run(&["read", "nb.ipynb:raw"], "").stdout;
+    let mut notebook: serde_json::Value = serde_json::from_str(&json).unwrap();
+    notebook["cells"].as_array_mut().unwrap().remove(0);
+    let written = folder.run(&["write", "nb.ipynb"], &notebook.to_string());
+    let deleted = "; deleted code cell 0 (1 cell now)\n# %% [code] cell:0\nn = 10\nprint(n)\n";
+    assert!(written.stdout.ends_with(deleted), "{}{}", written.stdout, written.stderr);
+    folder.run(&["notebook", "undo", "nb.ipynb"], "");
+    folder.run(&["read", "nb.ipynb:raw"], "");
+    let mut notebook: serde_json::Value = serde_json::from_str(&json).unwrap();
+    notebook["cells"].as_array_mut().unwrap().reverse();
+    let written = folder.run(&["write", "nb.ipynb"], &notebook.to_string());
+    assert_eq!(
+        written.stdout, "moved markdown cell 0; altered code cell 1 (2 cells now)\n",
+        "{}",
+        written.stderr
+    );
+}
