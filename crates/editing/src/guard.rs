@@ -43,13 +43,9 @@ impl<'a> ChangeGuard<'a> {
     pub(crate) fn check_unchanged(&self, cells: &[CellRef]) -> Result<(), EditRefusal> {
         self.check_numbers(cells)?;
         let places = cells.iter().filter_map(|cell| self.now.locate(cell).ok());
-        let changed: Vec<_> = places
-            .filter(|place| {
-                let cell = self.now.cell(*place);
-                let known = self.knowledge.and_then(|knowledge| knowledge.known_as(&cell));
-                known.is_some_and(|(_, known)| !known.says_what(&cell))
-            })
-            .collect();
+        let is_changed =
+            |place: &usize| matches!(self.standing(&self.now.cell(*place)), CellKnowledge::Changed { .. });
+        let changed: Vec<_> = places.filter(is_changed).collect();
         if changed.is_empty() {
             return Ok(());
         }

@@ -305,3 +305,21 @@ fn a_cell_that_the_text_changed_was_reported_to_stay() {
     let report = folder.write(&caller, text).unwrap().to_string();
     assert_eq!(report, "edited code cell 1 (2 cells now)");
 }
+
+#[test]
+fn a_cell_that_lost_its_number_was_retyped_in_a_version_that_the_caller_had_not_seen() {
+    let (folder, caller) = (TestFolder::new(&["a", "b"]), TestCaller::default());
+    folder.read(&caller, "");
+    folder.person(|notebook| {
+        let cells = notebook["cells"].as_array_mut().unwrap();
+        cells.swap(0, 1);
+        cells[0]["source"] = json!("the person's");
+    });
+    // Number 1 means cell `a` from here on, and cell `b` has no number that the caller was shown.
+    folder.read(&caller, "#1");
+    folder.person(|notebook| drop(notebook["cells"].as_array_mut().unwrap().remove(1)));
+    folder.read(&caller, ":raw:1-2");
+    let retype = Action::Retype { cells: vec![CellRef::Id("b".to_owned())], kind: CellKind::Markdown };
+    let message = refused(folder.act(&caller, &retype));
+    assert!(message.contains("changed since you read it"), "{message}");
+}

@@ -257,3 +257,16 @@ fn undo_was_refused_after_the_person_had_put_the_old_text_back() {
         assert_eq!(folder.json(), before);
     }
 }
+
+#[test]
+fn undo_of_a_delete_gives_back_the_spaces_before_commas() {
+    let cell = |source: &str| format!(r#"{{"cell_type":"raw","metadata":{{}},"source":"{source}"}}"#);
+    let cells = ["a", "b", "c"].map(cell).join(" , ");
+    let text = format!(r#"{{"cells" : [ {cells} ] , "metadata":{{}} , "nbformat":4 , "nbformat_minor":4 }}"#);
+    for index in 0..3 {
+        let (folder, caller) = (TestFolder::holding(text.as_bytes()), TestCaller::default());
+        folder.act(&caller, &delete(index)).unwrap();
+        folder.undo(&caller).unwrap();
+        assert_eq!(folder.bytes(), text.as_bytes());
+    }
+}

@@ -33,7 +33,8 @@ fn random_sequences_end_alike_at_all_doors_and_lose_no_text() {
         second.begin(seed);
         for step in 0..STEPS {
             let (verdict, other) = (first.step(), second.step());
-            let log = || format!("seed {seed}, step {step}\n{}\n--- the other world:\n{}", first.log, second.log);
+            let log =
+                || format!("seed {seed}, step {step}\n{}\n--- the other world:\n{}", first.log, second.log);
             assert_eq!(verdict, other, "{}", log());
             assert_eq!(shown(&first.file()), shown(&second.file()), "{}", log());
         }
@@ -136,7 +137,11 @@ impl World {
         let after = self.file();
         let gone: BTreeSet<_> = tokens(&before).difference(&tokens(&after)).cloned().collect();
         let kept = tokens(&self.undo_store());
-        assert!(gone.is_subset(&kept), "{gone:?} are neither in the file nor in the undo store\n{}", self.log);
+        assert!(
+            gone.is_subset(&kept),
+            "{gone:?} are neither in the file nor in the undo store\n{}",
+            self.log
+        );
         let caller = &mut self.callers[who];
         if tool == "write" {
             let unseen: Vec<_> =
@@ -147,7 +152,9 @@ impl World {
             caller.seen.extend(tokens(&arguments.to_string()));
         }
         caller.seen.extend(tokens(&answer.text));
-        if tool == "read" && arguments["path"] == self.name.as_str() && arguments.as_object().unwrap().len() == 1
+        if tool == "read"
+            && arguments["path"] == self.name.as_str()
+            && arguments.as_object().unwrap().len() == 1
         {
             caller.text = Some(answer.text.trim_end().to_owned() + "\n");
         }
@@ -206,8 +213,8 @@ impl World {
     fn read(&mut self, notebook: &Value) -> Value {
         let cell = self.below(notebook["cells"].as_array().unwrap().len());
         let (line, count) = (1 + self.below(5), 1 + self.below(4));
-        let name = &self.name;
-        match self.below(8) {
+        let (choice, name) = (self.below(8), &self.name);
+        match choice {
             0..=2 => json!({ "path": name }),
             3 => json!({ "path": format!("{name}#{cell}") }),
             4 => json!({ "path": format!("{name}:{line}+{count}") }),

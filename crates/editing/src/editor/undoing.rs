@@ -90,10 +90,11 @@ impl FileEditor<'_> {
             report.notes.splice(0..0, std::iter::once(ChangeNote::Undid { change: number }).chain(note));
             Ok(((before != now).then(|| before.clone()), (report, replaced, origins)))
         });
-        let UpdatedFile { outcome: (mut report, replaced, origins), saved, .. } = changed.map_err(|error| {
-            recorded.withdraw();
-            error.called(&file.named)
-        })?;
+        let UpdatedFile { outcome: (mut report, replaced, origins), saved, .. } =
+            changed.map_err(|error| {
+                recorded.withdraw();
+                error.called(&file.named)
+            })?;
         recorded.keep();
         if saved == Some(SaveMethod::InPlace) {
             report.notes.push(ChangeNote::InPlace);

@@ -153,7 +153,7 @@ impl<'a> UndoPlan<'a> {
 
     /// Where a cell is that says again what it said before the change: others went back, or the change was stored and we
     /// were killed before it was made.
-    fn already_restored(&self, key: &CellKey, before: &Cell<'_>) -> Option<usize> {
+    fn already_restored(&self, key: &CellKey, before: &NotebookCell<'_>) -> Option<usize> {
         // Without an id, it is the one that stands there.
         let place = if key.has_id() { self.finder.place(key) } else { Some(key.index) };
         let now = self.now.cell(place.filter(|place| *place < self.now.len())?);

@@ -64,8 +64,7 @@ impl World {
         writeln!(self.log, "{reads}, outputs: {outputs:?}").unwrap();
         let parsed = Selector::parse(&selector).unwrap();
         let search = search.map(|search| regex::Regex::new(&search).unwrap());
-        let request =
-            ReadRequest { selector: &parsed, outputs, search: search.as_ref(), budget };
+        let request = ReadRequest { selector: &parsed, outputs, search: search.as_ref(), budget };
         let read = self.with_editor(who, |editor, file| editor.read(file, &request));
         let Ok(read) = read else { return "nothing there" };
         let shown = read.shown.text();
@@ -385,11 +384,15 @@ impl World {
 
     /// Any change, also an undo, and sometimes although others changed its cells since.
     fn undo_numbered(&mut self, who: usize) -> &'static str {
-        let changes = self.with_editor(who, |editor, file| editor.history(file));
-        let Some(change) = changes.get(self.random.below(changes.len())) else { return "nothing there" };
+        let changes: Vec<_> = self.with_editor(who, |editor, file| {
+            editor.history(file).into_iter().map(|change| (change.number, change.to_string())).collect()
+        });
+        let Some((number, change)) = changes.get(self.random.below(changes.len())) else {
+            return "nothing there";
+        };
         let force = self.random.chance(30);
-        writeln!(self.log, "{who} undoes change {}: {change}, force: {force}", change.number).unwrap();
-        self.undo_with(who, Some(change.number), &ChangeOptions { force, ..ChangeOptions::default() })
+        writeln!(self.log, "{who} undoes change {number}: {change}, force: {force}").unwrap();
+        self.undo_with(who, Some(*number), &ChangeOptions { force, ..ChangeOptions::default() })
     }
 
     fn undo_with(&mut self, who: usize, number: Option<u64>, options: &ChangeOptions) -> &'static str {
