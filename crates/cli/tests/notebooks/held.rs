@@ -177,7 +177,6 @@ fn eight_processes_editing_one_text_file_lose_no_edit() {
     for mut writer in writers {
         assert!(writer.wait().unwrap().success());
     }
-    let expected: Vec<_> =
-        (0..PROCESSES).map(|process| format!("{process}:{}", "x".repeat(EDITS))).collect();
+    let expected: Vec<_> = (0..PROCESSES).map(|process| format!("{process}:{}", "x".repeat(EDITS))).collect();
     assert_eq!(folder.read("a.txt").lines().collect::<Vec<_>>(), expected);
 }

@@ -111,7 +111,7 @@ fn a_text_in_another_encoding_lost_its_characters_when_it_was_written_back() {
     assert!(read.stdout.starts_with("caf\u{fffd}\nplain\n"), "{}", read.stdout);
     let written = tool("write", r#"{"path": "a.txt", "content": "caf\ufffd\nchanged\n"}"#);
     assert_eq!(written.code, 1, "{}", written.stdout);
-    assert!(written.stderr.contains("a.txt is not UTF-8"), "{}", written.stderr);
+    assert!(written.stdout.contains("a.txt is not UTF-8"), "{}", written.stdout);
     assert_eq!(fs::read(folder.path("a.txt")).unwrap(), b"caf\xe9\nplain\n");
     assert_eq!(tool("write", r#"{"path": "a.txt", "content": "new\n", "force": true}"#).code, 0);
 }
