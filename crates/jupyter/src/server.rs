@@ -22,6 +22,12 @@ use crate::message::{JupyterMessage, MessageHeader, MessageSession};
 /// A subscriber that takes nothing for this long is not waited for any more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The largest message of a client that has not signed one rightly yet. A signed client may send 1 GiB.
+const UNSIGNED: usize = 64 << 20;
+
+/// The largest message on sockets whose messages are never signed: heartbeats and subscriptions.
+const UNSIGNED_FOREVER: usize = 64 << 10;
+
 /// A kernel's five sockets. Heartbeats and new subscribers are answered by tasks of its own, whatever its owner does.
 pub struct KernelServer {
     info: ConnectionInfo,
@@ -83,11 +89,13 @@ impl KernelServer {
     pub async fn bind(info: &ConnectionInfo, session: MessageSession) -> Result<Self, BindError> {
         info.check_supported()?;
         let mut info = info.clone();
-        let shell = bind!(Router, info.endpoint(Channel::Shell))?;
-        let control = bind!(Router, info.endpoint(Channel::Control))?;
-        let stdin = bind!(Router, info.endpoint(Channel::Stdin))?;
-        let iopub = bind!(XPub, info.endpoint(Channel::Iopub))?;
-        let rep = bind!(Rep, info.heartbeat_endpoint())?;
+        let requests = SocketOptions { max_unvouched: Some(UNSIGNED), ..SocketOptions::default() };
+        let small = SocketOptions { max_message: UNSIGNED_FOREVER, ..SocketOptions::default() };
+        let shell = bind!(Router, info.endpoint(Channel::Shell), requests)?;
+        let control = bind!(Router, info.endpoint(Channel::Control), requests)?;
+        let stdin = bind!(Router, info.endpoint(Channel::Stdin), requests)?;
+        let iopub = bind!(XPub, info.endpoint(Channel::Iopub), small)?;
+        let rep = bind!(Rep, info.heartbeat_endpoint(), small)?;
         let bound =
             [shell.endpoint(), control.endpoint(), stdin.endpoint(), iopub.endpoint(), rep.endpoint()];
         if let (SocketTransport::Tcp, [shell, control, stdin, iopub, hb]) = (info.transport, bound.map(port))
@@ -135,8 +143,12 @@ impl KernelServer {
                 received = self.stdin.recv() => (Channel::Stdin, received),
                 received = self.shell.recv() => (Channel::Shell, received),
             };
-            let frames = [vec![identity], frames].concat();
-            match self.decoder.decode(frames) {
+            let frames = [vec![identity.clone()], frames].concat();
+            let decoded = self.decoder.decode(frames);
+            if decoded.is_ok() {
+                self.sender.router(channel).vouch(&identity);
+            }
+            match decoded {
                 Ok(message) if channel == Channel::Stdin => return ClientMessage::Input(message),
                 Ok(message) => {
                     return ClientMessage::Request(ClientRequest::new(self.sender.clone(), channel, message));
@@ -169,9 +181,9 @@ impl KernelServer {
 }
 
 macro_rules! bind {
-    ($socket:ident, $endpoint:expr) => {{
+    ($socket:ident, $endpoint:expr, $options:expr) => {{
         let endpoint = $endpoint;
-        $socket::bind(&endpoint, SocketOptions::default())
+        $socket::bind(&endpoint, $options.clone())
             .await
             .map_err(|source| BindError::Bind { endpoint, source })
     }};
@@ -246,6 +258,15 @@ impl ServerSender {
     pub fn ask(&self, request: &JupyterMessage, question: &crate::content::InputRequest) -> bool {
         let message = self.session.reply(request, question);
         self.deliver(&self.stdin, &message)
+    }
+
+    /// The socket for answers on a channel.
+    fn router(&self, channel: Channel) -> &RouterSender {
+        match channel {
+            Channel::Control => &self.control,
+            Channel::Stdin => &self.stdin,
+            Channel::Shell | Channel::Iopub => &self.shell, // nothing is received on iopub
+        }
     }
 
     fn deliver(&self, router: &RouterSender, message: &JupyterMessage) -> bool {
@@ -332,8 +353,7 @@ impl ClientRequest {
     fn finish(&mut self, reply: &JupyterMessage) {
         self.replied = true;
         self.begin();
-        let router = if self.channel == Channel::Control { &self.sender.control } else { &self.sender.shell };
-        self.sender.deliver(router, reply);
+        self.sender.deliver(self.sender.router(self.channel), reply);
         self.publish_state(ExecutionState::Idle);
     }
 

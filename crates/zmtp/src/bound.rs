@@ -77,7 +77,7 @@ async fn serve(hub: Arc<PeerHub>, mut stream: Box<dyn EndpointStream>) {
         Ok(introduction) => introduction,
         Err(fault) => return debug!(kind = ?core.kind, %fault, "handshake failed"),
     };
-    decoder.accept_messages(core.options.max_message);
+    decoder.accept_messages(core.options.limit_of_strangers());
     let peer = hub.admit(introduction.identity);
     let fault = converse(stream, decoder, introduction.minor, &peer, core).await;
     debug!(kind = ?core.kind, peer = ?peer.identity, %fault, "connection ended");
@@ -181,6 +181,14 @@ impl RouterSender {
     /// Queues a message for the peer known as `identity`. Never waits.
     pub fn send(&self, identity: &[u8], message: WireMessage) -> Result<(), SendError> {
         self.0.send(identity, message)
+    }
+
+    /// Notes that the peer known as `identity` has shown who it is. It may send messages of up to
+    /// [`SocketOptions::max_message`] from now on.
+    pub fn vouch(&self, identity: &[u8]) {
+        if let Some(peer) = self.0.peers().get(identity) {
+            peer.vouched.cancel();
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::frame::{FrameDecoder, IncomingFrames, put_command, put_part_header, split_command};
+use crate::frame::{FrameDecoder, FrameError, IncomingFrames, put_command, put_part_header, split_command};
 use crate::handshake::{ConnectionFault, SocketKind};
 use crate::send_queue::{OutboxItem, SendQueue, cost};
 use crate::topics::TopicPrefixes;
@@ -98,11 +98,14 @@ pub(crate) struct ConnectedPeer {
     pub(crate) topics: TopicPrefixes,
     /// The conversation is over, or must be: another connection took over its identity.
     pub(crate) gone: CancellationToken,
+    /// The owner knows who it is. Until then it may send less.
+    pub(crate) vouched: CancellationToken,
 }
 
 impl ConnectedPeer {
     pub(crate) fn new(identity: Bytes, outbox: Arc<SendQueue>) -> Self {
-        Self { identity, outbox, topics: TopicPrefixes::default(), gone: CancellationToken::new() }
+        let [gone, vouched] = [(); 2].map(|()| CancellationToken::new());
+        Self { identity, outbox, topics: TopicPrefixes::default(), gone, vouched }
     }
 }
 
@@ -136,7 +139,7 @@ async fn read(
     let heartbeat = core.options.heartbeat.filter(|_| minor >= 1);
     let mut silence = heartbeat.map(|heartbeat| heartbeat.interval + heartbeat.timeout);
     loop {
-        while let Some(incoming) = decoder.next_incoming()? {
+        while let Some(incoming) = next_incoming(&mut decoder, peer, core).await? {
             let message = match incoming {
                 IncomingFrames::Message(message) => message,
                 IncomingFrames::Command(command) => match obey(&command, peer, &mut silence)? {
@@ -168,6 +171,24 @@ async fn read(
         if read == 0 {
             return Err(ConnectionFault::Closed);
         }
+    }
+}
+
+/// The next message or command. A stranger's message that is too large for strangers stays unread until the owner
+/// vouches for the peer: the message that shows who it is may still wait there.
+async fn next_incoming(
+    decoder: &mut FrameDecoder,
+    peer: &ConnectedPeer,
+    core: &SocketCore,
+) -> Result<Option<IncomingFrames>, ConnectionFault> {
+    match decoder.next_incoming() {
+        Err(FrameError::TooLarge { size, .. }) if core.options.may_wait_to_send(size) => {
+            let vouched = timeout(core.options.handshake, peer.vouched.cancelled());
+            vouched.await.map_err(|_| ConnectionFault::Stranger { size })?;
+            decoder.accept_messages(core.options.max_message);
+            Ok(decoder.next_incoming()?)
+        }
+        incoming => Ok(incoming?),
     }
 }
 

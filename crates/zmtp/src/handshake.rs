@@ -67,6 +67,8 @@ pub(crate) enum ConnectionFault {
         "the peer hung up during the handshake; it may want a security mechanism, only NULL is spoken here"
     )]
     HungUp,
+    #[error("the peer has not shown who it is, and sends {size} bytes")]
+    Stranger { size: u64 },
     #[error("the peer closed the connection")]
     Closed,
 }

@@ -59,6 +59,10 @@ pub struct SocketOptions {
     pub identity: Bytes,
     /// The largest message taken from a peer; a larger one ends the connection before it is read.
     pub max_message: usize,
+    /// For a [`Router`]: the largest message taken from a peer before [`RouterSender::vouch`]. A larger one is not
+    /// read until then, and ends the connection if that takes longer than [`SocketOptions::handshake`]. Without it
+    /// every peer may send [`SocketOptions::max_message`].
+    pub max_unvouched: Option<usize>,
     /// How many bytes may wait for one peer. A queue takes messages while it holds less.
     pub send_queue: usize,
     /// How many bytes of one peer may wait to be received. Then we stop reading from it.
@@ -96,6 +100,7 @@ impl Default for SocketOptions {
         Self {
             identity: Bytes::new(),
             max_message: 1 << 30,
+            max_unvouched: None,
             send_queue: 64 << 20,
             receive_queue: 64 << 20,
             handshake: Duration::from_secs(10),
@@ -103,6 +108,18 @@ impl Default for SocketOptions {
             linger: Duration::from_secs(1),
             reconnect: Backoff { first: Duration::from_millis(10), most: Duration::from_secs(1) },
         }
+    }
+}
+
+impl SocketOptions {
+    /// The largest message of a peer that nobody has vouched for.
+    fn limit_of_strangers(&self) -> usize {
+        self.max_unvouched.unwrap_or(self.max_message)
+    }
+
+    /// Whether a message that is too large for a stranger may be read later.
+    fn may_wait_to_send(&self, size: u64) -> bool {
+        self.max_unvouched.is_some() && usize::try_from(size).is_ok_and(|size| size <= self.max_message)
     }
 }
 

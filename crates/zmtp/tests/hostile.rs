@@ -102,6 +102,25 @@ async fn a_frame_over_the_limit_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_stranger_sends_large_messages_only_after_it_was_vouched_for() {
+    let mut router = router(SocketOptions { max_unvouched: Some(1000), ..SocketOptions::default() }).await;
+    let large = [&b"\x02\x00\x00\x00\x00\x00\x00\x07\xd0"[..], &[b'l'; 2000]].concat();
+    // Its large message is there before its first one is looked at, and is read all the same.
+    let mut known = introduced(router.endpoint(), 1, DEALER, 30).await;
+    known.write_all(&[b"\x00\x01?", large.as_slice()].concat()).await.expect("connected");
+    let (identity, first) = router.recv().await;
+    assert_eq!(first, [Bytes::from_static(b"?")]);
+    router.sender().vouch(&identity);
+    assert_eq!(router.recv().await.1[0].len(), 2000);
+    still_serves(&mut router).await;
+
+    let mut stranger = introduced(router.endpoint(), 1, DEALER, 30).await;
+    stranger.write_all(&large).await.expect("connected");
+    tokio::time::pause(); // nobody vouches for it, however long it takes
+    hung_up(&mut stranger).await;
+}
+
+#[tokio::test]
 async fn a_peer_that_never_introduces_itself_is_disconnected() {
     let mut router =
         router(SocketOptions { handshake: Duration::from_millis(100), ..SocketOptions::default() }).await;

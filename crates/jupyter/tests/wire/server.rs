@@ -4,6 +4,8 @@ use cellwright_jupyter::{
     MessageSession, ReservedAddresses, SocketTransport,
 };
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::echo;
@@ -142,4 +144,33 @@ async fn reserved_ports_are_given_to_nobody_else() {
     KernelServer::bind(&reserved.info, MessageSession::new("kernel"))
         .await
         .expect("the ports are free for it");
+}
+
+#[tokio::test]
+async fn a_client_that_has_signed_a_message_may_send_large_ones_and_a_stranger_may_not() {
+    let info = ConnectionInfo::local(SocketTransport::Tcp, "127.0.0.1".into(), [0; 5]);
+    let mut server = KernelServer::bind(&info, MessageSession::new("kernel")).await.expect("binds");
+    let client = KernelClient::connect(server.info(), MessageSession::new("client")).expect("supported");
+    let sender = client.sender();
+    let mut large = sender.session().message(&KernelInfoRequest::default());
+    large.buffers.push(vec![0; 65 << 20].into());
+    sender.request(Channel::Shell, &KernelInfoRequest::default()).await.expect("open");
+    sender.send(Channel::Shell, &large).await.expect("open");
+    for buffers in [0, 1] {
+        let ClientMessage::Request(asked) = server.recv().await else { panic!("not on stdin") };
+        assert_eq!(asked.message().buffers.len(), buffers);
+    }
+
+    let port = server.info().shell_port;
+    let mut stranger = TcpStream::connect(("127.0.0.1", port)).await.expect("someone listens");
+    let mut hello = b"\xff\0\0\0\0\0\0\0\0\x7f\x03\x01NULL".to_vec();
+    hello.resize(64, 0);
+    hello.extend(b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER");
+    stranger.write_all(&hello).await.expect("connected");
+    let mut answer = [0; 64 + 30];
+    stranger.read_exact(&mut answer).await.expect("a greeting and a READY");
+    // The header of a frame of 65 MiB.
+    stranger.write_all(b"\x02\x00\x00\x00\x00\x04\x10\x00\x00").await.expect("connected");
+    tokio::time::pause(); // however long it takes to sign
+    assert_eq!(stranger.read(&mut answer).await.expect("hung up"), 0);
 }
