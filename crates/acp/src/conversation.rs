@@ -6,6 +6,7 @@
 
 pub(crate) mod bypass;
 mod command;
+mod elicitation;
 mod facts;
 mod form;
 mod listen;
@@ -21,6 +22,7 @@ pub(crate) mod updates;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{NoticeSeverity, SessionId};
 use tokio::sync::mpsc;
@@ -174,8 +176,24 @@ struct LateUpdates {
     expected: bool,
     /// When the agent last reported something.
     last_heard: Option<Instant>,
+    /// The longest time that it was silent before such an update.
+    longest_gap: Duration,
     /// The agent has loaded an old session. Some play it back after they said that it is loaded.
     replayed: bool,
+    /// During the last request the agent reported more than the state of the session.
+    history_heard: bool,
+}
+
+impl LateUpdates {
+    /// The agent has reported something after the end of its turn.
+    fn note_late_update(&mut self) {
+        let now = Instant::now();
+        let gap = self.last_heard.map_or(Duration::ZERO, |last| now - last);
+        self.longest_gap = self.longest_gap.max(gap);
+        self.expected = true;
+        self.last_heard = Some(now);
+        self.replayed = false;
+    }
 }
 
 impl AgentConversation {
@@ -265,8 +283,7 @@ impl AgentConversation {
                     && !lock(&self.facts).learn(&notification.update)
                     && let Some(turn) = &mut self.last_turn
                 {
-                    self.late =
-                        LateUpdates { expected: true, last_heard: Some(Instant::now()), replayed: false };
+                    self.late.note_late_update();
                     turn.update(notification.update);
                     turn.drain().await;
                 }

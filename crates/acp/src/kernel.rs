@@ -8,6 +8,7 @@ mod cell_queue;
 mod cell_run;
 mod introspect;
 mod magics;
+mod menu;
 mod router;
 mod sessions;
 

@@ -180,7 +180,11 @@ impl ToolCalls {
     fn merge(&mut self, update: ToolCallUpdate) -> ToolCallChange {
         let ToolCallUpdate { tool_call_id: id, fields, meta, .. } = update;
         let new_content = fields.content.is_some();
-        self.entry(&id).call.update(fields);
+        let entry = self.entry(&id);
+        if matches!(fields.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed)) {
+            entry.left_open = false; // it ended after its turn
+        }
+        entry.call.update(fields);
         ToolCallChange { id, new_content, altered_questions: Vec::new(), meta }
     }
 

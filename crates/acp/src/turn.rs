@@ -1,10 +1,13 @@
 //! A turn in its cell: where its output goes, and how it is stopped.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use agent_client_protocol_schema::v1::{NoticeSeverity, SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate};
+use agent_client_protocol_schema::v1::{
+    MessageId, NoticeSeverity, SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate,
+};
 use cellwright_jupyter::content::{DisplayData, StreamOutput, Transient, UpdateDisplayData};
 use cellwright_jupyter::{JupyterMessage, MessageHeader, ServerSender};
 use cellwright_process::ChildExit;
@@ -29,6 +32,8 @@ pub(crate) struct AgentTurn {
     pub(crate) place: TurnPlace,
     /// The questions that wait for the user, each with its own key: a tool call may have several.
     pub(crate) open_questions: HashMap<ToolCallId, CancellationToken>,
+    /// The messages that the agent has named in this turn.
+    messages: HashSet<MessageId>,
     /// Lets interrupts reach a turn in the background. In the foreground the cell has its own.
     pub(crate) registration: Option<InterruptRegistration>,
 }
@@ -58,6 +63,8 @@ pub(crate) struct CellChannel {
     silent: bool,
     /// What it has shown.
     record: SharedRecord,
+    /// How many turns have shown something here.
+    turns: AtomicU32,
 }
 
 /// Stops a cell. The first interrupt asks, the second one forces.
@@ -105,11 +112,17 @@ impl CellChannel {
         allow_stdin: bool,
         silent: bool,
     ) -> Self {
-        Self { sender, request, allow_stdin, silent, record: SharedRecord::default() }
+        let (turns, record) = (AtomicU32::new(0), SharedRecord::default());
+        Self { sender, request, allow_stdin, silent, record, turns }
     }
 
     pub(crate) fn header(&self) -> &MessageHeader {
         &self.request.header
+    }
+
+    /// A name for one more turn in this cell. The names of its displays begin with it.
+    fn new_turn(&self) -> String {
+        format!("turn-{}-{}", self.header().msg_id(), self.turns.fetch_add(1, Ordering::Relaxed))
     }
 
     pub(crate) fn request(&self) -> &JupyterMessage {
@@ -159,7 +172,7 @@ impl CellChannel {
         }
     }
 
-    async fn show(&self, show: OutputMessage, stop: &StopSignal) {
+    pub(crate) async fn show(&self, show: OutputMessage, stop: &StopSignal) {
         lock(&self.record).add(&show);
         let transient = |id| Transient { display_id: Some(id), ..Transient::default() };
         match show {
@@ -191,25 +204,44 @@ impl CellChannel {
     }
 }
 
+/// The message that an update adds to, if the agent names it.
+fn message_id(update: &SessionUpdate) -> Option<&MessageId> {
+    match update {
+        SessionUpdate::AgentMessageChunk(chunk) | SessionUpdate::AgentThoughtChunk(chunk) => {
+            chunk.message_id.as_ref()
+        }
+        _ => None,
+    }
+}
+
 /// The bytes of text that a console still gets after an interrupt. More would take it seconds.
 const SHOWN_AFTER_INTERRUPT: usize = 64 << 10;
 
 impl AgentTurn {
     pub(crate) fn new(cell: Arc<CellChannel>, stop: StopSignal, style: ViewStyle, place: TurnPlace) -> Self {
-        let view = TurnView::new(style, format!("turn-{}", cell.header().msg_id()), Instant::now());
-        let (calls, open_questions) = (ToolCalls::default(), HashMap::new());
-        Self { calls, view, stop, cell, style, place, open_questions, registration: None }
+        let view = TurnView::new(style, cell.new_turn(), Instant::now());
+        let (calls, open_questions, messages) = (ToolCalls::default(), HashMap::new(), HashSet::new());
+        Self { calls, view, stop, cell, style, place, open_questions, messages, registration: None }
     }
 
     /// Prepares the turn for a conversation that is played back.
-    pub(crate) fn replay(&mut self, session: &str) {
+    pub(crate) fn replay(&mut self) {
         self.calls = ToolCalls::default();
-        self.view = TurnView::new(self.style, session, Instant::now()).replaying();
+        self.view = TurnView::new(self.style, self.cell.new_turn(), Instant::now()).replaying();
+    }
+
+    /// Whether an update goes on with something of this turn: a message or a tool call by its id.
+    pub(crate) fn knows(&self, update: &SessionUpdate) -> bool {
+        match update {
+            SessionUpdate::ToolCallUpdate(update) => self.calls.get(&update.tool_call_id).is_some(),
+            update => message_id(update).is_some_and(|id| self.messages.contains(id)),
+        }
     }
 
     /// Takes in an update of the agent. Returns the tool call that it is about.
     pub(crate) fn update(&mut self, update: SessionUpdate) -> Option<ToolCallId> {
         let now = Instant::now();
+        self.messages.extend(message_id(&update).cloned());
         match self.calls.apply(update) {
             TurnChange::ToolCall(change) => {
                 self.view.tool_call(&change, &self.calls, now);

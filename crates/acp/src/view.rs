@@ -12,6 +12,7 @@ mod cards;
 mod content;
 mod diff;
 mod displays;
+mod forms;
 mod html;
 mod pace;
 mod plan;
@@ -42,6 +43,8 @@ use words::{TextRole, dim};
 use crate::tool_calls::ToolCalls;
 
 pub(crate) use diff::LineDiff;
+pub(crate) use forms::{FormPiece, widget_view};
+pub(crate) use html::widget_text;
 pub(crate) use show::{OutputData, OutputMessage, TurnEnding, ViewStyle};
 
 /// After this much silence, a turn shows that it is alive.
@@ -65,6 +68,7 @@ pub(crate) struct TurnView {
     plans: HashMap<String, usize>,
     compactions: HashMap<String, usize>,
     buttons: HashMap<ToolCallId, usize>,
+    forms: Vec<FormPiece>,
     usage: Option<UsageUpdate>,
     spent: Option<Usage>,
     /// The last piece, if it is temporary. The next piece replaces it.
@@ -121,6 +125,7 @@ impl TurnView {
             plans: HashMap::new(),
             compactions: HashMap::new(),
             buttons: HashMap::new(),
+            forms: Vec::new(),
             usage: None,
             spent: None,
             passing: None,
@@ -239,9 +244,9 @@ impl TurnView {
         self.ended = true;
         self.leave_open(left_open, calls);
         for (_, at) in std::mem::take(&mut self.buttons) {
-            self.pieces[at] = ViewPiece::Fixed(dim("not answered").bundle());
-            self.displays.touch(at);
+            self.retire(at, "not answered");
         }
+        self.retire_forms();
         if let TurnEnding::Stopped(reason) = ending {
             let notice = match reason {
                 StopReason::MaxTokens => Some("stopped at the agent's token limit; ask it to continue"),

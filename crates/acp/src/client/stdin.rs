@@ -7,6 +7,8 @@ use cellwright_jupyter::content::{InputReply, InputRequest};
 use cellwright_jupyter::{JupyterMessage, ServerSender};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
+use crate::visible::visible;
+
 /// Questions that wait for their answers.
 #[derive(Debug)]
 pub(crate) struct StdinQuestions {
@@ -37,6 +39,8 @@ impl StdinQuestions {
         let (answered, answer) = oneshot::channel();
         let client = request.header.session().to_owned();
         self.waiting().push_back((client, answered));
+        // What an agent asks reaches a terminal.
+        let prompt = visible(&prompt).into_owned();
         let question = InputRequest { prompt, ..InputRequest::default() };
         if !sender.ask(request, &question) {
             self.waiting().pop_back();

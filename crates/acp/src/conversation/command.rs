@@ -102,7 +102,7 @@ impl AgentConversation {
             }
             AgentCommand::List(scope) => self.list(turn, scope).await?,
             AgentCommand::Load(session) => {
-                turn.replay(&session);
+                turn.replay();
                 let opened = self.change_to(session, ReopenMethod::Load, turn, UpdateUse::Show).await;
                 turn.finish(&TurnEnding::Failed).await;
                 opened?;
@@ -131,6 +131,9 @@ impl AgentConversation {
             }
             AgentCommand::Delete(session) => self.delete(turn, session).await?,
             AgentCommand::Mode(mode) => self.set_mode(turn, &mode).await?,
+            AgentCommand::Configure { option, value } if option == "mode" => {
+                self.set_mode(turn, &value).await?
+            }
             AgentCommand::Configure { option, value } => self.configure(turn, &option, &value).await?,
             AgentCommand::Servers if self.session.is_none() => String::new(),
             AgentCommand::Servers => match self.ready(turn).await? {

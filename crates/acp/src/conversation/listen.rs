@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::questions::{self, PendingQuestion, TurnGrants};
-use super::updates;
-use super::{AgentConversation, AgentTurn, CellFailure, RunningAgent, SessionFacts, lock};
+use super::{AgentConversation, AgentTurn, CellFailure, LateUpdates, RunningAgent, SessionFacts, lock};
+use super::{elicitation, updates};
 use crate::agent::{AgentCall, AgentEvent, AgentProcess, AnswerText, CallError, CallText};
 use crate::kernel_state::KernelState;
 use crate::permission::PermissionDecision;
@@ -54,6 +54,9 @@ pub(crate) struct EventLoop<'a> {
     pub(crate) agent: &'a AgentProcess,
     events: &'a mut mpsc::Receiver<AgentEvent>,
     pub(crate) turn: &'a mut AgentTurn,
+    /// The turn before. The agent may still go on with its messages and tool calls.
+    former: Option<&'a mut AgentTurn>,
+    late: &'a mut LateUpdates,
     purpose: LoopPurpose,
     pub(crate) workspace: PathBuf,
     questions: FuturesUnordered<PendingQuestion<'a>>,
@@ -100,6 +103,9 @@ impl EventLoop<'_> {
                 () = self.turn.due() => {}
             }
             self.turn.flush().await;
+            if let Some(former) = &mut self.former {
+                former.drain().await;
+            }
         }
     }
 
@@ -120,15 +126,25 @@ impl EventLoop<'_> {
         match event {
             AgentEvent::Update(notification) => match &self.purpose {
                 LoopPurpose::Turn(session) if notification.session_id == *session => {
-                    lock(self.facts).learn(&notification.update);
-                    if let Some(call) = self.turn.update(notification.update) {
-                        self.note_bypass(&call);
+                    let update = notification.update;
+                    lock(self.facts).learn(&update);
+                    let former = self.former.as_mut();
+                    match former.filter(|former| former.knows(&update) && !self.turn.knows(&update)) {
+                        Some(former) => drop(former.update(update)),
+                        None => {
+                            if let Some(call) = self.turn.update(update) {
+                                self.note_bypass(&call);
+                            }
+                        }
                     }
                 }
                 LoopPurpose::Turn(_) => {} // of another session
                 LoopPurpose::Request(updates) => {
-                    if !lock(self.facts).learn(&notification.update) && *updates == UpdateUse::Show {
-                        self.turn.update(notification.update);
+                    if !lock(self.facts).learn(&notification.update) {
+                        self.late.history_heard = true;
+                        if *updates == UpdateUse::Show {
+                            self.turn.update(notification.update);
+                        }
                     }
                 }
             },
@@ -140,7 +156,7 @@ impl EventLoop<'_> {
                 question,
             )),
             AgentEvent::Elicitation(question) if !stopping => {
-                self.questions.extend(questions::elicitation(self.state, self.turn, question));
+                self.questions.extend(elicitation::elicitation(self.state, self.turn, question));
             }
             AgentEvent::Unknown(unknown) => {
                 if matches!(self.purpose, LoopPurpose::Turn(_)) && self.state.updates.shows(&unknown) {
@@ -208,12 +224,15 @@ impl AgentConversation {
     ) -> (EventLoop<'a>, &'a AgentProcess) {
         let workspace = self.workspace();
         let RunningAgent { agent, events, .. } = self.running.as_mut().expect("it was started");
+        self.late.history_heard = false;
         let event_loop = EventLoop {
             state: &self.state,
             facts: &self.facts,
             agent,
             events,
             turn,
+            former: self.last_turn.as_deref_mut(),
+            late: &mut self.late,
             purpose,
             workspace,
             questions: FuturesUnordered::new(),

@@ -1,21 +1,20 @@
-//! Questions of an agent to its user: permissions and forms.
+//! Questions of an agent to its user: permissions. For forms see `elicitation.rs`.
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    CreateElicitationResponse, Diff, ElicitationAcceptAction, ElicitationAction, ElicitationMode,
-    NoticeSeverity, PermissionOption, PermissionOptionKind, ToolCall, ToolCallContent, ToolKind,
+    CreateElicitationResponse, Diff, PermissionOption, PermissionOptionKind, ToolCall, ToolCallContent,
+    ToolKind,
 };
 
-use super::form;
 use crate::agent::{OpenElicitation, PermissionQuestion};
 use crate::kernel_state::{KernelState, lock};
 use crate::permission::{self, DecisionSource, PermissionDecision, PolicyVerdict};
 use crate::tool_calls::PermissionAsker;
 use crate::turn::{AgentTurn, TurnPlace};
-use crate::view::ViewStyle;
+use crate::view::{FormPiece, ViewStyle};
 use crate::visible::visible;
 
 /// A question that waits for the user's answer.
@@ -23,8 +22,17 @@ pub(crate) type PendingQuestion<'a> = Pin<Box<dyn Future<Output = AnsweredQuesti
 
 /// A question with its answer.
 pub(crate) enum AnsweredQuestion {
-    Permission { question: Box<PermissionQuestion>, call: Box<ToolCall>, decision: PermissionDecision },
-    Elicitation { question: Box<OpenElicitation>, response: CreateElicitationResponse },
+    Permission {
+        question: Box<PermissionQuestion>,
+        call: Box<ToolCall>,
+        decision: PermissionDecision,
+    },
+    Elicitation {
+        question: Box<OpenElicitation>,
+        response: CreateElicitationResponse,
+        /// The form in the cell, and what became of it.
+        shown: Option<(FormPiece, String)>,
+    },
 }
 
 impl AnsweredQuestion {
@@ -246,12 +254,17 @@ pub(crate) fn settle(
             }
             answer(question, decision);
         }
-        AnsweredQuestion::Elicitation { question, response } => question.answer(response),
+        AnsweredQuestion::Elicitation { question, response, shown } => {
+            if let Some((form, summary)) = shown {
+                turn.view.form_answered(form, &summary);
+            }
+            question.answer(response);
+        }
     }
 }
 
 /// How the user can be asked.
-enum QuestionMeans {
+pub(crate) enum QuestionMeans {
     Buttons,
     Stdin,
     Nobody,
@@ -259,7 +272,7 @@ enum QuestionMeans {
 
 // Buttons or stdin, never both. If a question on stdin is answered elsewhere, it stays open in some
 // clients, which run nothing else until it is answered.
-fn means(state: &KernelState, turn: &AgentTurn) -> QuestionMeans {
+pub(crate) fn means(state: &KernelState, turn: &AgentTurn) -> QuestionMeans {
     if turn.style == ViewStyle::Rich && state.comms.can_show_widgets() {
         QuestionMeans::Buttons
     } else if turn.cell.allow_stdin && turn.place == TurnPlace::Foreground {
@@ -281,16 +294,17 @@ fn by_buttons<'a>(
         labels.push(("Cancel".to_owned(), "danger")); // its number is that of no option, which cancels
     }
     let mut buttons = state.comms.buttons(&labels, turn.cell.sender().clone(), turn.cell.header());
-    turn.view.buttons(&call.tool_call_id, buttons.model());
+    turn.view.buttons(&call.tool_call_id, buttons.root());
     let withdrawn = turn.withdrawal(&call.tool_call_id);
     Box::pin(async move {
         let options = &question.request.options;
         let decision = tokio::select! {
             biased; // a click on a question that has changed does not count
             () = withdrawn.cancelled() => PermissionDecision::refuse(options, DecisionSource::Withdrawn),
-            clicked = buttons.clicked() => match clicked {
-                Some(number) => {
-                    PermissionDecision { option: options.get(number).cloned(), by: DecisionSource::User }
+            clicked = buttons.action() => match clicked {
+                Some(button) => {
+                    let option = buttons.position(&button).and_then(|number| options.get(number)).cloned();
+                    PermissionDecision { option, by: DecisionSource::User }
                 }
                 None => PermissionDecision::refuse(options, DecisionSource::NobodyToAsk),
             },
@@ -342,46 +356,4 @@ fn described(question: &PermissionQuestion) -> ToolCall {
     let mut call = ToolCall::new(update.tool_call_id.clone(), title);
     call.update(update.fields);
     call
-}
-
-/// Asks the user what the agent wants to know. If nobody can answer, the cell says so.
-pub(crate) fn elicitation<'a>(
-    state: &'a KernelState,
-    turn: &mut AgentTurn,
-    question: Box<OpenElicitation>,
-) -> Option<PendingQuestion<'a>> {
-    let message = question.request.message.clone();
-    let can_ask = turn.cell.allow_stdin && turn.place == TurnPlace::Foreground;
-    let link = match &question.request.mode {
-        ElicitationMode::Url(url) => Some(url.url.clone()),
-        _ => None,
-    };
-    match &link {
-        Some(link) => turn.view.link(&message, link),
-        None => turn.view.notice(&NoticeSeverity::Info, &message, None),
-    }
-    if !can_ask {
-        turn.view.notice(
-            &NoticeSeverity::Warning,
-            "this client accepts no input, so the question was cancelled",
-            None,
-        );
-        return None; // a dropped question is cancelled
-    }
-    let cell = Arc::clone(&turn.cell);
-    Some(Box::pin(async move {
-        let action = match &question.request.mode {
-            ElicitationMode::Form(fields) => form::fill(state, &cell, fields).await,
-            ElicitationMode::Url(_) => {
-                let done = form::ask(state, &cell, "Open the link. Done? [y/n]: ".to_owned()).await;
-                match done.as_deref().map(str::trim) {
-                    Some("y" | "yes") => ElicitationAction::Accept(ElicitationAcceptAction::new()),
-                    Some(_) => ElicitationAction::Decline,
-                    None => ElicitationAction::Cancel,
-                }
-            }
-            _ => ElicitationAction::Decline,
-        };
-        AnsweredQuestion::Elicitation { question, response: CreateElicitationResponse::new(action) }
-    }))
 }

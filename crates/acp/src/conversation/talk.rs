@@ -8,16 +8,23 @@ use tokio::time::Instant;
 
 use super::listen::{LoopEnd, LoopPurpose};
 use super::prompt::PromptBlocks;
-use super::{AgentConversation, AgentTurn, CellFailure, LateUpdates, UserPrompt, lock};
+use super::{AgentConversation, AgentTurn, CellFailure, UserPrompt, lock};
 use crate::agent::{CallError, CallText, PromptAnswer};
-use crate::turn::TurnOutput;
+use crate::turn::{TurnOutput, TurnPlace};
 use crate::view::TurnEnding;
 
 /// How long an agent must be silent before the next prompt, if it was interrupted or sends late
 /// updates.
 const SILENCE: Duration = Duration::from_millis(250);
 
-/// The longest wait for that silence.
+/// The longest such silence. An agent that was silent for long before a late update needs more than
+/// [`SILENCE`].
+const LONG_SILENCE: Duration = Duration::from_secs(2);
+
+/// How long an agent may take to begin to play a conversation back.
+const REPLAY_BEGINS: Duration = Duration::from_secs(1);
+
+/// The longest wait for silence.
 const MOST_SILENCE: Duration = Duration::from_secs(5);
 
 impl AgentConversation {
@@ -34,6 +41,8 @@ impl AgentConversation {
             self.state.stdin.interrupted();
         }
         let ending = match &result {
+            // The cell reports it.
+            Ok(StopReason::Cancelled) if turn.place == TurnPlace::Foreground => TurnEnding::Failed,
             Ok(reason) => TurnEnding::Stopped(*reason),
             Err(_) => TurnEnding::Failed,
         };
@@ -93,7 +102,9 @@ impl AgentConversation {
     async fn await_silence(&mut self) {
         let from = self.late.last_heard.unwrap_or_else(Instant::now);
         let give_up = Instant::now() + MOST_SILENCE;
-        let mut silent_at = from + SILENCE;
+        let silence = (2 * self.late.longest_gap).clamp(SILENCE, LONG_SILENCE);
+        let begins = if self.late.replayed && !self.late.history_heard { REPLAY_BEGINS } else { silence };
+        let mut silent_at = from + begins.max(silence);
         while let Ok(event) = {
             let until = silent_at.min(give_up);
             tokio::time::timeout_at(until, super::next_event(&mut self.running)).await
@@ -101,7 +112,7 @@ impl AgentConversation {
             if event.is_none() {
                 return;
             }
-            silent_at = Instant::now() + SILENCE;
+            silent_at = Instant::now() + silence;
             self.hear_between_turns(event).await;
         }
     }
@@ -144,11 +155,9 @@ impl AgentConversation {
             () = turn.stop.asked() => {}
         }
         turn.show_terminals(&self.running().agent);
-        self.late = LateUpdates {
-            expected: self.late.expected || turn.stop.is_asked(),
-            last_heard: Some(Instant::now()),
-            replayed: false,
-        };
+        self.late.expected |= turn.stop.is_asked();
+        self.late.last_heard = Some(Instant::now());
+        self.late.replayed = false;
         answer.map(|answer| answer.map(|answer| answer.response.stop_reason))
     }
 

@@ -9,6 +9,7 @@ use cellwright_jupyter::content::{ExecuteInput, ExecuteReply, ExecuteRequest, Ex
 use serde_json::{Value, json};
 
 use super::KernelSetup;
+use super::menu::OptionMenu;
 use super::sessions::SessionTable;
 use crate::conversation::{NamedCell, UserPrompt, attachments};
 use crate::failure::{CellFailure, FailureKind};
@@ -28,6 +29,8 @@ pub(crate) struct PromptKernel {
     pub(crate) sessions: SessionTable,
     /// How turns are shown, if the user chose.
     pub(crate) style: Mutex<Option<ViewStyle>>,
+    /// The menu of the options, if one is on the screen.
+    pub(crate) menu: Mutex<Option<OptionMenu>>,
     count: AtomicU32,
 }
 
@@ -48,8 +51,16 @@ pub(crate) enum FollowingCells {
 impl PromptKernel {
     pub(crate) fn new(setup: Arc<KernelSetup>, state: Arc<KernelState>) -> Self {
         let sessions = SessionTable::new(Arc::clone(&state), Arc::clone(&setup));
-        let style = Mutex::new(None);
-        Self { setup, state, sessions, style, count: AtomicU32::new(0) }
+        let (style, menu) = (Mutex::new(None), Mutex::new(None));
+        Self { setup, state, sessions, style, menu, count: AtomicU32::new(0) }
+    }
+
+    /// Replaces the menu of the options by the choices that were made.
+    pub(crate) async fn retire_menu(&self) {
+        let menu = lock(&self.menu).take();
+        if let Some(menu) = menu {
+            menu.retire().await;
+        }
     }
 
     /// The number of a cell. A cell that is not stored in the history has the number of the last
@@ -168,6 +179,11 @@ impl CellRun<'_> {
         Ok(payload)
     }
 
+    /// How this cell shows turns.
+    pub(crate) fn style(&self) -> ViewStyle {
+        lock(&self.kernel.style).unwrap_or(self.client)
+    }
+
     pub(crate) fn turn(&self, place: TurnPlace) -> AgentTurn {
         let (stop, registration) = match place {
             TurnPlace::Foreground => (self.stop.clone(), None),
@@ -178,8 +194,9 @@ impl CellRun<'_> {
                 (stop, Some(registration))
             }
         };
-        let style = lock(&self.kernel.style).unwrap_or(self.client);
-        AgentTurn { registration, ..AgentTurn::new(Arc::clone(&self.cell), stop, style, place) }
+        let mut turn = AgentTurn::new(Arc::clone(&self.cell), stop, self.style(), place);
+        turn.registration = registration;
+        turn
     }
 
     /// Sends a prompt to the agent of a session, or of the current one.

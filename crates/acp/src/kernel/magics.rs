@@ -1,5 +1,7 @@
 //! Carrying out magics.
 
+use std::sync::Arc;
+
 use agent_client_protocol_schema::v1::{
     McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOptions,
@@ -7,6 +9,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::{Value, json};
 
 use super::cell_run::CellRun;
+use super::menu::OptionMenu;
 use super::sessions::{MAIN, McpEntry};
 use crate::agent::AgentLaunch;
 use crate::conversation::{AgentChoice, AgentCommand, SessionFacts, SessionScope, bypass};
@@ -74,6 +77,9 @@ impl CellRun<'_> {
             }
             MagicCommand::Options(None) => {
                 self.perform(AgentCommand::Ready).await?;
+                if self.show_menu().await {
+                    return Ok(None);
+                }
                 options(&self.facts()).unwrap_or_else(|| "the session has no options".to_owned())
             }
             MagicCommand::Options(Some((option, value))) => {
@@ -100,6 +106,20 @@ impl CellRun<'_> {
             self.result(text, last).await;
         }
         Ok(None)
+    }
+
+    /// Shows the options as a menu, if the client can and there are any.
+    async fn show_menu(&self) -> bool {
+        if self.style() != ViewStyle::Rich || !self.kernel.state.comms.can_show_widgets() {
+            return false;
+        }
+        self.kernel.retire_menu().await;
+        let widgets = self.kernel.state.comms.widgets(self.cell.sender().clone(), self.cell.header());
+        let conversation = self.kernel.sessions.current().1;
+        let menu = OptionMenu::open(widgets, conversation, Arc::clone(&self.cell)).await;
+        let shown = menu.is_some();
+        *lock(&self.kernel.menu) = menu;
+        shown
     }
 
     async fn perform(&self, command: AgentCommand) -> Result<String, CellFailure> {
@@ -444,12 +464,17 @@ fn modes(facts: &SessionFacts) -> Option<String> {
     }))
 }
 
-fn options(facts: &SessionFacts) -> Option<String> {
-    rows(facts.options.iter().map(|option| {
+/// The options with their values. The mode is one of them.
+pub(crate) fn options(facts: &SessionFacts) -> Option<String> {
+    let modes = facts.modes.as_ref().filter(|_| mode(facts).is_none());
+    let mode = modes.map(|modes| ("mode".to_owned(), format!("{}  Mode", modes.current_mode_id)));
+    let options = facts.options.iter().map(|option| {
         let current =
             values(option).into_iter().find_map(|(name, _)| Some(name.strip_prefix("* ")?.to_owned()));
-        (option.id.to_string(), format!("{}  {}", current.unwrap_or_default(), option.name))
-    }))
+        let about = option.description.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+        (option.id.to_string(), format!("{}  {}{about}", current.unwrap_or_default(), option.name))
+    });
+    rows(mode.into_iter().chain(options))
 }
 
 /// The values of an option. The current one is marked.

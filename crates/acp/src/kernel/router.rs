@@ -59,6 +59,7 @@ impl MessageRouter {
             }
         }
         self.kernel.state.end();
+        self.kernel.retire_menu().await;
         self.kernel.sessions.end().await;
         // Before the sockets close, every cell is answered and its output is sent.
         let queues = self.subshells.into_values().chain([self.main]);

@@ -5,9 +5,8 @@ use std::time::Instant;
 use agent_client_protocol_schema::v1::{TerminalId, ToolCallId};
 
 use super::card::{ToolCard, line};
-use super::content::bundle;
+use super::forms::widget_view;
 use super::printer::PrintSection;
-use super::words::dim;
 use super::{TurnView, ViewPiece, ViewStyle};
 use crate::permission::PermissionDecision;
 use crate::tool_calls::{ToolCallChange, ToolCalls};
@@ -22,11 +21,8 @@ impl TurnView {
     /// Shows the buttons that answer a question: the widget with this model id. The decision
     /// removes them.
     pub(crate) fn buttons(&mut self, call: &ToolCallId, model_id: &str) {
-        let mut data = bundle([("text/plain", "[buttons: allow or refuse]".to_owned())]);
-        let widget = serde_json::json!({"model_id": model_id, "version_major": 2, "version_minor": 0});
-        data.insert("application/vnd.jupyter.widget-view+json".to_owned(), widget);
         self.close();
-        let at = self.add(ViewPiece::Fixed(data));
+        let at = self.add(ViewPiece::Fixed(widget_view(model_id, "[buttons: allow or refuse]")));
         self.buttons.insert(call.clone(), at);
     }
 
@@ -40,8 +36,7 @@ impl TurnView {
     ) {
         self.stir(now);
         if let Some(at) = self.buttons.remove(call) {
-            self.pieces[at] = ViewPiece::Fixed(dim(&decision.to_string()).bundle());
-            self.displays.touch(at);
+            self.retire(at, &decision.to_string());
             if at + 1 == self.pieces.len() {
                 // The card shows it too.
                 self.passing = Some(at);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::markdown::has_safe_scheme;
+use crate::visible::visible;
 
 /// `text` as HTML shows it, in elements and in quoted attributes alike.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
@@ -65,6 +66,14 @@ pub(super) fn folded(summary: &str, body: &str) -> String {
 /// The same, unfolded.
 pub(super) fn headed(head: &str, body: &str) -> String {
     format!("<div style=\"margin:2px 0\"><div style=\"opacity:.75\">{}</div>{body}</div>", escape(head))
+}
+
+/// A text for a widget that shows HTML. Nothing if the text is empty.
+pub(crate) fn widget_text(text: &str, style: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!("<div style=\"line-height:1.4;{style}\">{}</div>", escape(&visible(text)))
 }
 
 /// Boxes are tinted with transparent grey, which suits light and dark themes alike.

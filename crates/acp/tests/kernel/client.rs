@@ -31,8 +31,8 @@ pub(crate) struct TestKernel {
     kernel: AbortOnDropHandle<()>,
     /// By the id of the request: what each cell has shown so far.
     cells: HashMap<String, ShownCell>,
-    /// The buttons on the screen: their labels and comms.
-    buttons: Vec<(String, String)>,
+    /// The widgets on the screen: their comms and states.
+    widgets: Vec<(String, serde_json::Map<String, Value>)>,
     folder: tempfile::TempDir,
 }
 
@@ -76,7 +76,7 @@ impl TestKernel {
         let mut client =
             KernelClient::connect(&connection, MessageSession::new("test")).expect("it is supported");
         timeout(PATIENCE, client.ready()).await.expect("it answers").expect("it introduces itself");
-        Self { client, kernel, cells: HashMap::new(), buttons: Vec::new(), folder }
+        Self { client, kernel, cells: HashMap::new(), widgets: Vec::new(), folder }
     }
 
     /// Runs a cell of a client that takes no input.
@@ -128,6 +128,13 @@ impl TestKernel {
         }
     }
 
+    /// Waits until the kernel works on a cell. Interrupts reach the cell from then on.
+    pub(crate) async fn wait_until_begun(&mut self, cell: &MessageHeader) {
+        while !self.cells.contains_key(cell.msg_id()) {
+            self.receive().await;
+        }
+    }
+
     /// Waits until a cell shows this text, also after its end.
     pub(crate) async fn wait_for_output(&mut self, cell: &MessageHeader, text: &str) {
         while !self.cells.get(cell.msg_id()).is_some_and(|shown| shown.text().contains(text)) {
@@ -154,19 +161,58 @@ impl TestKernel {
 
     /// Waits until there are this many buttons with a label.
     pub(crate) async fn wait_until_buttons(&mut self, label: &str, count: usize) {
-        while self.buttons.iter().filter(|(shown, _)| shown == label).count() != count {
+        while self.buttons(label).count() != count {
             self.receive().await;
         }
     }
 
+    fn buttons(&self, label: &str) -> impl Iterator<Item = &String> {
+        let named = move |state: &serde_json::Map<String, Value>| {
+            state["_model_name"] == "ButtonModel" && state["description"] == label
+        };
+        self.widgets.iter().filter(move |(_, state)| named(state)).map(|(comm, _)| comm)
+    }
+
+    /// The state of the widget of this kind at this place among its kind.
+    #[track_caller]
+    pub(crate) fn widget(&self, kind: &str, at: usize) -> serde_json::Map<String, Value> {
+        self.widget_of(kind, at).1.clone()
+    }
+
+    #[track_caller]
+    fn widget_of(&self, kind: &str, at: usize) -> &(String, serde_json::Map<String, Value>) {
+        let model = format!("{kind}Model");
+        let mut of_kind = self.widgets.iter().filter(|(_, state)| state["_model_name"] == model.as_str());
+        of_kind.nth(at).unwrap_or_else(|| panic!("no {kind} {at}: {:?}", self.widgets))
+    }
+
+    /// Waits until some text of a widget contains this.
+    pub(crate) async fn wait_for_widget_text(&mut self, text: &str) {
+        let holds = |(_, state): &(String, serde_json::Map<String, Value>)| {
+            state.get("value").and_then(Value::as_str).is_some_and(|value| value.contains(text))
+        };
+        while !self.widgets.iter().any(holds) {
+            self.receive().await;
+        }
+    }
+
+    /// Changes a widget as its user would.
+    pub(crate) async fn change(&mut self, kind: &str, at: usize, state: Value) {
+        let comm_id = self.widget_of(kind, at).0.clone();
+        let data = json!({"method": "update", "state": state, "buffer_paths": []});
+        self.send_comm(comm_id, data).await;
+    }
+
+    async fn send_comm(&mut self, comm_id: String, data: Value) {
+        let Value::Object(data) = data else { unreachable!("it is an object") };
+        let message = CommMsg { comm_id, data, ..CommMsg::default() };
+        self.client.sender().request(Channel::Shell, &message).await.expect("it is open");
+    }
+
     /// Clicks the first button with a label.
     pub(crate) async fn click(&mut self, label: &str) {
-        let (_, comm_id) =
-            self.buttons.iter().find(|(shown, _)| shown == label).expect("it is there").clone();
-        let data = json!({"method": "custom", "content": {"event": "click"}});
-        let Value::Object(data) = data else { unreachable!("it is an object") };
-        let click = CommMsg { comm_id, data, ..CommMsg::default() };
-        self.client.sender().request(Channel::Shell, &click).await.expect("it is open");
+        let comm_id = self.buttons(label).next().expect("it is there").clone();
+        self.send_comm(comm_id, json!({"method": "custom", "content": {"event": "click"}})).await;
     }
 
     pub(crate) async fn interrupt(&mut self) {
@@ -203,16 +249,27 @@ impl TestKernel {
         match message.header.msg_type() {
             CommOpen::TYPE => {
                 let open = parsed::<CommOpen>(&message);
-                let label = open.data["state"]["description"].as_str().map(ToOwned::to_owned);
-                self.buttons.extend(label.map(|label| (label, open.comm_id)));
+                let state = open.data["state"].as_object().expect("a widget has a state").clone();
+                self.widgets.push((open.comm_id, state));
+            }
+            CommMsg::TYPE => {
+                let update = parsed::<CommMsg>(&message);
+                let known = self.widgets.iter_mut().find(|(comm, _)| *comm == update.comm_id);
+                let new = update.data["state"].as_object().expect("a widget is updated").clone();
+                known.expect("it is open").1.extend(new);
             }
             CommClose::TYPE => {
                 let close = parsed::<CommClose>(&message);
-                self.buttons.retain(|(_, comm)| *comm != close.comm_id);
+                self.widgets.retain(|(comm, _)| *comm != close.comm_id);
             }
             _ => {}
         }
         (channel, message)
+    }
+
+    /// What a cell has shown so far, also after its end.
+    pub(crate) fn shown(&self, cell: &MessageHeader) -> ShownCell {
+        self.cells.get(cell.msg_id()).cloned().unwrap_or_default()
     }
 
     pub(crate) fn folder(&self) -> &std::path::Path {

@@ -1,23 +1,74 @@
 //! The end of a turn: nothing is lost, and nothing appears in another cell.
 
+use futures_util::future::join_all;
+
 use super::client::TestKernel;
 
-#[tokio::test]
-async fn an_interrupt_at_any_moment_loses_nothing() {
-    let mut kernel = TestKernel::start(&[]).await;
-    for round in 0..100 {
-        let cell = kernel.begin("farewell").await;
-        let moment = round * 7 % 23;
-        kernel.wait_for_output(&cell, &format!("step {moment}\n")).await;
-        kernel.interrupt().await;
-        let ended = kernel.end_of(cell).await;
-        let text = ended.text();
-        let steps = text.lines().filter(|line| line.starts_with("step ")).count();
-        let expected = (0..steps).map(|number| format!("step {number}\n")).collect::<Vec<_>>().concat();
-        let ending = format!("✓ Tidy up (done)\n{steps} steps, good bye\nwarning: interrupted");
-        assert_eq!(text, format!("{expected}{ending}"), "round {round}");
-        assert_eq!(ended.failure().ename, "Interrupted");
+/// Moments that look random and are the same in every run.
+struct SeededMoments(u64);
+
+impl SeededMoments {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
     }
+}
+
+#[tokio::test]
+async fn a_hundred_interrupts_at_random_moments_lose_nothing_and_mix_nothing() {
+    // After an interrupt the kernel waits for late words. Four kernels wait beside each other.
+    join_all((0..4).map(|seed| interrupts(seed, 25))).await;
+}
+
+/// Interrupts turns one after another. The agent marks each word with the turn it belongs to.
+async fn interrupts(seed: u64, rounds: usize) {
+    let mut kernel = TestKernel::start(&[]).await;
+    let mut moments = SeededMoments(seed);
+    let mut cells = Vec::new();
+    for round in 0..rounds {
+        let tag = format!("turn{seed}x{round}x");
+        let cell = kernel.begin(&format!("ramble {tag}")).await;
+        match moments.next(80) {
+            // Right at the beginning, perhaps before the agent has the prompt.
+            70.. => kernel.wait_until_begun(&cell).await,
+            moment if moment % 5 == 4 => {
+                kernel.wait_for_output(&cell, &format!("{tag} call {moment} ")).await;
+            }
+            moment => kernel.wait_for_output(&cell, &format!("{tag} step {moment}\n")).await,
+        }
+        kernel.interrupt().await;
+        assert_eq!(kernel.end_of(cell.clone()).await.failure().ename, "Interrupted");
+        cells.push((tag, cell));
+    }
+    kernel.run("say the end").await; // after the last late words
+    for (tag, cell) in cells {
+        let text = kernel.shown(&cell).text();
+        let words = |line: &str| {
+            let from = line.find(&tag).unwrap_or_else(|| panic!("not of {tag}: {line:?} in {text}"));
+            line[from..].split(" (").next().unwrap_or_default().to_owned()
+        };
+        let shown: Vec<String> = text.lines().map(words).collect();
+        let last = shown.iter().find_map(|line| line.split_once(" ends after ")?.1.parse().ok());
+        let expected = |count: usize| {
+            let steps = (0..count).map(|number| {
+                let kind = if number % 5 == 4 { "call" } else { "step" };
+                format!("{tag} {kind} {number}")
+            });
+            let ending = ["tidies up", &format!("ends after {count}"), "is late", "late call"];
+            steps.chain(ending.map(|words| format!("{tag} {words}"))).collect::<Vec<_>>()
+        };
+        assert_eq!(shown, last.map(expected).unwrap_or_default());
+    }
+    kernel.shut_down().await;
+}
+
+#[tokio::test]
+async fn what_an_agent_adds_to_an_earlier_turn_appears_there() {
+    let mut kernel = TestKernel::start(&[]).await;
+    let first = kernel.begin("linger one").await;
+    kernel.end_of(first.clone()).await;
+    assert_eq!(kernel.run("resume two\nsay three").await.text(), "three\n");
+    assert_eq!(kernel.shown(&first).text(), "one begins\n✓ one call (done)\ntwo ends\n");
     kernel.shut_down().await;
 }
 

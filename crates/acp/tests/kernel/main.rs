@@ -5,6 +5,7 @@ mod conversations;
 mod endings;
 mod questions;
 mod references;
+mod widgets;
 
 use cellwright_jupyter::Channel;
 use cellwright_jupyter::content::{
@@ -42,7 +43,7 @@ async fn an_interrupt_ends_the_turn_and_keeps_the_agent() {
     kernel.interrupt().await;
     let ended = kernel.end_of(cell).await;
     assert_eq!(ended.failure().ename, "Interrupted");
-    assert_eq!(ended.text(), "waiting\nwarning: interrupted");
+    assert_eq!(ended.text(), "waiting\n");
     assert_eq!(kernel.run("pid").await.text(), agent);
     kernel.shut_down().await;
 }
