@@ -210,6 +210,15 @@ fn a_password_is_not_shown_and_a_name_is() {
 }
 
 #[test]
+fn code_that_swallows_its_timeout_ends_with_124() {
+    let code = "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('swallowed')";
+    let (exit, stdout, stderr) = run(&["run", "--timeout", "0.5", "-c", code]);
+    assert_eq!((exit, stdout.as_str()), (124, "swallowed\n"), "{stderr}");
+    assert!(stderr.contains("took longer than 0.5 s"), "{stderr}");
+    assert!(stderr.contains("the interrupt did not end the cell: it ran to its end"), "{stderr}");
+}
+
+#[test]
 fn ctrl_c_and_the_timeout_end_a_cell_that_waits_for_a_line() {
     for (arguments, code) in [(&["run"] as &[&str], 130), (&["run", "--timeout", "0.5"], 124)] {
         let ask = ["-c", "import getpass; getpass.getpass('password? ')"];

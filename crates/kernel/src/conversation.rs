@@ -5,7 +5,10 @@
 
 mod cell;
 mod comm;
+mod numbers;
 mod setup;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use cellwright_jupyter::content::{
     ClearOutput, CommClose, CommMsg, CommOpen, CompleteReply, CompleteRequest, DisplayData, ErrorOutput,
     ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply, InputRequest,
     InspectReply, InspectRequest, InterruptReply, InterruptRequest, KernelInfoReply, KernelInfoRequest,
-    MessageContent, ReplyStatus, ShutdownRequest, Status, StreamOutput, UpdateDisplayData,
+    MessageContent, ReplyStatus, ShutdownReply, ShutdownRequest, Status, StreamOutput, UpdateDisplayData,
 };
 use cellwright_jupyter::{Channel, JsonText, JupyterMessage, MessageSession, StreamPieces};
 use serde_json::Value;
@@ -27,6 +30,10 @@ use crate::event::{Event, LineAnswer};
 use crate::request::{Completions, KernelVariables, Question, Reply};
 use crate::transport::{CellId, Incoming, KernelRequest, QuestionId, StopFailed, StopStep};
 use cell::{CurrentCell, RaisedException};
+use numbers::MessageNumbers;
+
+/// What became of a kernel whose place another one has taken.
+const RESTARTED: &str = "the kernel was restarted by its owner";
 
 /// What is wrong with a message's content.
 type UnreadableContent = Box<dyn std::error::Error>;
@@ -42,6 +49,12 @@ pub(crate) struct Conversation {
     text: Option<(Option<CellId>, StreamPieces)>,
     comms: Comms,
     gone: Option<String>,
+    /// The kernel has begun with a cell: from here on, one that starts is another one. (What comes by control may be answered
+    /// before a kernel says that it starts.)
+    has_reported: bool,
+    numbers: MessageNumbers,
+    /// The connection broke since a cell ended; the last number that came before.
+    broken_after: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -54,8 +67,6 @@ enum PendingRequest {
     /// A comm message, which is not answered: see [`Conversation::take_comm_idle`].
     Said(QuestionId),
     Interrupt,
-    /// Sent after a break in the connection: its answer comes after everything the cell had to say.
-    Probe(CellId),
 }
 
 impl Conversation {
@@ -83,7 +94,8 @@ impl Conversation {
                     stop_on_error: false,
                     ..ExecuteRequest::default()
                 });
-                self.cell = Some(CurrentCell::new(cell, message.header.msg_id(), silent));
+                self.cell =
+                    Some(CurrentCell::new(cell, message.header.msg_id(), silent, self.numbers.last()));
                 Some((Channel::Shell, message))
             }
             KernelRequest::Input { cell, answer } => {
@@ -140,11 +152,21 @@ impl Conversation {
         }
     }
 
-    /// A question that is answered after the running cell's end, for when that may have been lost.
-    pub(crate) fn probe(&mut self, session: &MessageSession) -> Option<(Channel, JupyterMessage)> {
-        let cell = self.cell.as_ref()?.id;
-        let message = session.message(&KernelInfoRequest::default());
-        Some((Channel::Shell, self.ask(PendingRequest::Probe(cell), message)))
+    /// The connection broke and is there again. Returns a request that the kernel deals with after the running cell, for the
+    /// end of the cell may be lost: its reply comes after the cell's reply, and its idle after the cell's outputs. It is an
+    /// empty cell, because some kernels answer other requests while a cell runs.
+    pub(crate) fn restored(&mut self, session: &MessageSession) -> Option<(Channel, JupyterMessage)> {
+        self.broken_after.get_or_insert(self.numbers.last());
+        let cell = self.cell.as_mut()?;
+        let message = session.message(&ExecuteRequest {
+            silent: true,
+            store_history: false,
+            allow_stdin: false,
+            stop_on_error: false,
+            ..ExecuteRequest::default()
+        });
+        cell.probes.push(message.header.msg_id().to_owned());
+        Some((Channel::Shell, message))
     }
 
     fn ask(&mut self, asked: PendingRequest, message: JupyterMessage) -> JupyterMessage {
@@ -195,6 +217,11 @@ impl Conversation {
 
     /// Takes in a message. To be called when [`Self::next`] has nothing left.
     pub(crate) fn hear(&mut self, session: &MessageSession, channel: Channel, message: &JupyterMessage) {
+        if self.numbers.is_of_another_kernel(message) {
+            self.gone = Some(RESTARTED.to_owned());
+            return;
+        }
+        self.numbers.hear(message);
         if let Err(error) = self.understand(session, channel, message) {
             let kind = message.header.msg_type();
             self.warn(format!("a `{kind}` of the kernel could not be read: {}", with_causes(&*error)));
@@ -211,16 +238,29 @@ impl Conversation {
         let ours = parent.is_none_or(|parent| parent.session() == session.id());
         let of_cell =
             parent.is_some_and(|parent| self.cell.as_ref().is_some_and(|cell| cell.sent == parent.msg_id()));
+        let of_probe =
+            parent.is_some_and(|parent| self.cell.as_ref().is_some_and(|cell| cell.is_probe(parent)));
         match channel {
             Channel::Iopub if message.header.msg_type() == Status::TYPE => {
                 let state = message.parse::<Status>()?.execution_state;
                 self.take_comm_idle(&state, message);
-                self.take_status(state, of_cell);
+                self.note_status(&state, message, of_cell, ours);
+                self.take_status(state, of_cell || of_probe);
             }
+            // The last word of a kernel, to all of its clients.
+            Channel::Iopub if message.header.msg_type() == ShutdownReply::TYPE => {
+                let restarts = message.parse::<ShutdownReply>()?.restart;
+                self.gone = Some(
+                    if restarts { RESTARTED } else { "the kernel was shut down by its owner" }.to_owned(),
+                );
+            }
+            // An empty cell shows nothing of its own.
+            Channel::Iopub if of_probe => {}
             Channel::Iopub if ours => self.take_output(message, of_cell)?,
             // What others did in the same kernel is theirs to show.
             Channel::Iopub => {}
             Channel::Shell if of_cell => self.take_verdict(message.parse()?),
+            Channel::Shell if of_probe => self.take_lost_reply(),
             Channel::Shell | Channel::Control => {
                 if let Some(asked) = parent.and_then(|parent| self.asked.remove(parent.msg_id())) {
                     self.take_answer(asked, message)?;
@@ -241,7 +281,10 @@ impl Conversation {
     }
 
     fn take_status(&mut self, state: ExecutionState, of_cell: bool) {
+        let has_reported = self.has_reported;
+        self.has_reported |= of_cell;
         match state {
+            ExecutionState::Starting if has_reported => self.gone = Some(RESTARTED.to_owned()),
             ExecutionState::Busy if of_cell => {
                 // One that is not silent says more exactly when it starts.
                 if self.cell.as_ref().is_some_and(|cell| cell.silent) {
@@ -353,14 +396,6 @@ impl Conversation {
                 let InterruptReply { status, .. } = message.parse()?;
                 if let Err(why) = done(&status) {
                     self.stop_failed(StopStep::Interrupt, why);
-                }
-                return Ok(());
-            }
-            PendingRequest::Probe(cell) => {
-                if self.cell.as_ref().is_some_and(|current| current.id == cell) {
-                    self.warn("how the cell ended was lost with the connection".to_owned());
-                    self.ready.push_back(Incoming::Idle(cell));
-                    self.cell = None;
                 }
                 return Ok(());
             }

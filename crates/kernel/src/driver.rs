@@ -332,6 +332,10 @@ impl Driver {
     }
 
     fn finish(&mut self) {
+        if self.running.as_ref().is_some_and(SentCell::ran_on) {
+            let warning = "the interrupt did not end the cell: it ran to its end";
+            self.deliver(Event::Warning(warning.into()));
+        }
         if let Some(running) = self.running.take() {
             let kernel = if self.ending.is_some() { Fate::Killed } else { Fate::Survived };
             self.close(&running.mailbox, running.finished(kernel));

@@ -90,8 +90,8 @@ impl GatewayTransport {
                 self.conversation.warn(format!("a message of the server was skipped: {why}"));
             }
             LinkNews::Restored => {
-                self.seen.expect_a_gap();
-                if let Some(probe) = self.conversation.probe(&self.session) {
+                self.seen.expect_repetitions();
+                if let Some(probe) = self.conversation.restored(&self.session) {
                     self.link.send(probe);
                 }
             }
@@ -104,14 +104,11 @@ impl GatewayTransport {
         if self.seen.before(message.header.msg_id()) {
             return;
         }
-        if let Some(warning) = self.seen.gap() {
-            self.conversation.warn(warning);
-        }
         self.conversation.hear(&self.session, channel, message);
         if let Some(limit) = seen::rate_limit(channel, message) {
             self.conversation.warn(limit);
         }
-        if let Some(why) = self.conversation.gone() {
+        if let (Some(why), GatewayLife::Alive) = (self.conversation.gone(), &self.life) {
             self.end(Exit::Lost(why));
         }
     }

@@ -30,6 +30,8 @@ pub enum Outcome {
     },
     /// The kernel died under it.
     Died(Death),
+    /// It is over, and whether it raised an exception is not known: the kernel's reply did not arrive.
+    Unknown,
 }
 
 /// Why a cell was stopped.

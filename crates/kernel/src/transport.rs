@@ -199,4 +199,6 @@ pub enum Verdict {
     Error,
     /// An interrupt ended it.
     Interrupted,
+    /// It is over, and the kernel's own account did not arrive.
+    Unknown,
 }

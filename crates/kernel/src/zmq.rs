@@ -33,6 +33,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How often it is looked whether they all have.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// How often the connections to a kernel of others are looked at.
+const LOOK_AT_CONNECTION: Duration = Duration::from_millis(100);
+
 /// Our side of a kernel's five channels.
 struct ZmqTransport {
     client: KernelClient,
@@ -51,6 +54,8 @@ enum KernelProcess {
         pulse: watch::Receiver<HeartbeatState>,
         /// For how long its heartbeat may stay unanswered.
         silence: Duration,
+        /// Whether the connections were lost when they were looked at last.
+        is_lost: bool,
     },
 }
 
@@ -106,10 +111,35 @@ impl ZmqTransport {
     /// Waits for something to happen. Cancel-safe: what was received is taken in before the next wait.
     async fn wait(&mut self) {
         let Self { client, sender, outbox, process, .. } = self;
+        let is_theirs = matches!(process, KernelProcess::Theirs { .. });
         tokio::select! {
-            (channel, message) = client.recv() => self.conversation.hear(sender.session(), channel, &message),
+            (channel, message) = client.recv() => {
+                self.conversation.hear(sender.session(), channel, &message);
+                self.take_gone();
+            }
             () = send_first(sender, outbox) => drop(outbox.pop_front()),
             exit = process.ended() => self.end(exit),
+            () = sleep(LOOK_AT_CONNECTION), if is_theirs => self.look_at_connection(),
+        }
+    }
+
+    /// A kernel of others was ended or restarted. Of one of ours, the process shows it.
+    fn take_gone(&mut self) {
+        if let (Some(why), KernelProcess::Theirs { .. }) = (self.conversation.gone(), &self.process) {
+            self.conversation.bury();
+            self.life = ZmqLife::Over(Exit::Lost(why));
+        }
+    }
+
+    /// A connection to a kernel of others that was lost and is there again may lead to another kernel: its answer shows it.
+    fn look_at_connection(&mut self) {
+        let KernelProcess::Theirs { is_lost, .. } = &mut self.process else { return };
+        let was_lost = std::mem::replace(is_lost, self.client.is_disconnected());
+        if was_lost
+            && !*is_lost
+            && let Some(message) = self.conversation.restored(self.sender.session())
+        {
+            self.post(message);
         }
     }
 
@@ -256,7 +286,7 @@ impl KernelProcess {
     async fn ended(&mut self) -> Exit {
         match self {
             Self::Ours(owned) => Exit::Process(owned.child.wait().await),
-            Self::Theirs { pulse, silence } => silent(pulse, *silence).await,
+            Self::Theirs { pulse, silence, .. } => silent(pulse, *silence).await,
         }
     }
 }

@@ -102,8 +102,10 @@ async fn a_cell_is_over_when_reply_and_idle_came_and_a_missing_one_is_not_waited
     assert_eq!(run(&kernel, KernelCell::new("no idle\nprint b")).await.1, completed(2));
     assert_eq!(before.elapsed(), Graces::default().settle);
     let (_, finished) = run(&kernel, KernelCell::new("no reply\nprint c")).await;
-    assert_eq!(finished, FinishedCell { outcome: Outcome::Completed, execution_count: None });
-    assert_eq!(run(&kernel, KernelCell::new("print d")).await, (vec!["d".into()], completed(4)));
+    assert_eq!(finished, FinishedCell { outcome: Outcome::Unknown, execution_count: None });
+    let raised = run(&kernel, KernelCell::new("no reply\nraise ValueError")).await.1;
+    assert!(matches!(raised.outcome, Outcome::Raised(exception) if exception.name == "ValueError"));
+    assert_eq!(run(&kernel, KernelCell::new("print d")).await, (vec!["d".into()], completed(5)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,6 +228,26 @@ async fn an_interrupt_that_fails_says_so_and_is_not_waited_for() {
         kernel.interrupt().await.unwrap_err().to_string(),
         "could not interrupt the kernel: it is broken"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn code_that_swallows_the_interrupt_of_its_time_limit_has_timed_out() {
+    let (kernel, _background, _) = start();
+    let limit = Duration::from_secs(1);
+    let (said, finished) = run(&kernel, timed("deaf\nsleep 3\nprint end", limit)).await;
+    assert_eq!(finished.outcome, stopped(StopReason::TimedOut(limit), Fate::Survived));
+    assert_eq!(said[1..], ["end", "<the interrupt did not end the cell: it ran to its end>"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_cell_that_is_stopped_and_runs_anyway_is_not_reported_as_completed() {
+    let (kernel, _background, _) = start();
+    let execution = kernel.execute(KernelCell::new("not started\nsleep 2\nprint end")).await;
+    tokio::time::sleep(Duration::from_secs(1)).await; // it has been sent
+    execution.stop();
+    let (events, finished) = execution.collect().await;
+    assert_eq!(finished.outcome, stopped(StopReason::Cancelled, Fate::Survived));
+    assert_eq!(lines(&events)[1..], ["end", "<the interrupt did not end the cell: it ran to its end>"]);
 }
 
 #[tokio::test(start_paused = true)]

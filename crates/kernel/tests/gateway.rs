@@ -1,6 +1,7 @@
 //! Kernels behind servers when things go wrong: connections cut, servers killed, doors shut.
 
 mod answers;
+mod breaks;
 mod proxy;
 
 use std::collections::HashMap;

@@ -4,7 +4,9 @@ mod comms;
 
 use std::collections::HashMap;
 use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange, Stream};
@@ -254,6 +256,55 @@ async fn an_attached_kernel_that_is_silent_is_out_of_reach_and_not_said_to_be_go
     // It was there all the time.
     assert_eq!(run(&attach.start().await.unwrap(), "x").await.0, "5");
     owner.kernel.shutdown().await;
+}
+
+/// A kernel of `jupyter_client`, which restarts it when a line comes.
+const OWNER: &str = "
+import sys
+from jupyter_client.manager import KernelManager
+manager = KernelManager()
+manager.start_kernel()
+print(manager.connection_file, flush=True)
+for line in sys.stdin:
+    manager.restart_kernel(now=line.strip() == 'now')
+manager.shutdown_kernel(now=True)
+";
+
+#[tokio::test]
+async fn a_cell_ends_at_once_when_the_owner_of_its_kernel_restarts_it() {
+    let place = Place::new();
+    let mut owner = std::process::Command::new(python())
+        .args(["-c", OWNER])
+        .env("JUPYTER_RUNTIME_DIR", place.runtime())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut file = String::new();
+    BufReader::new(owner.stdout.take().unwrap()).read_line(&mut file).unwrap();
+    let mut orders = owner.stdin.take().unwrap();
+    for how in ["gently", "now"] {
+        let guest = ZmqAttach::new(file.trim_end()).start().await.unwrap();
+        let code = "print('running', flush=True)\nimport time\ntime.sleep(600)";
+        let mut execution = guest.kernel.execute(KernelCell::new(code)).await;
+        loop {
+            match execution.next().await {
+                CellUpdate::Event(Event::Output(_)) => break,
+                CellUpdate::Event(_) => {}
+                CellUpdate::Finished(finished) => panic!("{how}: {finished:?}"),
+            }
+        }
+        writeln!(orders, "{how}").unwrap();
+        let (_, finished) = execution.collect().await;
+        let Outcome::Died(death) = finished.outcome else { panic!("{how}: {finished:?}") };
+        assert_eq!(death.exit, Exit::Lost("the kernel was restarted by its owner".to_owned()), "{how}");
+        assert!(death.started, "{how}");
+    }
+    // The one in its place is as good.
+    let guest = ZmqAttach::new(file.trim_end()).start().await.unwrap();
+    assert_eq!(run(&guest, "print('new')").await.0, "new\n");
+    drop(orders);
+    owner.wait().unwrap();
 }
 
 fn assert_private(file: &Path) {

@@ -401,6 +401,11 @@ fn unreported(status: &CellStatus) -> Option<Exception> {
             let message = format!("the cell {}", status.ending(KernelFate::Stays));
             Some(Exception { name: "DeadKernelError".to_owned(), message, ..Exception::default() })
         }
+        // In the notebook it would look like a cell that went well.
+        CellStatus::Unknown => {
+            let message = format!("the cell {}", status.ending(KernelFate::Stays));
+            Some(Exception { name: "UnknownOutcomeError".to_owned(), message, ..Exception::default() })
+        }
         CellStatus::Stopped { kernel: Fate::Survived, .. }
         | CellStatus::Waiting
         | CellStatus::Running

@@ -36,7 +36,7 @@ impl CallReport {
     pub fn failed(&self) -> Option<&CellReport> {
         self.cells.iter().map(AsRef::as_ref).find(|cell| match cell.status {
             CellStatus::Error(_) => !cell.may_raise,
-            CellStatus::Stopped { .. } | CellStatus::Died(_) => true,
+            CellStatus::Stopped { .. } | CellStatus::Died(_) | CellStatus::Unknown => true,
             CellStatus::Waiting | CellStatus::Running | CellStatus::Ok | CellStatus::NotRun(_) => false,
         })
     }
@@ -82,6 +82,7 @@ impl CellReport {
             | CellStatus::Running
             | CellStatus::Stopped { .. }
             | CellStatus::Died(_)
+            | CellStatus::Unknown
             | CellStatus::NotRun(_) => false,
         }
     }
@@ -107,6 +108,8 @@ pub enum CellStatus {
     },
     /// The kernel died under it.
     Died(Death),
+    /// It is over, and whether it raised an exception is not known: the kernel's reply did not arrive.
+    Unknown,
     /// It was not run.
     NotRun(NotRun),
 }

@@ -25,6 +25,7 @@ impl CellStatus {
             Self::Error(_) => "error",
             Self::Stopped { .. } => "stopped",
             Self::Died(_) => "died",
+            Self::Unknown => "unknown",
             Self::NotRun(_) => "not run",
         }
     }
@@ -49,6 +50,10 @@ impl CellStatus {
                 }
             }
             Self::Died(death) => format!("did not end: {death}; {}", death.exit.variables()),
+            Self::Unknown => {
+                "ended, but whether it raised an exception is not known: the kernel's reply was lost"
+                    .to_owned()
+            }
             Self::Waiting | Self::Running => "has not ended".to_owned(),
             Self::NotRun(NotRun::Stopped) => "was not run, because the call was stopped first".to_owned(),
             Self::NotRun(NotRun::AfterFailure | NotRun::Error | NotRun::Withdrawn) => {

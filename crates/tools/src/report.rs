@@ -166,9 +166,10 @@ fn end(cell: &CellReport) -> Option<String> {
         | CellStatus::Running
         | CellStatus::Error(_)
         | CellStatus::NotRun(NotRun::AfterFailure | NotRun::Error | NotRun::Withdrawn) => None,
-        CellStatus::NotRun(NotRun::Stopped) | CellStatus::Stopped { .. } | CellStatus::Died(_) => {
-            Some(cell.status.ending(KernelFate::Stays))
-        }
+        CellStatus::NotRun(NotRun::Stopped)
+        | CellStatus::Stopped { .. }
+        | CellStatus::Died(_)
+        | CellStatus::Unknown => Some(cell.status.ending(KernelFate::Stays)),
     }
 }
 

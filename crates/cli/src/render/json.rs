@@ -199,6 +199,7 @@ fn cell(report: &CellReport) -> Value {
         CellStatus::Died(Death { exit, started }) => {
             json!({"status": "died", "how": exit.to_string(), "had_started": started})
         }
+        CellStatus::Unknown => json!({"status": "unknown"}),
         CellStatus::NotRun(_) => json!({"status": "not_run"}),
     };
     line["seconds"] = report.duration.as_secs_f64().into();

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use cellwright_cell::{Exception, Output, OutputChange, Stream};
-use cellwright_jupyter::MessageHeader;
-use cellwright_jupyter::content::{ExecuteReply, ReplyStatus};
+use cellwright_jupyter::content::{ExecuteReply, ExecutionState, ReplyStatus};
+use cellwright_jupyter::{JupyterMessage, MessageHeader};
 use serde_json::Value;
 
-use super::Conversation;
+use super::numbers::MessageNumbers;
+use super::{Conversation, PendingRequest};
 use crate::event::Event;
 use crate::transport::{CellId, Incoming, Verdict};
 
@@ -23,6 +24,11 @@ pub(super) struct CurrentCell {
     pub(super) ended: EndedHalf,
     /// The question that waits for an answer.
     pub(super) input: Option<MessageHeader>,
+    /// The ids of requests that are dealt with after it.
+    pub(super) probes: Vec<String>,
+    /// The numbers of the kernel's messages about it: after the first, up to the second.
+    after: u64,
+    until: Option<u64>,
 }
 
 /// What is known of a cell's exception.
@@ -42,7 +48,7 @@ pub(super) enum EndedHalf {
 }
 
 impl CurrentCell {
-    pub(super) fn new(id: CellId, sent: &str, silent: bool) -> Self {
+    pub(super) fn new(id: CellId, sent: &str, silent: bool, after: u64) -> Self {
         Self {
             id,
             sent: sent.to_owned(),
@@ -52,7 +58,14 @@ impl CurrentCell {
             raised: RaisedException::Nothing,
             ended: EndedHalf::Neither,
             input: None,
+            probes: Vec::new(),
+            after,
+            until: None,
         }
+    }
+
+    pub(super) fn is_probe(&self, request: &MessageHeader) -> bool {
+        self.probes.iter().any(|probe| probe == request.msg_id())
     }
 }
 
@@ -68,7 +81,7 @@ impl Conversation {
     /// The reply to the running cell.
     pub(super) fn take_verdict(&mut self, reply: ExecuteReply) {
         self.start();
-        let Some(cell) = &mut self.cell else { return };
+        let Some(cell) = self.cell.as_mut().filter(|cell| cell.ended != EndedHalf::Replied) else { return };
         let interrupted = cell.interrupted
             || reply.exception.as_ref().is_some_and(|raised| raised.ename == "KeyboardInterrupt");
         let verdict = match reply.status {
@@ -92,23 +105,91 @@ impl Conversation {
         if cell.ended == EndedHalf::Idle {
             self.show_exception();
         }
-        self.ready.push_back(Incoming::Replied { cell: id, verdict, count: reply.execution_count });
-        self.end(EndedHalf::Replied);
+        self.end(EndedHalf::Replied, Incoming::Replied { cell: id, verdict, count: reply.execution_count });
+    }
+
+    /// The kernel has answered what was asked after the running cell: the cell's own reply is lost, if it has not come.
+    pub(super) fn take_lost_reply(&mut self) {
+        if let Some(cell) = self.cell.as_ref().filter(|cell| cell.ended != EndedHalf::Replied) {
+            let cell = cell.id;
+            self.end(EndedHalf::Replied, Incoming::Replied { cell, verdict: Verdict::Unknown, count: None });
+        }
     }
 
     /// Everything the running cell had to say has come.
     pub(super) fn take_idle(&mut self) {
-        self.show_exception();
-        self.ready.extend(self.cell.as_ref().map(|cell| Incoming::Idle(cell.id)));
-        self.end(EndedHalf::Idle);
+        if let Some(cell) = self.cell.as_ref().filter(|cell| cell.ended != EndedHalf::Idle) {
+            let id = cell.id;
+            self.show_exception();
+            self.end(EndedHalf::Idle, Incoming::Idle(id));
+        }
     }
 
-    fn end(&mut self, half: EndedHalf) {
-        if let Some(cell) = &mut self.cell {
-            match cell.ended {
-                EndedHalf::Neither => cell.ended = half,
-                EndedHalf::Replied | EndedHalf::Idle => self.cell = None,
+    /// Half of the cell's end has come. Before the second half, what is missing is reported.
+    fn end(&mut self, half: EndedHalf, told: Incoming) {
+        match self.cell.as_mut().map(|cell| (cell.ended, cell)) {
+            Some((EndedHalf::Neither, cell)) => cell.ended = half,
+            Some((EndedHalf::Replied | EndedHalf::Idle, _)) => {
+                if let Some(warning) = self.cell.take().and_then(|cell| self.missing(&cell)) {
+                    let (Incoming::Replied { cell, .. } | Incoming::Idle(cell)) = told else {
+                        unreachable!("it is one half of a cell's end")
+                    };
+                    self.ready
+                        .push_back(Incoming::Event { cell: Some(cell), event: Event::Warning(warning) });
+                }
             }
+            None => {}
+        }
+        self.ready.push_back(told);
+    }
+
+    /// Notes where the numbers of the cell's messages begin and end, and which were for other clients.
+    pub(super) fn note_status(
+        &mut self,
+        state: &ExecutionState,
+        message: &JupyterMessage,
+        of_cell: bool,
+        ours: bool,
+    ) {
+        let Some(number) = MessageNumbers::of(message) else { return };
+        let is_idle = *state == ExecutionState::Idle;
+        let is_answered =
+            message.parent.as_ref().is_some_and(|parent| parent.msg_type().ends_with("_request"));
+        if is_idle && !ours && is_answered {
+            self.numbers.reply_elsewhere(number);
+        }
+        let Some(cell) = &mut self.cell else { return };
+        let of_probe = message.parent.as_ref().is_some_and(|parent| cell.is_probe(parent));
+        match state {
+            // What came between two cells is not this one's, as far as is known.
+            ExecutionState::Busy if of_cell => cell.after = cell.after.max(number.saturating_sub(1)),
+            ExecutionState::Idle if of_cell || of_probe => drop(cell.until.get_or_insert(number)),
+            ExecutionState::Busy
+            | ExecutionState::Idle
+            | ExecutionState::Starting
+            | ExecutionState::Other(_) => {}
+        }
+    }
+
+    /// What is to be said about messages that did not come, now that a cell is over.
+    fn missing(&mut self, cell: &CurrentCell) -> Option<String> {
+        let broken_after = self.broken_after.take();
+        let broken = "the connection broke and was made again";
+        let Some(until) = cell.until.filter(|_| self.numbers.last() > 0) else {
+            return broken_after.map(|_| format!("{broken}: some output may be missing"));
+        };
+        let after = broken_after.map_or(cell.after, |before| before.min(cell.after));
+        let missing = self.numbers.missing(after, until);
+        // Their answers come by another channel, and may be late.
+        let expected = self.asked.values().filter(|asked| matches!(asked, PendingRequest::Interrupt)).count();
+        let missing = missing.saturating_sub(u64::try_from(expected).unwrap_or(u64::MAX));
+        let messages = if missing == 1 { "1 message".to_owned() } else { format!("{missing} messages") };
+        match (missing, broken_after) {
+            (0, _) => None,
+            (_, Some(_)) => Some(format!("{broken}: up to {messages} of the kernel are missing")),
+            (_, None) => Some(format!(
+                "up to {messages} of the kernel did not arrive: it or its server drops output that is not read fast enough"
+            )),
         }
     }
 
@@ -163,7 +244,7 @@ mod tests {
         };
         for idle_first in [false, true] {
             let mut conversation = Conversation {
-                cell: Some(CurrentCell::new(CellId(1), "sent", false)),
+                cell: Some(CurrentCell::new(CellId(1), "sent", false, 0)),
                 ..Conversation::default()
             };
             if idle_first {

@@ -101,13 +101,20 @@ impl SentCell {
     pub(super) fn finished(&self, kernel: Fate) -> FinishedCell {
         let (verdict, execution_count) = match self.reply {
             Some((verdict, count)) => (verdict, count),
-            // Only the idle came: the cell is over, and an exception would have been shown.
-            None if self.exception.is_some() => (Verdict::Error, None),
-            None => (Verdict::Ok, None),
+            // Only the idle came: the cell is over. That no exception was shown proves nothing: the reply alone has some.
+            None => (Verdict::Unknown, None),
+        };
+        let verdict = match verdict {
+            Verdict::Unknown if self.exception.is_some() => Verdict::Error,
+            known => known,
         };
         let outcome = match (verdict, self.phase) {
             (_, Phase::Ending { reason })
-            | (Verdict::Error | Verdict::Interrupted, Phase::Interrupting { reason, .. }) => {
+            | (
+                Verdict::Error | Verdict::Interrupted | Verdict::Unknown,
+                Phase::Interrupting { reason, .. },
+            ) => Outcome::Stopped { reason, kernel },
+            (Verdict::Ok, Phase::Interrupting { reason, .. }) if self.ran_on() => {
                 Outcome::Stopped { reason, kernel }
             }
             (Verdict::Interrupted, Phase::Running { .. }) => {
@@ -117,8 +124,19 @@ impl SentCell {
             (Verdict::Error, Phase::Running { .. }) => {
                 Outcome::Raised(self.exception.clone().unwrap_or_default())
             }
+            (Verdict::Unknown, Phase::Running { .. }) => Outcome::Unknown,
         };
         FinishedCell { outcome, execution_count }
+    }
+
+    /// Whether it ran to its end against its caller's will: beyond its time, or though it was stopped before it started.
+    pub(super) fn ran_on(&self) -> bool {
+        let is_ok = matches!(self.reply, Some((Verdict::Ok, _)));
+        match self.phase {
+            Phase::Interrupting { reason: StopReason::TimedOut(_), .. } => is_ok,
+            Phase::Interrupting { .. } => is_ok && self.interrupt_at_start,
+            Phase::Running { .. } | Phase::Ending { .. } => false,
+        }
     }
 
     /// How the cell ended when the kernel did.

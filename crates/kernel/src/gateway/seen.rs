@@ -1,4 +1,4 @@
-//! What a connection that broke may have lost or brought twice, and what a server threw away.
+//! What a connection that broke may have brought twice, and what a server threw away.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,12 +13,8 @@ const REMEMBERED: usize = 4096;
 pub(super) struct SeenMessages {
     ids: HashSet<String>,
     order: VecDeque<String>,
-    /// The kernel's own count in the last message, where it counts.
-    last: Option<(String, u64)>,
-    after_break: bool,
     /// The connection has broken at least once, so a server may bring again what has come.
     restored: bool,
-    missing: Option<String>,
 }
 
 impl SeenMessages {
@@ -34,42 +30,12 @@ impl SeenMessages {
         {
             self.ids.remove(&oldest);
         }
-        self.count(id);
         false
     }
 
     /// The connection broke here.
-    pub(super) fn expect_a_gap(&mut self) {
-        self.after_break = true;
+    pub(super) fn expect_repetitions(&mut self) {
         self.restored = true;
-    }
-
-    /// What is to be said about the first message after a break.
-    pub(super) fn gap(&mut self) -> Option<String> {
-        self.missing.take()
-    }
-
-    /// Kernels made from ipykernel count their messages at the end of their ids, `SESSION_PID_COUNT`.
-    fn count(&mut self, id: &str) {
-        let counted = id.rsplit_once('_').and_then(|(who, count)| Some((who, count.parse::<u64>().ok()?)));
-        let counted = counted.filter(|(who, _)| who.contains('_'));
-        if std::mem::take(&mut self.after_break) {
-            self.missing = match (&self.last, counted) {
-                (Some((before, last)), Some((who, count))) if before == who => {
-                    match count.saturating_sub(last + 1) {
-                        0 => None,
-                        missing => Some(format!(
-                            "the connection broke and was made again: up to {missing} messages of the kernel are missing"
-                        )),
-                    }
-                }
-                _ => Some("the connection broke and was made again: some output may be missing".to_owned()),
-            };
-        }
-        if let Some((who, count)) = counted {
-            let last = self.last.take().filter(|(before, last)| before == who && *last > count);
-            self.last = last.or_else(|| Some((who.to_owned(), count)));
-        }
     }
 }
 
@@ -95,7 +61,7 @@ mod tests {
     fn a_kernel_that_uses_an_id_twice_loses_no_output() {
         let mut seen = SeenMessages::default();
         assert_eq!(["a", "a", "", ""].map(|id| seen.before(id)), [false; 4]);
-        seen.expect_a_gap();
+        seen.expect_repetitions();
         assert_eq!(["a", "b", "b", "", ""].map(|id| seen.before(id)), [true, false, true, false, false]);
     }
 }

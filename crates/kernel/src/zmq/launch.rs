@@ -310,7 +310,10 @@ impl ZmqAttach {
             };
             let info = info.map_err(|source| ZmqStartError::Answer { name, source })?;
             let pulse = client.pulse();
-            let zmq = ZmqTransport::new(client, KernelProcess::Theirs { pulse, silence: self.silence });
+            let zmq = ZmqTransport::new(
+                client,
+                KernelProcess::Theirs { pulse, silence: self.silence, is_lost: false },
+            );
             let (kernel, background) = Kernel::start(zmq, self.graces, None);
             Ok(ZmqKernel { kernel, background, info, spec: None, pid: None })
         })

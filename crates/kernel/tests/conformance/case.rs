@@ -256,6 +256,7 @@ impl Transcript {
                 };
                 format!("{reason}, the kernel {kernel}")
             }
+            Outcome::Unknown => "unknown".to_owned(),
             Outcome::Died(death) => {
                 let when = if death.started { "died" } else { "died before it started" };
                 match &death.exit {

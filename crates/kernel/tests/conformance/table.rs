@@ -193,6 +193,18 @@ pub(crate) const CASES: &[Case] = &[
         &[],
     ),
     case(
+        "code that swallows the interrupt of its time limit has timed out",
+        &[
+            Within(
+                "import time\ntry: time.sleep(600)\nexcept KeyboardInterrupt: print('swallowed')",
+                Duration::from_millis(500),
+            ),
+            Plain("x"),
+        ],
+        "out swallowed\\n\nwarning the interrupt did not end the cell: it ran to its end\n= timed out, the kernel survived\nresult 2\n= completed",
+        &[],
+    ),
+    case(
         "a cell whose caller is gone is interrupted",
         &[Cancelled("print('ready\\n', end='', flush=True)\nwhile True: pass"), Plain("x")],
         "out ready\\n\nerror KeyboardInterrupt: \n= cancelled, the kernel survived\nresult 2\n= completed",

@@ -126,7 +126,7 @@ impl Ran {
     pub(crate) fn raised(&self) -> Option<&str> {
         match &self.finished.outcome {
             Outcome::Raised(exception) => Some(&exception.name),
-            Outcome::Completed | Outcome::Stopped { .. } | Outcome::Died(_) => None,
+            Outcome::Completed | Outcome::Stopped { .. } | Outcome::Died(_) | Outcome::Unknown => None,
         }
     }
 

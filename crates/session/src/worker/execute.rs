@@ -146,6 +146,7 @@ impl Worker {
                     }
                     CellStatus::Died(death)
                 }
+                Outcome::Unknown => CellStatus::Unknown,
             };
             let report = current.end_cell(status.clone(), execution_count);
             self.tell(current, CallEvent::CellFinished(report)).await;

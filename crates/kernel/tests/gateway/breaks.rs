@@ -1,0 +1,81 @@
+//! Connections that break while a cell prints, at the rate at which loss was measured.
+
+use std::time::Duration;
+
+use cellwright_kernel::Outcome;
+use cellwright_testkit::servers::Server;
+
+use super::proxy::Proxy;
+use super::{run, start};
+
+/// Each line is a message of its own. It ends with an exception.
+const CODE: &str = "import time\nfor i in range(3000):\n    print(i, flush=True)\n    if i % 100 == 0: time.sleep(0.01)\n1/0";
+
+/// How often it was tried when output was lost in five of six runs.
+const ROUNDS: u64 = 6;
+
+#[tokio::test]
+async fn a_cut_gateway_connection_swallows_no_exception_and_the_loss_is_counted() {
+    cut(Server::kernel_gateway().await).await;
+}
+
+#[tokio::test]
+async fn a_cut_server_connection_swallows_no_exception_and_the_loss_is_counted() {
+    cut(Server::jupyter_server().await).await;
+}
+
+async fn cut(server: Server) {
+    let proxy = Proxy::before(server.port).await;
+    let mut launched = start(server.address_at(proxy.port)).await;
+    for round in 0..ROUNDS {
+        let (seen, ()) = tokio::join!(run(&launched, CODE), async {
+            // At another place in each round; the last one is near the end.
+            for _ in 0..2 {
+                proxy.cut_after(40_000 + round * 60_000).await;
+            }
+        });
+        let about = format!("round {round}: {:?}, {:?}", seen.outcome, seen.warnings);
+        match &seen.outcome {
+            Outcome::Raised(exception) => assert_eq!(exception.name, "ZeroDivisionError", "{about}"),
+            Outcome::Unknown => {}
+            Outcome::Completed | Outcome::Stopped { .. } | Outcome::Died(_) => panic!("{about}"),
+        }
+        let numbers: Vec<u64> = seen.text.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(numbers.is_sorted_by(|one, next| one < next), "lines came twice or out of order; {about}");
+        let missing = 3000 - numbers.len() as u64;
+        let counted = seen.warnings.iter().find_map(|warning| {
+            let (_, rest) = warning.split_once(": up to ")?;
+            rest.split(' ').next()?.parse::<u64>().ok()
+        });
+        assert!(missing <= counted.unwrap_or(0), "{missing} lines are missing; {about}");
+        // Nothing of it comes later.
+        let next = run(&launched, "print('next')").await;
+        assert_eq!((next.text.as_str(), next.outcome), ("next\n", Outcome::Completed), "{about}");
+        while let Some(event) = launched.background.try_next() {
+            assert!(!matches!(event, cellwright_kernel::Event::Output(_)), "{event:?} after {about}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cell_that_a_broken_connection_swallowed_is_not_reported_as_completed() {
+    let server = Server::kernel_gateway().await;
+    let proxy = Proxy::before(server.port).await;
+    let launched = start(server.address_at(proxy.port)).await;
+    for round in 0..ROUNDS {
+        // It is over while nobody is connected.
+        let code = "import time\nprint('begun', flush=True)\ntime.sleep(0.3)\n1/0";
+        let (seen, ()) = tokio::join!(run(&launched, code), async {
+            proxy.cut_after(1500).await;
+            proxy.shut();
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            proxy.open();
+        });
+        assert!(
+            matches!(seen.outcome, Outcome::Raised(_) | Outcome::Unknown),
+            "round {round}: {:?} {:?}",
+            seen.outcome,
+            seen.warnings
+        );
+    }
+}
