@@ -1,6 +1,10 @@
 """Agents in our Jupyter kernel, by Jupyter's own client: a tool, a permission that is asked for, a turn that is interrupted."""
 
+import asyncio
 import json
+import os
+import signal
+import time
 import unittest
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +12,7 @@ from typing import Any
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 from model import Model, Say, Script, Stall, Think
-from workspace import CELLWRIGHT, Folder
+from workspace import CELLWRIGHT, Folder, all_gone
 
 from agents.agent import Agent, GeminiCli, OpenCode, environment
 
@@ -16,6 +20,7 @@ MAKE = "Please make the file."
 MAKE_ANOTHER = "Please make another one."
 WAIT = "Please take your time."
 GO_ON = "Please go on."
+SLEEP = "Please sleep."
 
 
 @dataclass
@@ -42,6 +47,7 @@ class AgentInKernel:
                 Script(MAKE_ANOTHER, [[self.agent.shell("touch another.txt")], [Say("Then not.")]]),
                 Script(WAIT, [[Say("Well,"), Stall()]]),
                 Script(GO_ON, [[Say("On I go.")]]),
+                Script(SLEEP, [[self.agent.shell("echo $$ > pid.new; mv pid.new pid.txt; sleep 600")]]),
             )
         )
         specs = self.folder.path.parent / "kernels"
@@ -53,6 +59,7 @@ class AgentInKernel:
             kernel_name="agent", kernel_spec_manager=KernelSpecManager(kernel_dirs=[str(specs)])
         )
         variables = environment(self.agent, self.folder, self.model)
+        variables["JPY_SESSION_NAME"] = str(self.folder.path / "nb.ipynb")
         self.manager.start_kernel(env=variables, cwd=str(self.folder.path))
         self.addCleanup(self.manager.shutdown_kernel)
         self.client = self.manager.client()
@@ -103,10 +110,58 @@ class AgentInKernel:
         # The same conversation goes on.
         self.assertIn("On I go.", self.run_cell(GO_ON).shown)
         self.assertIn(MAKE, "".join(turn.text for turn in self.model.requests[-1].turns))
+        # What it asked about is not called unasked.
+        self.assertNotIn("not in force", made.shown + refused.shown)
+
+    def test_the_conversation_continues_after_a_restart_or_the_cell_says_that_it_does_not(self):
+        self.run_cell(MAKE, answer="yes")
+        self.manager.restart_kernel()
+        self.client.wait_for_ready(timeout=60)
+        shown = self.run_cell(GO_ON).shown
+        self.assertIn("On I go.", shown)
+        known = MAKE in "".join(turn.text for turn in self.model.requests[-1].turns)
+        told = "the conversation of this notebook continues" if known else "the agent starts afresh"
+        self.assertIn(told, shown)
+
+    def test_a_command_ends_with_a_killed_kernel(self):
+        marker = self.folder.path / "pid.txt"
+        self.run_cell("%permissions auto")
+        self.client.execute(SLEEP)
+        deadline = time.monotonic() + 120
+        while not marker.exists():
+            self.assertLess(time.monotonic(), deadline, "the command does not run")
+            time.sleep(0.05)
+        os.kill(self.manager.provisioner.process.pid, signal.SIGKILL)
+        asyncio.run(all_gone([int(marker.read_text())]))
 
 
 class OpenCodeInKernel(AgentInKernel, unittest.TestCase):
     agent = OpenCode()
+
+
+class Unasked(OpenCode):
+    """As it is without settings of its own: it runs commands and does not ask."""
+
+    def set_up(self, folder, model):
+        variables = super().set_up(folder, model)
+        settings = json.loads(variables["OPENCODE_CONFIG_CONTENT"])
+        del settings["permission"]
+        return variables | {"OPENCODE_CONFIG_CONTENT": json.dumps(settings)}
+
+
+class UnaskedInKernel(AgentInKernel, unittest.TestCase):
+    agent = Unasked()
+    test_a_tool_a_permission_and_an_interrupt = None
+    test_the_conversation_continues_after_a_restart_or_the_cell_says_that_it_does_not = None
+    test_a_command_ends_with_a_killed_kernel = None
+
+    def test_a_cell_says_that_permissions_are_not_in_force(self):
+        self.run_cell("%permissions deny")
+        made = self.run_cell(MAKE)
+        self.assertEqual(made.questions, [])
+        self.assertTrue((self.folder.path / "made.txt").exists())
+        self.assertIn("the mode `deny` was not in force: the agent ran this without asking", made.shown)
+        self.assertIn("but not in force: 1 call", self.run_cell("%session info").shown)
 
 
 class GeminiInKernel(AgentInKernel, unittest.TestCase):
