@@ -195,7 +195,7 @@ def settled(text: str) -> str:
     text = re.sub(r"/tmp/ipykernel_\d+/\d+\.py|<cell \d+>", "CELL", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x…", text)
     text = re.sub(r"/tmp/[\w/.-]+", "/tmp/…", text)
-    text = re.sub(r"[\d.,]+ ?(ns|µs|μs|us|ms|s)\b", "TIME", text)
+    text = re.sub(r"[\d.,]+(?:e[+-]?\d+)? ?(ns|µs|μs|us|ms|s)\b", "TIME", text)
     text = re.sub(r"Thread-\d+", "Thread-N", text)
     return re.sub(r"(id=\"T_|#T_)[0-9a-f]+", r"\1…", text)
 

@@ -55,6 +55,19 @@ class BuiltinShell:
     def run_cell_magic(self, name: str, line: str, body: str):
         return self._magic("cell_", "%%", name)(expand(line, self.kernel.namespace), body)
 
+    def run_cell(self, raw_cell: str, *_arguments, **_options):
+        """Runs code as a cell does; what came of it, by the names that IPython has for it."""
+        from types import SimpleNamespace
+
+        result = SimpleNamespace(result=None, error_in_exec=None, success=True)
+        try:
+            result.result = self._evaluate(raw_cell)
+            self.kernel.cells.displayhook(result.result)
+        except Exception as error:
+            result.error_in_exec, result.success = error, False
+            print("\n".join(part("errors").lines_of(error, self.kernel.cells.history.sources)), file=sys.stderr)
+        return result
+
     def show_help(self, name: str, detail: bool) -> None:
         if "*" in name:
             print("\n".join(part("introspection").matching(self.kernel, name)))
@@ -100,8 +113,10 @@ class BuiltinShell:
         name, separator, value = line.partition("=" if "=" in line else " ")
         if not line:
             return dict(os.environ)
+        if not separator and name not in os.environ:
+            raise NameError("there is no environment variable %s" % name)
         if not separator:
-            return os.environ.get(name)
+            return os.environ[name]
         os.environ[name.strip()] = value.strip()
         print("env: %s=%s" % (name.strip(), value.strip()))
         return None
@@ -149,7 +164,10 @@ class BuiltinShell:
         print("\t".join(names) if names else "Interactive namespace is empty.")
 
     def line_whos(self, line: str) -> None:
-        for found in self._listed(line):
+        listed = self._listed(line)
+        if not listed:
+            print("No variables match your requested type." if line.strip() else "Interactive namespace is empty.")
+        for found in listed:
             print("%-20s %-20s %s" % (found["name"], found["type"], found["preview"]))
 
     def line_run(self, line: str) -> None:
@@ -233,6 +251,30 @@ class BuiltinShell:
     def cell_prun(self, line: str, body: str) -> None:
         self.line_prun(line + "\n" + body)
 
+    def line_sx(self, line: str) -> list:
+        return self.getoutput(line)
+
+    line_system = line_sx
+
+    def line_pinfo(self, line: str) -> None:
+        self.show_help(line.strip(), False)
+
+    line_pdoc = line_pinfo
+
+    def line_pinfo2(self, line: str) -> None:
+        self.show_help(line.strip(), True)
+
+    line_psource = line_pinfo2
+
+    def line_xdel(self, line: str) -> None:
+        del self.kernel.namespace[line.strip()]
+
+    def line_pylab(self, line: str) -> None:
+        """numpy's and matplotlib's names, as old tutorials want them."""
+        names = "import numpy, matplotlib; from matplotlib import pylab, pyplot; np, plt = numpy, pyplot"
+        exec(names + "; from pylab import *; from numpy import *", self.kernel.namespace)
+        print("%pylab is deprecated, use %matplotlib inline and import the required libraries.")
+
     def line_ls(self, line: str) -> None:
         run("ls " + line)
 
@@ -241,6 +283,8 @@ class BuiltinShell:
 
     def line_cat(self, line: str) -> None:
         run("cat " + line)
+
+    line_pycat = line_cat
 
     def line_config(self, line: str) -> None:
         name, separator, value = line.partition("=")
@@ -335,7 +379,7 @@ class BuiltinShell:
             if figures is not None:
                 figures.show()
         for name in names[:1]:
-            self.kernel.namespace[name] = Captured(out.getvalue(), err.getvalue(), shown)
+            self.kernel.namespace[name] = part("captured").Captured(out.getvalue(), err.getvalue(), shown)
 
     def cell_writefile(self, line: str, body: str) -> None:
         append = line.startswith("-a ")
@@ -343,6 +387,8 @@ class BuiltinShell:
         print("%s %s" % ("Appending to" if append else "Overwriting" if os.path.exists(path) else "Writing", path))
         with open(path, "a" if append else "w", encoding="utf-8") as file:
             file.write(body)
+
+    cell_file = cell_writefile
 
     def cell_time(self, line: str, body: str):
         return self.line_time(body)
@@ -370,40 +416,6 @@ class BuiltinShell:
         self._publish("application/javascript", body)
 
     cell_js = cell_javascript
-
-
-class Captured:
-    """What `%%capture` kept: `stdout`, `stderr`, and `outputs`, the displays."""
-
-    def __init__(self, stdout: str, stderr: str, outputs: list):
-        self.stdout, self.stderr = stdout, stderr
-        self.outputs = [CapturedDisplay(*output) for output in outputs]
-
-    def __str__(self) -> str:
-        return self.stdout
-
-    def show(self) -> None:
-        """Prints and shows it all."""
-        sys.stdout.write(self.stdout)
-        sys.stderr.write(self.stderr)
-        for output in self.outputs:
-            output.display()
-
-    __call__ = show
-
-
-class CapturedDisplay:
-    def __init__(self, data: dict, metadata: dict):
-        self.data, self.metadata = data, metadata
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return self.data, self.metadata
-
-    def __repr__(self) -> str:
-        return self.data.get("text/plain", "<captured display>")
-
-    def display(self) -> None:
-        part("display").publish(self.data, self.metadata, None, False)
 
 
 class TimeitResult:

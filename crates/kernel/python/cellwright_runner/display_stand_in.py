@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 
 from . import part, running
 from .display import DisplayHandle, clear_output, display, publish_display_data, update_display  # noqa: F401
+from .imports import is_installed
 
 
 class StandInLoader:
@@ -50,7 +51,13 @@ def is_loaded() -> bool:
 
 
 def get_ipython():
-    """What runs magics here, where there is no IPython."""
+    """What runs magics here; for libraries nothing, because it is not IPython."""
+    if is_installed(sys._getframe(1).f_code.co_filename):
+        return None
+    return _shell()
+
+
+def _shell():
     return part("magics").need_shell(running()).get_ipython()
 
 
@@ -61,7 +68,7 @@ def _registers(*kinds: str):
         if isinstance(function, str):
             return lambda it: register(it, function)
         for kind in kinds:
-            setattr(get_ipython(), kind + (name or function.__name__), function)
+            setattr(_shell(), kind + (name or function.__name__), function)
         return function
 
     return register
@@ -366,6 +373,6 @@ EXPORTED = [
     for name, value in list(globals().items())
     if not name.startswith("_")
     and callable(value)
-    and name not in ("spec", "is_loaded", "part", "running", "ModuleSpec", "Media")
+    and name not in ("spec", "is_loaded", "part", "running", "is_installed", "ModuleSpec", "Media")
     and name not in ("StandInLoader", "get_ipython")
 ]

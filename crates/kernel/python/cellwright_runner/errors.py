@@ -31,7 +31,7 @@ def report(kernel, cell, error: BaseException) -> str:
     if isinstance(error, SystemExit):
         lines.append("The cell asked Python to exit, which ends the cell and not the kernel.")
     line = line_in(cell.file, error)
-    _keep_for_debugger(error)
+    _keep_for_debugger(error, kernel.cells.history.sources)
     return '{"type":"error","id":%s,"ename":%s,"evalue":%s,"traceback":%s%s' % (
         cell.id,
         quote(type(error).__name__),
@@ -81,13 +81,7 @@ def message_of(error: BaseException) -> str:
 
 def lines_of(error: BaseException, cells=()) -> list:
     """The traceback as lines, from the first frame of user code on."""
-    start = error.__traceback__
-    while start is not None and start.tb_frame.f_code.co_filename not in cells:
-        start = start.tb_next
-    if start is None:  # not raised in a cell: leave out ours at least
-        start = error.__traceback__
-        while start is not None and _ours(start.tb_frame.f_code.co_filename):
-            start = start.tb_next
+    start = _from_user_code(error, cells)
     if isinstance(error, SyntaxError) and error.text is None and error.filename in cells and error.lineno:
         # Found after parsing (`'return' outside function`), when Python looks for the line in a file.
         error.text = "".join(cells[error.filename].split("\n")[error.lineno - 1 : error.lineno])
@@ -96,6 +90,18 @@ def lines_of(error: BaseException, cells=()) -> list:
     if type(error).__name__ == "UsageError":  # a magic used wrongly: where IPython noticed helps nobody
         told.stack[:] = [frame for frame in told.stack if frame.filename in cells]
     return [_clip(line) for text in told.format() for line in text.rstrip("\n").split("\n")]
+
+
+def _from_user_code(error: BaseException, cells):
+    """The traceback from the first frame of user code on."""
+    start = error.__traceback__
+    while start is not None and start.tb_frame.f_code.co_filename not in cells:
+        start = start.tb_next
+    if start is None:  # not raised in a cell: leave out ours at least
+        start = error.__traceback__
+        while start is not None and _ours(start.tb_frame.f_code.co_filename):
+            start = start.tb_next
+    return start
 
 
 def line_in(file: str, error: BaseException) -> "int | None":
@@ -135,8 +141,9 @@ def _drop_ours(told: traceback.TracebackException, seen: set) -> None:
             _drop_ours(other, seen)
 
 
-def _keep_for_debugger(error: BaseException) -> None:
-    """As at the prompt: `pdb.pm()` and `%tb` look here."""
+def _keep_for_debugger(error: BaseException, cells) -> None:
+    """As at the prompt: `pdb.pm()` and `%tb` look here, and need none of our frames."""
+    error.__traceback__ = _from_user_code(error, cells)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     sys.last_exc = error
 

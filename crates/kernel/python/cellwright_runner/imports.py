@@ -117,7 +117,7 @@ class AfterImport:
         while frame is not None:
             file = frame.f_code.co_filename
             if not (file.startswith("<frozen importlib") or frame.f_globals is globals()):
-                return not file.startswith(self.libraries) and not _is_installed(file)
+                return not file.startswith(self.libraries) and not is_installed(file)
             frame = frame.f_back
         return False
 
@@ -138,7 +138,7 @@ class AfterImport:
             self.kernel.warn("could not adapt `%s`: %s: %s" % (module.__name__, type(error).__name__, error))
 
 
-def _is_installed(file: str) -> bool:
+def is_installed(file: str) -> bool:
     return "site-packages" in file or "dist-packages" in file or file.startswith("<frozen")
 
 

@@ -20,7 +20,9 @@ def create(kernel) -> "IPythonShell":
     config.HistoryManager.hist_file = ":memory:"
     config.InteractiveShell.colors = "nocolor" if version_info >= (9,) else "NoColor"
     shell = Shell.instance(config=config, user_module=sys.modules["__main__"])
+    shell.last_execution_result = ExecutionResult(None)
     _have_inline_backend(shell)
+    shell.extension_manager.load_extension("storemagic")  # as IPython's programs do
     return IPythonShell(kernel, shell)
 
 
@@ -132,8 +134,9 @@ class IPythonShell:
 
     def after(self, cell) -> None:
         self.shell.events.trigger("post_execute")
+        self.shell.last_execution_result = ExecutionResult(self.info)
         if not cell.silent:
-            self.shell.events.trigger("post_run_cell", ExecutionResult(self.info))
+            self.shell.events.trigger("post_run_cell", self.shell.last_execution_result)
 
     def publish_elsewhere(self, data, metadata, display_id, update) -> bool:
         """Whether a magic that captures displays (`%%capture`) has taken this one."""

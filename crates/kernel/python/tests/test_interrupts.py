@@ -218,6 +218,22 @@ class Interrupts(RunnerTest):
             "class Endless:\n  def __repr__(self):\n    print('ready', flush=True)\n    while True: pass\nEndless()"
         )
 
+    def test_a_second_one_while_the_first_is_reported_leaves_the_name_of_the_error(self):
+        """The report of the first runs code of the user's: the message of the exception that was handled."""
+        host = self.host
+        cell = host.start(
+            "import time\nclass Slow(Exception):\n  def __str__(self):\n    print('reported', flush=True)\n"
+            "    time.sleep(600)\ntry: raise Slow\nexcept Slow:\n  print('ready', flush=True)\n  time.sleep(600)"
+        )
+        host.wait_for_text("ready\n")
+        host.interrupt()
+        host.wait_for_text("reported\n")
+        host.interrupt()
+        error, done = host.finish(cell)[-2:]
+        self.assertEqual(done["status"], "interrupted")
+        self.assertEqual((error["ename"], error["evalue"]), ("KeyboardInterrupt", ""))
+        self.assertEqual(error["traceback"][-1], "KeyboardInterrupt")
+
     def test_children_of_a_stopped_command_are_gone(self):
         self.stop("!sh -c 'echo $$; sleep 600 & echo ready; wait'")
         self.check(

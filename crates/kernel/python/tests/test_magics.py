@@ -165,6 +165,22 @@ class WithoutIPython(RunnerTest):
         self.check("%cd -q a  b")
         self.check("os.path.basename(os.getcwd())", plain("'a  b'"))
 
+    def test_libraries_are_not_told_of_an_ipython_that_is_not_there(self):
+        """matplotlib looks for a shell in a module that the user's import has loaded."""
+        folder = os.path.join(self.folder, "site-packages")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "cw_library.py"), "w") as file:
+            file.write("import sys\ndef shell(): return sys.modules['IPython'].get_ipython()\n")
+        self.host.run("import sys, IPython; sys.path.insert(0, %r); import cw_library" % folder)
+        self.check("cw_library.shell() is None, IPython.get_ipython() is None", plain("(True, False)"))
+
+    def test_code_runs_by_the_shells_own_method(self):
+        self.check("get_ipython().run_cell('1 + 1').result", plain("2"), plain("2"))
+        self.assertFalse("Traceback" in self.value("get_ipython().run_cell('n = 5').success"))
+        self.check("%xdel n\n'n' in globals()", plain("False"))
+        self.check("%sx echo one", plain("['one']"))
+        self.assertIn("CW_NOWHERE", brief(self.host.run("%env CW_NOWHERE"))[0][2])
+
     def test_a_statement_is_profiled(self):
         ((stream, text),) = brief(self.host.run("%prun sorted(range(3))"))
         self.assertIn("{built-in method builtins.sorted}", text)

@@ -280,6 +280,15 @@ class Magics(RichTest):
         self.check("%who", ("stdout", "mine\t \n"))
         self.check("exit", plain("exit() ends the cell; the kernel and its variables stay"))
 
+    def test_the_last_error_is_shown_again_without_our_frames(self):
+        self.host.run("def f(): 1 / 0\nf()")
+        ((stream, text),) = brief(self.host.run("%tb"))
+        self.assertIn("ZeroDivisionError", text)
+        self.assertNotIn("cellwright_runner", text)
+
+    def test_a_variable_is_deleted(self):
+        self.check("n = 5\n%xdel n\n'n' in globals()", plain("False"))
+
     def test_an_unknown_magic(self):
         events = self.host.run("%frobnicate")
         self.assertEqual(events[-2]["ename"], "UsageError")
