@@ -46,7 +46,7 @@ pub(crate) fn cells(text: &str) -> Vec<CellRequest> {
         .filter(runs)
         .map(|(title, code)| {
             let mut cell = CellRequest::new(code);
-            cell.title = title.filter(|title| !title.is_empty());
+            cell.source.title = title.filter(|title| !title.is_empty());
             cell
         })
         .collect()
@@ -120,7 +120,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, codes: &[&str]) {
-        let found: Vec<_> = cells(text).into_iter().map(|cell| cell.code).collect();
+        let found: Vec<_> = cells(text).into_iter().map(|cell| cell.source.code).collect();
         assert_eq!(found, codes);
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn a_script_is_cut_at_its_separators() {
         let text =
             "import os\n# %% first\nx = 1\n\n# %% [markdown]\n# prose\n# %%\n# %%time\ny\n# %% empty\n\n";
-        let found: Vec<_> = cells(text).into_iter().map(|cell| (cell.title, cell.code)).collect();
+        let found: Vec<_> = cells(text).into_iter().map(|cell| (cell.source.title, cell.source.code)).collect();
         let cell = |title: Option<&str>, code: &str| (title.map(str::to_owned), code.to_owned());
         assert_eq!(
             found,

@@ -27,6 +27,7 @@ pub(crate) use setup::prepare;
 
 use crate::comm::Comms;
 use crate::event::{Event, LineAnswer};
+use crate::execution::CellSource;
 use crate::request::{Completions, KernelVariables, Question, Reply};
 use crate::transport::{CellId, Incoming, KernelRequest, QuestionId, StopFailed, StopStep};
 use cell::{CurrentCell, RaisedException};
@@ -77,15 +78,8 @@ impl Conversation {
         request: KernelRequest,
     ) -> Option<(Channel, JupyterMessage)> {
         match request {
-            KernelRequest::Execute {
-                cell,
-                code,
-                allow_stdin,
-                silent,
-                store_history,
-                title: _,
-                variables: _,
-            } => {
+            KernelRequest::Execute { cell, source, allow_stdin, variables: _ } => {
+                let CellSource { code, title: _, silent, store_history } = source;
                 let message = session.message(&ExecuteRequest {
                     code,
                     silent,

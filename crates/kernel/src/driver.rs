@@ -232,11 +232,8 @@ impl Driver {
             let id = CellId(self.new_id());
             self.transport.send(KernelRequest::Execute {
                 cell: id,
-                code: cell.code,
+                source: cell.source,
                 allow_stdin: cell.stdin == Stdin::Forwarded,
-                silent: cell.silent,
-                store_history: cell.store_history,
-                title: cell.title,
                 variables: cell.variables,
             });
             self.running = Some(SentCell::new(id, mailbox, cell.stop, cell.timeout, self.graces.start));

@@ -10,23 +10,42 @@ use crate::event::Event;
 use crate::mailbox::{Mailbox, ReaderState};
 use crate::outcome::{Exit, FinishedCell};
 
-/// A cell to run.
-#[derive(Clone, Debug)]
-pub struct KernelCell {
-    /// Its source.
+/// A cell's code and what the kernel does with it. It is one value from the caller to the transport.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct CellSource {
+    /// What runs.
     pub code: String,
-    /// The wall-clock time it may take; none, or zero, for as long as it likes.
-    pub timeout: Option<Duration>,
-    /// Whether it may ask for input.
-    pub stdin: Stdin,
+    /// What to call it in tracebacks.
+    pub title: Option<String>,
     /// Show no result and no displays.
     pub silent: bool,
     /// Remember it in the kernel's history and count it.
     pub store_history: bool,
-    /// What to call it in tracebacks.
-    pub title: Option<String>,
-    /// The environment of whoever calls; none for the one the kernel was started with. What differs reaches this cell
-    /// and is undone after it. Kernels that are not our runner do not have it.
+}
+
+impl CellSource {
+    /// Code without a title, shown and remembered.
+    pub fn new(code: impl Into<String>) -> Self {
+        Self { code: code.into(), title: None, silent: false, store_history: true }
+    }
+
+    /// Code that shows and leaves nothing but what it prints.
+    pub fn silent(code: impl Into<String>) -> Self {
+        Self { silent: true, store_history: false, ..Self::new(code) }
+    }
+}
+
+/// A cell to run.
+#[derive(Clone, Debug)]
+pub struct KernelCell {
+    /// Its code.
+    pub source: CellSource,
+    /// The wall-clock time it may take; none, or zero, for as long as it likes.
+    pub timeout: Option<Duration>,
+    /// Whether it may ask for input.
+    pub stdin: Stdin,
+    /// The caller's environment; none for the one the kernel was started with. What differs reaches this cell and is
+    /// undone after it. Kernels that are not our runner do not have it.
     pub variables: Option<EnvVars>,
     /// Cancelling this stops the cell.
     pub stop: CancellationToken,
@@ -36,12 +55,9 @@ impl KernelCell {
     /// A cell without limits that may not ask for input.
     pub fn new(code: impl Into<String>) -> Self {
         Self {
-            code: code.into(),
+            source: CellSource::new(code),
             timeout: None,
             stdin: Stdin::Refused,
-            silent: false,
-            store_history: true,
-            title: None,
             variables: None,
             stop: CancellationToken::new(),
         }

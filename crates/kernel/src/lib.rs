@@ -32,7 +32,7 @@ pub use cellwright_process::ChildExit as ProcessExit;
 pub use comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
 pub use driver::Graces;
 pub use event::{CellStage, Event, KernelInput};
-pub use execution::{Background, CellUpdate, Execution, KernelCell, Stdin};
+pub use execution::{Background, CellSource, CellUpdate, Execution, KernelCell, Stdin};
 pub use kernel::Kernel;
 pub use outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};
 pub use request::{AskError, Completions, KernelVariable, KernelVariables, Question, Reply};

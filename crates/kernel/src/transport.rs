@@ -6,6 +6,7 @@ pub use futures_util::future::BoxFuture;
 use crate::comm::{CommRequest, Comms};
 use crate::environment::EnvVars;
 use crate::event::{Event, LineAnswer};
+use crate::execution::CellSource;
 use crate::outcome::Exit;
 use crate::request::{Question, Reply};
 
@@ -109,17 +110,11 @@ pub enum KernelRequest {
     Execute {
         /// Its name.
         cell: CellId,
-        /// Its source.
-        code: String,
+        /// Its code.
+        source: CellSource,
         /// Whether it may ask for input.
         allow_stdin: bool,
-        /// Show nothing but what is printed.
-        silent: bool,
-        /// Remember it in the kernel's history.
-        store_history: bool,
-        /// What to call it in tracebacks.
-        title: Option<String>,
-        /// The environment of whoever calls; none for the one the kernel was started with.
+        /// The caller's environment; none for the one the kernel was started with.
         variables: Option<EnvVars>,
     },
     /// The answer to [`Incoming::Input`].

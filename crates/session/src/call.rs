@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cellwright_cell::OutputChange;
 use cellwright_kernel::environment::EnvVars;
-use cellwright_kernel::{AboutKernel, Comms, KernelChoice, Stdin, StopReason};
+use cellwright_kernel::{AboutKernel, CellSource, Comms, KernelChoice, Stdin, StopReason};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -69,8 +69,7 @@ impl Call {
         reset: Reset,
     ) -> Self {
         let nothing = CellRequest {
-            silent: true,
-            store_history: false,
+            source: CellSource::silent(""),
             timeout: Timeout::Never,
             reset,
             ..CellRequest::new("")
@@ -130,18 +129,12 @@ pub enum SessionMode {
 /// A cell to run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CellRequest {
-    /// Its source.
-    pub code: String,
-    /// What to call it.
-    pub title: Option<String>,
+    /// Its code.
+    pub source: CellSource,
     /// How long it may take.
     pub timeout: Timeout,
     /// Whether it wants a fresh kernel.
     pub reset: Reset,
-    /// Show nothing but what is printed.
-    pub silent: bool,
-    /// Remember it in the kernel's history and count it.
-    pub store_history: bool,
     /// An exception in it does not end the call.
     pub may_raise: bool,
 }
@@ -149,15 +142,7 @@ pub struct CellRequest {
 impl CellRequest {
     /// A cell with the usual time, on the kernel as it is.
     pub fn new(code: impl Into<String>) -> Self {
-        Self {
-            code: code.into(),
-            title: None,
-            timeout: Timeout::Default,
-            reset: Reset::No,
-            silent: false,
-            store_history: true,
-            may_raise: false,
-        }
+        Self { source: CellSource::new(code), timeout: Timeout::Default, reset: Reset::No, may_raise: false }
     }
 }
 

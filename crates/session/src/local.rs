@@ -242,7 +242,7 @@ fn real(cwd: &Path) -> Result<PathBuf, SessionError> {
 fn title(call: &Call) -> String {
     const LONGEST: usize = 60;
     let first = &call.cells[0];
-    let text = first.title.as_deref().unwrap_or(&first.code).trim();
+    let text = first.source.title.as_deref().unwrap_or(&first.source.code).trim();
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -208,7 +208,8 @@ impl ScriptedKernel {
 impl Transport for ScriptedKernel {
     fn send(&mut self, request: KernelRequest) {
         match request {
-            KernelRequest::Execute { cell, code, .. } => {
+            KernelRequest::Execute { cell, source, .. } => {
+                let code = source.code;
                 self.log.note(format!("execute {code}"));
                 let mut lines: VecDeque<String> = code.lines().map(Into::into).collect();
                 if lines.front().is_some_and(|line| line == "not started") {

@@ -232,7 +232,7 @@ impl EvalArguments {
             let (timeout, clamped) = timeout::of(asked, shared.settings.timeout)?;
             note = note.or(clamped);
             let mut request = CellRequest::new(cell.code);
-            request.title = cell.title;
+            request.source.title = cell.title;
             request.timeout = timeout.map_or(Timeout::Never, Timeout::After);
             request.reset = if cell.reset || (self.reset && index == 0) { Reset::Yes } else { Reset::No };
             requests.push(request);

@@ -148,7 +148,7 @@ impl RunCommand {
         if call.cells.is_empty() {
             return Ok(CommandExit::Done);
         }
-        let titles = call.cells.iter().map(|cell| cell.title.clone()).collect();
+        let titles = call.cells.iter().map(|cell| cell.source.title.clone()).collect();
         let _interrupts = on_interrupt(call.stop.clone())?;
         let mut here = None;
         let is_shared = self.session.is_some() || config.settings.session.shared;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{json_text, literal};
 use crate::event::Event;
+use crate::execution::CellSource;
 use crate::outcome::Exit;
 use crate::request::KernelVariable;
 use crate::setup::{Prelude, Setup};
@@ -36,11 +37,8 @@ pub(crate) async fn prepare(
     let code = format!("exec({}, {{'config': {}}})", literal(PREPARE), literal(&config.to_string()));
     transport.send(KernelRequest::Execute {
         cell: CELL,
-        code,
+        source: CellSource::silent(code),
         allow_stdin: false,
-        silent: true,
-        store_history: false,
-        title: None,
         variables: None,
     });
     let (mut printed, mut idle, mut replied) = (Vec::new(), false, false);

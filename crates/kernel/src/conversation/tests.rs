@@ -26,11 +26,8 @@ impl Wire {
         };
         let request = KernelRequest::Execute {
             cell: CELL,
-            code: "1".to_owned(),
+            source: CellSource::new("1"),
             allow_stdin: false,
-            silent: false,
-            store_history: true,
-            title: None,
             variables: None,
         };
         let (_, message) = wire.conversation.say(&wire.client, request).unwrap();

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::event::Event;
+use crate::execution::CellSource;
 use crate::request::{Completions, KernelVariable, KernelVariables, Question, Reply};
 use crate::setup::Setup;
 use crate::transport::{CellId, KernelRequest, QuestionId, Verdict};
@@ -92,15 +93,8 @@ pub(super) struct Configure {
 impl From<KernelRequest> for ToRunner {
     fn from(request: KernelRequest) -> Self {
         match request {
-            KernelRequest::Execute {
-                cell: CellId(id),
-                code,
-                allow_stdin,
-                silent,
-                store_history,
-                title,
-                variables,
-            } => {
+            KernelRequest::Execute { cell: CellId(id), source, allow_stdin, variables } => {
+                let CellSource { code, title, silent, store_history } = source;
                 let store_history = (!store_history).then_some(false);
                 let text = |(name, value): (OsString, OsString)| {
                     Some((name.into_string().ok()?, value.into_string().ok()?))

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
 use cellwright_kernel::{
-    AskError, CellUpdate, CommKind, CommMessage, Comms, Event, Execution, Exit, Fate, FinishedCell,
-    KernelCell, Outcome, Stdin, StopReason,
+    AskError, CellSource, CellUpdate, CommKind, CommMessage, Comms, Event, Execution, Exit, Fate,
+    FinishedCell, KernelCell, Outcome, Stdin, StopReason,
 };
 
 use super::kernels::{Fixture, Kind};
@@ -99,7 +99,7 @@ impl Run {
         match self {
             Within(_, limit) => cell.timeout = Some(*limit),
             Answered(..) | Refused(_) => cell.stdin = Stdin::Forwarded,
-            Silent(_) => (cell.silent, cell.store_history) = (true, false),
+            Silent(_) => cell.source = CellSource::silent(*code),
             Echoed(..) => fixture.kernel.pass_comms(Comms::Forwarded).await,
             Plain(_) | Interrupted(_) | Cancelled(_) | Then(..) => {}
         }

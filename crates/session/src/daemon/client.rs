@@ -318,7 +318,7 @@ impl UnfinishedCall {
         let cells = call.cells.iter().enumerate().map(|(index, cell)| {
             Arc::new(CellReport {
                 index,
-                title: cell.title.clone(),
+                title: cell.source.title.clone(),
                 status: CellStatus::NotRun(NotRun::Error),
                 duration: Duration::ZERO,
                 execution_count: None,

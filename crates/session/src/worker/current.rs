@@ -50,7 +50,7 @@ impl CurrentCall {
         let cells = queued.cells.iter().enumerate().map(|(index, cell)| {
             Arc::new(CellReport {
                 index,
-                title: cell.title.clone(),
+                title: cell.source.title.clone(),
                 status: CellStatus::Waiting,
                 duration: std::time::Duration::ZERO,
                 execution_count: None,

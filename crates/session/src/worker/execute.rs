@@ -1,9 +1,11 @@
 //! Running the cells of a call.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use cellwright_kernel::{
-    CellStage, CellUpdate, Comms, Event, Exit, Fate, FinishedCell, KernelCell, KernelInput, Outcome, Stdin,
+    CellSource, CellStage, CellUpdate, Comms, Event, Exit, Fate, FinishedCell, KernelCell, KernelInput,
+    Outcome, Stdin,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -98,15 +100,16 @@ impl Worker {
         }
         self.reset(current, index, cell.reset).await?;
         self.ready(current).await?;
-        let code = match self.turn(current, index).await? {
-            Turn::AsCalled => cell.code.clone(),
-            Turn::Instead(code) => code,
+        let source = match self.turn(current, index).await? {
+            Turn::AsCalled => Cow::Borrowed(&cell.source),
+            Turn::Instead(code) => Cow::Owned(CellSource { code, ..cell.source.clone() }),
             Turn::Withdrawn => return Ok(CellStatus::NotRun(NotRun::Withdrawn)),
         };
         current.begin(index, Collector::new(&self.shared.settings.output));
         let mut replayed = false;
         loop {
-            let FinishedCell { outcome, execution_count } = self.execute(current, index, cell, &code).await;
+            let FinishedCell { outcome, execution_count } =
+                self.execute(current, index, cell.timeout, &source).await;
             let status = match outcome {
                 Outcome::Completed => CellStatus::Ok,
                 Outcome::Raised(exception) => CellStatus::Error(exception),
@@ -180,21 +183,18 @@ impl Worker {
         &mut self,
         current: &mut CurrentCall,
         index: usize,
-        cell: &CellRequest,
-        code: &str,
+        timeout: Timeout,
+        source: &CellSource,
     ) -> FinishedCell {
-        let timeout = match cell.timeout {
+        let timeout = match timeout {
             Timeout::Default => Some(self.shared.settings.timeout),
             Timeout::After(time) => Some(time),
             Timeout::Never => None,
         };
         let request = KernelCell {
-            code: code.to_owned(),
+            source: source.clone(),
             timeout: timeout.filter(|timeout| *timeout > Duration::ZERO),
             stdin: current.stdin,
-            silent: cell.silent,
-            store_history: cell.store_history,
-            title: cell.title.clone(),
             variables: current.variables.clone(),
             stop: current.stop.clone(),
         };

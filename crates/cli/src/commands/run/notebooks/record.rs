@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use anyhow::Context as _;
 use cellwright_cell::{Output, OutputChange, Stream};
+use cellwright_kernel::CellSource;
 use cellwright_notebook::file::{self, ExpectedFile, FileError, IfMissing};
 use cellwright_run::{FinishedRun, Parameter};
 use cellwright_session::{Call, CallEvent, CallUpdate, CellRequest, SessionClient};
@@ -46,8 +47,7 @@ pub(super) async fn keep(
 /// What Python says of itself; nothing of other languages, or when its kernel is gone.
 async fn environment(client: &SessionClient, FinishedRun { report, .. }: &FinishedRun) -> Option<Value> {
     report.kernel.about.as_ref().filter(|about| about.language.to_lowercase().contains("python"))?;
-    let mut question = CellRequest::new(ENVIRONMENT);
-    (question.silent, question.store_history) = (true, false);
+    let question = CellRequest { source: CellSource::silent(ENVIRONMENT), ..CellRequest::new("") };
     let mut call = Call::new(report.key.session.clone(), &report.key.cwd, vec![question]);
     call.kernel = report.key.kernel.clone();
     let mut answering = client.call(call).await.ok()?;
