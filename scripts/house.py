@@ -38,18 +38,27 @@ def shipped(source: str) -> str:
     >>> shipped("struct A;\\n#[cfg(test)]\\nmod tests {\\n    struct B;\\n}\\n")
     'struct A;\\n'
     """
-    return re.split(r"^#\[cfg\(test\)\]\nmod \w+ \{", source, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.split(r"^#\[cfg\(test\)\]\n(?:#.*\n)*mod \w+ \{", source, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def test_modules(source: str) -> set[str]:
+    """The files beside this one that only tests contain.
+
+    >>> sorted(test_modules("#[cfg(test)]\\nmod law;\\nmod plain;\\n#[cfg(test)]\\nmod tests;\\n"))
+    ['law', 'tests']
+    """
+    return set(re.findall(r"^#\[cfg\(test\)\]\nmod (\w+);", source, flags=re.MULTILINE))
 
 
 def sources() -> dict[Path, str]:
     """Every source file that is shipped, without tests."""
     files = sorted((WORKSPACE / "crates").glob("*/src/**/*.rs"))
     is_test = {"testkit", "features"}
-    return {
-        path: shipped(path.read_text())
-        for path in files
-        if path.relative_to(WORKSPACE).parts[1] not in is_test and path.stem != "tests"
-    }
+    texts = {path: path.read_text() for path in files if path.relative_to(WORKSPACE).parts[1] not in is_test}
+    # `mod a;` in b.rs is b/a.rs, and in lib.rs it is a.rs.
+    inside = {path: path.parent if path.stem in {"lib", "main"} else path.with_suffix("") for path in texts}
+    tests = {inside[path] / f"{name}.rs" for path, text in texts.items() for name in test_modules(text)}
+    return {path: shipped(text) for path, text in texts.items() if path not in tests}
 
 
 def declarations(files: dict[Path, str]) -> list[tuple[str, str]]:
