@@ -11,7 +11,7 @@ use cellwright_kernel::zmq::ZmqLink;
 use cellwright_kernel::{Gateways, RunnerLaunch, StartAny, StartRunner};
 use cellwright_output::Artifacts;
 use cellwright_session::daemon::{self, DaemonPlace, DaemonSpawn};
-use cellwright_session::{Retry, SessionClient, SessionSettings};
+use cellwright_session::{OutputSettings, Retry, SessionClient, SessionSettings};
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Runtime;
@@ -38,7 +38,7 @@ pub(crate) fn block_on<T>(runtime: &Runtime, command: impl Future<Output = T>) -
 
 /// How sessions behave, as the user's settings say. What goes on in them is logged from here on.
 pub(crate) fn session_settings(config: &LoadedConfig, folder: &Path) -> SessionSettings {
-    let config::UserSettings { kernel, session, output, .. } = &config.settings;
+    let config::UserSettings { kernel, session, .. } = &config.settings;
     log::begin(kernel.trace);
     let mut settings = SessionSettings::new(launcher(config, folder));
     settings.limits.sessions = session.limit;
@@ -49,12 +49,19 @@ pub(crate) fn session_settings(config: &LoadedConfig, folder: &Path) -> SessionS
         config::RetryMode::Never => Retry::Never,
         config::RetryMode::Once => Retry::Once,
     };
-    // Two fifths for the beginning: the end, where the error is, gets more.
-    settings.output.limits.head = output.budget / 5 * 2;
-    settings.output.limits.tail = output.budget - settings.output.limits.head;
-    settings.output.limits.line = output.columns;
-    settings.output.artifacts = Some(artifacts(config));
+    settings.output = report_settings(config);
     settings.modules = config.places.modules();
+    settings
+}
+
+/// What reports hold of outputs.
+pub(crate) fn report_settings(config: &LoadedConfig) -> OutputSettings {
+    let output = &config.settings.output;
+    let mut settings = OutputSettings { artifacts: Some(artifacts(config)), ..OutputSettings::default() };
+    // Two fifths for the beginning: the end, where the error is, gets more.
+    settings.limits.head = output.budget / 5 * 2;
+    settings.limits.tail = output.budget - settings.limits.head;
+    settings.limits.line = output.columns;
     settings
 }
 

@@ -158,7 +158,8 @@ mod tests {
     fn a_script_is_cut_at_its_separators() {
         let text =
             "import os\n# %% first\nx = 1\n\n# %% [markdown]\n# prose\n# %%\n# %%time\ny\n# %% empty\n\n";
-        let found: Vec<_> = cells(text).into_iter().map(|cell| (cell.source.title, cell.source.code)).collect();
+        let found: Vec<_> =
+            cells(text).into_iter().map(|cell| (cell.source.title, cell.source.code)).collect();
         let cell = |title: Option<&str>, code: &str| (title.map(str::to_owned), code.to_owned());
         assert_eq!(
             found,

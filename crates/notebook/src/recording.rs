@@ -9,6 +9,7 @@
 //! - Carriage returns and backspaces are applied as a terminal would; escape sequences stay as they were printed.
 //! - What a cell shows is bounded: of more the beginning and the end are kept, and a line between them says so.
 
+mod beside;
 mod cell;
 mod printed;
 mod reducer;
@@ -19,9 +20,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use cellwright_cell::{MimeBundle, MimeData, Output, Stream};
+use cellwright_cell::{Exception, MimeBundle, MimeData, Output, Stream};
 
-use self::cell::{CellRecord, OverflowOutput};
+use self::beside::RecordedCell;
+use self::cell::OverflowOutput;
 pub(crate) use self::printed::PrintedText;
 pub use self::reducer::{CellOutputs, Joint, Reducer, Stability};
 pub(crate) use self::stored::data;
@@ -63,10 +65,11 @@ impl Results {
     }
 }
 
-/// What the cells of a run have shown so far, as a notebook keeps it. Cells are numbered as they are run.
+/// What the cells of a run have shown so far, as a notebook keeps it, and beside that as a report `R` holds it. Cells
+/// are numbered as they are run.
 #[derive(Debug)]
-pub struct Recording {
-    reducer: Reducer<CellRecord>,
+pub struct Recording<R: CellOutputs = ()> {
+    reducer: Reducer<RecordedCell<R>>,
 }
 
 /// What is kept of a cell.
@@ -81,20 +84,44 @@ pub type OutputStore = Box<dyn Fn(&MimeBundle) -> Option<String> + Send>;
 
 impl fmt::Debug for CellLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limit").field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("CellLimit").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
 impl Recording {
     /// An empty one that keeps at most `limit` bytes of what each cell shows.
     pub fn new(limit: usize) -> Self {
-        Self { reducer: Reducer::new(CellLimit { bytes: limit, store: None }) }
+        Self::with_report(limit, ())
+    }
+}
+
+impl<R: CellOutputs> Recording<R> {
+    /// The same, with a report of these settings.
+    pub fn with_report(limit: usize, report: R::Settings) -> Self {
+        Self { reducer: Reducer::new((CellLimit { bytes: limit, store: None }, report)) }
+    }
+
+    /// What the report holds of a cell, and its settings.
+    pub fn report(&mut self, cell: usize) -> (&R::Settings, &mut R) {
+        let ((_, settings), recorded) = self.reducer.parts(cell);
+        (settings, &mut recorded.report)
+    }
+
+    /// Adds what ended a cell to the notebook alone: a report has it in its own words.
+    pub fn error(&mut self, cell: usize, raised: Exception) {
+        let ((limit, _), recorded) = self.reducer.new_output(cell);
+        recorded.record.add(limit, Output::Error(raised), Stability::Final);
+    }
+
+    /// Whether a cell showed more than the notebook keeps.
+    pub fn is_full(&self, cell: usize) -> bool {
+        self.reducer.outputs(cell).is_some_and(|recorded| recorded.record.results.beyond.is_some())
     }
 
     /// The same, with a place for what is shown and does not fit.
     #[must_use]
     pub fn with_store(mut self, store: OutputStore) -> Self {
-        self.reducer.settings_mut().store = Some(store);
+        self.reducer.settings_mut().0.store = Some(store);
         self
     }
 
@@ -105,18 +132,18 @@ impl Recording {
 
     /// What there is of a cell. Nothing, if it showed nothing.
     pub fn results(&self, cell: usize) -> Results {
-        self.reducer.outputs(cell).map(|record| record.results.clone()).unwrap_or_default()
+        self.reducer.outputs(cell).map(|recorded| recorded.record.results.clone()).unwrap_or_default()
     }
 
     /// The cell begins: whatever an earlier run showed is gone.
     pub fn begin(&mut self, cell: usize, timing: Option<CellTiming>) {
         self.reducer.begin(cell);
-        self.reducer.outputs_mut(cell).results.timing = timing;
+        self.reducer.outputs_mut(cell).record.results.timing = timing;
     }
 
     /// The cell is over.
     pub fn end(&mut self, cell: usize, execution_count: Option<u64>, ended: impl FnOnce() -> String) {
-        let results = &mut self.reducer.outputs_mut(cell).results;
+        let results = &mut self.reducer.outputs_mut(cell).record.results;
         results.execution_count = execution_count;
         if let Some(timing) = &mut results.timing {
             timing.ended = Some(ended());
@@ -125,18 +152,20 @@ impl Recording {
 
     /// The displays that can be updated: name, cell, and which of its outputs.
     pub fn displays(&self) -> impl Iterator<Item = (&str, usize, usize)> {
-        self.reducer.displays()
+        self.reducer.displays().filter_map(|(name, cell, place)| {
+            Some((name, cell, self.reducer.outputs(cell)?.place_in_notebook(place)?))
+        })
     }
 
     /// The content itself if a cell may hold it, else a note on what it was.
     pub fn fitting(&self, content: &Arc<MimeBundle>) -> Arc<MimeBundle> {
-        let limit = self.reducer.settings();
+        let (limit, _) = self.reducer.settings();
         if content.weight() <= limit.bytes { Arc::clone(content) } else { limit.note(content) }
     }
 
     /// Where all that the cell printed can be read, if some of it was left out here.
     pub fn kept_whole(&mut self, cell: usize, place: &str) {
-        if let Some(beyond) = &mut self.reducer.outputs_mut(cell).results.beyond {
+        if let Some(beyond) = &mut self.reducer.outputs_mut(cell).record.results.beyond {
             Arc::make_mut(beyond).kept_whole(place);
         }
     }

@@ -122,7 +122,7 @@ fn values_are_stored_as_nbformat_stores_them() {
             traceback: vec!["t\nu".into()],
             line: Some(1),
         };
-        recording.reducer().error(0, raised);
+        recording.error(0, raised);
     });
     let expected = json!([
         {
@@ -179,7 +179,7 @@ fn too_much_is_bounded_and_says_so() {
             recording.reducer().print(0, Stdout, &format!("line {line}\n"));
         }
         recording.reducer().display(0, &text(&"x".repeat(20_000)), None);
-        recording.reducer().error(0, Exception { name: "E".into(), ..Exception::default() });
+        recording.error(0, Exception { name: "E".into(), ..Exception::default() });
         recording.kept_whole(0, "artifact://abc");
     });
     let lines: Vec<_> =
@@ -231,7 +231,7 @@ fn a_cell_that_prints_to_both_streams_for_ever_keeps_one_beginning_and_one_end()
             recording.reducer().print(0, Stdout, &format!("out {line}\n"));
             recording.reducer().print(0, Stderr, &format!("err {line}\n"));
         }
-        recording.reducer().error(0, Exception { name: "E".into(), ..Exception::default() });
+        recording.error(0, Exception { name: "E".into(), ..Exception::default() });
     });
     let outputs = outputs.as_array().unwrap();
     assert!(outputs.len() < 300, "{}", outputs.len());
@@ -263,7 +263,7 @@ fn an_exception_with_too_much_to_say_is_shortened() {
     let [outputs, _] = recorded(|recording| {
         let traceback = (0..100_000).map(|line| format!("line {line}")).collect();
         let message = "m".repeat(1_000_000);
-        recording.reducer().error(0, Exception { name: "E".into(), message, traceback, line: None });
+        recording.error(0, Exception { name: "E".into(), message, traceback, line: None });
     });
     let error = &outputs[0];
     assert!(error.to_string().len() < 64 * 1024);

@@ -10,8 +10,10 @@ use cellwright_kernel::KernelChoice;
 use cellwright_notebook::file::{FileError, SaveSettings, TrackedFile};
 use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{CellKind, CellRef, EditError, Fingerprint, NoSuchCell, Notebook, NotebookCell};
-use cellwright_output::Artifacts;
-use cellwright_session::{Call, CellRequest, Reset, SessionClient, SessionError, SessionId, Timeout, Turns};
+use cellwright_session::{
+    Call, CellRequest, CollectMode, OutputSettings, Reset, SessionClient, SessionError, SessionId, Timeout,
+    Turns,
+};
 use futures_util::future::BoxFuture;
 
 use crate::displays::EarlierDisplay;
@@ -44,8 +46,8 @@ pub struct RunRequest {
     pub timing: bool,
     /// Bytes of outputs kept of one cell.
     pub limit: usize,
-    /// Where what does not fit into the notebook goes.
-    pub artifacts: Option<Artifacts>,
+    /// What the report holds of outputs, and where what fits neither there nor into the notebook goes.
+    pub report: OutputSettings,
     /// How the notebook is saved.
     pub save: SaveSettings,
     /// Where what the run replaces is kept for undo.
@@ -67,7 +69,7 @@ impl RunRequest {
             reset: Reset::No,
             timing: true,
             limit: LIMIT,
-            artifacts: None,
+            report: OutputSettings::default(),
             save: SaveSettings::default(),
             history: None,
             force: false,
@@ -193,7 +195,7 @@ pub struct RunPlan {
     pub(crate) cells: Vec<PlannedCell>,
     pub(crate) timing: bool,
     pub(crate) limit: usize,
-    pub(crate) artifacts: Option<Artifacts>,
+    pub(crate) report: OutputSettings,
     pub(crate) earlier: Vec<EarlierDisplay>,
     pub(crate) history: RunHistory,
     /// What is stored of the outputs that the run replaces.
@@ -238,9 +240,9 @@ impl RunPlan {
             let id = cell.id().map(Cow::into_owned).filter(|id| ids[id] == 1);
             cells.push(PlannedCell { index: cell.index(), id, source: source.into_owned() });
         }
-        let (timing, limit, artifacts) = (request.timing, request.limit, request.artifacts.clone());
+        let (timing, limit, report) = (request.timing, request.limit, request.report.clone());
         let (earlier, entry, notes) = (Vec::new(), RunEntry::default(), Vec::new());
-        Self { file, cells, timing, limit, artifacts, earlier, history, entry, notes, requests, home }
+        Self { file, cells, timing, limit, report, earlier, history, entry, notes, requests, home }
     }
 
     /// Keeps the outputs that the run will replace.
@@ -287,6 +289,7 @@ impl RunPlan {
         let mut call = Call::new(session, &self.home.cwd, self.requests.clone());
         call.kernel = self.home.kernel_or(usual);
         call.turns = Turns::Asked;
+        call.collect = CollectMode::Nothing;
         call
     }
 

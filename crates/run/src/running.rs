@@ -1,6 +1,5 @@
 //! A notebook that runs.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,11 +8,10 @@ use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
 use cellwright_editing::RunEntry;
 use cellwright_jupyter::timestamp;
 use cellwright_kernel::Fate;
-use cellwright_notebook::recording::{CellTiming, Recording, Results};
-use cellwright_output::{ArtifactKind, Artifacts};
+use cellwright_notebook::recording::CellTiming;
 use cellwright_session::{
-    CallEvent, CallHandle, CallReport, CallUpdate, CellReport, CellStatus, CollectedOutput, JobId,
-    KernelFate, OutputSettings, Turn, TurnRequest,
+    CallEvent, CallHandle, CallReport, CallUpdate, CellReport, CellStatus, JobId, KernelFate, Turn,
+    TurnRequest,
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -23,6 +21,7 @@ use tokio::time::Instant;
 use crate::displays::{EarlierDisplay, OtherDisplays};
 use crate::keeper::{KeeperNews, KeeperPlan, KeptResults, ResultKeeper};
 use crate::meanwhile::{FileWatch, MeanwhileChange};
+use crate::outputs::{RunProgress, RunRecording};
 use crate::plan::{PlannedCell, RunPlan};
 use crate::unsaved::{SavedBatch, UnsavedResults};
 
@@ -30,7 +29,7 @@ use crate::unsaved::{SavedBatch, UnsavedResults};
 pub struct NotebookRun {
     running: CallHandle,
     cells: Vec<PlannedCell>,
-    recording: Recording,
+    recording: RunRecording,
     keeper: ResultKeeper,
     /// What is stored of the outputs that it replaces.
     entry: RunEntry,
@@ -44,8 +43,6 @@ pub struct NotebookRun {
     latest: Option<usize>,
     /// Displays of earlier runs.
     earlier: Vec<EarlierDisplay>,
-    /// Cells of which the notebook may hold something else than they showed themselves.
-    changed: BTreeSet<usize>,
     elsewhere: OtherDisplays,
     unsaved: UnsavedResults,
 }
@@ -81,8 +78,8 @@ pub struct FinishedRun {
     pub cells: Vec<PlannedCell>,
     /// What others did to some of them before that, by their place in the run.
     pub changes: Vec<(usize, MeanwhileChange)>,
-    /// What became of the cells.
-    pub report: Arc<CallReport>,
+    /// What became of the cells, and what they showed.
+    pub report: CallReport,
     /// What became of their outputs.
     pub kept: KeptResults,
     /// The displays that later runs may update.
@@ -91,8 +88,6 @@ pub struct FinishedRun {
     pub elsewhere: OtherDisplays,
     /// The cells that [`RunUpdate::Saved`] has not reported.
     pub saved: Vec<usize>,
-    /// What the notebook holds of cells whose displays were updated, or that printed after their end.
-    pub(crate) changed: BTreeMap<usize, Results>,
 }
 
 impl FinishedRun {
@@ -101,28 +96,12 @@ impl FinishedRun {
         let has_run = |cell: &CellReport| !matches!(cell.status, CellStatus::NotRun(_) | CellStatus::Waiting);
         !self.report.cells.iter().any(|cell| has_run(cell))
     }
-
-    /// The report, with what the notebook holds now as the outputs of its cells. They come from one reducer, so they are the same,
-    /// but for what came after a cell had said its last: updates by later cells, and what threads print. A cell that shows more
-    /// than a notebook takes is reported as it came.
-    pub fn as_kept(&self, settings: &OutputSettings) -> CallReport {
-        let mut report = CallReport::clone(&self.report);
-        for (cell, results) in &self.changed {
-            if let (Some(outputs), Some(report)) = (results.whole(), report.cells.get_mut(*cell)) {
-                Arc::make_mut(report).output = CollectedOutput::of(outputs, settings);
-            }
-        }
-        report
-    }
 }
 
 impl NotebookRun {
     pub(crate) fn new(running: CallHandle, plan: RunPlan) -> Self {
         let watch = FileWatch::new(plan.file.mark());
-        let mut recording = Recording::new(plan.limit);
-        if let Some(artifacts) = plan.artifacts {
-            recording = recording.with_store(Box::new(move |content| stored(&artifacts, content)));
-        }
+        let recording = RunRecording::new(plan.limit, plan.report);
         let (cells, earlier) = (plan.cells.clone(), plan.earlier.clone());
         let (file, history, notes) = (plan.file, plan.history, plan.notes);
         let kept = KeeperPlan { file, cells, earlier, history, notes };
@@ -132,7 +111,6 @@ impl NotebookRun {
             keeper: ResultKeeper::start(kept, watch.clone()),
             entry: plan.entry,
             earlier: plan.earlier,
-            changed: BTreeSet::new(),
             elsewhere: OtherDisplays::default(),
             watch,
             turn: None,
@@ -147,6 +125,11 @@ impl NotebookRun {
     /// Its cells, with what they said when their turn came; `cell` of an event is an index into them.
     pub fn cells(&self) -> &[PlannedCell] {
         &self.cells
+    }
+
+    /// What its cells have shown, while it runs.
+    pub fn progress(&self) -> RunProgress {
+        self.recording.progress()
     }
 
     /// Lets it go on in the background, under a name to follow it by. Go on reading, for the outputs' sake. Not for sessions in a
@@ -206,7 +189,7 @@ impl NotebookRun {
             };
             self.save();
             let displays = self.displays();
-            let changed = self.changed.iter().map(|cell| (*cell, self.recording.results(*cell))).collect();
+            let report = self.progress().fill(&report);
             let (kept, rest) = self.keeper.finish().await;
             saved.extend(rest);
             let finished = FinishedRun {
@@ -217,7 +200,6 @@ impl NotebookRun {
                 kept,
                 displays,
                 saved,
-                changed,
             };
             if finished.has_run_nothing() {
                 take(&mut self.entry).withdraw();
@@ -227,8 +209,9 @@ impl NotebookRun {
     }
 
     fn displays(&self) -> Vec<EarlierDisplay> {
-        let displays = self.recording.displays().filter_map(|(display_id, cell, output)| {
-            let count = self.recording.results(cell).execution_count?;
+        let recording = self.recording.lock();
+        let displays = recording.displays().filter_map(|(display_id, cell, output)| {
+            let count = recording.results(cell).execution_count?;
             let (display_id, cell) = (display_id.to_owned(), self.cells[cell].clone());
             Some(EarlierDisplay { display_id, cell, count, output })
         });
@@ -269,7 +252,9 @@ impl NotebookRun {
         match event {
             CallEvent::CellStarted { cell } => {
                 let started = self.timing.then(|| timestamp(SystemTime::now()));
-                self.recording.begin(*cell, started.map(|started| CellTiming { started, ended: None }));
+                self.recording
+                    .lock()
+                    .begin(*cell, started.map(|started| CellTiming { started, ended: None }));
                 self.latest = Some(*cell);
                 self.unsaved.later(*cell);
             }
@@ -279,7 +264,6 @@ impl NotebookRun {
             }
             CallEvent::Late(change) => {
                 if let Some(cell) = self.latest {
-                    self.changed.insert(cell);
                     self.apply(cell, change);
                     self.unsaved.later(cell);
                 }
@@ -297,11 +281,9 @@ impl NotebookRun {
     }
 
     fn apply(&mut self, cell: usize, change: &OutputChange) {
-        let mut updated = self.recording.reducer().apply(cell, change);
+        let mut updated = self.recording.lock().reducer().apply(cell, change);
         match change {
             OutputChange::Updated { display_id, content } => {
-                // Its own report can only show an update where it came from.
-                self.changed.insert(cell);
                 let is_shown = self.update_earlier(display_id, content) || !updated.is_empty();
                 if !is_shown {
                     self.elsewhere.update(display_id, None, content);
@@ -312,7 +294,6 @@ impl NotebookRun {
             }
             OutputChange::Added(_) | OutputChange::Cleared { .. } => {}
         }
-        self.changed.extend(&updated);
         updated.retain(|other| *other != cell);
         for other in updated {
             self.unsaved.later(other);
@@ -324,7 +305,7 @@ impl NotebookRun {
         let mut is_shown = false;
         for (display, earlier) in self.earlier.iter().enumerate() {
             if earlier.display_id == display_id {
-                let fitting = self.recording.fitting(content);
+                let fitting = self.recording.lock().fitting(content);
                 self.unsaved.update_later(display, fitting);
                 is_shown = true;
                 let index = earlier.cell.index;
@@ -339,15 +320,11 @@ impl NotebookRun {
     /// The cell is over: what there is of it is saved soon, and at once when something went wrong.
     fn end(&mut self, report: &CellReport) {
         let cell = report.index;
-        if let Some(truncation) = &report.output.text.truncation
-            && let Some(artifact) = truncation.full.artifact()
-        {
-            self.recording.kept_whole(cell, &artifact.to_string());
-        }
+        self.recording.note_full_text(cell);
         if let Some(raised) = unreported(&report.status) {
-            self.recording.reducer().error(cell, raised);
+            self.recording.lock().error(cell, raised);
         }
-        self.recording.end(cell, report.execution_count, || timestamp(SystemTime::now()));
+        self.recording.lock().end(cell, report.execution_count, || timestamp(SystemTime::now()));
         self.unsaved.finished(cell);
         if !report.succeeded() && !matches!(report.status, CellStatus::NotRun(_)) {
             self.save();
@@ -357,7 +334,9 @@ impl NotebookRun {
     /// Hands over what was not saved yet.
     fn save(&mut self) {
         if let Some(SavedBatch { cells, finished, updates }) = self.unsaved.take() {
-            let results = cells.into_iter().map(|cell| (cell, self.recording.results(cell))).collect();
+            let recording = self.recording.lock();
+            let results = cells.into_iter().map(|cell| (cell, recording.results(cell))).collect();
+            drop(recording);
             self.keeper.take(KeeperNews::Results { results, finished, updates });
         }
     }
@@ -413,11 +392,4 @@ fn unreported(status: &CellStatus) -> Option<Exception> {
         | CellStatus::Error(_)
         | CellStatus::NotRun(_) => None,
     }
-}
-
-/// Keeps what the notebook has no room for.
-fn stored(artifacts: &Artifacts, content: &MimeBundle) -> Option<String> {
-    // What cannot be stored is reported as not kept.
-    let id = artifacts.save(ArtifactKind::Json, &serde_json::to_vec(content).ok()?).ok()?;
-    Some(id.to_string())
 }

@@ -48,6 +48,9 @@ pub struct Call {
     /// Whether each cell is asked for once more when its turn comes.
     #[serde(default)]
     pub turns: Turns,
+    /// Whether its report holds what its cells show.
+    #[serde(default)]
+    pub collect: CollectMode,
     /// What becomes of it when nobody follows it any more.
     pub abandoned: Abandoned,
     /// Cancelling this stops the call; it ends with a report all the same.
@@ -89,6 +92,7 @@ impl Call {
             comms: Comms::Dropped,
             variables: None,
             turns: Turns::AsCalled,
+            collect: CollectMode::Outputs,
             abandoned: Abandoned::Stop,
             stop: CancellationToken::new(),
             tools: None,
@@ -104,6 +108,16 @@ pub enum Abandoned {
     Stop,
     /// It continues in the background.
     GoOn,
+}
+
+/// Whether the report of a call holds what its cells show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CollectMode {
+    /// It does.
+    #[default]
+    Outputs,
+    /// It does not: the reader of the events keeps them. Then each output is reduced once, by that reader.
+    Nothing,
 }
 
 /// What is run when a cell's turn comes.

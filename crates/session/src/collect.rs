@@ -13,7 +13,7 @@ use cellwright_notebook::recording::Reducer;
 use cellwright_output::{ArtifactId, CapturedText, Image};
 use serde::{Deserialize, Serialize};
 
-use self::held::ReportOutputs;
+pub use self::held::ReportOutputs;
 use self::page::ReportPage;
 use crate::settings::OutputSettings;
 

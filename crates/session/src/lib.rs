@@ -29,11 +29,11 @@ mod words;
 mod worker;
 
 pub use call::{
-    Abandoned, Call, CallEvent, CallHandle, CallUpdate, CellRequest, InputRequest, LateOutput, Reset,
-    SessionMode, Timeout, Turn, TurnRequest, Turns,
+    Abandoned, Call, CallEvent, CallHandle, CallUpdate, CellRequest, CollectMode, InputRequest, LateOutput,
+    Reset, SessionMode, Timeout, Turn, TurnRequest, Turns,
 };
 pub use client::SessionClient;
-pub use collect::{CollectedOutput, Collector, ShownOutput};
+pub use collect::{CollectedOutput, Collector, ReportOutputs, ShownOutput};
 pub use comm::{Comm, CommBuffer};
 pub use error::SessionError;
 pub use identity::{InvalidSessionId, SessionId, SessionKey};

@@ -60,6 +60,7 @@ impl LocalClient {
                 comms: call.comms,
                 variables: call.variables,
                 turns: call.turns,
+                collect: call.collect,
                 tools: call.tools,
                 stop: stop.clone(),
                 events: event_sender,

@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::{BridgeAccess, Caller, ToolHost};
-use crate::call::{CallEvent, CellRequest, Turns};
+use crate::call::{CallEvent, CellRequest, CollectMode, Turns};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
@@ -49,6 +49,7 @@ pub(crate) struct QueuedCall {
     pub(crate) comms: Comms,
     pub(crate) variables: Option<EnvVars>,
     pub(crate) turns: Turns,
+    pub(crate) collect: CollectMode,
     pub(crate) tools: Option<Arc<dyn ToolHost>>,
     pub(crate) stop: CancellationToken,
     pub(crate) events: mpsc::Sender<CallEvent>,

@@ -6,8 +6,10 @@ use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
 use cellwright_notebook::Notebook;
 use cellwright_notebook::recording::Recording;
 use cellwright_output::{Artifacts, Colours, OutputLimits, OutputSink};
-use cellwright_session::{CollectedOutput, Collector, OutputSettings, ShownOutput};
+use cellwright_session::{CollectedOutput, Collector, OutputSettings, ReportOutputs, ShownOutput};
 use serde_json::{Value, json};
+
+type RunRecording = Recording<ReportOutputs>;
 
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -60,9 +62,9 @@ fn clear(wait: bool) -> OutputChange {
 }
 
 /// The report of a cell that does this, and the notebook that recorded it.
-fn both(changes: &[OutputChange], settings: &OutputSettings) -> (CollectedOutput, Recording) {
+fn both(changes: &[OutputChange], settings: &OutputSettings) -> (CollectedOutput, RunRecording) {
     let mut collector = Collector::new(settings);
-    let mut recording = Recording::new(32 << 20);
+    let mut recording = RunRecording::with_report(32 << 20, settings.clone());
     for change in changes {
         collector.apply(change);
         recording.reducer().apply(0, change);
@@ -70,7 +72,7 @@ fn both(changes: &[OutputChange], settings: &OutputSettings) -> (CollectedOutput
     (collector.finish(), recording)
 }
 
-fn saved(recording: &Recording) -> Notebook {
+fn saved(recording: &RunRecording) -> Notebook {
     let cell = json!({"cell_type": "code", "execution_count": null, "id": "a", "metadata": {}, "outputs": [], "source": "x"});
     let text = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
     let notebook = Notebook::parse(serde_json::to_vec(&text).unwrap()).unwrap();
@@ -78,7 +80,7 @@ fn saved(recording: &Recording) -> Notebook {
 }
 
 /// The text of the outputs in the file, each on lines of its own.
-fn in_file(recording: &Recording) -> String {
+fn in_file(recording: &RunRecording) -> String {
     let mut text = String::new();
     for output in saved(recording).cell(0).outputs() {
         if !text.is_empty() && !text.ends_with('\n') {
@@ -97,8 +99,10 @@ fn in_file(recording: &Recording) -> String {
 #[track_caller]
 fn check(changes: &[OutputChange], expected: &str) {
     let settings = OutputSettings::default();
-    let (told, recording) = both(changes, &settings);
+    let (told, mut recording) = both(changes, &settings);
     assert_eq!(told.text.text, expected, "told");
+    let (report_settings, report) = recording.report(0);
+    assert_eq!(report.snapshot(report_settings), told, "reported beside the notebook");
     let kept = recording.results(0);
     assert_eq!(CollectedOutput::of(kept.whole().unwrap(), &settings), told, "kept, told again");
     assert_eq!(in_file(&recording).trim_end_matches('\n'), expected.trim_end_matches('\n'), "in the file");

@@ -5,9 +5,10 @@
 //! limit; a reply shows the beginning and the end.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
-use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
+use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
 
 /// Fewer displays than this are not worth looking through for those that are out of reach.
 const FEW: usize = 1024;
@@ -15,7 +16,7 @@ const FEW: usize = 1024;
 /// The outputs of one cell.
 pub trait CellOutputs {
     /// What is the same for all cells.
-    type Settings;
+    type Settings: fmt::Debug;
 
     /// None yet.
     fn new(settings: &Self::Settings) -> Self;
@@ -105,6 +106,12 @@ impl<O: CellOutputs> Reducer<O> {
         &mut self.cell(cell).outputs
     }
 
+    /// The outputs of a cell, and what is the same for all cells.
+    pub(super) fn parts(&mut self, cell: usize) -> (&O::Settings, &mut O) {
+        self.cell(cell);
+        (&self.settings, &mut self.cells.get_mut(&cell).expect("just looked at").outputs)
+    }
+
     /// The outputs of a cell, for good.
     pub fn take(&mut self, cell: usize) -> O {
         self.displays.forget(cell);
@@ -169,11 +176,6 @@ impl<O: CellOutputs> Reducer<O> {
         updated
     }
 
-    /// The cell raised an exception.
-    pub fn error(&mut self, cell: usize, raised: Exception) {
-        self.show(cell, Output::Error(raised), Stability::Final);
-    }
-
     /// A display shows something else now. Returns the cells it is in.
     pub fn update(&mut self, display_id: &str, content: &Arc<MimeBundle>) -> Vec<usize> {
         let mut changed = Vec::new();
@@ -226,9 +228,15 @@ impl<O: CellOutputs> Reducer<O> {
     }
 
     fn show(&mut self, cell: usize, output: Output, stability: Stability) -> Option<usize> {
+        let (settings, outputs) = self.new_output(cell);
+        outputs.add(settings, output, stability)
+    }
+
+    /// Where an output goes that continues no text.
+    pub(super) fn new_output(&mut self, cell: usize) -> (&O::Settings, &mut O) {
         let (settings, cell) = self.next_output(cell);
         cell.printing = None;
-        cell.outputs.add(settings, output, stability)
+        (settings, &mut cell.outputs)
     }
 }
 

@@ -22,8 +22,9 @@ const MOST_DISPLAYS: usize = 256;
 /// What an output costs beside its content.
 const OUTPUT: usize = 256;
 
+/// What a report holds of a cell's outputs.
 #[derive(Debug)]
-pub(super) struct ReportOutputs {
+pub struct ReportOutputs {
     page: ReportPage,
     /// What is not on the page yet. The first is a display that may change.
     waiting: VecDeque<WaitingOutput>,
@@ -102,7 +103,7 @@ impl CellOutputs for ReportOutputs {
 
 impl ReportOutputs {
     /// What would be shown if nothing more came.
-    pub(super) fn snapshot(&mut self, settings: &OutputSettings) -> CollectedOutput {
+    pub fn snapshot(&mut self, settings: &OutputSettings) -> CollectedOutput {
         if !self.waiting.is_empty() {
             let nowhere = OutputSettings { stored: StoredOutputs::Nothing, ..settings.clone() };
             let mut page = self.page.copy();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cellwright_cell::OutputChange;
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::{Comms, Stdin};
 use tokio::sync::mpsc;
@@ -9,13 +10,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{QueuedCall, Worker};
-use crate::call::{CallEvent, Turns};
+use crate::call::{CallEvent, CollectMode, Turns};
 use crate::collect::{CollectedOutput, Collector};
 use crate::error::SessionError;
 use crate::jobs::JobId;
 use crate::notice::Notice;
 use crate::registry::ClientId;
 use crate::report::{CallReport, CellReport, CellStatus, KernelAfter, KernelReport, KernelUse, NotRun};
+use crate::settings::OutputSettings;
 
 /// The call that runs.
 pub(super) struct CurrentCall {
@@ -25,6 +27,7 @@ pub(super) struct CurrentCall {
     pub(super) comms: Comms,
     pub(super) variables: Option<EnvVars>,
     pub(super) turns: Turns,
+    pub(super) collect: CollectMode,
     pub(super) stop: CancellationToken,
     pub(super) events: mpsc::Sender<CallEvent>,
     pub(super) began: Instant,
@@ -41,7 +44,8 @@ pub(super) struct CurrentCall {
 /// The cell that runs.
 struct RunningCell {
     index: usize,
-    collector: Collector,
+    /// None in calls whose reader keeps the outputs.
+    collector: Option<Collector>,
     began: Instant,
 }
 
@@ -65,6 +69,7 @@ impl CurrentCall {
             comms: queued.comms,
             variables: queued.variables.clone(),
             turns: queued.turns,
+            collect: queued.collect,
             stop: queued.stop.clone(),
             events: queued.events.clone(),
             began: queued.began,
@@ -82,13 +87,19 @@ impl CurrentCall {
         self.running.is_some()
     }
 
-    pub(super) fn begin(&mut self, index: usize, collector: Collector) {
+    pub(super) fn begin(&mut self, index: usize, settings: &OutputSettings) {
+        let collector = match self.collect {
+            CollectMode::Outputs => Some(Collector::new(settings)),
+            CollectMode::Nothing => None,
+        };
         self.running = Some(RunningCell { index, collector, began: Instant::now() });
     }
 
-    /// The collector of the cell that runs.
-    pub(super) fn collector(&mut self) -> &mut Collector {
-        &mut self.running.as_mut().expect("a cell runs").collector
+    /// Takes what the cell that runs shows.
+    pub(super) fn apply(&mut self, change: &OutputChange) {
+        if let Some(collector) = &mut self.running.as_mut().expect("a cell runs").collector {
+            collector.apply(change);
+        }
     }
 
     /// Ends the cell that runs.
@@ -100,7 +111,7 @@ impl CurrentCall {
             status,
             duration: began.elapsed(),
             execution_count,
-            output: collector.finish(),
+            output: collector.map_or_else(CollectedOutput::empty, Collector::finish),
             may_raise: self.cells[index].may_raise,
         });
         self.cells[index] = Arc::clone(&report);
@@ -134,7 +145,9 @@ impl Worker {
             let cell = Arc::make_mut(&mut cells[running.index]);
             cell.status = CellStatus::Running;
             cell.duration = running.began.elapsed();
-            cell.output = running.collector.snapshot();
+            if let Some(collector) = &mut running.collector {
+                cell.output = collector.snapshot();
+            }
         }
         let is_alive = self.live.as_ref().is_some_and(|live| live.kernel.exit().is_none());
         CallReport {

@@ -12,7 +12,6 @@ use tokio::sync::{mpsc, oneshot};
 use super::kernel::CallHalt;
 use super::{CurrentCall, QueuedCall, Worker, WorkerRequest, asked, finish, hear};
 use crate::call::{CallEvent, CellRequest, InputRequest, Timeout, Turn, TurnRequest, Turns};
-use crate::collect::Collector;
 use crate::error::SessionError;
 use crate::notice::Notice;
 use crate::report::{CellStatus, KernelReplacement, NotRun};
@@ -105,7 +104,7 @@ impl Worker {
             Turn::Instead(code) => Cow::Owned(CellSource { code, ..cell.source.clone() }),
             Turn::Withdrawn => return Ok(CellStatus::NotRun(NotRun::Withdrawn)),
         };
-        current.begin(index, Collector::new(&self.shared.settings.output));
+        current.begin(index, &self.shared.settings.output);
         let mut replayed = false;
         loop {
             let FinishedCell { outcome, execution_count } =
@@ -278,7 +277,7 @@ impl Worker {
             }
             Event::InputRequest(_) => unreachable!("taken before"),
         };
-        current.collector().apply(&change);
+        current.apply(&change);
         send(permit, CallEvent::Output { cell, change });
     }
 

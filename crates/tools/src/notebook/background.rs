@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_run::{FinishedRun, PlannedCell};
+use cellwright_run::{FinishedRun, PlannedCell, RunProgress};
 use cellwright_session::{JobId, JobState, duration_words};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
@@ -29,6 +29,8 @@ pub(crate) struct BackgroundRun {
     job: JobId,
     place: ResolvedPath,
     cells: Vec<PlannedCell>,
+    /// What its cells have shown, until it is over.
+    progress: RunProgress,
     /// What it came to, once that is in the file.
     finished: watch::Receiver<Option<Arc<FinishedRun>>>,
 }
@@ -52,6 +54,7 @@ impl BackgroundRun {
     /// Lets a run go on in the background.
     pub(super) fn start(shared: &Arc<ToolboxState>, place: &ResolvedPath, mut active: ActiveRun) -> Self {
         let (job, cells) = (active.0.release(), active.0.cells().to_vec());
+        let progress = active.0.progress();
         let (sender, finished) = watch::channel(None);
         let to = Arc::clone(shared);
         // Ends with the run, which ends with its session.
@@ -62,7 +65,7 @@ impl BackgroundRun {
             }
             .boxed(),
         ));
-        let run = Self { job, place: place.clone(), cells, finished };
+        let run = Self { job, place: place.clone(), cells, progress, finished };
         shared.background_runs().add(run.clone());
         run
     }
@@ -75,7 +78,8 @@ impl BackgroundRun {
     ) -> Result<ToolReply, ToolFailure> {
         match context.client.sessions().await?.job(self.job).await? {
             JobState::Running(report) => {
-                Ok(goes_on(shared, context, self.job, &report, &CellNaming::Notebook(&self.cells)))
+                let (report, naming) = (self.progress.fill(&report), CellNaming::Notebook(&self.cells));
+                Ok(goes_on(shared, context, self.job, &report, &naming))
             }
             // A short one: then its outputs are about to be there.
             JobState::Finished(_) => self.wait(shared, context, Duration::from_secs(30)).await,
@@ -116,6 +120,7 @@ impl BackgroundRun {
                 (report, note)
             }
         };
+        let report = self.progress.fill(&report);
         let mut reply = report::reply(&shared.settings, context, &report, CallStage::Running, &naming);
         reply.note(note);
         Ok(reply)

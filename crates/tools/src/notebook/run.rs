@@ -81,7 +81,7 @@ pub(super) async fn run(
     let mut request = RunRequest::new(&place.path);
     request.timeout = how.timeout.map_or(Timeout::Never, Timeout::After);
     request.errors = if how.allow_errors { ErrorPolicy::Allow } else { ErrorPolicy::Stop };
-    request.artifacts = Some(shared.settings.artifacts.clone());
+    request.report = report_settings(shared);
     request.save = shared.settings.save.clone();
     request.history.clone_from(&shared.settings.history);
     request.force = how.options.force;
@@ -225,6 +225,15 @@ impl ActiveRun {
     }
 }
 
+/// What replies hold of outputs.
+fn report_settings(shared: &ToolboxState) -> OutputSettings {
+    OutputSettings {
+        limits: shared.settings.limits,
+        artifacts: Some(shared.settings.artifacts.clone()),
+        ..OutputSettings::default()
+    }
+}
+
 fn is_saved(FinishedRun { kept, .. }: &FinishedRun) -> bool {
     kept.side.is_none() && kept.failed.is_none()
 }
@@ -247,16 +256,10 @@ pub(super) fn reply(
 
 /// What the notebook holds now of the cells that ran, and what else is to be known.
 fn told(shared: &ToolboxState, context: &CallContext, finished: &FinishedRun) -> ToolReply {
-    let FinishedRun { cells, changes, kept, elsewhere, .. } = finished;
-    let shown = OutputSettings {
-        limits: shared.settings.limits,
-        artifacts: Some(shared.settings.artifacts.clone()),
-        ..OutputSettings::default()
-    };
-    let report = finished.as_kept(&shown);
+    let FinishedRun { cells, changes, report, kept, elsewhere, .. } = finished;
     let mut reply =
-        report::reply(&shared.settings, context, &report, CallStage::Over, &CellNaming::Notebook(cells));
-    if let Some(updated) = elsewhere.collected(&shown) {
+        report::reply(&shared.settings, context, report, CallStage::Over, &CellNaming::Notebook(cells));
+    if let Some(updated) = elsewhere.collected(&report_settings(shared)) {
         let cells: Vec<_> = elsewhere.cells().into_iter().map(|cell| format!("cell {cell}")).collect();
         let place = if cells.is_empty() { "no cell of the notebook".to_owned() } else { cells.join(", ") };
         reply.note(format!("[displays that were updated in {place}]\n{}", updated.text.text));

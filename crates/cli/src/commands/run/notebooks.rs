@@ -163,7 +163,7 @@ impl NotebookRuns {
             timeout: self.timeout,
             reset: self.reset,
             timing: !self.options.no_timing,
-            artifacts: Some(host::artifacts(config)),
+            report: host::report_settings(config),
             save: config.places.save_settings(),
             history: Some(config.places.history()),
             force: self.force,
