@@ -10,7 +10,7 @@ use cellwright_kernel::interpreter::PythonSearch;
 use cellwright_kernel::zmq::ZmqLink;
 use cellwright_kernel::{Gateways, RunnerLaunch, StartAny, StartRunner};
 use cellwright_output::Artifacts;
-use cellwright_session::daemon::{self, DaemonPlace, DaemonSpawn};
+use cellwright_session::daemon::{self, DaemonDoor, DaemonPlace, DaemonSpawn};
 use cellwright_session::{OutputSettings, Retry, SessionClient, SessionSettings};
 
 use futures_util::FutureExt as _;
@@ -116,9 +116,14 @@ fn artifacts_folder(config: &LoadedConfig) -> PathBuf {
 
 /// Joins the user's session daemon, which is started if there is none.
 pub(crate) async fn daemon_client(config: &LoadedConfig) -> anyhow::Result<SessionClient> {
+    Ok(daemon::connect(&daemon_door(config)?).await?)
+}
+
+/// The way to the user's session daemon.
+pub(crate) fn daemon_door(config: &LoadedConfig) -> anyhow::Result<DaemonDoor> {
     let program = std::env::current_exe().context("could not find this program")?;
     let spawn = DaemonSpawn { program, arguments: vec!["daemon".into()] };
-    Ok(daemon::connect(&daemon_place(config), VERSION, &spawn).await?)
+    Ok(DaemonDoor { place: daemon_place(config), version: VERSION, spawn })
 }
 
 /// Where the user's session daemon is.

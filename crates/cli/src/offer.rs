@@ -8,11 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cellwright_editing::{DiskMemory, ReadMemory};
 use cellwright_session::SessionId;
-use cellwright_tools::{
-    BackgroundPolicy, DaemonLink, DaemonUnreachable, OutsidePaths, RunMode, SessionNames, ToolSettings,
-};
+use cellwright_tools::{BackgroundPolicy, DaemonDoor, OutsidePaths, RunMode, SessionNames, ToolSettings};
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -84,9 +81,9 @@ impl ToolOptions {
     }
 
     /// The daemon, if sessions are to outlive the caller.
-    pub(crate) fn daemon(&self, config: &LoadedConfig) -> Option<Arc<dyn DaemonLink>> {
+    pub(crate) fn daemon(&self, config: &LoadedConfig) -> anyhow::Result<Option<DaemonDoor>> {
         let outlives = self.session.is_some() || config.settings.session.shared;
-        outlives.then(|| Arc::new(UserDaemon(config.clone())) as _)
+        outlives.then(|| host::daemon_door(config)).transpose()
     }
 
     /// The folders that were named, if any.
@@ -105,17 +102,6 @@ impl ToolOptions {
         } else {
             OutsidePaths::Refused
         }
-    }
-}
-
-/// The user's session daemon.
-struct UserDaemon(LoadedConfig);
-
-impl DaemonLink for UserDaemon {
-    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::SessionClient, DaemonUnreachable>> {
-        Box::pin(async {
-            host::daemon_client(&self.0).await.map_err(|error| DaemonUnreachable(error.into()))
-        })
     }
 }
 

@@ -26,9 +26,9 @@ use serde_json::Value;
 pub(crate) use setup::prepare;
 
 use crate::comm::Comms;
-use crate::event::{Event, LineAnswer};
+use crate::event::{Event, InputAnswer};
 use crate::execution::CellSource;
-use crate::request::{Completions, KernelVariables, Question, Reply};
+use crate::request::{AskError, Completions, KernelVariables, Question, Reply};
 use crate::transport::{CellId, Incoming, KernelRequest, QuestionId, StopFailed, StopStep};
 use cell::{CurrentCell, RaisedException};
 use numbers::MessageNumbers;
@@ -388,7 +388,7 @@ impl Conversation {
             PendingRequest::Said(id) => (id, Ok(Reply::Said)), // against the protocol, and clear enough
             PendingRequest::Interrupt => {
                 let InterruptReply { status, .. } = message.parse()?;
-                if let Err(why) = done(&status) {
+                if let Some(why) = failure(&status) {
                     self.stop_failed(StopStep::Interrupt, why);
                 }
                 return Ok(());
@@ -399,20 +399,24 @@ impl Conversation {
     }
 }
 
-fn done(status: &ReplyStatus) -> Result<(), String> {
+fn done(status: &ReplyStatus) -> Result<(), AskError> {
+    failure(status).map_or(Ok(()), |why| Err(AskError::Failed(why)))
+}
+
+fn failure(status: &ReplyStatus) -> Option<String> {
     match status {
-        ReplyStatus::Ok => Ok(()),
-        ReplyStatus::Error => Err("it answered with an error".to_owned()),
-        ReplyStatus::Aborted => Err("it did not try".to_owned()),
-        ReplyStatus::Other(status) => Err(format!("it answered `{status}`")),
+        ReplyStatus::Ok => None,
+        ReplyStatus::Error => Some("it answered with an error".to_owned()),
+        ReplyStatus::Aborted => Some("it did not try".to_owned()),
+        ReplyStatus::Other(status) => Some(format!("it answered `{status}`")),
     }
 }
 
-fn input_reply(answer: LineAnswer) -> InputReply {
+fn input_reply(answer: InputAnswer) -> InputReply {
     match answer {
-        Ok(value) => InputReply { value, ..InputReply::default() },
+        InputAnswer::Line(value) => InputReply { value, ..InputReply::default() },
         // The protocol has no word for it; ipykernel takes an end-of-transmission for the end of the file.
-        Err(_) => {
+        InputAnswer::Refusal(_) => {
             InputReply { status: ReplyStatus::Error, value: "\u{4}".to_owned(), ..InputReply::default() }
         }
     }

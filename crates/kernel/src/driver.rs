@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 pub use stopping::Graces;
 
 use crate::comm::{CommRequest, Comms};
-use crate::event::{CellStage, Event, KernelInput, LineAnswer};
+use crate::event::{CellStage, Event, InputAnswer, KernelInput};
 use crate::execution::{KernelCell, Stdin};
 use crate::mailbox::Mailbox;
 use crate::outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};
@@ -74,7 +74,7 @@ enum DriverWake {
     Command(Option<DriverCommand>),
     Stop,
     Deadline,
-    Answer(LineAnswer),
+    Answer(InputAnswer),
     Room,
     Incoming(Incoming),
     Silence,
@@ -212,7 +212,7 @@ impl Driver {
                 let id = QuestionId(self.new_id());
                 match self.transport.ask_comms(id, request) {
                     Ok(()) => drop(self.questions.insert(id, answer)), // its id is new
-                    Err(why) => drop(answer.send(Err(AskError::Failed(why)))), // the caller may have gone
+                    Err(why) => drop(answer.send(Err(why))),           // the caller may have gone
                 }
             }
             DriverCommand::Shutdown => self.shut_down(),
@@ -271,7 +271,7 @@ impl Driver {
                     self.deliver(Event::InputRequest(KernelInput { prompt, password, answer }));
                 }
                 Some(_) | None => {
-                    let answer = Err("the cell that asks is over".into());
+                    let answer = InputAnswer::Refusal("the cell that asks is over".to_owned());
                     self.transport.send(KernelRequest::Input { cell, answer });
                 }
             },
@@ -281,7 +281,7 @@ impl Driver {
             Incoming::Idle(cell) => self.settle(cell, |running| running.idle = true),
             Incoming::Answered { id, reply } => {
                 if let Some(answer) = self.questions.remove(&id) {
-                    drop(answer.send(reply.map_err(AskError::Failed))); // the caller may have gone
+                    drop(answer.send(reply)); // the caller may have gone
                 }
             }
             Incoming::StopFailed(failed) => self.take_failure(&failed),
@@ -289,7 +289,7 @@ impl Driver {
         }
     }
 
-    fn answer_input(&mut self, answer: LineAnswer) {
+    fn answer_input(&mut self, answer: InputAnswer) {
         if let Some(running) = &mut self.running {
             running.input = None;
             self.transport.send(KernelRequest::Input { cell: running.id, answer });
@@ -409,9 +409,9 @@ async fn passed(deadline: Option<Instant>) {
     }
 }
 
-async fn answered(input: Option<&mut oneshot::Receiver<LineAnswer>>) -> LineAnswer {
+async fn answered(input: Option<&mut oneshot::Receiver<InputAnswer>>) -> InputAnswer {
     match input {
-        Some(input) => input.await.unwrap_or_else(|_| Err("nobody answers".into())),
+        Some(input) => input.await.unwrap_or_else(|_| InputAnswer::missing()),
         None => pending().await,
     }
 }

@@ -37,21 +37,41 @@ pub struct KernelInput {
     pub prompt: String,
     /// The answer is a secret and not to be shown.
     pub password: bool,
-    pub(crate) answer: oneshot::Sender<LineAnswer>,
+    pub(crate) answer: oneshot::Sender<InputAnswer>,
 }
 
-/// What is said to a cell that asks.
-pub(crate) type LineAnswer = Result<String, String>;
+/// What a cell gets that asks for input. It is one value from the caller to the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum InputAnswer {
+    /// A line, without a line break at the end.
+    #[serde(rename = "value")]
+    Line(String),
+    /// An error with this message is raised in the cell.
+    #[serde(rename = "error")]
+    Refusal(String),
+}
+
+impl InputAnswer {
+    /// For a question whose reader has left.
+    pub fn missing() -> Self {
+        Self::Refusal("nobody answers".to_owned())
+    }
+}
 
 impl KernelInput {
     /// Hands the cell its line, without a line break at the end.
     pub fn answer(self, line: impl Into<String>) {
-        drop(self.answer.send(Ok(line.into()))); // the cell may have been stopped meanwhile
+        self.respond(InputAnswer::Line(line.into()));
     }
 
     /// Raises an error with this message in the cell.
     pub fn refuse(self, why: impl Into<String>) {
-        drop(self.answer.send(Err(why.into()))); // the cell may have been stopped meanwhile
+        self.respond(InputAnswer::Refusal(why.into()));
+    }
+
+    /// Does what the answer says.
+    pub fn respond(self, answer: InputAnswer) {
+        drop(self.answer.send(answer)); // the cell may have been stopped meanwhile
     }
 }
 

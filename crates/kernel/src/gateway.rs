@@ -26,6 +26,7 @@ pub use shared::{GatewayStatus, SharedError, SharedGateway};
 use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
+use crate::request::AskError;
 use crate::transport::{BoxFuture, Incoming, KernelRequest, QuestionId, StopFailed, StopStep, Transport};
 use link::{GatewayLink, LinkNews};
 use rest::RestClient;
@@ -171,7 +172,7 @@ impl Transport for GatewayTransport {
         self.conversation.pass_comms(comms);
     }
 
-    fn ask_comms(&mut self, id: QuestionId, request: CommRequest) -> Result<(), String> {
+    fn ask_comms(&mut self, id: QuestionId, request: CommRequest) -> Result<(), AskError> {
         let message = self.conversation.say_on_comms(&self.session, id, request);
         self.link.send(message);
         Ok(())

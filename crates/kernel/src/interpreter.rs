@@ -202,7 +202,7 @@ impl PythonLead {
         };
         Some(match runnable(&python) {
             Ok(()) => Ok(Candidate { python, origin }),
-            Err(why) => Err(RejectedPython { python, origin, why: Rejection::Missing(why) }),
+            Err(why) => Err(RejectedPython { python, origin, why: Rejection::Missing(why.to_string()) }),
         })
     }
 }
@@ -242,16 +242,25 @@ impl Candidate {
 }
 
 /// Why a file cannot be started, as far as its entry shows.
-fn runnable(program: &Path) -> Result<(), String> {
+#[derive(Debug, thiserror::Error)]
+enum NotRunnable {
+    #[error("it is a folder")]
+    Folder,
+    #[error("it may not be executed")]
+    NotExecutable,
+    #[error("its link leads nowhere: the Python it was made from is gone; make the environment again")]
+    DanglingLink,
+    #[error("there is no such program")]
+    Missing,
+}
+
+fn runnable(program: &Path) -> Result<(), NotRunnable> {
     match fs::metadata(program) {
-        Ok(entry) if entry.is_dir() => Err("it is a folder".into()),
-        Ok(entry) if entry.permissions().mode() & 0o111 == 0 => Err("it may not be executed".into()),
+        Ok(entry) if entry.is_dir() => Err(NotRunnable::Folder),
+        Ok(entry) if entry.permissions().mode() & 0o111 == 0 => Err(NotRunnable::NotExecutable),
         Ok(_) => Ok(()),
-        Err(_) if fs::symlink_metadata(program).is_ok() => {
-            Err("its link leads nowhere: the Python it was made from is gone; make the environment again"
-                .into())
-        }
-        Err(_) => Err("there is no such program".into()),
+        Err(_) if fs::symlink_metadata(program).is_ok() => Err(NotRunnable::DanglingLink),
+        Err(_) => Err(NotRunnable::Missing),
     }
 }
 

@@ -31,7 +31,7 @@ pub mod zmq;
 pub use cellwright_process::ChildExit as ProcessExit;
 pub use comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
 pub use driver::Graces;
-pub use event::{CellStage, Event, KernelInput};
+pub use event::{CellStage, Event, InputAnswer, KernelInput};
 pub use execution::{Background, CellSource, CellUpdate, Execution, KernelCell, Stdin};
 pub use kernel::Kernel;
 pub use outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};

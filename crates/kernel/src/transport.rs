@@ -5,10 +5,10 @@ pub use futures_util::future::BoxFuture;
 
 use crate::comm::{CommRequest, Comms};
 use crate::environment::EnvVars;
-use crate::event::{Event, LineAnswer};
+use crate::event::{Event, InputAnswer};
 use crate::execution::CellSource;
 use crate::outcome::Exit;
-use crate::request::{Question, Reply};
+use crate::request::{AskError, Question, Reply};
 
 /// A way to talk to one kernel: a codec without policy.
 ///
@@ -52,8 +52,8 @@ pub trait Transport: Send + 'static {
     fn pass_comms(&mut self, _comms: Comms) {}
 
     /// Begins a request about comms, whose answer is [`Incoming::Answered`]; why not, where there are none.
-    fn ask_comms(&mut self, _id: QuestionId, _request: CommRequest) -> Result<(), String> {
-        Err("it has no comms".to_owned())
+    fn ask_comms(&mut self, _id: QuestionId, _request: CommRequest) -> Result<(), AskError> {
+        Err(AskError::Failed("it has no comms".to_owned()))
     }
 
     /// Has what keeps the cell from starting make way, where there is a way to do so.
@@ -122,7 +122,7 @@ pub enum KernelRequest {
         /// The cell that asked.
         cell: CellId,
         /// The line, or why there is none.
-        answer: LineAnswer,
+        answer: InputAnswer,
     },
     /// Ask something that is not a cell.
     Ask {
@@ -177,7 +177,7 @@ pub enum Incoming {
         /// Which question.
         id: QuestionId,
         /// The answer.
-        reply: Result<Reply, String>,
+        reply: Result<Reply, AskError>,
     },
     /// A step of stopping that had begun well failed later.
     StopFailed(StopFailed),

@@ -24,6 +24,7 @@ pub use launch::{ZmqAttach, ZmqKernel, ZmqLaunch, ZmqLink, ZmqStartError};
 use crate::comm::{CommRequest, Comms};
 use crate::conversation::Conversation;
 use crate::outcome::Exit;
+use crate::request::AskError;
 use crate::transport::{BoxFuture, Incoming, KernelRequest, QuestionId, StopFailed, StopStep, Transport};
 use last_words::last_words;
 
@@ -223,7 +224,7 @@ impl Transport for ZmqTransport {
         self.conversation.pass_comms(comms);
     }
 
-    fn ask_comms(&mut self, id: QuestionId, request: CommRequest) -> Result<(), String> {
+    fn ask_comms(&mut self, id: QuestionId, request: CommRequest) -> Result<(), AskError> {
         let message = self.conversation.say_on_comms(self.sender.session(), id, request);
         self.post(message);
         Ok(())

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cellwright_tools::{DaemonLink, OutsidePaths, SessionHome, SessionNames, ToolClient, Toolbox, Workspace};
+use cellwright_tools::{DaemonDoor, OutsidePaths, SessionHome, SessionNames, ToolClient, Toolbox, Workspace};
 
 /// What is served, and to which folders.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub struct McpHost {
     /// What the sessions of a client are called.
     pub names: SessionNames,
     /// Where they live when they are to outlive the client.
-    pub daemon: Option<Arc<dyn DaemonLink>>,
+    pub daemon: Option<DaemonDoor>,
     /// Whether to check Python before the first call. For the client on stdin its own kernel does that, as soon as the
     /// client has introduced itself. Over HTTP a kernel starts and ends for it when the server begins to listen.
     pub warm_up: bool,
@@ -52,7 +52,7 @@ impl McpHost {
         let workspace = self.workspace(roots)?;
         Ok(match &self.daemon {
             None => self.toolbox.client(workspace, names),
-            Some(daemon) => self.toolbox.client_at(SessionHome::Daemon(Arc::clone(daemon)), workspace, names),
+            Some(daemon) => self.toolbox.client_at(SessionHome::Daemon(daemon.clone()), workspace, names),
         })
     }
 

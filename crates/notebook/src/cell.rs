@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::json::{Json, JsonKind, TextSpan, string};
 use crate::output::{EncodedImage, NotebookOutput, images};
+use crate::select::SelectorError;
 
 /// The three kinds of cell nbformat 4 has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,15 +36,20 @@ impl fmt::Display for CellKind {
     }
 }
 
-impl FromStr for CellKind {
-    type Err = String;
+/// A word that is not the type of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a cell type; use code, markdown or raw")]
+pub struct NotACellKind(String);
 
-    fn from_str(name: &str) -> Result<Self, String> {
+impl FromStr for CellKind {
+    type Err = NotACellKind;
+
+    fn from_str(name: &str) -> Result<Self, NotACellKind> {
         match name {
             "code" => Ok(Self::Code),
             "markdown" => Ok(Self::Markdown),
             "raw" => Ok(Self::Raw),
-            other => Err(format!("`{other}` is not a cell type; use code, markdown or raw")),
+            other => Err(NotACellKind(other.to_owned())),
         }
     }
 }
@@ -67,16 +73,16 @@ impl fmt::Display for CellRef {
 }
 
 impl FromStr for CellRef {
-    type Err = String;
+    type Err = SelectorError;
 
     /// A number is an index, also as `cell:2`, which markers show, as `#2` and as `2.0`. Anything else, with or
     /// without `id:`, is an id.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
         let text = text.trim();
         let text = text.strip_prefix('#').unwrap_or(text);
         if let Some(id) = text.strip_prefix("id:") {
             return match id {
-                "" => Err("`id:` needs the cell's id after it".to_owned()),
+                "" => Err(SelectorError::EmptyId),
                 id => Ok(Self::Id(id.to_owned())),
             };
         }
@@ -85,7 +91,7 @@ impl FromStr for CellRef {
         let whole = digits.split_once('.').filter(|(_, zeros)| zeros.bytes().all(|byte| byte == b'0'));
         match whole.map_or(digits, |(whole, _)| whole).parse() {
             Ok(index) => Ok(Self::Index(index)),
-            Err(_) if text.is_empty() => Err("a cell is named by its index or its id".to_owned()),
+            Err(_) if text.is_empty() => Err(SelectorError::EmptyCell),
             Err(_) => Ok(Self::Id(text.to_owned())),
         }
     }

@@ -52,7 +52,7 @@ mod splice;
 pub mod text;
 
 pub use action::{Action, EditError, EditedNotebook, OutputsAfterEdit, ReplaceTextError};
-pub use cell::{CellKind, CellRef, NewCell, NotebookCell};
+pub use cell::{CellKind, CellRef, NewCell, NotACellKind, NotebookCell};
 pub use cell_json::CellJson;
 pub use format::{FormatProblem, Repair};
 pub use line_diff::{LineRun, line_hunks, line_runs};
@@ -62,4 +62,4 @@ pub use plan::{NotACell, RawCell};
 pub use report::{CellChange, ChangeNote, ChangeReport, TouchedCell, index_ranges, out_of_order};
 pub use results::CellResults;
 pub use select::{Selector, Target};
-pub use snapshot::{Fingerprint, Snapshot};
+pub use snapshot::{Fingerprint, NotAFingerprint, NotASnapshot, Snapshot};

@@ -13,10 +13,9 @@ use crate::notebook::{Notebook, PlacedCell};
 use crate::pieces::Splice;
 use crate::print::JsonNode;
 use crate::recording::{self, Results};
+use crate::results::CellResults;
 use crate::source::SourceForm;
-use crate::splice::{
-    Layout, Spacing, SpliceItem, SplicePart, parts, rebuild, with_members, with_value, without_member,
-};
+use crate::splice::{Layout, Spacing, SpliceItem, SplicePart, parts, rebuild, with_members, with_value};
 
 /// A cell of the notebook to be.
 #[derive(Debug)]
@@ -215,23 +214,17 @@ impl Notebook {
     fn recorded(&self, cell: &NotebookCell<'_>, results: &Results) -> String {
         let json = cell.json();
         let layout = Layout::of(&json);
-        let written = self.escaped(&layout, cell, &results.outputs());
+        let outputs = self.escaped(&layout, cell, &results.outputs());
         let count = results.execution_count.map_or_else(|| "null".to_owned(), |count| count.to_string());
-        let mut changes = vec![("execution_count", count)];
-        if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == JsonKind::Object) {
-            let layout = layout.of_value(&metadata);
-            let timed = match results.execution() {
-                Some(times) => {
-                    let times = layout.printer(JsonEscapes::Needed).value(&times);
-                    Some(with_members(&metadata, &layout, vec![("execution", times)]))
-                }
-                // The times of another run say nothing of these outputs.
-                None => without_member(&metadata, &layout, "execution"),
-            };
-            changes.extend(timed.map(|metadata| ("metadata", metadata)));
-        }
-        changes.push(("outputs", written));
-        with_members(&json, &layout, changes)
+        let metadata = json.get("metadata");
+        let times = metadata
+            .zip(results.execution())
+            .map(|(metadata, times)| layout.of_value(&metadata).printer(JsonEscapes::Needed).value(&times));
+        cell.with_results_of(&CellResults {
+            outputs: &outputs,
+            execution_count: &count,
+            execution: times.as_deref(),
+        })
     }
 
     /// The JSON of `cell` after `rework`.

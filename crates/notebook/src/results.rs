@@ -36,12 +36,8 @@ impl<'a> NotebookCell<'a> {
         (has_outputs || results.execution_count != "null").then_some(results)
     }
 
-    /// The cell's JSON with other results.
-    fn with_results_of(&self, results: &CellResults<'_>) -> Result<String, NotACell> {
-        let parts = [Some(results.outputs), Some(results.execution_count), results.execution];
-        if !parts.into_iter().flatten().all(|part| Json::is_one(part, 0)) {
-            return Err(NotACell);
-        }
+    /// The cell's JSON with other results, each of which is JSON.
+    pub(crate) fn with_results_of(&self, results: &CellResults<'_>) -> String {
         let json = self.json();
         let layout = Layout::of(&json);
         let mut changes = vec![
@@ -52,11 +48,12 @@ impl<'a> NotebookCell<'a> {
             let layout = layout.of_value(&metadata);
             let timed = match results.execution {
                 Some(times) => Some(with_members(&metadata, &layout, vec![("execution", times.to_owned())])),
+                // The times of another run say nothing of these outputs.
                 None => without_member(&metadata, &layout, "execution"),
             };
             changes.extend(timed.map(|metadata| ("metadata", metadata)));
         }
-        Ok(with_members(&json, &layout, changes))
+        with_members(&json, &layout, changes)
     }
 }
 
@@ -65,6 +62,9 @@ impl Notebook {
     pub fn cell_with_results(&self, index: usize, results: &CellResults<'_>) -> Result<String, NotACell> {
         let flat = self.flat();
         let cell = flat.cell(index);
-        if cell.kind() == CellKind::Code { cell.with_results_of(results) } else { Err(NotACell) }
+        let parts = [Some(results.outputs), Some(results.execution_count), results.execution];
+        let is_json = parts.into_iter().flatten().all(|part| Json::is_one(part, 0));
+        let fits = is_json && cell.kind() == CellKind::Code;
+        fits.then(|| cell.with_results_of(results)).ok_or(NotACell)
     }
 }

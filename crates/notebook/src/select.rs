@@ -19,6 +19,7 @@
 //! [`Target::names_notebook`] says what the name suggests.
 
 mod cells;
+mod error;
 mod heading;
 mod image;
 mod lines;
@@ -29,8 +30,9 @@ use std::fmt;
 use crate::cell::CellRef;
 
 pub use self::cells::{CellPart, CellSelection};
+pub use self::error::SelectorError;
 pub use self::heading::NoSuchHeading;
-pub use self::image::ImageAddress;
+pub use self::image::{ImageAddress, NotAnImageAddress};
 pub use self::lines::{Excerpt, LineRange, PastTheEnd, excerpts};
 pub use self::target::{BadSelector, Target};
 
@@ -79,7 +81,7 @@ impl Selector {
 
     /// Reads what follows a path: `#3`, `:raw`, `#3:10-40`, or nothing. The error says what is wrong, and not
     /// what would be right.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let (part, tail) = match text.strip_prefix('#') {
             Some(cells) => cells::part(cells)?,
             None => (NotebookPart::Whole, text),
@@ -97,7 +99,7 @@ impl Selector {
                 }
             },
             None if tail.is_empty() => Vec::new(),
-            None => return Err(format!("`{tail}` cannot follow")),
+            None => return Err(SelectorError::AfterEnd(tail.to_owned())),
         };
         Ok(Self { part, raw, lines })
     }
@@ -140,10 +142,6 @@ impl fmt::Display for NotebookPart {
 /// Digits and nothing else: no sign, no space.
 fn number(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-fn ends_before_it_begins(range: &str, first: usize, last: usize) -> String {
-    format!("`{range}` ends before it begins; `{last}-{first}` would be a range")
 }
 
 #[cfg(test)]

@@ -48,15 +48,18 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-impl FromStr for Fingerprint {
-    type Err = String;
+/// A text that is not a fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a fingerprint, which has 32 hexadecimal digits")]
+pub struct NotAFingerprint(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Fingerprint {
+    type Err = NotAFingerprint;
+
+    fn from_str(text: &str) -> Result<Self, NotAFingerprint> {
         let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = digits.then(|| u128::from_str_radix(text, 16).ok()).flatten();
-        number
-            .map(Self)
-            .ok_or_else(|| format!("`{text}` is not a fingerprint, which has 32 hexadecimal digits"))
+        number.map(Self).ok_or_else(|| NotAFingerprint(text.to_owned()))
     }
 }
 
@@ -161,21 +164,28 @@ impl fmt::Display for Snapshot {
     }
 }
 
-impl FromStr for Snapshot {
-    type Err = String;
+/// A text that is not a snapshot as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a line of a snapshot")]
+pub struct NotASnapshot(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut lines = text.lines();
-        let fingerprint = lines.next().unwrap_or_default().parse()?;
+impl FromStr for Snapshot {
+    type Err = NotASnapshot;
+
+    fn from_str(text: &str) -> Result<Self, NotASnapshot> {
         let cell = |line: &str| {
             let mut parts = line.splitn(4, ' ');
-            let mut part = || parts.next().ok_or_else(|| format!("`{line}` is not a cell of a snapshot"));
-            let kind = part()?.parse()?;
-            let (source, whole) = (part()?.parse::<Fingerprint>()?.0, part()?.parse::<Fingerprint>()?.0);
-            let id = serde_json::from_str(part()?).map_err(|error| error.to_string())?;
-            Ok(CellPrint { kind, id, source, whole })
+            let kind = parts.next()?.parse().ok()?;
+            let mut print = || Some(parts.next()?.parse::<Fingerprint>().ok()?.0);
+            let (source, whole) = (print()?, print()?);
+            Some(CellPrint { kind, id: serde_json::from_str(parts.next()?).ok()?, source, whole })
         };
-        Ok(Self { fingerprint, cells: lines.map(cell).collect::<Result<_, String>>()? })
+        let refused = |line: &str| NotASnapshot(line.to_owned());
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        let fingerprint = first.parse().map_err(|_| refused(first))?;
+        let cells = lines.map(|line| cell(line).ok_or_else(|| refused(line)));
+        Ok(Self { fingerprint, cells: cells.collect::<Result<_, _>>()? })
     }
 }
 

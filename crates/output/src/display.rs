@@ -55,7 +55,7 @@ impl Display {
         let mut display = Self::words(bundle, image.is_some(), broken.is_some());
         display.image = image;
         if let Some(note) = broken {
-            display.text = Some(display.text.map_or(note.clone(), |text| format!("{text}\n{note}")));
+            display.text = Some(display.text.map_or(note.to_string(), |text| format!("{text}\n{note}")));
         }
         display
     }

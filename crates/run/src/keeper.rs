@@ -270,7 +270,7 @@ impl KeeperThread {
             };
             for at in batch.keys() {
                 if !places.contains_key(at) {
-                    let place = place_of(&cells[*at], notebook, places).map_err(UnsavedReason::Conflict)?;
+                    let place = place_of(&cells[*at], notebook, places)?;
                     places.insert(*at, place);
                 }
             }
@@ -345,17 +345,17 @@ fn place_of(
     cell: &PlannedCell,
     notebook: &Notebook,
     taken: &BTreeMap<usize, usize>,
-) -> Result<usize, String> {
+) -> Result<usize, UnsavedReason> {
     match FoundCell::of(cell, notebook) {
         FoundCell::Same(place) if !taken.values().any(|other| *other == place) => Ok(place),
-        FoundCell::Edited(_) => Err(format!("cell {} was edited while it ran here", cell.index)),
-        FoundCell::Gone if cell.id.is_none() => {
-            Err(format!("cell {} was edited or removed while it ran here", cell.index))
-        }
-        FoundCell::Same(_) | FoundCell::Gone => {
-            Err(format!("cell {} was removed while it ran here", cell.index))
-        }
+        FoundCell::Edited(_) => Err(conflict(cell, "edited")),
+        FoundCell::Gone if cell.id.is_none() => Err(conflict(cell, "edited or removed")),
+        FoundCell::Same(_) | FoundCell::Gone => Err(conflict(cell, "removed")),
     }
+}
+
+fn conflict(cell: &PlannedCell, how: &str) -> UnsavedReason {
+    UnsavedReason::Conflict(format!("cell {} was {how} while it ran here", cell.index))
 }
 
 /// Where a cell that was run is in a copy of ours, which is made to say what was run. Cells that are gone come back at the end.

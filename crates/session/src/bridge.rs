@@ -27,7 +27,23 @@ pub trait ToolHost: Send + Sync + 'static {
     ///
     /// The caller's session is busy meanwhile: a tool that ran cells in the same session would wait for itself, so refuse
     /// that.
-    fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>>;
+    fn call(
+        &self,
+        scope: ToolScope,
+        name: String,
+        args: Value,
+    ) -> BoxFuture<'_, Result<Value, ToolCallError>>;
+}
+
+/// Why a tool returned no value. The text is raised in the cell.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolCallError(pub String);
+
+impl From<&str> for ToolCallError {
+    fn from(why: &str) -> Self {
+        Self(why.to_owned())
+    }
 }
 
 impl fmt::Debug for dyn ToolHost {
@@ -41,8 +57,8 @@ impl fmt::Debug for dyn ToolHost {
 pub struct OfCallers;
 
 impl ToolHost for OfCallers {
-    fn call(&self, _: ToolScope, _: String, _: Value) -> BoxFuture<'_, Result<Value, String>> {
-        Box::pin(async { Err("no call runs here at the moment that has brought tools".to_owned()) })
+    fn call(&self, _: ToolScope, _: String, _: Value) -> BoxFuture<'_, Result<Value, ToolCallError>> {
+        Box::pin(async { Err("no call runs here at the moment that has brought tools".into()) })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cellwright_cell::OutputChange;
 use cellwright_kernel::environment::EnvVars;
-use cellwright_kernel::{AboutKernel, CellSource, Comms, KernelChoice, Stdin, StopReason};
+use cellwright_kernel::{AboutKernel, CellSource, Comms, InputAnswer, KernelChoice, Stdin, StopReason};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -287,18 +287,22 @@ pub struct InputRequest {
     pub prompt: String,
     /// The answer is a secret and not to be shown.
     pub password: bool,
-    pub(crate) answer: oneshot::Sender<Result<String, String>>,
+    pub(crate) answer: oneshot::Sender<InputAnswer>,
 }
 
 impl InputRequest {
     /// Hands the cell its line, without a line break at the end.
     pub fn answer(self, line: impl Into<String>) {
-        drop(self.answer.send(Ok(line.into()))); // the cell may have been stopped meanwhile
+        self.respond(InputAnswer::Line(line.into()));
     }
 
     /// Raises an error with this message in the cell.
     pub fn refuse(self, why: impl Into<String>) {
-        drop(self.answer.send(Err(why.into()))); // the cell may have been stopped meanwhile
+        self.respond(InputAnswer::Refusal(why.into()));
+    }
+
+    pub(crate) fn respond(self, answer: InputAnswer) {
+        drop(self.answer.send(answer)); // the cell may have been stopped meanwhile
     }
 }
 

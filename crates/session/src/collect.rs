@@ -43,9 +43,14 @@ pub enum ShownOutput {
         /// What it is, in words.
         what: String,
         /// Where it is, or why it could not be stored.
-        artifact: Result<ArtifactId, String>,
+        artifact: Result<ArtifactId, NotStored>,
     },
 }
+
+/// Why something was not stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+pub struct NotStored(pub(crate) String);
 
 impl CollectedOutput {
     /// Nothing.

@@ -18,6 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cellwright_kernel::InputAnswer;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,9 @@ use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
 pub(crate) use client::DaemonConnection;
 pub use server::{ServeSettings, serve};
-pub use start::{DaemonSpawn, connect, leave_terminal};
+pub use start::{DaemonDoor, DaemonSpawn, connect, leave_terminal};
 
+use crate::bridge::ToolCallError;
 use crate::call::{Call, CallEvent, Turn};
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
@@ -181,13 +183,13 @@ enum CallMessage {
     Detach,
     /// The report has arrived.
     Received,
-    Answer(Result<String, String>),
+    Answer(InputAnswer),
     /// What the cell is whose turn has come.
     Turn(Turn),
     /// What a tool came to.
     ToolAnswer {
         number: u64,
-        value: Result<Value, String>,
+        value: Result<Value, ToolCallError>,
     },
 }
 

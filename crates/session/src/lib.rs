@@ -33,7 +33,7 @@ pub use call::{
     Reset, SessionMode, Timeout, Turn, TurnRequest, Turns,
 };
 pub use client::SessionClient;
-pub use collect::{CollectedOutput, Collector, ReportOutputs, ShownOutput};
+pub use collect::{CollectedOutput, Collector, NotStored, ReportOutputs, ShownOutput};
 pub use comm::{Comm, CommBuffer};
 pub use error::SessionError;
 pub use identity::{InvalidSessionId, SessionId, SessionKey};

@@ -32,7 +32,7 @@ mod tests {
     use cellwright_output::{ArtifactId, CapturedText, Extent, FullText, Truncation};
     use serde_json::Value;
 
-    use crate::collect::{CollectedOutput, ShownOutput};
+    use crate::collect::{CollectedOutput, NotStored, ShownOutput};
     use crate::report::{
         CallReport, CellReport, CellStatus, KernelAfter, KernelReplacement, KernelReport, KernelUse,
     };
@@ -60,7 +60,7 @@ mod tests {
                 ShownOutput::Json(serde_json::json!({"b": 1.5, "a": [null, true]}).into()),
                 ShownOutput::Status(Value::Null.into()),
                 ShownOutput::Stored { what: "JSON".into(), artifact: Ok(id) },
-                ShownOutput::Stored { what: "JSON".into(), artifact: Err("full".into()) },
+                ShownOutput::Stored { what: "JSON".into(), artifact: Err(NotStored("full".to_owned())) },
             ],
         };
         let exit =

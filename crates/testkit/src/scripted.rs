@@ -32,7 +32,7 @@ use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, Stream};
 use cellwright_kernel::transport::{
     BoxFuture, CellId, Incoming, KernelRequest, Pulse, StopFailed, StopStep, Transport, Verdict,
 };
-use cellwright_kernel::{Event, Exit, Question, Reply};
+use cellwright_kernel::{AskError, Event, Exit, InputAnswer, Question, Reply};
 use cellwright_process::ChildExit as ProcessExit;
 use tokio::time::{Instant, sleep_until};
 
@@ -231,8 +231,10 @@ impl Transport for ScriptedKernel {
                     running.asking = false;
                     let id = running.id;
                     match answer {
-                        Ok(line) => self.say(Some(id), Event::text(Stream::Stdout, format!("{line}\n"))),
-                        Err(_) => self.raise("StdinNotImplementedError", Verdict::Error),
+                        InputAnswer::Line(line) => {
+                            self.say(Some(id), Event::text(Stream::Stdout, format!("{line}\n")));
+                        }
+                        InputAnswer::Refusal(_) => self.raise("StdinNotImplementedError", Verdict::Error),
                     }
                 }
             }
@@ -240,7 +242,7 @@ impl Transport for ScriptedKernel {
                 let reply = match question {
                     Question::Ping => Ok(Reply::Pong),
                     Question::Complete { .. } | Question::Inspect { .. } | Question::Variables { .. } => {
-                        Err("a scripted kernel knows nothing".into())
+                        Err(AskError::Failed("a scripted kernel knows nothing".to_owned()))
                     }
                 };
                 self.saying.push_back(Incoming::Answered { id, reply });

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_session::bridge::{ToolHost, ToolScope};
+use cellwright_session::bridge::{ToolCallError, ToolHost, ToolScope};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,12 @@ pub(crate) fn of(toolbox: &Arc<ToolboxState>, client: &Arc<ToolClient>) -> Arc<d
 }
 
 impl ToolHost for ClientTools {
-    fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
+    fn call(
+        &self,
+        scope: ToolScope,
+        name: String,
+        args: Value,
+    ) -> BoxFuture<'_, Result<Value, ToolCallError>> {
         Box::pin(async move {
             let toolbox = self.toolbox.upgrade().ok_or(GONE)?;
             let client = self.client.upgrade().ok_or(GONE)?;
@@ -50,7 +55,12 @@ impl ToolBridge {
 }
 
 impl ToolHost for ToolBridge {
-    fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
+    fn call(
+        &self,
+        scope: ToolScope,
+        name: String,
+        args: Value,
+    ) -> BoxFuture<'_, Result<Value, ToolCallError>> {
         Box::pin(async move {
             let toolbox = self.toolbox.get().and_then(Weak::upgrade).ok_or("the tools are gone")?;
             let client = toolbox.client_with(&scope.session).ok_or(GONE)?;
@@ -65,12 +75,10 @@ async fn call(
     scope: &ToolScope,
     name: &str,
     args: Value,
-) -> Result<Value, String> {
-    let Value::Object(args) = args else { return Err("arguments are an object".to_owned()) };
+) -> Result<Value, ToolCallError> {
+    let Value::Object(args) = args else { return Err("arguments are an object".into()) };
     if name == "eval" && would_wait_for_itself(&args, &client.names, scope) {
-        return Err(
-            "eval in the session that runs this cell would wait for itself; just run the code".to_owned()
-        );
+        return Err("eval in the session that runs this cell would wait for itself; just run the code".into());
     }
     let stop = CancellationToken::new();
     // A cell that stops waiting stops the call.
@@ -85,9 +93,9 @@ fn would_wait_for_itself(args: &Map<String, Value>, names: &SessionNames, scope:
 }
 
 /// A reply as a value: its text, its images, our remarks, and its facts.
-fn value(reply: ToolReply) -> Result<Value, String> {
+fn value(reply: ToolReply) -> Result<Value, ToolCallError> {
     if reply.is_error {
-        return Err(reply.to_text());
+        return Err(ToolCallError(reply.to_text()));
     }
     let mut value = match reply.structured {
         Some(Value::Object(value)) => value,

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use cellwright_editing::ReadMemory;
+use cellwright_session::daemon::{self, DaemonDoor};
 use cellwright_session::{Force, SessionError, SessionId, SessionKey};
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 
 use crate::reply::ToolFailure;
 use crate::shell::ClientShells;
@@ -34,18 +34,7 @@ pub enum SessionHome {
     /// In this process: they end with it.
     Here(Arc<cellwright_session::SessionClient>),
     /// In a daemon that is joined when it is first needed, and again when it was lost.
-    Daemon(Arc<dyn DaemonLink>),
-}
-
-/// Why the daemon was not joined.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct DaemonUnreachable(pub Box<dyn std::error::Error + Send + Sync>);
-
-/// A way to the process where sessions outlive their client.
-pub trait DaemonLink: Send + Sync {
-    /// Joins it, or says why not.
-    fn join(&self) -> BoxFuture<'_, Result<cellwright_session::SessionClient, DaemonUnreachable>>;
+    Daemon(DaemonDoor),
 }
 
 /// A client's way to its sessions.
@@ -122,8 +111,8 @@ impl ToolClient {
         let mut joined = self.sessions.joined.lock().await;
         match (&*joined, &self.sessions.home) {
             (Some(client), _) | (None, SessionHome::Here(client)) => Ok(Arc::clone(client)),
-            (None, SessionHome::Daemon(daemon)) => {
-                let client = Arc::new(daemon.join().await?);
+            (None, SessionHome::Daemon(door)) => {
+                let client = Arc::new(daemon::connect(door).await?);
                 Ok(Arc::clone(joined.insert(client)))
             }
         }

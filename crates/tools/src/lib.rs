@@ -27,7 +27,8 @@ mod timeout;
 mod toolbox;
 mod workspace;
 
-pub use client::{DaemonLink, DaemonUnreachable, SessionHome, SessionNames, ToolClient};
+pub use cellwright_session::daemon::DaemonDoor;
+pub use client::{SessionHome, SessionNames, ToolClient};
 pub use mode::{RunMode, UnknownMode};
 pub use reply::{ReplyPart, ToolReply};
 pub use spec::ToolSpec;

@@ -81,7 +81,7 @@ impl ServeMcp {
             roots: if roots.is_empty() { WorkspaceRoots::Client } else { WorkspaceRoots::Fixed(roots) },
             outside: self.offer.outside(&config),
             names: self.offer.names(),
-            daemon: self.offer.daemon(&config),
+            daemon: self.offer.daemon(&config)?,
             warm_up: !self.no_warm_up && !config.settings.python.skip_check,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };

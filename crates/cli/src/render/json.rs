@@ -90,7 +90,7 @@ fn more_than_text(shown: &ShownOutput) -> Value {
         ShownOutput::Stored { what, artifact } => {
             let (artifact, error) = match artifact {
                 Ok(id) => (Some(id.to_string()), None),
-                Err(why) => (None, Some(why)),
+                Err(why) => (None, Some(why.to_string())),
             };
             return json!({"type": "stored", "what": what, "artifact": artifact, "error": error});
         }

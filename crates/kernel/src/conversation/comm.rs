@@ -8,7 +8,7 @@ use cellwright_jupyter::{Channel, JupyterMessage, MessageSession};
 use super::{Conversation, PendingRequest, UnreadableContent, done};
 use crate::comm::{CommKind, CommMessage, CommRequest, Comms, OpenComm};
 use crate::event::Event;
-use crate::request::Reply;
+use crate::request::{AskError, Reply};
 use crate::transport::{Incoming, QuestionId};
 
 impl Conversation {
@@ -90,7 +90,7 @@ fn said(session: &MessageSession, message: CommMessage) -> JupyterMessage {
 }
 
 /// The comms that a kernel says are open.
-pub(super) fn listed(message: &JupyterMessage) -> Result<Result<Reply, String>, UnreadableContent> {
+pub(super) fn listed(message: &JupyterMessage) -> Result<Result<Reply, AskError>, UnreadableContent> {
     let CommInfoReply { status, comms, .. } = message.parse()?;
     let open = comms.into_iter().map(|(comm, about)| {
         let target = about.get("target_name").and_then(|target| target.as_str()).unwrap_or_default();

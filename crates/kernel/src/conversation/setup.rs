@@ -12,7 +12,7 @@ use super::{json_text, literal};
 use crate::event::Event;
 use crate::execution::CellSource;
 use crate::outcome::Exit;
-use crate::request::KernelVariable;
+use crate::request::{AskError, KernelVariable};
 use crate::setup::{Prelude, Setup};
 use crate::transport::{CellId, Incoming, KernelRequest, Transport, Verdict};
 
@@ -136,10 +136,10 @@ struct Listed {
 /// What a kernel answered to [`list_variables`].
 pub(super) fn listed_variables(
     expressions: &Map<String, Value>,
-) -> Result<(Vec<KernelVariable>, usize), String> {
+) -> Result<(Vec<KernelVariable>, usize), AskError> {
     let answer = expressions.get("variables");
     let told = answer.and_then(|answer| json_text(answer.get("data")?)).and_then(|text| text.parse().ok());
     let Listed { variables, total } =
-        told.ok_or_else(|| "this kernel does not list its variables".to_owned())?;
+        told.ok_or_else(|| AskError::Failed("this kernel does not list its variables".to_owned()))?;
     Ok((variables, total))
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::LineAnswer;
+use crate::event::InputAnswer;
 use crate::mailbox::Mailbox;
 use crate::outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};
 use crate::transport::{CellId, Verdict};
@@ -32,7 +32,7 @@ pub(super) struct SentCell {
     pub(super) settled_by: Option<Instant>,
     /// How much had come of an unfinished message when that was looked at last.
     pub(super) arriving: usize,
-    pub(super) input: Option<oneshot::Receiver<LineAnswer>>,
+    pub(super) input: Option<oneshot::Receiver<InputAnswer>>,
 }
 
 /// How the start of a cell is waited for.

@@ -9,9 +9,9 @@ use cellwright_cell::{Exception, MimeBundle, MimeData, Output, OutputChange};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::event::Event;
+use crate::event::{Event, InputAnswer};
 use crate::execution::CellSource;
-use crate::request::{Completions, KernelVariable, KernelVariables, Question, Reply};
+use crate::request::{AskError, Completions, KernelVariable, KernelVariables, Question, Reply};
 use crate::setup::Setup;
 use crate::transport::{CellId, KernelRequest, QuestionId, Verdict};
 
@@ -73,14 +73,6 @@ pub(super) enum ToRunner {
     Shutdown,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(Deserialize, PartialEq, Debug))]
-pub(super) enum InputAnswer {
-    Value(String),
-    Error(String),
-}
-
 /// The state of the process before its first cell.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(Deserialize, PartialEq, Debug))]
@@ -102,13 +94,7 @@ impl From<KernelRequest> for ToRunner {
                 let env = variables.into_iter().flatten().filter_map(text).collect();
                 Self::Execute { id, code, allow_stdin, silent, store_history, title, env }
             }
-            KernelRequest::Input { cell, answer } => {
-                let answer = match answer {
-                    Ok(line) => InputAnswer::Value(line),
-                    Err(why) => InputAnswer::Error(why),
-                };
-                Self::InputReply { id: cell.0, answer }
-            }
+            KernelRequest::Input { cell, answer } => Self::InputReply { id: cell.0, answer },
             KernelRequest::Ask { id: QuestionId(id), question } => match question {
                 Question::Complete { code, cursor } => Self::Complete { id, code, cursor },
                 Question::Inspect { code, cursor, detail } => Self::Inspect { id, code, cursor, detail },
@@ -159,7 +145,7 @@ pub(super) enum RunnerMessage {
     },
     Reply {
         id: QuestionId,
-        reply: Result<Reply, String>,
+        reply: Result<Reply, AskError>,
     },
     Warning(String),
 }
@@ -232,13 +218,22 @@ struct FrameFields {
     pid: Option<u32>,
 }
 
+/// Why a line is not a message.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FrameError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("`{0}` is unknown or lacks a field")]
+    Unknown(String),
+}
+
 impl RunnerFrame {
-    /// Reads one line; says what is wrong with it when it is no message.
-    pub(super) fn decode(line: &[u8]) -> Result<Self, String> {
-        let fields: FrameFields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    /// Reads one line.
+    pub(super) fn decode(line: &[u8]) -> Result<Self, FrameError> {
+        let fields: FrameFields = serde_json::from_slice(line)?;
         let mark = fields.mark;
         let kind = fields.kind.clone();
-        let message = fields.message().ok_or_else(|| format!("`{kind}` is unknown or lacks a field"))?;
+        let message = fields.message().ok_or(FrameError::Unknown(kind))?;
         Ok(Self { mark, message })
     }
 }
@@ -296,7 +291,7 @@ impl FrameFields {
             }
             "reply" => {
                 let reply = match (self.error, self.matches, self.found, self.variables) {
-                    (Some(error), ..) => Err(error),
+                    (Some(error), ..) => Err(AskError::Failed(error)),
                     (None, Some(matches), ..) => {
                         Ok(Reply::Completions(Completions { matches, start: self.start, end: self.end }))
                     }
@@ -380,7 +375,7 @@ mod tests {
             (r#"{"type":"dance"}"#, "`dance` is unknown"),
             (r#"{"type":"done","id":1}"#, "`done` is unknown or lacks a field"),
         ] {
-            let error = RunnerFrame::decode(line.as_bytes()).unwrap_err();
+            let error = RunnerFrame::decode(line.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(problem), "{line} {error}");
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::heading::section;
-use super::{ImageAddress, NotebookPart, ends_before_it_begins, number};
+use super::{ImageAddress, NotebookPart, SelectorError, number};
 use crate::cell::CellRef;
 use crate::notebook::{NoSuchCell, Notebook};
 
@@ -80,9 +80,9 @@ impl FromIterator<Self> for CellSelection {
 ///
 /// An id that reads as a number or as a range needs its `id:`.
 impl FromStr for CellSelection {
-    type Err = String;
+    type Err = SelectorError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
         if let Some(parts) = json_list(text)? {
             return Ok(parts);
         }
@@ -102,7 +102,7 @@ impl FromStr for CellSelection {
             };
             parts.push(part);
             rest = match after.strip_prefix(',') {
-                None if !after.is_empty() => return Err(format!("`{after}` cannot follow a heading")),
+                None if !after.is_empty() => return Err(SelectorError::AfterHeading(after.to_owned())),
                 next => next,
             };
         }
@@ -111,7 +111,7 @@ impl FromStr for CellSelection {
 }
 
 /// A list as JSON has it, which some models write as a text: each item is a selection of its own.
-fn json_list(text: &str) -> Result<Option<CellSelection>, String> {
+fn json_list(text: &str) -> Result<Option<CellSelection>, SelectorError> {
     let text = text.trim();
     if !(text.starts_with('[') && text.ends_with(']')) {
         return Ok(None);
@@ -143,24 +143,23 @@ impl fmt::Display for CellSelection {
 }
 
 /// What follows `#`: cells or an output, and the text after them.
-pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), String> {
+pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), SelectorError> {
     let (first, mut rest) = cells(text)?;
     if let Some(after) = rest.strip_prefix('.') {
         let (digits, after) = after.split_at(after.find([':', ',']).unwrap_or(after.len()));
         let (digits, image) =
             digits.split_once('.').map_or((digits, None), |(output, image)| (output, Some(image)));
-        let output = number(digits).ok_or_else(|| format!("`{digits}` is not the number of an output"))?;
+        let output = number(digits).ok_or_else(|| SelectorError::NotAnOutput(digits.to_owned()))?;
         let CellPart::Cell(cell) = first else {
-            return Err("an output is of one cell, as in `#7.0`".to_owned());
+            return Err(SelectorError::OutputOfSeveral);
         };
         if after.starts_with(',') {
-            return Err("an output is named alone, as in `#7.0`".to_owned());
+            return Err(SelectorError::OutputNotAlone);
         }
         let part = match image {
             None => NotebookPart::Output { cell, output },
             Some(digits) => {
-                let image =
-                    number(digits).ok_or_else(|| format!("`{digits}` is not the number of an image"))?;
+                let image = number(digits).ok_or_else(|| SelectorError::NotAnImage(digits.to_owned()))?;
                 NotebookPart::Image(ImageAddress::Output { cell, output, image })
             }
         };
@@ -170,7 +169,7 @@ pub(super) fn part(text: &str) -> Result<(NotebookPart, &str), String> {
     while let Some(after) = rest.strip_prefix(',') {
         let (next, after) = cells(after)?;
         if after.starts_with('.') {
-            return Err("an output is named alone, as in `#7.0`".to_owned());
+            return Err(SelectorError::OutputNotAlone);
         }
         parts.push(next);
         rest = after;
@@ -205,7 +204,7 @@ pub(super) fn in_quotes(text: &str) -> String {
 }
 
 /// `3`, `cell:3`, `3-7`, `5-`, `id:abcd1234` or `"Data cleaning"`, and what follows.
-fn cells(text: &str) -> Result<(CellPart, &str), String> {
+fn cells(text: &str) -> Result<(CellPart, &str), SelectorError> {
     // As markers show it.
     let text = text.strip_prefix("cell:").unwrap_or(text);
     if text.starts_with('"') {
@@ -222,18 +221,20 @@ fn cells(text: &str) -> Result<(CellPart, &str), String> {
     match (range_of(cells)?, number(cells)) {
         (Some(range), _) => Ok((range, rest)),
         (None, Some(index)) => Ok((CellPart::Cell(CellRef::Index(index)), rest)),
-        (None, None) if cells.is_empty() => Err("a cell is missing".to_owned()),
-        (None, None) => Err(format!("`{cells}` is not a cell")),
+        (None, None) if cells.is_empty() => Err(SelectorError::NoCell),
+        (None, None) => Err(SelectorError::NotACell(cells.to_owned())),
     }
 }
 
 /// `3-7` or `5-`. `None` for anything else.
-fn range_of(text: &str) -> Result<Option<CellPart>, String> {
+fn range_of(text: &str) -> Result<Option<CellPart>, SelectorError> {
     let Some((first, last)) = text.split_once('-') else {
         return Ok(None);
     };
     Ok(match (number(first), number(last)) {
-        (Some(first), Some(last)) if last < first => return Err(ends_before_it_begins(text, first, last)),
+        (Some(first), Some(last)) if last < first => {
+            return Err(SelectorError::Backwards { range: text.to_owned(), first, last });
+        }
         (Some(first), Some(last)) => Some(CellPart::Range(first, Some(last))),
         (Some(first), None) if last.is_empty() => Some(CellPart::Range(first, None)),
         (Some(_) | None, _) => None,
@@ -241,16 +242,16 @@ fn range_of(text: &str) -> Result<Option<CellPart>, String> {
 }
 
 /// The text between quotes, in which `\"` is a quote, and what follows.
-fn quoted(text: &str) -> Result<(String, &str), String> {
+fn quoted(text: &str) -> Result<(String, &str), SelectorError> {
     let mut heading = String::new();
     let mut letters = text.char_indices().skip(1);
     while let Some((at, letter)) = letters.next() {
         match letter {
-            '"' if heading.trim().is_empty() => return Err("the heading is empty".to_owned()),
+            '"' if heading.trim().is_empty() => return Err(SelectorError::EmptyHeading),
             '"' => return Ok((heading, &text[at + 1..])),
             '\\' => heading.extend(letters.next().map(|(_, quoted)| quoted)),
             _ => heading.push(letter),
         }
     }
-    Err(format!("`{text}` has no closing quote"))
+    Err(SelectorError::OpenQuote(text.to_owned()))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::cells::{in_quotes, is_plain_name};
-use super::{NotebookPart, Selector};
+use super::{NotebookPart, Selector, SelectorError};
 use crate::cell::CellRef;
 
 /// Where in a notebook an image is. Reads and prints as a selector does, without its `#`.
@@ -45,26 +45,40 @@ impl ImageAddress {
     }
 }
 
-impl FromStr for ImageAddress {
-    type Err = String;
+/// How images are named.
+const NAMED: &str = "an image is named CELL.OUTPUT, as in 3.0, or CELL:NAME if it is attached";
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        const NAMED: &str = "an image is named CELL.OUTPUT, as in 3.0, or CELL:NAME if it is attached";
+/// Why a text names no image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnImageAddress {
+    /// It names nothing.
+    #[error("{0}; {NAMED}")]
+    Selector(SelectorError),
+    /// It names lines.
+    #[error("{NAMED}; a name that reads as lines is put in quotes, as in 3:\"12\"")]
+    Lines,
+    /// It names something else.
+    #[error("{NAMED}")]
+    Other,
+}
+
+impl FromStr for ImageAddress {
+    type Err = NotAnImageAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotAnImageAddress> {
         let text = text.strip_prefix('#').unwrap_or(text);
         let Selector { part, raw, lines } =
-            Selector::parse(&format!("#{text}")).map_err(|reason| format!("{reason}; {NAMED}"))?;
+            Selector::parse(&format!("#{text}")).map_err(NotAnImageAddress::Selector)?;
         match part {
             NotebookPart::Output { cell, output } if !raw && lines.is_empty() => {
                 Ok(Self::Output { cell, output, image: 0 })
             }
             NotebookPart::Image(address) if !raw && lines.is_empty() => Ok(address),
-            NotebookPart::Cells(_) if !lines.is_empty() => {
-                Err(format!("{NAMED}; a name that reads as lines is put in quotes, as in 3:\"12\""))
-            }
+            NotebookPart::Cells(_) if !lines.is_empty() => Err(NotAnImageAddress::Lines),
             NotebookPart::Whole
             | NotebookPart::Cells(_)
             | NotebookPart::Output { .. }
-            | NotebookPart::Image(_) => Err(NAMED.to_owned()),
+            | NotebookPart::Image(_) => Err(NotAnImageAddress::Other),
         }
     }
 }

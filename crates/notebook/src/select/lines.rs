@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{ends_before_it_begins, number};
+use super::{SelectorError, number};
 
 /// Some lines in a row, counting from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,14 +92,14 @@ pub fn excerpts<'a>(text: &'a str, ranges: &[LineRange]) -> Result<Vec<Excerpt<'
 }
 
 /// `10-40`, `5-16,90-97`, `50+20`, `-30`, `12@4001`
-pub(super) fn ranges(text: &str) -> Result<Vec<LineRange>, String> {
+pub(super) fn ranges(text: &str) -> Result<Vec<LineRange>, SelectorError> {
     text.split(',').map(range).collect()
 }
 
-fn range(text: &str) -> Result<LineRange, String> {
+fn range(text: &str) -> Result<LineRange, SelectorError> {
     let count = |part: &str| match number(part) {
-        None => Err(format!("`{text}` is not a range of lines")),
-        Some(0) => Err(format!("`{text}` counts from 0, but lines count from 1")),
+        None => Err(SelectorError::NotLines(text.to_owned())),
+        Some(0) => Err(SelectorError::LineZero(text.to_owned())),
         Some(count) => Ok(count),
     };
     if let Some((start, length)) = text.split_once('+') {
@@ -114,7 +114,9 @@ fn range(text: &str) -> Result<LineRange, String> {
         Some(("", last)) => count(last).map(LineRange::Last),
         Some((start, "")) => count(start).map(|start| LineRange::FromTo(start, None)),
         Some((start, end)) => match (count(start)?, count(end)?) {
-            (start, end) if end < start => Err(ends_before_it_begins(text, start, end)),
+            (first, last) if last < first => {
+                Err(SelectorError::Backwards { range: text.to_owned(), first, last })
+            }
             (start, end) => Ok(LineRange::FromTo(start, Some(end))),
         },
     }

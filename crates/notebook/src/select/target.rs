@@ -1,6 +1,6 @@
 //! A path with a selector, as a caller names a file and a part of it.
 
-use super::Selector;
+use super::{Selector, SelectorError};
 
 /// A file and the part of it that is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct BadSelector {
     /// What follows it.
     pub selector: String,
     /// What is wrong with that.
-    pub reason: String,
+    pub reason: SelectorError,
 }
 
 impl Target {

@@ -14,6 +14,7 @@ use base64::{
 use cellwright_cell::MimeData;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use self::codec::CodecError;
 pub use self::info::{ImageInfo, UnusableImage};
 use crate::artifacts::ArtifactKind;
 
@@ -76,6 +77,15 @@ pub struct Pixels {
     pub rgba: Vec<u8>,
 }
 
+/// What stands for an image that cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BrokenImage {
+    #[error("[{mime} that is not an image]")]
+    OtherContent { mime: &'static str },
+    #[error("[{mime} that could not be decoded: {error}]")]
+    NotBase64 { mime: &'static str, error: base64::DecodeError },
+}
+
 /// Why an image does not fit and could not be made to.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{image} not shown: {reason}")]
@@ -119,7 +129,7 @@ impl Image {
     }
 
     /// The image of a bundle, in the format that most can show; or a note on why it cannot be shown.
-    pub(super) fn from_bundle(bundle: &MimeData) -> Option<Result<Self, String>> {
+    pub(super) fn from_bundle(bundle: &MimeData) -> Option<Result<Self, BrokenImage>> {
         let present = |format: ImageFormat| Some((format.mime(), bundle.text(format.mime())?));
         let mut broken = None;
         for (mime, text) in ImageFormat::ALL.into_iter().filter_map(present) {
@@ -129,8 +139,8 @@ impl Image {
             };
             match bytes.map(Self::new) {
                 Ok(Some(image)) => return Some(Ok(image)),
-                Ok(None) => broken = Some(format!("[{mime} that is not an image]")),
-                Err(error) => broken = Some(format!("[{mime} that could not be decoded: {error}]")),
+                Ok(None) => broken = Some(BrokenImage::OtherContent { mime }),
+                Err(error) => broken = Some(BrokenImage::NotBase64 { mime, error }),
             }
         }
         broken.map(Err)
@@ -147,13 +157,13 @@ impl Image {
         if self.bytes.len() <= limits.bytes && size.longer() <= limits.side {
             return Ok(Cow::Borrowed(self));
         }
-        let decoded = self.decoded(size).map_err(|reason| refused(&reason))?;
+        let decoded = self.decoded(size).map_err(|reason| refused(&reason.to_string()))?;
         let mut longer = size.longer().min(limits.side);
         while longer >= SMALLEST_SIDE.min(size.longer()) {
             let is_smaller = longer < size.longer();
             let scaled = if is_smaller { &decoded.within(longer, longer) } else { &decoded };
             for encode in [Pixels::to_png, Pixels::to_jpeg] {
-                let bytes = encode(scaled).map_err(|reason| refused(&reason))?;
+                let bytes = encode(scaled).map_err(|reason| refused(&reason.to_string()))?;
                 if bytes.len() <= limits.bytes {
                     return Self::new(bytes)
                         .map(Cow::Owned)
@@ -171,20 +181,18 @@ impl Image {
     pub fn pixels(&self, width: u32) -> Result<Pixels, UnboundedImage> {
         let refused = |reason: String| UnboundedImage { image: self.to_string(), reason };
         let size = self.size.ok_or_else(|| refused("its size is unknown".to_owned()))?;
-        let decoded = self.decoded(size).map_err(refused)?;
+        let decoded = self.decoded(size).map_err(|reason| refused(reason.to_string()))?;
         Ok(if size.width > width { decoded.within(width.max(1), size.height) } else { decoded })
     }
 
-    fn decoded(&self, size: PixelSize) -> Result<Pixels, String> {
+    fn decoded(&self, size: PixelSize) -> Result<Pixels, CodecError> {
         if u64::from(size.width) * u64::from(size.height) > MOST_PIXELS {
-            return Err("it is too large to be decoded".to_owned());
+            return Err(CodecError::TooLarge);
         }
         match self.format {
-            ImageFormat::Png => Pixels::from_png(&self.bytes),
+            ImageFormat::Png => Ok(Pixels::from_png(&self.bytes)?),
             ImageFormat::Jpeg => Pixels::from_jpeg(&self.bytes),
-            ImageFormat::Webp | ImageFormat::Gif | ImageFormat::Svg => {
-                Err("only PNG and JPEG can be decoded".to_owned())
-            }
+            ImageFormat::Webp | ImageFormat::Gif | ImageFormat::Svg => Err(CodecError::OtherFormat),
         }
     }
 }

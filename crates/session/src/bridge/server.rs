@@ -136,7 +136,7 @@ impl BridgeServer {
         let host = pass.caller.get().unwrap_or_else(|| Arc::clone(&self.host));
         Ok(match host.call(pass.scope, request.name, Value::Object(request.args)).await {
             Ok(value) => BridgeAnswer::Value { ok: true, value },
-            Err(error) => BridgeAnswer::Error { ok: false, error },
+            Err(error) => BridgeAnswer::Error { ok: false, error: error.0 },
         })
     }
 

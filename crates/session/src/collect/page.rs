@@ -3,7 +3,7 @@
 use cellwright_cell::{Exception, MimeBundle, Output, Stream};
 use cellwright_output::{ArtifactKind, Artifacts, CapturedText, Display, OutputSink, json_text};
 
-use super::{CollectedOutput, ShownOutput};
+use super::{CollectedOutput, NotStored, ShownOutput};
 use crate::settings::OutputSettings;
 
 /// What has been shown, for good.
@@ -116,8 +116,8 @@ impl ReportPage {
         }
         self.lacks_store |= settings.store().is_none();
         let artifact = match settings.store() {
-            Some(artifacts) => artifacts.save(kind, &bytes).map_err(|error| error.to_string()),
-            None => Err("there is nowhere to store it".into()),
+            Some(artifacts) => artifacts.save(kind, &bytes).map_err(|error| NotStored(error.to_string())),
+            None => Err(NotStored("there is nowhere to store it".to_owned())),
         };
         ShownOutput::Stored { what, artifact }
     }

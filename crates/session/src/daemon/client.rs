@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::{Death, Exit};
+use cellwright_kernel::{Death, Exit, InputAnswer};
 use futures_util::FutureExt as _;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -20,7 +20,7 @@ use super::{
     CallMessage, ConnectionPurpose, DaemonError, DaemonMessage, DaemonPlace, DaemonRequest, DaemonWire,
     Hello, Welcome,
 };
-use crate::bridge::{ToolHost, ToolScope};
+use crate::bridge::{ToolCallError, ToolHost, ToolScope};
 use crate::call::{Call, CallEvent, CallHandle, EVENTS, InputRequest, LeftCall, Turn, TurnRequest};
 use crate::collect::CollectedOutput;
 use crate::error::SessionError;
@@ -122,14 +122,14 @@ impl DaemonConnection {
     /// A connection on which something was asked, of another daemon if ours has died.
     async fn request(&self, request: DaemonRequest) -> Result<DaemonWire, SessionError> {
         let mut presence = self.presence.lock().await;
-        let greeted = greet(&self.door.place, &self.door.version).await;
+        let greeted = greet(&self.door.place, self.door.version).await;
         let mut wire = match greeted {
             Ok((wire, welcome)) if welcome.pid == presence.pid => wire,
             Ok(_) | Err(_) => {
                 let entered = self.door.enter().await;
                 *presence = entered.map_err(|error| SessionError::Daemon(error.to_string()))?;
                 presence.is_news = true;
-                let greeted = greet(&self.door.place, &self.door.version).await;
+                let greeted = greet(&self.door.place, self.door.version).await;
                 greeted.map_err(|error| gone(&error))?.0
             }
         };
@@ -205,7 +205,7 @@ impl FollowedCall {
     /// The report, or nothing when the call was left.
     async fn follow(&mut self) -> io::Result<Option<Arc<CallReport>>> {
         let mut asked_to_stop = false;
-        let mut input: Option<oneshot::Receiver<Result<String, String>>> = None;
+        let mut input: Option<oneshot::Receiver<InputAnswer>> = None;
         let mut turn: Option<oneshot::Receiver<Turn>> = None;
         // They end with the call, whose cell waits for them.
         let mut tools = FuturesUnordered::new();
@@ -230,7 +230,7 @@ impl FollowedCall {
                 }
                 answer = answered(input.as_mut()) => {
                     input = None;
-                    let answer = answer.unwrap_or_else(|_| Err("nobody answers".into()));
+                    let answer = answer.unwrap_or_else(|_| InputAnswer::missing());
                     self.wire.send(&CallMessage::Answer(answer)).await?;
                     continue;
                 }
@@ -288,10 +288,10 @@ async fn call_tool(
     scope: ToolScope,
     name: String,
     args: Value,
-) -> Result<Value, String> {
+) -> Result<Value, ToolCallError> {
     match host {
         Some(host) => host.call(scope, name, args).await,
-        None => Err("the client that runs this cell offers no tools".to_owned()),
+        None => Err("the client that runs this cell offers no tools".into()),
     }
 }
 

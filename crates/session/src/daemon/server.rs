@@ -313,10 +313,8 @@ async fn obey(
             Ok(CallMessage::Received) => return ObeyedMessage::Received,
             Ok(CallMessage::Answer(answer)) => {
                 let request = pending.input.lock().unwrap_or_else(PoisonError::into_inner).take();
-                match (request, answer) {
-                    (Some(request), Ok(line)) => request.answer(line),
-                    (Some(request), Err(why)) => request.refuse(why),
-                    (None, _) => {}
+                if let Some(request) = request {
+                    request.respond(answer);
                 }
             }
             Ok(CallMessage::Turn(turn)) => {

@@ -38,23 +38,19 @@ pub struct DaemonSpawn {
 ///
 /// Calls that have no [`variables`](crate::Call::variables) of their own find Python by the environment of whoever
 /// started the daemon. A daemon that dies later is replaced, which the next report tells.
-pub fn connect<'a>(
-    place: &'a DaemonPlace,
-    version: &'a str,
-    spawn: &'a DaemonSpawn,
-) -> BoxFuture<'a, Result<SessionClient, DaemonError>> {
-    Box::pin(async move {
-        let door = DaemonDoor { place: place.clone(), version: version.into(), spawn: spawn.clone() };
-        Ok(SessionClient::of_daemon(DaemonConnection::open(door).await?))
-    })
+pub fn connect(door: &DaemonDoor) -> BoxFuture<'_, Result<SessionClient, DaemonError>> {
+    Box::pin(async { Ok(SessionClient::of_daemon(DaemonConnection::open(door.clone()).await?)) })
 }
 
 /// A daemon as a client reaches it.
-#[derive(Debug)]
-pub(super) struct DaemonDoor {
-    pub(super) place: DaemonPlace,
-    pub(super) version: String,
-    spawn: DaemonSpawn,
+#[derive(Clone, Debug)]
+pub struct DaemonDoor {
+    /// Where it is.
+    pub place: DaemonPlace,
+    /// The program's version, which daemon and client must share.
+    pub version: &'static str,
+    /// How it is started.
+    pub spawn: DaemonSpawn,
 }
 
 impl DaemonDoor {

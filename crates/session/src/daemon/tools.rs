@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::DaemonMessage;
-use crate::bridge::{ToolHost, ToolScope};
+use crate::bridge::{ToolCallError, ToolHost, ToolScope};
 
 /// Calls that wait to be sent; one more waits in the cell.
 const WAITING: usize = 16;
@@ -27,7 +27,7 @@ pub(super) struct ForwardedCall {
     answer: AnswerSender,
 }
 
-type AnswerSender = oneshot::Sender<Result<Value, String>>;
+type AnswerSender = oneshot::Sender<Result<Value, ToolCallError>>;
 
 /// What was sent and is not answered, by its number.
 #[derive(Default)]
@@ -45,13 +45,18 @@ impl ForwardedTools {
 }
 
 impl ToolHost for ForwardedTools {
-    fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
+    fn call(
+        &self,
+        scope: ToolScope,
+        name: String,
+        args: Value,
+    ) -> BoxFuture<'_, Result<Value, ToolCallError>> {
         Box::pin(async move {
             let gone = "the client that ran this cell has left, and its tools with it";
             let (answer, answered) = oneshot::channel();
             let sent = self.calls.send(ForwardedCall { scope, name, args, answer }).await;
-            sent.map_err(|_| gone.to_owned())?;
-            answered.await.unwrap_or_else(|_| Err(gone.to_owned()))
+            sent.map_err(|_| gone)?;
+            answered.await.unwrap_or_else(|_| Err(gone.into()))
         })
     }
 }
@@ -64,7 +69,7 @@ impl UnansweredCalls {
         DaemonMessage::Tool { number, session: scope.session, name, args }
     }
 
-    pub(super) fn answer(&self, number: u64, value: Result<Value, String>) {
+    pub(super) fn answer(&self, number: u64, value: Result<Value, ToolCallError>) {
         let answer = self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
         if let Some(answer) = answer {
             drop(answer.send(value)); // the cell may have stopped waiting

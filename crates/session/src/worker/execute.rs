@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use cellwright_kernel::{
-    CellSource, CellStage, CellUpdate, Comms, Event, Exit, Fate, FinishedCell, KernelCell, KernelInput,
-    Outcome, Stdin,
+    CellSource, CellStage, CellUpdate, Comms, Event, Exit, Fate, FinishedCell, InputAnswer, KernelCell,
+    KernelInput, Outcome, Stdin,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,7 +21,7 @@ use crate::settings::Retry;
 enum WorkerWake<'a> {
     SessionEnds,
     Asked(WorkerRequest),
-    Answer(Result<String, String>),
+    Answer(InputAnswer),
     Heard(Option<mpsc::Permit<'a, CallEvent>>, Result<Event, Exit>),
     Next(Option<mpsc::Permit<'a, CallEvent>>, CellUpdate),
 }
@@ -200,7 +200,7 @@ impl Worker {
         let ready = self.live.as_mut().expect("a kernel was made ready");
         ready.pass_comms(current.comms).await;
         let mut execution = ready.kernel.execute(request).await;
-        let mut input: Option<(KernelInput, oneshot::Receiver<Result<String, String>>)> = None;
+        let mut input: Option<(KernelInput, oneshot::Receiver<InputAnswer>)> = None;
         let (mut ending, mut silent) = (false, false);
         let events = current.events.clone();
         loop {
@@ -221,10 +221,7 @@ impl Worker {
                 WorkerWake::Asked(asked) => self.attend(asked, current).await,
                 WorkerWake::Answer(answer) => {
                     if let Some((request, _)) = input.take() {
-                        match answer {
-                            Ok(line) => request.answer(line),
-                            Err(why) => request.refuse(why),
-                        }
+                        request.respond(answer);
                     }
                 }
                 // The execution reports the same death, and what it means for the cell.
@@ -343,11 +340,9 @@ pub(super) async fn with_room<T>(
     (permit, next.await)
 }
 
-async fn answered(
-    input: Option<&mut (KernelInput, oneshot::Receiver<Result<String, String>>)>,
-) -> Result<String, String> {
+async fn answered(input: Option<&mut (KernelInput, oneshot::Receiver<InputAnswer>)>) -> InputAnswer {
     match input {
-        Some((_, reply)) => reply.await.unwrap_or_else(|_| Err("nobody answers".into())),
+        Some((_, reply)) => reply.await.unwrap_or_else(|_| InputAnswer::missing()),
         None => std::future::pending().await,
     }
 }

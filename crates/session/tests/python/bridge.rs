@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellwright_session::bridge::{ToolHost, ToolScope};
+use cellwright_session::bridge::{ToolCallError, ToolHost, ToolScope};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
@@ -12,12 +12,17 @@ use super::support::Fixture;
 pub(crate) struct Echo;
 
 impl ToolHost for Echo {
-    fn call(&self, scope: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
+    fn call(
+        &self,
+        scope: ToolScope,
+        name: String,
+        args: Value,
+    ) -> BoxFuture<'_, Result<Value, ToolCallError>> {
         Box::pin(async move {
             match name.as_str() {
                 "echo" => Ok(json!({"session": scope.session.session.as_str(), "args": args})),
                 "large" => Ok(json!("x".repeat(5_000_000))),
-                other => Err(format!("there is no tool {other}")),
+                other => Err(ToolCallError(format!("there is no tool {other}"))),
             }
         })
     }

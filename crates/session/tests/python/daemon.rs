@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::Stdin;
-use cellwright_session::daemon::{self, DaemonError, DaemonPlace, DaemonSpawn};
+use cellwright_session::daemon::{self, DaemonDoor, DaemonError, DaemonPlace, DaemonSpawn};
 use cellwright_session::{
     Abandoned, CallEvent, CallReport, CallUpdate, CellStatus, Force, JobState, Notice, Reset, SessionClient,
     SessionError, Turn, Turns,
@@ -37,8 +37,12 @@ fn spawn(folder: &Path, version: &str) -> DaemonSpawn {
     DaemonSpawn { program: "/usr/bin/env".into(), arguments: arguments.into() }
 }
 
+fn door(folder: &Path, version: &'static str) -> DaemonDoor {
+    DaemonDoor { place: place(folder), version, spawn: spawn(folder, version) }
+}
+
 async fn connect(folder: &TempDir) -> SessionClient {
-    daemon::connect(&place(folder.path()), "1", &spawn(folder.path(), "1")).await.unwrap()
+    daemon::connect(&door(folder.path(), "1")).await.unwrap()
 }
 
 async fn run(client: &SessionClient, folder: &TempDir, code: &str) -> Arc<CallReport> {
@@ -196,17 +200,17 @@ async fn a_call_goes_on_or_stops_without_its_client_as_it_was_asked() {
 #[tokio::test]
 async fn a_daemon_of_another_version_makes_way_only_when_it_has_nothing_to_lose() {
     let folder = tempfile::tempdir().unwrap();
-    let (place, newer) = (place(folder.path()), spawn(folder.path(), "2"));
+    let newer = door(folder.path(), "2");
     let old = connect(&folder).await;
     let pid: u32 = text(&old, &folder, "import os; os.getppid()").await.trim().parse().unwrap();
-    let Err(refused) = daemon::connect(&place, "2", &newer).await else { panic!("it took over") };
+    let Err(refused) = daemon::connect(&newer).await else { panic!("it took over") };
     assert!(
         matches!(refused, DaemonError::OtherVersion { ref theirs, pid: told, .. } if theirs == "1" && told == pid),
         "{refused:?}"
     );
     let key = old.sessions().await.unwrap().remove(0).key;
     old.end(&key, Force::No).await.unwrap();
-    let new = daemon::connect(&place, "2", &newer).await.unwrap();
+    let new = daemon::connect(&newer).await.unwrap();
     assert_eq!(text(&new, &folder, "'new'").await, "'new'\n");
     assert!(!alive(pid));
     // The old client cannot go back, and says why.
@@ -230,7 +234,7 @@ async fn a_daemon_of_another_version_that_is_just_leaving_is_replaced() {
         client.write_all(welcome).await.unwrap();
         std::fs::remove_file(socket).unwrap();
     });
-    let client = daemon::connect(&place, "2", &spawn(folder.path(), "2")).await.unwrap();
+    let client = daemon::connect(&door(folder.path(), "2")).await.unwrap();
     welcomes.await.unwrap();
     assert_eq!(text(&client, &folder, "'new'").await, "'new'\n");
 }

@@ -300,16 +300,23 @@ async fn a_cell_named_by_its_place_is_run_when_only_outputs_have_changed() {
 async fn a_run_in_the_background_returns_at_once_and_is_recorded() {
     let fixture = Fixture::new();
     // It ends when someone lets it.
-    let wait = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\nprint('done')";
+    let wait = "import os, time\nprint('begun')\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\nprint('done')";
     fixture.put("a.ipynb", &notebook(&[wait]));
     let run = json!({ "action": "run", "path": "a.ipynb", "background": true });
     let reply = fixture.call("notebook", run).await;
     assert!(!reply.is_error, "{}", reply.to_text());
     let handle = reply.structured.as_ref().unwrap()["handle"].clone();
+    // What it shows is reported while it runs.
+    let progress = json!({ "action": "output", "handle": handle });
+    eventually("the first line", async || {
+        let so_far = fixture.ok("kernel", progress.clone()).await;
+        so_far.contains("begun") && so_far.contains("is still running")
+    })
+    .await;
     fixture.put("go", "");
     let waited = fixture.ok("kernel", json!({ "action": "wait", "handle": handle, "timeout": 60 })).await;
     assert!(waited.contains("[cell 0: ok") && waited.contains("done"), "{waited}");
-    assert_eq!(printed(&fixture, "a.ipynb"), [("done\n".to_owned(), json!(1))]);
+    assert_eq!(printed(&fixture, "a.ipynb"), [("begun\ndone\n".to_owned(), json!(1))]);
     // It can be asked for again.
     let again = fixture.ok("kernel", json!({ "action": "output", "handle": handle })).await;
     assert!(again.contains("[cell 0: ok") && again.contains("done"), "{again}");

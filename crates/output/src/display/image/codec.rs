@@ -5,6 +5,7 @@ use std::io::Cursor;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use zune_jpeg::{
     JpegDecoder,
+    errors::DecodeErrors,
     zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
 };
 
@@ -15,12 +16,29 @@ const JPEG_QUALITY: u8 = 85;
 /// What the decoder of PNG may take beside the pixels.
 const PNG_MEMORY: usize = 512 * 1024 * 1024;
 
-impl Pixels {
-    pub(super) fn from_png(file: &[u8]) -> Result<Self, String> {
-        Self::decoded_png(file).map_err(|error| error.to_string())
-    }
+/// Why an image could not be decoded or encoded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CodecError {
+    #[error("it is too large to be decoded")]
+    TooLarge,
+    #[error("only PNG and JPEG can be decoded")]
+    OtherFormat,
+    #[error(transparent)]
+    Png(#[from] png::DecodingError),
+    #[error("{}", .0.to_string().trim_end())]
+    Jpeg(DecodeErrors),
+    #[error("it has no size")]
+    NoSize,
+    #[error("it is too wide for JPEG")]
+    TooWide,
+    #[error(transparent)]
+    EncodePng(png::EncodingError),
+    #[error(transparent)]
+    EncodeJpeg(jpeg_encoder::EncodingError),
+}
 
-    fn decoded_png(file: &[u8]) -> Result<Self, png::DecodingError> {
+impl Pixels {
+    pub(super) fn from_png(file: &[u8]) -> Result<Self, png::DecodingError> {
         let mut decoder = png::Decoder::new_with_limits(Cursor::new(file), png::Limits { bytes: PNG_MEMORY });
         decoder.set_transformations(png::Transformations::normalize_to_color8());
         let mut reader = decoder.read_info()?;
@@ -44,21 +62,21 @@ impl Pixels {
         Ok(Self { size: PixelSize { width: frame.width, height: frame.height }, rgba })
     }
 
-    pub(super) fn from_jpeg(file: &[u8]) -> Result<Self, String> {
+    pub(super) fn from_jpeg(file: &[u8]) -> Result<Self, CodecError> {
         let options = DecoderOptions::default()
             .set_strict_mode(false)
             .set_max_width(usize::from(u16::MAX))
             .set_max_height(usize::from(u16::MAX))
             .jpeg_set_out_colorspace(ColorSpace::RGB);
         let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
-        let rgb = decoder.decode().map_err(|error| error.to_string().trim_end().to_owned())?;
+        let rgb = decoder.decode().map_err(CodecError::Jpeg)?;
         let size = decoder.dimensions().and_then(|(width, height)| PixelSize::checked(width, height));
-        let size = size.ok_or("it has no size")?;
+        let size = size.ok_or(CodecError::NoSize)?;
         Ok(Self { size, rgba: with_opacity(&rgb) })
     }
 
     /// A PNG file, without channels for opacity and colour if the image has none.
-    pub(super) fn to_png(&self) -> Result<Vec<u8>, String> {
+    pub(super) fn to_png(&self) -> Result<Vec<u8>, CodecError> {
         let pixels = self.rgba.as_chunks::<4>().0;
         let is_opaque = pixels.iter().all(|&[.., opacity]| opacity == u8::MAX);
         let is_grey = pixels.iter().all(|&[red, green, blue, _]| red == green && green == blue);
@@ -76,12 +94,12 @@ impl Pixels {
         encoder.set_compression(png::Compression::Fast);
         encoder.set_filter(png::Filter::Adaptive);
         let written = encoder.write_header().and_then(|mut header| header.write_image_data(&samples));
-        written.map_err(|error| error.to_string())?;
+        written.map_err(CodecError::EncodePng)?;
         Ok(file)
     }
 
-    pub(super) fn to_jpeg(&self) -> Result<Vec<u8>, String> {
-        let side = |length: u32| u16::try_from(length).map_err(|_| "it is too wide for JPEG".to_owned());
+    pub(super) fn to_jpeg(&self) -> Result<Vec<u8>, CodecError> {
+        let side = |length: u32| u16::try_from(length).map_err(|_| CodecError::TooWide);
         let (width, height) = (side(self.size.width)?, side(self.size.height)?);
         // JPEG knows no transparency: what shows through is white, like a page.
         let over_white = |part: u8, opacity: u8| {
@@ -96,7 +114,7 @@ impl Pixels {
         let mut encoder = Encoder::new(&mut file, JPEG_QUALITY);
         // Thin coloured lines keep their colours.
         encoder.set_sampling_factor(SamplingFactor::R_4_4_4);
-        encoder.encode(&rgb, width, height, ColorType::Rgb).map_err(|error| error.to_string())?;
+        encoder.encode(&rgb, width, height, ColorType::Rgb).map_err(CodecError::EncodeJpeg)?;
         Ok(file)
     }
 
@@ -228,7 +246,10 @@ mod tests {
     fn a_file_that_ends_early_is_an_error() {
         let pixels = Pixels { size: PixelSize { width: 8, height: 8 }, rgba: (0..=255).collect() };
         let (png, jpeg) = (pixels.to_png().unwrap(), pixels.to_jpeg().unwrap());
-        assert_eq!(Pixels::from_png(&png[..60]).err().as_deref(), Some("unexpected end of file"));
+        assert_eq!(
+            Pixels::from_png(&png[..60]).map(|_| ()).unwrap_err().to_string(),
+            "unexpected end of file"
+        );
         assert!(Pixels::from_jpeg(&jpeg[..60]).is_err());
     }
 

@@ -6,25 +6,25 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::bridge::{Bridge, BridgeAccess, Caller, ToolScope};
+use crate::bridge::{Bridge, BridgeAccess, Caller, ToolCallError, ToolScope};
 use crate::identity::SessionKey;
 
 /// Answers with the arguments; `wait` never does, and says when it is dropped.
 struct Host(mpsc::UnboundedSender<&'static str>);
 
-struct WaitingOutput(mpsc::UnboundedSender<&'static str>);
+struct Waiting(mpsc::UnboundedSender<&'static str>);
 
-impl Drop for WaitingOutput {
+impl Drop for Waiting {
     fn drop(&mut self) {
         let _ = self.0.send("dropped"); // the test may be over
     }
 }
 
 impl ToolHost for Host {
-    fn call(&self, _: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, String>> {
+    fn call(&self, _: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, ToolCallError>> {
         Box::pin(async move {
             if name == "wait" {
-                let _waiting = WaitingOutput(self.0.clone());
+                let _waiting = Waiting(self.0.clone());
                 self.0.send("waiting").unwrap();
                 std::future::pending::<()>().await;
             }
