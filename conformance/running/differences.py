@@ -172,7 +172,7 @@ DIFFERENCES: list[Difference] = [
         ("a-syntax-error", "broken", "complex_parameters"),
     ),
     Difference(
-        "An unfinished statement is told as Python tells it",
+        "An unfinished statement is reported in the words of Python",
         replaced(r"incomplete input|'\(' was never closed", "UNFINISHED"),
         RUNNER,
         ("a-syntax-error",),

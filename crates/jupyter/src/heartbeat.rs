@@ -31,20 +31,20 @@ pub(crate) fn watch_pulse(
     endpoint: &Endpoint,
     options: SocketOptions,
 ) -> (watch::Receiver<HeartbeatState>, AbortOnDropHandle<()>) {
-    let (told, pulse) = watch::channel(HeartbeatState::Unknown);
+    let (states, pulse) = watch::channel(HeartbeatState::Unknown);
     let mut req = Req::connect(endpoint, options);
     let task = tokio::spawn(
         async move {
             loop {
                 let asked = Instant::now();
                 let answered = timeout(PATIENCE, req.request(vec![Bytes::from_static(b"ping")])).await;
-                let next = match (answered, *told.borrow()) {
+                let next = match (answered, *states.borrow()) {
                     (Ok(Ok(_)), _) => HeartbeatState::Beating,
                     (Ok(Err(_)), _) => return, // closed
                     (Err(_), HeartbeatState::Beating) => HeartbeatState::Silent { since: asked },
                     (Err(_), unchanged) => unchanged,
                 };
-                told.send_if_modified(|pulse| std::mem::replace(pulse, next) != next);
+                states.send_if_modified(|pulse| std::mem::replace(pulse, next) != next);
                 sleep(INTERVAL).await;
             }
         }

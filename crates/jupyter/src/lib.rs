@@ -3,7 +3,7 @@
 //! [`JupyterMessage`] and [`content`] are what is said; [`SigningKey`] and [`MessageDecoder`] sign and check it; [`KernelClient`] talks to a kernel over
 //! ZeroMQ, [`KernelServer`] is the kernel's side; [`websocket`] frames the same messages for Jupyter's servers.
 //! [`KernelSpec`] and [`JupyterEnvironment`] find installed kernels, [`ConnectionInfo`], [`ConnectionFile`], [`KernelFolder`] and
-//! [`ReservedAddresses`] tell where a kernel listens. Versions 5.3 to 5.5 of the messaging protocol are spoken; message types and fields that are not
+//! [`ReservedAddresses`] say where a kernel listens. Versions 5.3 to 5.5 of the messaging protocol are spoken; message types and fields that are not
 //! known here pass through unharmed. Processes, sessions and policy are left to others.
 
 mod client;

@@ -380,8 +380,8 @@ impl Conversation {
             }
             PendingRequest::Variables(id) => {
                 let reply: ExecuteReply = message.parse()?;
-                let told = setup::listed_variables(&reply.user_expressions);
-                (id, told.map(|(listed, total)| Reply::Variables(KernelVariables { listed, total })))
+                let listed = setup::listed_variables(&reply.user_expressions);
+                (id, listed.map(|(listed, total)| Reply::Variables(KernelVariables { listed, total })))
             }
             PendingRequest::Ping(id) => (id, message.parse::<KernelInfoReply>().map(|_| Ok(Reply::Pong))?),
             PendingRequest::Comms(id) => (id, comm::listed(message)?),

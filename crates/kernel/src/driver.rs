@@ -354,10 +354,10 @@ impl Driver {
         for (_, answer) in self.questions.drain() {
             drop(answer.send(Err(AskError::Died(exit.clone())))); // the caller may have gone
         }
-        let Self { transport, mut commands, background, exit: told, .. } = self;
+        let Self { transport, mut commands, background, exit: exits, .. } = self;
         drop(transport);
         background.close(exit.clone());
-        told.send_replace(Some(exit.clone()));
+        exits.send_replace(Some(exit.clone()));
         while let Some(command) = commands.recv().await {
             match command {
                 DriverCommand::Execute { mailbox, .. } => mailbox.close(died.clone()),

@@ -347,8 +347,8 @@ impl Transport for RunnerTransport {
         match self.child.state() {
             Some(ProcessState::Stopped) => match self.child.signal(Signal::SIGCONT) {
                 Ok(()) => {
-                    let told = "the kernel's process had been stopped (SIGSTOP); it was continued";
-                    Pulse::Continued(told.into())
+                    let text = "the kernel's process had been stopped (SIGSTOP); it was continued";
+                    Pulse::Continued(text.into())
                 }
                 Err(error) => Pulse::Continued(format!(
                     "the kernel's process is stopped (SIGSTOP) and cannot be continued: {error}"

@@ -414,9 +414,9 @@ async fn input_is_answered_refused_or_refused_by_silence() {
     let (kernel, _background, log) = start();
     let asking = || KernelCell { stdin: Stdin::Forwarded, ..KernelCell::new("ask name? ") };
     for (answer, noted) in [
-        (Some(Ok("Ada")), r#"input Ok("Ada")"#),
-        (Some(Err("no")), r#"input Err("no")"#),
-        (None, r#"input Err("nobody answers")"#),
+        (Some(Ok("Ada")), r#"input Line("Ada")"#),
+        (Some(Err("no")), r#"input Refusal("no")"#),
+        (None, r#"input Refusal("nobody answers")"#),
     ] {
         let mut execution = kernel.execute(asking()).await;
         until_started(&mut execution).await;

@@ -48,7 +48,7 @@ pub struct CapturedText {
 
 /// Takes the output of one run. Holds a bounded part of it; all of it goes to an artifact as soon as
 /// it is more than a few pages, and stays there if not everything is shown. Never fails: an artifact that could not be
-/// written is told in the notice. Dropping it writes what is buffered and closes the artifact's file.
+/// written is in the notice. Dropping it writes what is buffered and closes the artifact's file.
 #[derive(Debug)]
 pub struct OutputSink {
     limits: OutputLimits,

@@ -215,7 +215,7 @@ impl KeeperThread {
         }
         if self.failed.take().is_some() {
             let all = self.results.clone();
-            match self.save(&all).or_else(|error| self.step_aside(told(&error)).map_err(|_| error)) {
+            match self.save(&all).or_else(|error| self.step_aside(words_for(&error)).map_err(|_| error)) {
                 Ok(()) => drop(saved.send(finished)), // nobody may want to know
                 Err(error) => self.failed = Some(error),
             }
@@ -246,10 +246,12 @@ impl KeeperThread {
             Ok(()) if finished.is_empty() => {}
             Ok(()) => drop(saved.send(std::mem::take(finished))), // nobody may want to know
             // Some programs remove a file and make it anew: once is no reason to leave it.
-            Err(error) if before.is_some() && is_lasting(&error) => match self.step_aside(told(&error)) {
-                Ok(()) => drop(saved.send(std::mem::take(finished))), // nobody may want to know
-                Err(_) => self.failed = Some(error),
-            },
+            Err(error) if before.is_some() && is_lasting(&error) => {
+                match self.step_aside(words_for(&error)) {
+                    Ok(()) => drop(saved.send(std::mem::take(finished))), // nobody may want to know
+                    Err(_) => self.failed = Some(error),
+                }
+            }
             Err(error) => self.failed = Some(error),
         }
     }
@@ -397,7 +399,7 @@ fn is_lasting(error: &FileError) -> bool {
 }
 
 /// Why we left the notebook, when it was not for a cell.
-fn told(error: &FileError) -> String {
+fn words_for(error: &FileError) -> String {
     match error {
         FileError::Missing { .. } => "the notebook was moved or removed while it ran here".to_owned(),
         FileError::NotAFile { .. } | FileError::Parse { .. } => {

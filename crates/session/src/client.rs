@@ -135,7 +135,7 @@ impl SessionClient {
         })
     }
 
-    /// Begins to stop a background call; [`SessionClient::wait`] tells what it came to.
+    /// Begins to stop a background call; [`SessionClient::wait`] returns what it came to.
     pub fn stop_job(&self, id: JobId) -> BoxFuture<'_, Result<(), SessionError>> {
         Box::pin(async move {
             match &self.place {

@@ -113,7 +113,7 @@ pub(crate) struct Worker {
     /// What cells showed after their end.
     late: Option<LateCollector>,
     /// What the next report has to say.
-    untold: Vec<Notice>,
+    notices: Vec<Notice>,
     access: Option<BridgeAccess>,
     caller: Caller,
     measured: Option<(Instant, u64)>,
@@ -143,7 +143,7 @@ impl Worker {
             reset: None,
             restarting: Vec::new(),
             late: None,
-            untold: departed.map(Notice::Departed).into_iter().collect(),
+            notices: departed.map(Notice::Departed).into_iter().collect(),
             access: None,
             caller: Caller::default(),
             measured: None,
@@ -225,7 +225,7 @@ impl Worker {
             Control::Restart { reply } => {
                 self.restarting.push(reply);
                 if let Some(current) = current {
-                    self.untold.push(Notice::Restarted);
+                    self.notices.push(Notice::Restarted);
                     current.stop.cancel();
                 }
             }
@@ -278,7 +278,7 @@ impl Worker {
     fn take_late(&mut self, heard: Result<Event, Exit>, permit: Option<mpsc::Permit<'_, CallEvent>>) {
         let change = match heard {
             Ok(Event::Output(change)) => change,
-            Ok(Event::Warning(text)) => return self.untold.push(Notice::Warning(text)),
+            Ok(Event::Warning(text)) => return self.notices.push(Notice::Warning(text)),
             Ok(Event::Comm(message)) => {
                 // Between two calls, or of a call that did not want them: nobody could answer any more.
                 let wanted = self.live.as_ref().is_some_and(|live| live.comms == Comms::Forwarded);

@@ -1,5 +1,6 @@
 //! What tests of several crates share. Never shipped.
 
+mod bundles;
 mod document;
 mod scripted;
 pub mod servers;
@@ -12,6 +13,7 @@ use std::{env, thread};
 
 use cellwright_kernel::Graces;
 
+pub use bundles::{BundleCase, bundle_cases};
 pub use document::check_document;
 pub use scripted::{Log, ScriptedKernel};
 pub use waiting::{

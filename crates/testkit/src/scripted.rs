@@ -17,8 +17,8 @@
 //! | `stubborn` | ignores interrupts, the wish to shut down and termination |
 //! | `immortal` | ignores being killed as well |
 //! | `tough` | interrupts end the cell with an exception of its own |
-//! | `reply` | tells that the cell went well, before what follows |
-//! | `idle first`, `no idle`, `no reply` | how the end of the cell is told |
+//! | `reply` | reports that the cell went well, before what follows |
+//! | `idle first`, `no idle`, `no reply` | how the end of the cell is reported |
 //! | `not started` | the cell waits before it starts: must be the first line |
 //! | `hang`, `compute` | for ever, and answers nothing; a look at the kernel shows which |
 //! | `busy AT` | says what keeps the kernel busy |

@@ -124,7 +124,7 @@ pub fn holds_the_interpreter(door: &Door) -> String {
     )
 }
 
-/// Waits until a descriptor has something to tell.
+/// Waits until a descriptor has something to read.
 fn wait_for(descriptor: BorrowedFd<'_>, what: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -70,7 +70,7 @@ pub(crate) async fn bash(
     let phase = follow(shared, context, &shell, limit).await;
     shell.stop_progress();
     let mut reply = if let Some(phase) = phase {
-        tell(shells, &shell, &phase, lasts)
+        report(shells, &shell, &phase, lasts)
     } else {
         if let Some(limit) = limit {
             stop_after(&shell, limit);
@@ -137,7 +137,7 @@ fn started(shell: &ShellCommand, how: &str) -> ToolReply {
 
 /// What a command came to: its output since it was last shown, and how it ended if it has. What it left running may last
 /// beyond the call, or not.
-pub(crate) fn tell(
+pub(crate) fn report(
     shells: &ClientShells,
     shell: &ShellCommand,
     phase: &CommandPhase,

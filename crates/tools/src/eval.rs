@@ -134,7 +134,7 @@ async fn follow(
             }
             CallUpdate::Event(event) => {
                 if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
-                    tell(progress.as_ref(), &event);
+                    show_progress(progress.as_ref(), &event);
                 }
             }
         }
@@ -182,7 +182,7 @@ fn started(job: JobId, how: &str) -> ToolReply {
 }
 
 /// Hands on what can be read while the call runs.
-pub(crate) fn tell(progress: &dyn ProgressSink, event: &CallEvent) {
+pub(crate) fn show_progress(progress: &dyn ProgressSink, event: &CallEvent) {
     let CallEvent::Output { change: OutputChange::Added(output), .. } = event else { return };
     match output {
         Output::Text { stream: _, text } => progress.text(text),

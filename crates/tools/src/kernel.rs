@@ -70,8 +70,8 @@ pub(crate) async fn kernel(
             let session = find(client, arguments.session.as_deref()).await?;
             let name = client.names.shown(&session.key);
             let interrupted = client.sessions().await?.interrupt(&session.key).await?;
-            let told = if interrupted { "interrupted the cell that runs" } else { "nothing runs" };
-            Ok(ToolReply::text(format!("{told} in session {name}")))
+            let what = if interrupted { "interrupted the cell that runs" } else { "nothing runs" };
+            Ok(ToolReply::text(format!("{what} in session {name}")))
         }
         (KernelAction::Restart, _) => {
             let session = find(client, arguments.session.as_deref()).await?;
@@ -301,7 +301,7 @@ async fn work(
                 () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} continues"))),
             }
             let lasts = shared.settings.background != BackgroundPolicy::Nothing;
-            Ok(bash::tell(&client.shells, &shell, &shell.phase(), lasts))
+            Ok(bash::report(&client.shells, &shell, &shell.phase(), lasts))
         }
     }
 }

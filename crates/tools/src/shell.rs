@@ -250,9 +250,9 @@ impl ClientShells {
     }
 
     /// Forgets a command whose end has been reported, and the oldest of those nobody asked about.
-    pub(crate) fn forget(&self, told: &ShellCommand) {
+    pub(crate) fn forget(&self, shown: &ShellCommand) {
         let mut known = self.known();
-        known.shells.retain(|shell| shell.number != told.number || !shell.is_over());
+        known.shells.retain(|shell| shell.number != shown.number || !shell.is_over());
         while known.shells.iter().filter(|shell| shell.is_over()).count() > MOST_FINISHED {
             let oldest = known.shells.iter().position(|shell| shell.is_over()).expect("there are some");
             known.shells.remove(oldest);
@@ -387,14 +387,14 @@ impl CommandTask {
     async fn command(&mut self, output: &mut CommandOutput) -> CommandEnd {
         // The leader writes its line at once, so one read has it all.
         let mut line = [0; 16];
-        let told = loop {
+        let status = loop {
             tokio::select! {
                 () = output.take() => {}
-                told = self.status.read(&mut line) => break told,
+                status = self.status.read(&mut line) => break status,
             }
         };
-        let told = told.ok().and_then(|length| str::from_utf8(&line[..length]).ok()?.trim().parse().ok());
-        let how = match told {
+        let status = status.ok().and_then(|length| str::from_utf8(&line[..length]).ok()?.trim().parse().ok());
+        let how = match status {
             Some(code) => CommandResult::Code(code),
             None => CommandResult::Lost(self.child.wait().await.to_string()),
         };

@@ -1,5 +1,6 @@
 //! What a prompt takes along: notebooks as text, cells with what they showed, and pictures.
 
+use cellwright_testkit::bundle_cases;
 use serde_json::{Value, json};
 
 use super::client::TestKernel;
@@ -74,5 +75,21 @@ async fn a_picture_that_was_pasted_into_the_notebook_is_sent_by_its_name() {
     assert_eq!((&sent[0]["type"], &sent[0]["data"]), (&json!("image"), &json!(PIXEL)));
     let text = kernel.run("say look\nsay attachment:missing.png").await.text();
     assert!(text.contains("the saved notebook has no picture `missing.png`"), "{text}");
+    kernel.shut_down().await;
+}
+
+/// The table of `cli/tests/looks.rs`, at one more door.
+#[tokio::test]
+async fn each_kind_of_bundle_is_sent_as_other_doors_show_it() {
+    let mut kernel = TestKernel::start(&[]).await;
+    for case in bundle_cases() {
+        let output = json!({"output_type": "display_data", "metadata": {}, "data": case.data});
+        let cell = json!({"cell_type": "code", "id": "a", "metadata": {}, "source": "show()",
+            "execution_count": 1, "outputs": [output]});
+        let notebook = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+        std::fs::write(kernel.folder().join("nb.ipynb"), notebook.to_string()).expect("written");
+        let sent = sent_with(&mut kernel, "explain @nb.ipynb").await;
+        case.check("the agent kernel", sent[0]["resource"]["text"].as_str().expect("a text"));
+    }
     kernel.shut_down().await;
 }

@@ -96,7 +96,7 @@ impl ServeMcp {
 
     #[expect(
         clippy::print_stderr,
-        reason = "the address and the token are told where a person looks, and not on stdout"
+        reason = "the address and the token are shown where a person looks, and not on stdout"
     )]
     async fn listen(self, config: &LoadedConfig, address: SocketAddr) -> anyhow::Result<HttpServer> {
         let options = HttpOptions {

@@ -50,8 +50,8 @@ pub(crate) async fn prepare(
             } if content.data.get(PREPARED).is_some() => {
                 let prepared =
                     content.data.get(PREPARED).map(|value| value.json().value()).unwrap_or_default();
-                let told = prepared["warnings"].as_array().into_iter().flatten();
-                warnings.extend(told.filter_map(Value::as_str).map(str::to_owned));
+                let reported = prepared["warnings"].as_array().into_iter().flatten();
+                warnings.extend(reported.filter_map(Value::as_str).map(str::to_owned));
             }
             Incoming::Event { event: Event::Output(OutputChange::Added(Output::Error(error))), .. } => {
                 warnings.push(format!("the kernel was not prepared: {}: {}", error.name, error.message));
@@ -138,8 +138,8 @@ pub(super) fn listed_variables(
     expressions: &Map<String, Value>,
 ) -> Result<(Vec<KernelVariable>, usize), AskError> {
     let answer = expressions.get("variables");
-    let told = answer.and_then(|answer| json_text(answer.get("data")?)).and_then(|text| text.parse().ok());
+    let listed = answer.and_then(|answer| json_text(answer.get("data")?)).and_then(|text| text.parse().ok());
     let Listed { variables, total } =
-        told.ok_or_else(|| AskError::Failed("this kernel does not list its variables".to_owned()))?;
+        listed.ok_or_else(|| AskError::Failed("this kernel does not list its variables".to_owned()))?;
     Ok((variables, total))
 }

@@ -43,7 +43,7 @@ pub(super) struct StartWait {
     /// Since when nothing has shown that the kernel lives.
     pub(super) silent_since: Instant,
     /// That it takes its time, and why, has been reported.
-    pub(super) told: bool,
+    pub(super) is_reported: bool,
 }
 
 /// How far the stopping of a cell has come.
@@ -84,7 +84,7 @@ impl SentCell {
             awaited: now.checked_add(start).map(|look_at| StartWait {
                 look_at,
                 silent_since: now,
-                told: false,
+                is_reported: false,
             }),
             interrupt_at_start: false,
             phase: Phase::Running { deadline },

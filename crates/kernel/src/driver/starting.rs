@@ -39,9 +39,9 @@ impl Driver {
                 awaited.silent_since = now;
                 return None;
             }
-            Pulse::Continued(told) => {
+            Pulse::Continued(text) => {
                 awaited.silent_since = now;
-                self.deliver(Event::Warning(told));
+                self.deliver(Event::Warning(text));
                 return None;
             }
         };
@@ -64,7 +64,7 @@ impl Driver {
             } else {
                 "does not answer"
             };
-            self.tell_to_wait(format!(
+            self.report_wait(format!(
                 "the cell has not begun: for {} the kernel {what}; after {} it is replaced",
                 Seconds(silence),
                 Seconds(patience)
@@ -78,15 +78,15 @@ impl Driver {
         let Some(SentCell { awaited: Some(awaited), .. }) = &mut self.running else { return };
         awaited.silent_since = Instant::now();
         let what = at.map(|at| format!(" ({at})")).unwrap_or_default();
-        self.tell_to_wait(format!("the cell has not begun: something else keeps the kernel busy{what}"));
+        self.report_wait(format!("the cell has not begun: something else keeps the kernel busy{what}"));
     }
 
     /// Tells it once.
-    fn tell_to_wait(&mut self, told: String) {
+    fn report_wait(&mut self, text: String) {
         if let Some(SentCell { awaited: Some(awaited), .. }) = &mut self.running
-            && !std::mem::replace(&mut awaited.told, true)
+            && !std::mem::replace(&mut awaited.is_reported, true)
         {
-            self.deliver(Event::Warning(told));
+            self.deliver(Event::Warning(text));
         }
     }
 }

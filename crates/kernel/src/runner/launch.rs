@@ -119,12 +119,12 @@ impl LaunchError {
 }
 
 fn list(rejected: &[RejectedPython]) -> String {
-    let mut told: Vec<_> = rejected.iter().map(ToString::to_string).collect();
+    let mut reasons: Vec<_> = rejected.iter().map(ToString::to_string).collect();
     // Another Python does not help a system that starts none.
     if !rejected.iter().any(|rejected| rejected.system_error().is_some()) {
-        told.push("install Python 3.8 or newer, or name one".into());
+        reasons.push("install Python 3.8 or newer, or name one".into());
     }
-    told.join("; ")
+    reasons.join("; ")
 }
 
 /// A Python that was looked at and not used.

@@ -217,7 +217,7 @@ pub(crate) const CASES: &[Case] = &[
         &[differs(
             IPYKERNEL,
             "out ready\\n\nerror CancelledError: \n= cancelled, the kernel survived\nresult 2\n= completed",
-            "ipykernel tells it as the CancelledError of its event loop",
+            "ipykernel reports it as the CancelledError of its event loop",
         )],
     ),
     case(
@@ -255,17 +255,17 @@ create_comm('greeting', data={'hello': 1}, buffers=[b'\\0\\xff']);",
         &[differs(
             IPYKERNEL,
             "comm Open { target: \"greeting\" } {\"hello\":1} [b\"\\\\0\\\\xff\"]\n= completed\nopen ours to echo\ncomm Message {\"text\":\"hi\"} [b\"hi\"]\ncomm Close {} []",
-            "comm messages are passed on to callers that ask for them, who can answer",
+            "callers that ask for comm messages get them, and can answer",
         )],
     ),
     case(
-        "a kernel that dies is told of, with how it died",
+        "the death of a kernel is reported, with how it died",
         &[Plain("import os\nprint('before', flush=True)\nimport time; time.sleep(0.5)\nos._exit(3)")],
         "out before\\n\n= died: exited with code 3",
         &[differs(
             GATEWAYS,
             "out before\\n\n= died: the kernel died and its server started another",
-            "a server tells that a kernel died, not how",
+            "a server reports that a kernel died, not how",
         )],
     ),
     case(

@@ -211,11 +211,11 @@ impl FollowedCall {
         let mut tools = FuturesUnordered::new();
         loop {
             // Room first: a caller that does not read holds up the daemon's side, not our memory.
-            let told = async {
+            let message = async {
                 let permit = self.events.reserve().await.ok();
                 (permit, self.wire.receive().await)
             };
-            let (permit, told) = tokio::select! {
+            let (permit, message) = tokio::select! {
                 biased;
                 left = &mut self.left => {
                     if let Ok(LeftCall::Detached) = left {
@@ -243,9 +243,9 @@ impl FollowedCall {
                     self.wire.send(&CallMessage::ToolAnswer { number, value }).await?;
                     continue;
                 }
-                told = told => told,
+                message = message => message,
             };
-            let event = match told? {
+            let event = match message? {
                 DaemonMessage::Event(event) => {
                     // Its question is over with it; an answer that comes now would be taken for the next one's.
                     if matches!(event, CallEvent::CellFinished(_)) {

@@ -232,7 +232,7 @@ async fn run(mut wire: DaemonWire, client: &SessionClient, mut call: Call) -> io
     let (mut to, mut from) = wire.framed.split();
     let pending = PendingAnswers::default();
     let ended = tokio::select! {
-        told = tell(&mut to, &mut running, &mut forwarded, &pending) => match told {
+        sent = send_events(&mut to, &mut running, &mut forwarded, &pending) => match sent {
             // It is over when the client says that it has the report.
             Ok(()) => obey(&mut from, &stop, &pending).await,
             Err(_) => ObeyedMessage::Gone,
@@ -255,7 +255,7 @@ struct PendingAnswers {
     tools: UnansweredCalls,
 }
 
-async fn tell(
+async fn send_events(
     to: &mut SplitSink<Framed<UnixStream, LengthDelimitedCodec>, Bytes>,
     running: &mut CallHandle,
     forwarded: &mut mpsc::Receiver<ForwardedCall>,
@@ -269,12 +269,12 @@ async fn tell(
                 continue;
             }
         };
-        let told = match next {
+        let message = match next {
             CallUpdate::Event(CallEvent::Input { cell, request }) => {
-                let told =
+                let message =
                     DaemonMessage::Input { cell, prompt: request.prompt.clone(), password: request.password };
                 *pending.input.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
-                told
+                message
             }
             CallUpdate::Event(CallEvent::Turn { cell, request }) => {
                 *pending.turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
@@ -283,7 +283,7 @@ async fn tell(
             CallUpdate::Event(event) => DaemonMessage::Event(event),
             CallUpdate::Finished(report) => return send(to, &DaemonMessage::Finished(report)).await,
         };
-        send(to, &told).await?;
+        send(to, &message).await?;
     }
 }
 

@@ -37,7 +37,7 @@ pub struct DaemonSpawn {
 /// Joins the user's daemon, and starts it if there is none. Clients that do so at the same time start one.
 ///
 /// Calls that have no [`variables`](crate::Call::variables) of their own find Python by the environment of whoever
-/// started the daemon. A daemon that dies later is replaced, which the next report tells.
+/// started the daemon. A daemon that dies later is replaced, and the next report says so.
 pub fn connect(door: &DaemonDoor) -> BoxFuture<'_, Result<SessionClient, DaemonError>> {
     Box::pin(async { Ok(SessionClient::of_daemon(DaemonConnection::open(door.clone()).await?)) })
 }

@@ -40,9 +40,9 @@ impl Worker {
         }
         if let Some(late) = &mut self.late {
             let before = late.before();
-            self.tell(&mut current, CallEvent::LateBefore(before)).await;
+            self.send_event(&mut current, CallEvent::LateBefore(before)).await;
         }
-        self.tell_untold(&mut current).await;
+        self.send_notices(&mut current).await;
         for (index, cell) in cells.iter().enumerate() {
             match self.cell(&mut current, index, cell).await {
                 Ok(CellStatus::Ok) => {}
@@ -73,15 +73,15 @@ impl Worker {
         if current.alone {
             self.end_kernel(Some(&current.events)).await;
         }
-        // What the kernel warned of while it ran; `tell` would wait for a reader that may wait for the report.
-        current.notices.append(&mut self.untold);
+        // What the kernel warned of while it ran; `send_event` would wait for a reader that may wait for the report.
+        current.notices.append(&mut self.notices);
         if let Some(late) = self.late.take() {
             current.take_late(late.finish());
         }
-        let told = self.report(&mut current);
+        let finished = self.report(&mut current);
         drop(current);
         self.caller.set(None);
-        finish(ticket, &report, told);
+        finish(ticket, &report, finished);
     }
 
     /// Runs one cell, on another kernel if the first dies before it began.
@@ -136,8 +136,8 @@ impl Worker {
                     if let Some(notice) = again {
                         match self.ready(current).await {
                             Ok(()) => {
-                                self.untold.push(notice);
-                                self.tell_untold(current).await;
+                                self.notices.push(notice);
+                                self.send_notices(current).await;
                                 continue;
                             }
                             // It was not run again, but it has been running.
@@ -151,7 +151,7 @@ impl Worker {
                 Outcome::Unknown => CellStatus::Unknown,
             };
             let report = current.end_cell(status.clone(), execution_count);
-            self.tell(current, CallEvent::CellFinished(report)).await;
+            self.send_event(current, CallEvent::CellFinished(report)).await;
             return Ok(status);
         }
     }
@@ -163,7 +163,7 @@ impl Worker {
             Turns::Asked => {}
         }
         let (answer, mut reply) = oneshot::channel();
-        self.tell(current, CallEvent::Turn { cell: index, request: TurnRequest { answer } }).await;
+        self.send_event(current, CallEvent::Turn { cell: index, request: TurnRequest { answer } }).await;
         let stop = current.stop.clone();
         loop {
             tokio::select! {
@@ -285,7 +285,7 @@ impl Worker {
                 current.notices.push(notice.clone());
                 permit.send(CallEvent::Notice(notice));
             }
-            None => self.untold.push(notice),
+            None => self.notices.push(notice),
         }
     }
 
@@ -298,7 +298,7 @@ impl Worker {
     }
 
     /// Hands the caller an event as soon as it takes it, answering questions meanwhile.
-    pub(super) async fn tell(&mut self, current: &mut CurrentCall, event: CallEvent) {
+    pub(super) async fn send_event(&mut self, current: &mut CurrentCall, event: CallEvent) {
         let events = current.events.clone();
         loop {
             tokio::select! {
@@ -310,11 +310,11 @@ impl Worker {
         }
     }
 
-    /// Tells what has gathered.
-    pub(super) async fn tell_untold(&mut self, current: &mut CurrentCall) {
-        for notice in std::mem::take(&mut self.untold) {
+    /// Sends the notices that have gathered.
+    pub(super) async fn send_notices(&mut self, current: &mut CurrentCall) {
+        for notice in std::mem::take(&mut self.notices) {
             current.notices.push(notice.clone());
-            self.tell(current, CallEvent::Notice(notice)).await;
+            self.send_event(current, CallEvent::Notice(notice)).await;
         }
     }
 }

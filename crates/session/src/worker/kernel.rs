@@ -81,10 +81,10 @@ impl Worker {
             started => started?,
         };
         if let Some(KernelReplacement::DiedIdle(exit)) = &self.gone {
-            self.untold.push(Notice::DiedIdle(exit.clone()));
+            self.notices.push(Notice::DiedIdle(exit.clone()));
         }
         current.usage = self.gone.take().map_or(KernelUse::Fresh, KernelUse::Replaced);
-        self.untold.extend(started.warnings.into_iter().map(Notice::Warning));
+        self.notices.extend(started.warnings.into_iter().map(Notice::Warning));
         let since = Instant::now();
         self.status.send_replace(WorkerStatus { about: Some(started.about.clone()), since: Some(since) });
         self.live = Some(LiveKernel {
@@ -94,8 +94,8 @@ impl Worker {
             comms: Comms::Dropped,
             since,
         });
-        self.tell(current, CallEvent::KernelStarted(started.about)).await;
-        self.tell_untold(current).await;
+        self.send_event(current, CallEvent::KernelStarted(started.about)).await;
+        self.send_notices(current).await;
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Worker {
         };
         drop(timeout(GIVEN_BACK_WITHIN, given_back).await); // the next attempt shows whether it was enough
         if !keys.is_empty() {
-            self.untold.push(Notice::Dropped(keys));
+            self.notices.push(Notice::Dropped(keys));
         }
         self.start(current).await
     }
@@ -152,7 +152,7 @@ impl Worker {
         match bridge.await {
             Ok(bridge) => self.access = Some(bridge.admit(self.key.clone(), self.caller.clone())),
             Err(error) => {
-                self.untold.push(Notice::Warning(format!("cells cannot call tools: the bridge: {error}")));
+                self.notices.push(Notice::Warning(format!("cells cannot call tools: the bridge: {error}")));
             }
         }
     }
@@ -239,8 +239,8 @@ impl Worker {
         if let (Some((_, resident)), Some(limit)) = (self.measured, self.shared.settings.limits.memory)
             && resident > limit
         {
-            self.untold.push(Notice::Memory { resident, limit });
-            self.tell_untold(current).await;
+            self.notices.push(Notice::Memory { resident, limit });
+            self.send_notices(current).await;
         }
     }
 }
@@ -257,10 +257,10 @@ fn bug(panic: &(dyn Any + Send)) -> String {
 }
 
 fn not_started(error: &StartError) -> SessionError {
-    let told = with_causes(error);
+    let words = with_causes(error);
     match error {
-        StartError::Exhausted(_) => SessionError::Exhausted(told),
-        StartError::Launch(_) | StartError::Other(_) => SessionError::NotStarted(told),
+        StartError::Exhausted(_) => SessionError::Exhausted(words),
+        StartError::Launch(_) | StartError::Other(_) => SessionError::NotStarted(words),
     }
 }
 

@@ -19,7 +19,7 @@ use super::background::BackgroundRun;
 use crate::attention::CallWatch;
 use crate::bridge;
 use crate::client::ToolClient;
-use crate::eval::tell;
+use crate::eval::show_progress;
 use crate::reply::{ToolFailure, ToolReply};
 use crate::report::{self, CallStage, CellNaming};
 use crate::toolbox::{BackgroundPolicy, CallContext, ToolboxState, blocking};
@@ -200,7 +200,7 @@ async fn follow(
         match next {
             RunUpdate::Event(event) => {
                 if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
-                    tell(progress.as_ref(), &event);
+                    show_progress(progress.as_ref(), &event);
                 }
             }
             RunUpdate::Changed { .. } | RunUpdate::Saved(_) => {} // the end reports it
@@ -245,7 +245,7 @@ pub(super) fn reply(
     place: &ResolvedPath,
     finished: &FinishedRun,
 ) -> ToolReply {
-    let mut reply = told(shared, context, finished);
+    let mut reply = outcome(shared, context, finished);
     reply.is_error |= !is_saved(finished);
     if let Some(structured) = &mut reply.structured {
         structured["path"] = json!(place.named);
@@ -255,7 +255,7 @@ pub(super) fn reply(
 }
 
 /// What the notebook holds now of the cells that ran, and what else is to be known.
-fn told(shared: &ToolboxState, context: &CallContext, finished: &FinishedRun) -> ToolReply {
+fn outcome(shared: &ToolboxState, context: &CallContext, finished: &FinishedRun) -> ToolReply {
     let FinishedRun { cells, changes, report, kept, elsewhere, .. } = finished;
     let mut reply =
         report::reply(&shared.settings, context, report, CallStage::Over, &CellNaming::Notebook(cells));
@@ -266,11 +266,11 @@ fn told(shared: &ToolboxState, context: &CallContext, finished: &FinishedRun) ->
         report::show(&shared.settings, &updated, &mut 0, &mut reply);
     }
     for (at, change) in changes {
-        let told = match change {
+        let how = match change {
             MeanwhileChange::Edited(_) => "edited before its turn: what it says now was run",
             MeanwhileChange::Removed => "removed before its turn, and was not run",
         };
-        reply.note(format!("[cell {} was {told}]", cells[*at].index));
+        reply.note(format!("[cell {} was {how}]", cells[*at].index));
     }
     if let Some(side) = &kept.side {
         let path = side.path.display();

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// Whether there is a living process in the group besides its leader. Where there is no `/proc` nobody can
-/// tell, and what is left ends with the command.
+/// Whether there is a living process in the group besides its leader. Without `/proc` the answer is no, and what is left
+/// ends with the command.
 pub(super) fn in_group(leader: u32) -> bool {
     let Ok(processes) = fs::read_dir("/proc") else { return false };
     processes.flatten().any(|process| {

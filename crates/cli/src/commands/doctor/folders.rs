@@ -43,8 +43,8 @@ fn folder(name: &str, path: &Path, trouble: CheckStatus) -> DoctorCheck {
         "name": name, "path": path, "exists": exists,
         "mode": mode.filter(|_| exists).map(|mode| format!("{mode:04o}")),
     });
-    let bad = |status, told: String, fix: String| {
-        DoctorCheck::new(DoctorTopic::Folders, status, told).fix(fix).details(details.clone())
+    let bad = |status, text: String, fix: String| {
+        DoctorCheck::new(DoctorTopic::Folders, status, text).fix(fix).details(details.clone())
     };
     let at = shell(there);
     if metadata.as_ref().is_some_and(|metadata| !metadata.is_dir()) {
@@ -55,15 +55,15 @@ fn folder(name: &str, path: &Path, trouble: CheckStatus) -> DoctorCheck {
         );
     }
     if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        let told = format!("{name}: {shown} cannot be written");
-        return bad(trouble, told, format!("sudo chown -R $(id -u) {at} && chmod u+rwx {at}"));
+        let text = format!("{name}: {shown} cannot be written");
+        return bad(trouble, text, format!("sudo chown -R $(id -u) {at} && chmod u+rwx {at}"));
     }
     let foreign = metadata.as_ref().is_some_and(|metadata| metadata.uid() != geteuid().as_raw());
     // A user that may write there can hand us code to run, or listen at our sockets.
     let open = mode.is_some_and(|mode| mode & 0o022 != 0);
     if exists && (foreign || open) {
-        let told = format!("{name}: others may write to {shown}");
-        return bad(CheckStatus::Warning, told, format!("chmod go-w {at}"));
+        let text = format!("{name}: others may write to {shown}");
+        return bad(CheckStatus::Warning, text, format!("chmod go-w {at}"));
     }
     let text = match mode.filter(|_| exists) {
         Some(mode) => format!("{name}: {shown} (mode {mode:04o})"),
@@ -85,23 +85,23 @@ pub(super) fn leftovers(config: &LoadedConfig, report: &mut DoctorReport) {
         let refused =
             UnixStream::connect(&socket).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
         if refused && socket.metadata().is_ok_and(|metadata| metadata.mode() & 0o170_000 == 0o140_000) {
-            let told = format!("{} is the socket of a program that is gone", socket.display());
-            report.add(DoctorCheck::note(DoctorTopic::Leftovers, told).fix(format!("rm {}", shell(&socket))));
+            let text = format!("{} is the socket of a program that is gone", socket.display());
+            report.add(DoctorCheck::note(DoctorTopic::Leftovers, text).fix(format!("rm {}", shell(&socket))));
         }
     }
     let runners = config.places.cache.join("runner");
     let versions = entries(&runners).len();
     if versions > 1 {
-        let told = format!("{} holds the runner of {versions} versions", runners.display());
-        report.add(DoctorCheck::note(DoctorTopic::Leftovers, told).fix(format!("rm -r {}", shell(&runners))));
+        let text = format!("{} holds the runner of {versions} versions", runners.display());
+        report.add(DoctorCheck::note(DoctorTopic::Leftovers, text).fix(format!("rm -r {}", shell(&runners))));
     }
     let artifacts =
         config.settings.output.artifacts.clone().unwrap_or_else(|| config.places.state.join("artifacts"));
     let size: u64 = files_below(&artifacts).filter_map(|file| Some(file.metadata().ok()?.len())).sum();
     if size > MANY_ARTIFACTS {
-        let told = format!("{} holds {} MB of outputs", artifacts.display(), size >> 20);
+        let text = format!("{} holds {} MB of outputs", artifacts.display(), size >> 20);
         report
-            .add(DoctorCheck::note(DoctorTopic::Leftovers, told).fix(format!("rm -r {}", shell(&artifacts))));
+            .add(DoctorCheck::note(DoctorTopic::Leftovers, text).fix(format!("rm -r {}", shell(&artifacts))));
     }
 }
 
