@@ -9,18 +9,16 @@ mod lines;
 mod order;
 mod pipe;
 mod text;
+mod wakeups;
 mod wire;
 
 use std::collections::VecDeque;
 use std::future;
-use std::pin::Pin;
-use std::thread;
-use std::time::{self, Duration};
+use std::time::Duration;
 
 use cellwright_cell::Stream;
 use cellwright_process::{ChildProcess, ProcessState, Signal};
-use tokio::task;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 pub use launch::{ExaminedPython, LaunchError, RejectedPython, Rejection, RunnerKernel, RunnerLaunch};
 pub use wire::RunnerReady;
@@ -33,6 +31,7 @@ use inherited::InheritedVariables;
 use lines::{BoundedLine, LineBuffer};
 use order::{NextPiece, StreamOrder};
 use pipe::{Outbox, Pipe};
+use wakeups::Wakeups;
 use wire::{RunnerFrame, RunnerMessage, ToRunner};
 
 /// The longest message; a longer one is skipped and reported.
@@ -40,14 +39,6 @@ const LONGEST_MESSAGE: usize = 256 << 20;
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
-
-/// A short cell writes marks, then more marks and its frames. Being woken for each would double its
-/// time, so for this long only frames wake us; then the text pipes do too.
-const SHORT_CELL: Duration = Duration::from_millis(2);
-
-/// For this long the end of a cell is waited for by looking again and again. A processor that has gone to sleep takes
-/// longer to wake up than a short cell to run.
-const LOOKED_AT: Duration = Duration::from_micros(250);
 
 /// A kernel computes that spends more than one part in so many of its time with it.
 const WORK: u32 = 10;
@@ -66,11 +57,7 @@ struct RunnerTransport {
     frames: Pipe,
     stdout: Pipe,
     stderr: Pipe,
-    /// Goes off when the text pipes are to be watched. One timer for all cells, moved on before it goes
-    /// off while they are short: setting one for each would cost more than such a cell.
-    alarm: Pin<Box<Sleep>>,
-    /// The alarm is set.
-    watches_later: bool,
+    wakeups: Wakeups,
     order: StreamOrder,
     lines: LineBuffer,
     /// Sent and not started yet.
@@ -82,8 +69,6 @@ struct RunnerTransport {
     /// The extension module that runs, and until when it may.
     loading: Option<(String, Instant)>,
     modules_within: Duration,
-    /// Until when frames are looked for before anyone sleeps: set when a cell is sent.
-    looks_until: Option<time::Instant>,
     /// The setup is done: from here on it answers.
     configured: bool,
     /// When it was last looked at, and the processor time it had taken by then.
@@ -131,10 +116,9 @@ impl RunnerTransport {
             () = self.frames.readable(), if matches!(self.life, RunnerLife::Alive) => {}
             () = self.stdout.readable(), if reads_stdout => {}
             () = self.stderr.readable(), if reads_stderr => {}
-            () = &mut self.alarm, if self.watches_later => {
-                self.watches_later = false;
+            () = self.wakeups.watch_is_due() => {
                 if self.stdout.watch().is_err() || self.stderr.watch().is_err() {
-                    self.watch_later(); // a system that cannot watch more files is asked again in a moment
+                    self.wakeups.watch_later(); // a system that cannot watch more files is asked again in a moment
                 }
             }
             () = self.outbox.writable() => self.outbox.flush(),
@@ -158,24 +142,6 @@ impl RunnerTransport {
             }
         }
         self.read();
-    }
-
-    /// Waits for the end of a cell that was just sent, if it is a short one. Cancel-safe.
-    async fn look(&mut self) {
-        while let Some(until) = self.looks_until {
-            if self.frames.has_more() || time::Instant::now() >= until {
-                self.looks_until = None;
-                return self.read();
-            }
-            thread::yield_now(); // the runner may need this processor
-            task::yield_now().await; // as other tasks may this thread
-        }
-    }
-
-    /// Has the pipes watched in a moment.
-    fn watch_later(&mut self) {
-        self.alarm.as_mut().reset(Instant::now() + SHORT_CELL);
-        self.watches_later = true;
     }
 
     /// Reads what is there: text before frames, as `StreamOrder` requires.
@@ -291,8 +257,7 @@ impl Transport for RunnerTransport {
             self.sent.push_back(cell);
             self.stdout.leave_alone();
             self.stderr.leave_alone();
-            self.watch_later();
-            self.looks_until = Some(time::Instant::now() + LOOKED_AT);
+            self.wakeups.cell_sent();
         }
         if let KernelRequest::Shutdown = request {
             self.child.look_for_strayed();
@@ -306,8 +271,9 @@ impl Transport for RunnerTransport {
                 if let Some(incoming) = self.try_recv() {
                     return incoming;
                 }
-                if self.looks_until.is_some() {
-                    self.look().await;
+                if self.wakeups.is_looking() {
+                    self.wakeups.look(&self.frames).await;
+                    self.read();
                     continue;
                 }
                 match &self.life {

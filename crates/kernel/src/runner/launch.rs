@@ -9,12 +9,13 @@ use std::{fmt, io};
 use cellwright_cell::{Output, OutputChange};
 use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use futures_util::future::BoxFuture;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 
 use super::inherited::InheritedVariables;
 use super::lines::LineBuffer;
 use super::order::{NextPiece, StreamOrder};
 use super::pipe::{Outbox, Pipe};
+use super::wakeups::Wakeups;
 use super::wire::{Configure, PROTOCOL, RunnerMessage, RunnerReady, ToRunner};
 use super::{CHUNK, LONGEST_MESSAGE, RunnerLife, RunnerTransport, files};
 use crate::driver::Graces;
@@ -330,8 +331,7 @@ impl RunnerLaunch {
             frames: Pipe::new(replies.into()),
             stdout: Pipe::new(stdout.into_nonblocking_fd().map_err(not_started)?),
             stderr: Pipe::new(stderr.into_nonblocking_fd().map_err(not_started)?),
-            alarm: Box::pin(sleep_until(Instant::now())),
-            watches_later: true,
+            wakeups: Wakeups::new(),
             child,
             order: StreamOrder::new(&nonce),
             lines: LineBuffer::new(LONGEST_MESSAGE),
@@ -343,7 +343,6 @@ impl RunnerLaunch {
             configured: false,
             computed: None,
             life: RunnerLife::Alive,
-            looks_until: None,
             trace: self.trace,
             chunk: vec![0; CHUNK],
         };

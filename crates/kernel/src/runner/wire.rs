@@ -220,7 +220,7 @@ struct FrameFields {
 
 /// Why a line is not a message.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FrameError {
+pub(super) enum RunnerFrameError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error("`{0}` is unknown or lacks a field")]
@@ -229,11 +229,11 @@ pub(super) enum FrameError {
 
 impl RunnerFrame {
     /// Reads one line.
-    pub(super) fn decode(line: &[u8]) -> Result<Self, FrameError> {
+    pub(super) fn decode(line: &[u8]) -> Result<Self, RunnerFrameError> {
         let fields: FrameFields = serde_json::from_slice(line)?;
         let mark = fields.mark;
         let kind = fields.kind.clone();
-        let message = fields.message().ok_or(FrameError::Unknown(kind))?;
+        let message = fields.message().ok_or(RunnerFrameError::Unknown(kind))?;
         Ok(Self { mark, message })
     }
 }
