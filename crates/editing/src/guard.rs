@@ -1,9 +1,11 @@
 //! Whether a caller knows the notebook well enough for what it wants to do to it.
 
+use std::collections::HashSet;
+
 use cellwright_notebook::{Action, CellRef, EditedNotebook, Fingerprint, NewCell, Notebook, NotebookCell};
 
 use crate::knowledge::{KnownCell, NotebookKnowledge, SeenExtent, SeenSources};
-use crate::matching::places;
+use crate::matching::{places, repeated_ids};
 use crate::merge::{version, version_of};
 use crate::refusal::{CellConflict, EditRefusal, UnseenParts};
 
@@ -12,6 +14,8 @@ pub(crate) struct ChangeGuard<'a> {
     knowledge: Option<&'a NotebookKnowledge>,
     seen: SeenSources,
     now: &'a Notebook,
+    /// The ids that several cells have.
+    repeated: HashSet<String>,
     /// What the caller knows each cell of the notebook as, and by which number.
     known: Vec<Option<(usize, &'a KnownCell)>>,
 }
@@ -19,7 +23,7 @@ pub(crate) struct ChangeGuard<'a> {
 impl<'a> ChangeGuard<'a> {
     pub(crate) fn new(knowledge: Option<&'a NotebookKnowledge>, now: &'a Notebook) -> Self {
         let known = knowledge.map_or_else(|| vec![None; now.len()], |knowledge| known_cells(knowledge, now));
-        Self { knowledge, seen: SeenSources::of(knowledge), now, known }
+        Self { knowledge, seen: SeenSources::of(knowledge), now, repeated: repeated_ids(now), known }
     }
 
     /// Whether an action does what the caller means: the cells it names by number are the ones the caller knows by it,
@@ -62,20 +66,32 @@ impl<'a> ChangeGuard<'a> {
 
     fn check_number(&self, index: usize) -> Result<(), EditRefusal> {
         let Some((knowledge, known)) =
-            self.knowledge.and_then(|knowledge| Some((knowledge, knowledge.numbered(index)?)))
+            self.knowledge.and_then(|knowledge| Some((knowledge, knowledge.last_numbered(index)?)))
         else {
             return Ok(());
         };
-        if index >= self.now.len() || known.is(&self.now.cell(index)) {
+        if index >= self.now.len() || self.is_cell(known, index) {
             return Ok(());
         }
-        let now_at = places(&knowledge.numbers, self.now)[index];
+        let by_id = || {
+            let id = known.id.clone().filter(|id| !self.repeated.contains(id))?;
+            self.now.locate(&CellRef::Id(id)).ok()
+        };
+        let now_at = places(&knowledge.numbers, self.now).get(index).copied().unwrap_or_else(by_id);
         // Without ids, a cell that was edited where it stands is not another one.
         if now_at == Some(index) {
             return Ok(());
         }
         let id = now_at.and_then(|now_at| self.now.cell(now_at).id()).map(std::borrow::Cow::into_owned);
+        let id = id.filter(|id| !self.repeated.contains(id));
         Err(EditRefusal::CellMoved { index, now_at, id })
+    }
+
+    /// Whether the cell at `index` is the known one, as far as that can be said without its neighbours.
+    fn is_cell(&self, known: &KnownCell, index: usize) -> bool {
+        let is_named = known.id.as_ref().is_some_and(|id| !self.repeated.contains(id));
+        // Of several with the same id, or the same text, the neighbours decide.
+        (is_named || self.repeated.is_empty()) && known.is(&self.now.cell(index))
     }
 
     /// Whether a place for cells is the one that the caller knows: before the cell that it was shown with this number, or

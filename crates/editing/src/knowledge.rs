@@ -58,7 +58,10 @@ pub struct NotebookKnowledge {
     /// The cell that the caller means by each number, in the latest version it knows. `None` for a cell that was there, but
     /// was not shown.
     pub(crate) numbers: Vec<Option<KnownCell>>,
-    /// The same when the caller last read or wrote all cells, if it has changed some of them or was shown parts of a later
+    /// Cells that the caller was shown with numbers past the end of the latest file. Others may put cells there again.
+    #[serde(default)]
+    past_the_end: BTreeMap<usize, KnownCell>,
+    /// `numbers` when the caller last read or wrote all cells, if it has changed some of them or was shown parts of a later
     /// version since: a text of all cells is based on that.
     base: Option<Vec<Option<KnownCell>>>,
     /// Which cells it was shown whole since.
@@ -201,6 +204,11 @@ impl NotebookKnowledge {
     /// The cell the caller knows by this number.
     pub(crate) fn numbered(&self, number: usize) -> Option<&KnownCell> {
         self.numbers.get(number)?.as_ref()
+    }
+
+    /// The cell that the caller was shown last with this number, also if there was none with it since.
+    pub(crate) fn last_numbered(&self, number: usize) -> Option<&KnownCell> {
+        self.numbered(number).or_else(|| self.past_the_end.get(&number))
     }
 
     /// What the caller knows of `cell` of the notebook as it is now: by id, else by its place.

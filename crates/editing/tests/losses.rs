@@ -323,3 +323,48 @@ fn a_cell_that_lost_its_number_was_retyped_in_a_version_that_the_caller_had_not_
     let message = refused(folder.act(&caller, &retype));
     assert!(message.contains("changed since you read it"), "{message}");
 }
+
+#[test]
+fn of_two_cells_with_one_id_the_wrong_one_was_deleted() {
+    let (folder, caller) = (TestFolder::new(&["x", "y", "z"]), TestCaller::default());
+    folder.person(|notebook| notebook["cells"][1]["id"] = json!("a"));
+    let text = folder.read(&caller, "").shown.text();
+    // Nobody else changes anything, so nothing is merged.
+    folder.act(&caller, &edit(1, "yy")).unwrap();
+    let report = folder.write(&caller, &text.replace("z\n", "zz\n")).unwrap().to_string();
+    assert_eq!(
+        report,
+        "edited code cell 2 (3 cells now)\n\
+         note: cell 1 stays as you changed it since you read the whole notebook"
+    );
+    folder.read(&caller, "");
+    folder.person(|notebook| {
+        let mut new = notebook["cells"][2].clone();
+        (new["id"], new["source"]) = (json!("new"), json!("new"));
+        notebook["cells"].as_array_mut().unwrap().insert(0, new);
+    });
+    let message = refused(folder.act(&caller, &delete(1)));
+    assert!(
+        message.contains("another cell is at 1 now, the one you read is at 2; read it again"),
+        "{message}"
+    );
+    assert_eq!(folder.sources(), ["new", "x", "yy", "zz"]);
+}
+
+#[test]
+fn a_number_that_was_past_the_end_for_a_while_meant_the_persons_new_cell() {
+    let (folder, caller) = (TestFolder::new(&["x", "y", "z"]), TestCaller::default());
+    folder.read(&caller, "");
+    folder.person(|notebook| drop(notebook["cells"].as_array_mut().unwrap().remove(0)));
+    folder.read(&caller, "#0");
+    folder.person(|notebook| {
+        let mut new = notebook["cells"][0].clone();
+        (new["id"], new["source"]) = (json!("new"), json!("the person's"));
+        notebook["cells"].as_array_mut().unwrap().push(new);
+    });
+    let message = refused(folder.act(&caller, &delete(2)));
+    assert!(message.contains("another cell is at 2 now, the one you read is at 1"), "{message}");
+    folder.read(&caller, "#2");
+    folder.act(&caller, &delete(2)).unwrap();
+    assert_eq!(folder.sources(), ["y", "z"]);
+}

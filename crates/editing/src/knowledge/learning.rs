@@ -77,6 +77,7 @@ impl NotebookKnowledge {
         }
         while self.numbers.len() > now.len() {
             let last = self.numbers.pop().flatten();
+            self.past_the_end.extend(last.clone().map(|last| (self.numbers.len(), last)));
             self.retire(last);
         }
         self.numbers.resize(now.len(), None);
@@ -99,6 +100,7 @@ impl NotebookKnowledge {
                 self.shown_since.insert(shown.index);
             }
             self.numbers[shown.index] = Some(known);
+            self.past_the_end.remove(&shown.index);
             self.retire(before);
         }
         let is_now = |(known, cell): (&Option<KnownCell>, NotebookCell<'_>)| {
@@ -160,6 +162,9 @@ impl NotebookKnowledge {
 
     fn renumber(&mut self, change: &OwnChange<'_>) {
         let was = std::mem::take(&mut self.numbers);
+        if !change.keeps_places() && !change.keeps_numbers(&was) {
+            self.past_the_end.clear();
+        }
         self.numbers = change.updated(&was);
         self.left_file(change);
         for known in was {
@@ -208,6 +213,7 @@ impl NotebookKnowledge {
 
     fn retire_all(&mut self) {
         self.retire_base();
+        self.past_the_end.clear();
         for known in std::mem::take(&mut self.numbers) {
             self.retire(known);
         }
@@ -304,6 +310,12 @@ impl OwnChange<'_> {
         };
         let (file, since_base) = (known.file, known.since_base);
         *known = KnownCell { file, since_base, ..KnownCell::of(&after, extent, known.number) };
+    }
+
+    /// Whether every cell is where it was.
+    fn keeps_places(&self) -> bool {
+        let is_there = |(at, origin): (usize, &Option<usize>)| *origin == Some(at);
+        self.before.len() == self.after.len() && self.origins.iter().enumerate().all(is_there)
     }
 
     /// Whether the numbers were right before the change.

@@ -84,6 +84,13 @@ pub(crate) struct World {
     is_expected: bool,
     /// The numbers by which the caller named cells, or places for them, in this step.
     named: Vec<usize>,
+    /// Whether the caller insisted in this step.
+    is_forced: bool,
+    steps: usize,
+    /// In which step the third program wrote a line.
+    foreign_lines: BTreeMap<String, usize>,
+    /// In which step each change of the history was made.
+    changes: BTreeMap<u64, usize>,
     log: String,
 }
 
@@ -140,6 +147,10 @@ impl World {
             versions: Vec::new(),
             is_expected: false,
             named: Vec::new(),
+            is_forced: false,
+            steps: 0,
+            foreign_lines: BTreeMap::new(),
+            changes: BTreeMap::new(),
             log: String::new(),
         };
         let cells: Vec<_> = (0..2 + world.random.below(5)).map(|_| world.source()).collect();
@@ -205,6 +216,8 @@ impl World {
         let knew = (self.callers[who].seen.clone(), self.callers[who].cells.clone());
         self.is_expected = false;
         self.named.clear();
+        self.is_forced = false;
+        self.steps += 1;
         let (kind, verdict) = self.random_step(who);
         writeln!(self.log, "  -> {verdict}\n{}", self.text()).unwrap();
         let after = self.notebook();
@@ -217,6 +230,7 @@ impl World {
             self.check_blame(who, kind, verdict);
         }
         self.check_ids(&after);
+        self.check_later_lines(kind, &before, &after);
         self.learn(who, kind, &before, &after);
         verdict
     }
@@ -323,6 +337,30 @@ impl World {
             for tag in was.iter().flat_map(NotebookCell::tags) {
                 assert!(cell.tags().contains(&tag), "undo took {tag} away\n{}", self.log);
             }
+        }
+    }
+
+    /// Undoing a change takes no line that the third program wrote after it.
+    fn check_later_lines(&mut self, kind: StepKind, before: &Notebook, after: &Notebook) {
+        let all = |notebook: &Notebook| -> BTreeSet<String> {
+            notebook.cells().flat_map(|cell| lines(&cell.source())).collect()
+        };
+        let (was, is) = (all(before), all(after));
+        if kind == StepKind::Foreign {
+            self.foreign_lines.extend(is.difference(&was).map(|line| (line.clone(), self.steps)));
+        }
+        let history =
+            self.with_editor(0, |editor, file| editor.history(file).into_iter().collect::<Vec<_>>());
+        let undone = history.first().filter(|latest| !self.changes.contains_key(&latest.number));
+        if let (StepKind::Undo, false, Some(undone)) = (kind, self.is_forced, undone.and_then(|it| it.undoes))
+        {
+            for line in was.difference(&is) {
+                let is_later = self.foreign_lines.get(line) > self.changes.get(&undone);
+                assert!(!is_later, "undo of {undone} took {line}, which came after it\n{}", self.log);
+            }
+        }
+        for change in history {
+            self.changes.entry(change.number).or_insert(self.steps);
         }
     }
 

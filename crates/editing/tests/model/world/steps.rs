@@ -17,13 +17,14 @@ impl World {
     /// Makes a random step; how it ended.
     pub(super) fn random_step(&mut self, who: usize) -> (StepKind, &'static str) {
         match self.random.below(100) {
-            0..=27 => (StepKind::Read, self.read(who)),
+            0..=27 => (StepKind::Read, self.read(who, None)),
             28..=42 => (StepKind::Foreign, self.foreign()),
             43..=44 => (StepKind::History, self.turn_history()),
             45..=60 => (StepKind::Write, self.write(who)),
             61..=64 => (StepKind::Write, self.write_unnamed(who)),
-            65..=68 => (StepKind::Json, self.write_json(who)),
-            69..=75 => (StepKind::Replace, self.replace(who)),
+            65..=70 if self.callers[who].json.is_some() => (StepKind::Json, self.write_json(who)),
+            65..=70 => (StepKind::Read, self.read(who, Some(":raw"))),
+            71..=75 => (StepKind::Replace, self.replace(who)),
             76..=79 => (StepKind::Marker, self.replace_marker(who)),
             80..=93 => self.act(who),
             94..=97 => (StepKind::Undo, self.undo(who)),
@@ -31,7 +32,8 @@ impl World {
         }
     }
 
-    fn read(&mut self, who: usize) -> &'static str {
+    /// Reads what is asked for, or anything.
+    fn read(&mut self, who: usize, asked: Option<&str>) -> &'static str {
         let now = self.notebook();
         let total = now.len();
         let (mut search, mut budget) = (None, usize::MAX);
@@ -40,6 +42,7 @@ impl World {
             format!(":{from}-{}", from + world.random.below(6))
         };
         let selector = match self.random.below(9) {
+            _ if asked.is_some() => asked.unwrap_or_default().to_owned(),
             0..=2 => String::new(),
             3 => format!("#{}", self.random.below(total.max(1))),
             4 => lines_from(self),
@@ -391,6 +394,7 @@ impl World {
             return "nothing there";
         };
         let force = self.random.chance(30);
+        self.is_forced = force;
         writeln!(self.log, "{who} undoes change {number}: {change}, force: {force}").unwrap();
         self.undo_with(who, Some(*number), &ChangeOptions { force, ..ChangeOptions::default() })
     }
