@@ -14,7 +14,7 @@ from kernels import CELLWRIGHT, FAULT_AGENT, FAULTS, execute, running
 class Messages(jupyter_kernel_test.KernelTests):
     kernel_name = FAULTS
     language_name = "agent"
-    file_extension = ".md"
+    file_extension = ".txt"
     code_hello_world = "say hello, world"
     code_stderr = "think about it"
     code_page_something = "%agent?"

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
@@ -32,24 +32,22 @@ class Cell:
     questions: list[str] = field(default_factory=list)
 
 
-class AgentInKernel:
-    """Tests for every agent; `agent` comes from the test case."""
+class RunningAgent:
+    """A kernel with an agent; `agent` comes from the test case."""
 
     agent: Agent
+    # Where the kernel logs, and what it gets in its environment besides.
+    log: Any = None
+    variables: ClassVar[dict[str, str]] = {}
+
+    def scripts(self) -> list[Script]:
+        """What the model says."""
+        raise NotImplementedError
 
     def setUp(self):
         self.folder = Folder()
         self.addCleanup(self.folder.close)
-        command = self.agent.shell("echo by the agent > made.txt; cat made.txt")
-        self.model = self.enterContext(
-            Model(
-                Script(MAKE, [[Think("A file."), Say("I make it."), command], [Say("It is made.")]]),
-                Script(MAKE_ANOTHER, [[self.agent.shell("touch another.txt")], [Say("Then not.")]]),
-                Script(WAIT, [[Say("Well,"), Stall()]]),
-                Script(GO_ON, [[Say("On I go.")]]),
-                Script(SLEEP, [[self.agent.shell("echo $$ > pid.new; mv pid.new pid.txt; sleep 600")]]),
-            )
-        )
+        self.model = self.enterContext(Model(*self.scripts()))
         specs = self.folder.path.parent / "kernels"
         (specs / "agent").mkdir(parents=True)
         command = [CELLWRIGHT, "kernel", "run", "-f", "{connection_file}", "--", *self.agent.acp()]
@@ -58,14 +56,28 @@ class AgentInKernel:
         self.manager = KernelManager(
             kernel_name="agent", kernel_spec_manager=KernelSpecManager(kernel_dirs=[str(specs)])
         )
-        variables = environment(self.agent, self.folder, self.model)
+        variables = {**environment(self.agent, self.folder, self.model), **self.variables}
         variables["JPY_SESSION_NAME"] = str(self.folder.path / "nb.ipynb")
-        self.manager.start_kernel(env=variables, cwd=str(self.folder.path))
+        self.manager.start_kernel(env=variables, cwd=str(self.folder.path), stderr=self.log)
         self.addCleanup(self.manager.shutdown_kernel)
         self.client = self.manager.client()
         self.client.start_channels()
         self.addCleanup(self.client.stop_channels)
         self.client.wait_for_ready(timeout=60)
+
+
+class AgentInKernel(RunningAgent):
+    """Tests for every agent."""
+
+    def scripts(self) -> list[Script]:
+        command = self.agent.shell("echo by the agent > made.txt; cat made.txt")
+        return [
+            Script(MAKE, [[Think("A file."), Say("I make it."), command], [Say("It is made.")]]),
+            Script(MAKE_ANOTHER, [[self.agent.shell("touch another.txt")], [Say("Then not.")]]),
+            Script(WAIT, [[Say("Well,"), Stall()]]),
+            Script(GO_ON, [[Say("On I go.")]]),
+            Script(SLEEP, [[self.agent.shell("echo $$ > pid.new; mv pid.new pid.txt; sleep 600")]]),
+        ]
 
     def run_cell(self, prompt: str, answer: str = "no", interrupt_at: str | None = None) -> Cell:
         """Runs a cell, answers what it asks, and interrupts it when it has shown a text."""

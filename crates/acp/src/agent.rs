@@ -140,6 +140,16 @@ impl CallError {
                 let details = match &error.data {
                     None | Some(Value::Null) => String::new(),
                     Some(Value::String(text)) => format!(" ({text})"),
+                    Some(Value::Object(fields)) => {
+                        // Agents put words for people into one of these.
+                        let words = ["details", "message", "error", "reason"]
+                            .iter()
+                            .find_map(|name| fields.get(*name).and_then(Value::as_str));
+                        words.map_or_else(
+                            || format!(" ({})", Value::from(fields.clone())),
+                            |words| format!(" ({words})"),
+                        )
+                    }
                     Some(other) => format!(" ({other})"),
                 };
                 Self::Refused { code: code.into(), message: format!("{}{details}", error.message) }

@@ -23,13 +23,24 @@ use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Ta
 /// The tags that harmless Markdown may hold. They have no attributes.
 pub const OWN_TAGS: [&str; 6] = ["<code>", "</code>", "<pre>", "</pre>", "<span>", "</span>"];
 
+const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+
 /// `text` as Markdown that cannot act in a page, and shows the same.
 pub fn harmless(text: &str) -> String {
-    if !text.contains(plain::is_special) {
+    harmless_with_headings(text, usize::MAX)
+}
+
+/// [`harmless`] with so many headings. Those behind them are shown as they are written.
+///
+/// `JupyterLab` renders every heading of every output once more for its table of contents, whenever
+/// an output changes. Thousands of them block its page.
+pub fn harmless_with_headings(text: &str, most: usize) -> String {
+    let has_too_many = text.len() > most && headings(text) > most;
+    if !has_too_many && !text.contains(plain::is_special) {
         return text.to_owned();
     }
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let parser = Parser::new_ext(text, options);
+    let parser = Parser::new_ext(text, OPTIONS);
     let mut definitions: Vec<_> =
         parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
     definitions.sort_by_key(|span| span.start);
@@ -44,6 +55,7 @@ pub fn harmless(text: &str) -> String {
         links: Vec::new(),
         image: None,
         code: None,
+        headings_left: most,
     };
     for (event, range) in parser.into_offset_iter() {
         writer.take(event, range);
@@ -51,6 +63,12 @@ pub fn harmless(text: &str) -> String {
     writer.copy(text.len());
     writer.flush();
     writer.out
+}
+
+/// The number of headings in a text.
+pub(crate) fn headings(text: &str) -> usize {
+    let begins = |event: &Event<'_>| matches!(event, Event::Start(Tag::Heading { .. }));
+    Parser::new_ext(text, OPTIONS).filter(begins).count()
 }
 
 /// Copies the source of a text and replaces what could act.
@@ -70,6 +88,7 @@ struct HarmlessWriter<'a> {
     links: Vec<OpenLink<'a>>,
     image: Option<OpenImage<'a>>,
     code: Option<OpenCode<'a>>,
+    headings_left: usize,
 }
 
 /// A link whose words are being written.
@@ -121,6 +140,7 @@ impl<'a> HarmlessWriter<'a> {
         match event {
             Event::Start(tag) => self.start(tag, range),
             Event::End(TagEnd::Link) => self.end_link(range),
+            Event::End(TagEnd::Heading(_)) => self.end_heading(range),
             Event::End(
                 TagEnd::BlockQuote(_)
                 | TagEnd::List(_)
@@ -160,6 +180,7 @@ impl<'a> HarmlessWriter<'a> {
             Tag::BlockQuote(_) | Tag::List(_) | Tag::Item | Tag::Table(_) | Tag::FootnoteDefinition(_) => {
                 self.depth += 1;
             }
+            Tag::Heading { .. } if self.headings_left == 0 => self.show_marks(range),
             Tag::CodeBlock(kind) => {
                 self.copy(range.start);
                 self.code = Some(OpenCode { kind, text: String::new() });
@@ -179,6 +200,39 @@ impl<'a> HarmlessWriter<'a> {
                 self.image = Some(OpenImage { address: dest_url, words: String::new(), inner: 0 });
             }
             _ => {}
+        }
+    }
+
+    /// Begins a heading that becomes a paragraph with its marks.
+    fn show_marks(&mut self, range: Range<usize>) {
+        self.copy(range.start);
+        if self.depth == 0 {
+            self.push("\n\n");
+        }
+        let heading = &self.text[range.clone()];
+        if let Some(mark) = heading.find('#').filter(|_| !is_underlined(heading)) {
+            self.copy(range.start + mark);
+            self.push("&#35;");
+            self.copied = range.start + mark + 1;
+        }
+    }
+
+    fn end_heading(&mut self, range: Range<usize>) {
+        if let Some(left) = self.headings_left.checked_sub(1) {
+            self.headings_left = left;
+            return;
+        }
+        let heading = self.text[range.clone()].trim_end();
+        if let Some(mark) = heading.chars().last().filter(|_| is_underlined(heading)) {
+            // The line of marks below the words.
+            let line = range.start + heading.trim_end_matches(mark).len();
+            self.copy(line);
+            self.push(&format!("&#{};", u32::from(mark)));
+            self.copied = self.copied.max(line + 1);
+        }
+        self.copy(range.end);
+        if self.depth == 0 {
+            self.push("\n\n");
         }
     }
 
@@ -312,6 +366,11 @@ impl<'a> HarmlessWriter<'a> {
     fn flush(&mut self) {
         plain::write(&std::mem::take(&mut self.raw), self.lone_dollar, &mut self.out);
     }
+}
+
+/// Whether a heading has a line of marks below its words, and not marks before them.
+fn is_underlined(heading: &str) -> bool {
+    heading.trim_end().contains('\n')
 }
 
 /// Whether code inside a line can stay as it is written.

@@ -20,7 +20,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::Value;
 
 use crate::view::LineDiff;
-use crate::visible::visible;
+use crate::visible::{visible, visible_line};
 pub(crate) use command::{command, command_of, essence, folder, has_environment};
 pub(crate) use history::{DecisionHistory, DecisionRecord};
 
@@ -268,8 +268,10 @@ pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String 
     let shown = std::iter::once(title.to_owned()).chain(command).chain(folder).chain(hidden).chain(changes);
     // Indented, so that no line of it looks like one of the options below.
     let shown: Vec<String> = shown.map(|text| visible(text.trim()).replace('\n', "\n      ")).collect();
-    let options =
-        options.iter().enumerate().map(|(n, option)| format!("  {}) {}\n", n + 1, visible(&option.name)));
+    let options = options
+        .iter()
+        .enumerate()
+        .map(|(n, option)| format!("  {}) {}\n", n + 1, visible_line(&option.name)));
     format!("Permission: {}\n{}Number, y or n: ", shown.join("\n      "), options.collect::<String>())
 }
 

@@ -260,6 +260,13 @@ impl ToolCallEntry {
         }
     }
 
+    /// Whether the user or a rule refused the call, and it came to nothing.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.permission, PermissionState::Decided { allowed: false, .. })
+            && self.call.status != ToolCallStatus::Completed
+            && self.has_ended()
+    }
+
     /// The title of the call, or else its name, or else its id.
     pub(crate) fn title(&self) -> &str {
         let title = self.call.title.trim();

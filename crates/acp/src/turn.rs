@@ -336,7 +336,7 @@ impl AgentTurn {
 
     /// Publishes everything at once. For a few lines, not for a turn.
     pub(crate) async fn drain_now(&mut self) {
-        self.end(&TurnEnding::Failed);
+        self.end(&TurnEnding::Command);
         self.drain().await;
     }
 

@@ -38,7 +38,7 @@ use displays::{DisplaySharing, TurnDisplays};
 use html::{escape, folded};
 use pace::OutputPace;
 use printer::{PrintSection, StreamPrinter};
-use words::{TextRole, dim};
+use words::{TextRole, dim, headings_of};
 
 use crate::tool_calls::ToolCalls;
 
@@ -49,6 +49,9 @@ pub(crate) use show::{OutputData, OutputMessage, TurnEnding, ViewStyle};
 
 /// After this much silence, a turn shows that it is alive.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// The most headings of a turn. `JupyterLab` takes milliseconds for each, again and again.
+const HEADINGS: usize = 100;
 
 /// A turn as it is shown.
 #[derive(Debug)]
@@ -75,14 +78,19 @@ pub(crate) struct TurnView {
     passing: Option<usize>,
     next_elapsed: Instant,
     ended: bool,
+    /// How many more headings of this turn are headings in the page.
+    headings_left: MostHeadings,
     pace: OutputPace,
     printer: StreamPrinter,
 }
 
+/// How many headings of a text are headings in the page.
+type MostHeadings = usize;
+
 #[derive(Debug)]
 enum ViewPiece {
     /// Text of the open block is in [`OpenText`], that of a frozen one here until it is sent.
-    Text(TextRole, String),
+    Text(TextRole, String, MostHeadings),
     Card(Box<ToolCard>),
     Fixed(OutputData),
 }
@@ -101,8 +109,8 @@ impl ViewPiece {
     /// Whether it is HTML, and can share a display with others.
     fn is_html(&self) -> bool {
         match self {
-            Self::Card(_) | Self::Text(TextRole::Thought, _) => true,
-            Self::Text(TextRole::Agent | TextRole::User, _) => false,
+            Self::Card(_) | Self::Text(TextRole::Thought, ..) => true,
+            Self::Text(TextRole::Agent | TextRole::User, ..) => false,
             Self::Fixed(data) => data.len() == 2 && data.contains_key("text/html"),
         }
     }
@@ -131,6 +139,7 @@ impl TurnView {
             passing: None,
             next_elapsed: now + QUIET,
             ended: false,
+            headings_left: HEADINGS,
             pace: match style {
                 ViewStyle::Rich => OutputPace::messages(now),
                 ViewStyle::Stream => OutputPace::bytes(now),
@@ -263,8 +272,15 @@ impl TurnView {
             }
         }
         let took = now.saturating_duration_since(self.started);
-        if let Some(line) = self.footer(took) {
-            self.aside(&line);
+        match self.footer(took) {
+            _ if *ending == TurnEnding::Command => {
+                // A display cannot be removed, only emptied.
+                if let Some(at) = self.passing.take() {
+                    self.retire(at, "");
+                }
+            }
+            Some(line) => self.aside(&line),
+            None => {}
         }
     }
 
@@ -297,19 +313,21 @@ impl TurnView {
         }
         let Some(mut open) = self.open.take() else { return };
         for frozen in open.blocks.push(text) {
+            let most = self.headings_left;
+            self.headings_left = most.saturating_sub(headings_of(voice, &frozen));
             match open.at.take() {
                 Some(at) => {
-                    self.pieces[at] = ViewPiece::Text(voice, frozen);
+                    self.pieces[at] = ViewPiece::Text(voice, frozen, most);
                     self.displays.touch(at);
                 }
                 None if frozen.trim().is_empty() => {}
                 None => {
-                    self.add(ViewPiece::Text(voice, frozen));
+                    self.add(ViewPiece::Text(voice, frozen, most));
                 }
             }
         }
         if open.at.is_none() && !open.blocks.open().trim().is_empty() {
-            open.at = Some(self.add(ViewPiece::Text(voice, String::new())));
+            open.at = Some(self.add(ViewPiece::Text(voice, String::new(), self.headings_left)));
         }
         open.at.iter().for_each(|at| self.displays.touch(*at));
         self.open = Some(open);
@@ -318,9 +336,11 @@ impl TurnView {
     /// Ends the open text. The next text is a paragraph of its own.
     fn close(&mut self) {
         if let Some(OpenText { voice, blocks, at: Some(at), .. }) = self.open.take() {
-            self.pieces[at] = ViewPiece::Text(voice, blocks.open().to_owned());
-            // It may have been sent already. Sending it again costs one message and frees the text.
-            self.displays.touch(at);
+            // If all of it was sent already, it is not sent again. Thoughts may be, with neighbours.
+            let is_needed = voice == TextRole::Thought || self.displays.is_changed(at);
+            let text = if is_needed { blocks.open().to_owned() } else { String::new() };
+            self.pieces[at] = ViewPiece::Text(voice, text, self.headings_left);
+            self.headings_left = self.headings_left.saturating_sub(headings_of(voice, blocks.open()));
         }
     }
 

@@ -19,6 +19,11 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// [`visible`] text in one line, for a name that must not look like several.
+pub(crate) fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "\\u{a}")
+}
+
 /// Characters that move the cursor, hide others or change their order.
 fn acts(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
@@ -33,6 +38,7 @@ mod tests {
     fn terminals_get_no_escape_sequences() {
         assert_eq!(visible("a\tb\r\nc"), "a\tb\nc");
         assert_eq!(visible("\u{1b}]52;c;eA==\u{7}"), "\\u{1b}]52;c;eA==\\u{7}");
+        assert_eq!(visible_line("Allow\n  2) Reject"), "Allow\\u{a}  2) Reject");
         assert_eq!(visible("\u{9b}2J\r\u{202e}x"), "\\u{9b}2J\\u{d}\\u{202e}x");
     }
 }

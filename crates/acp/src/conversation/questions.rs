@@ -15,7 +15,7 @@ use crate::permission::{self, DecisionSource, PermissionDecision, PolicyVerdict}
 use crate::tool_calls::PermissionAsker;
 use crate::turn::{AgentTurn, TurnPlace};
 use crate::view::{FormPiece, ViewStyle};
-use crate::visible::visible;
+use crate::visible::visible_line;
 
 /// A question that waits for the user's answer.
 pub(crate) type PendingQuestion<'a> = Pin<Box<dyn Future<Output = AnsweredQuestion> + Send + 'a>>;
@@ -319,7 +319,7 @@ fn label(option: &PermissionOption) -> (String, &'static str) {
         PermissionOptionKind::RejectOnce | PermissionOptionKind::RejectAlways => "danger",
         _ => "",
     };
-    (visible(&option.name).into_owned(), style)
+    (visible_line(&option.name), style)
 }
 
 fn by_stdin<'a>(

@@ -13,6 +13,7 @@ use super::magics::{command_line, mode, model, values};
 use crate::conversation::SessionFacts;
 use crate::kernel_state::lock;
 use crate::magic::{self, CompletionContext};
+use crate::visible::{visible, visible_line};
 
 impl PromptKernel {
     pub(crate) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {
@@ -24,21 +25,23 @@ impl PromptKernel {
             asked.cursor_pos,
             &CompletionContext { files: Some(&files), ..self.known() },
         );
-        let types: Vec<Value> = found
-            .candidates
-            .iter()
+        // A client writes what an agent offers to its terminal.
+        let offered =
+            found.candidates.iter().filter(|candidate| visible_line(&candidate.text) == candidate.text);
+        let types: Vec<Value> = offered
+            .clone()
             .map(|candidate| {
                 json!({
                     "text": candidate.text,
                     "type": candidate.kind,
                     "start": found.start,
                     "end": found.end,
-                    "signature": candidate.about,
+                    "signature": visible(&candidate.about),
                 })
             })
             .collect();
         CompleteReply {
-            matches: found.candidates.into_iter().map(|candidate| candidate.text).collect(),
+            matches: offered.map(|candidate| candidate.text.clone()).collect(),
             cursor_start: found.start,
             cursor_end: found.end,
             metadata: serde_json::Map::from_iter([("_jupyter_types_experimental".to_owned(), types.into())]),
@@ -50,7 +53,7 @@ impl PromptKernel {
         match magic::inspect(&asked.code, asked.cursor_pos, &self.known()) {
             Some(text) => InspectReply {
                 found: true,
-                data: MimeData::from_iter([("text/plain".to_owned(), text.into())]),
+                data: MimeData::from_iter([("text/plain".to_owned(), (&*visible(&text)).into())]),
                 ..InspectReply::default()
             },
             None => InspectReply::default(),

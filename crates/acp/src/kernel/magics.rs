@@ -1,7 +1,5 @@
 //! Carrying out magics.
 
-use std::sync::Arc;
-
 use agent_client_protocol_schema::v1::{
     McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOptions,
@@ -9,7 +7,6 @@ use agent_client_protocol_schema::v1::{
 use serde_json::{Value, json};
 
 use super::cell_run::CellRun;
-use super::menu::OptionMenu;
 use super::sessions::{MAIN, McpEntry};
 use crate::agent::AgentLaunch;
 use crate::conversation::{AgentChoice, AgentCommand, SessionFacts, SessionScope, bypass};
@@ -26,6 +23,8 @@ impl CellRun<'_> {
             return Err(CellFailure::interrupted());
         }
         let text = match magic {
+            // Clients that take no input, such as nbclient, show no pages.
+            MagicCommand::Help(text) if !self.cell.allow_stdin => text,
             MagicCommand::Help(text) => {
                 return Ok(Some(json!({"source": "page", "data": {"text/plain": text}, "start": 0})));
             }
@@ -106,20 +105,6 @@ impl CellRun<'_> {
             self.result(text, last).await;
         }
         Ok(None)
-    }
-
-    /// Shows the options as a menu, if the client can and there are any.
-    async fn show_menu(&self) -> bool {
-        if self.style() != ViewStyle::Rich || !self.kernel.state.comms.can_show_widgets() {
-            return false;
-        }
-        self.kernel.retire_menu().await;
-        let widgets = self.kernel.state.comms.widgets(self.cell.sender().clone(), self.cell.header());
-        let conversation = self.kernel.sessions.current().1;
-        let menu = OptionMenu::open(widgets, conversation, Arc::clone(&self.cell)).await;
-        let shown = menu.is_some();
-        *lock(&self.kernel.menu) = menu;
-        shown
     }
 
     async fn perform(&self, command: AgentCommand) -> Result<String, CellFailure> {

@@ -7,10 +7,12 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::cell_run::CellRun;
 use super::magics::{options, values};
 use crate::client::widgets::{UserAction, WidgetId, WidgetSet};
 use crate::conversation::{AgentCommand, ConversationHandle, SessionFacts};
 use crate::failure::CellFailure;
+use crate::kernel_state::lock;
 use crate::task;
 use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
 use crate::view::{OutputMessage, ViewStyle, widget_text, widget_view};
@@ -37,6 +39,22 @@ enum MenuOption {
     /// The mode of an agent that has no option for it.
     Mode,
     Option(String),
+}
+
+impl CellRun<'_> {
+    /// Shows the options as a menu, if the client can and there are any.
+    pub(crate) async fn show_menu(&self) -> bool {
+        if self.style() != ViewStyle::Rich || !self.kernel.state.comms.can_show_widgets() {
+            return false;
+        }
+        self.kernel.retire_menu().await;
+        let widgets = self.kernel.state.comms.widgets(self.cell.sender().clone(), self.cell.header());
+        let conversation = self.kernel.sessions.current().1;
+        let menu = OptionMenu::open(widgets, conversation, Arc::clone(&self.cell)).await;
+        let shown = menu.is_some();
+        *lock(&self.kernel.menu) = menu;
+        shown
+    }
 }
 
 impl OptionMenu {

@@ -162,7 +162,8 @@ impl MessageRouter {
                 name: "agent".to_owned(),
                 version: version.to_owned(),
                 mimetype: "text/markdown".to_owned(),
-                file_extension: ".md".to_owned(),
+                // Not that of Markdown: `nbconvert --to script` would overwrite `--to markdown`.
+                file_extension: ".txt".to_owned(),
                 pygments_lexer: Some("markdown".to_owned()),
                 codemirror_mode: Some(json!("markdown")),
                 ..LanguageInfo::default()

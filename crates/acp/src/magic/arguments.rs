@@ -161,6 +161,16 @@ fn server(name: &str, words: &[&str]) -> Result<McpServer, UsageError> {
         };
     }
     let is_address = |word: &str| word.starts_with("http://") || word.starts_with("https://");
+    // Behind an address there can be nothing but our options.
+    if let [address, options @ ..] = rest
+        && is_address(address)
+        && options.first().is_some_and(|option| option.starts_with('-'))
+        && !words.contains(&"--")
+    {
+        let reordered: Vec<&str> = options.iter().chain([address]).copied().collect();
+        let before = &words[..words.len() - rest.len()];
+        return server(name, &[before, &reordered].concat());
+    }
     let transport = transport.unwrap_or(match rest {
         [one] if is_address(one) => "http",
         _ => "stdio",
@@ -169,6 +179,7 @@ fn server(name: &str, words: &[&str]) -> Result<McpServer, UsageError> {
         ("stdio", [address]) if address.contains("://") => {
             return Err(UsageError::NeitherCommandNorAddress((*address).to_owned()));
         }
+        ("stdio", [address, ..]) if is_address(address) => return Err(UsageError::OneAddress),
         ("stdio", [command, args @ ..]) if headers.is_empty() => {
             let args = args.iter().map(|word| (*word).to_owned()).collect();
             McpServer::Stdio(McpServerStdio::new(name, *command).args(args).env(env))

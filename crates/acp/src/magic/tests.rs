@@ -175,6 +175,12 @@ fn servers_have_a_command_or_an_address() {
         json!({"type": "http", "name": "docs", "url": "https://docs.example/mcp",
             "headers": [{"name": "Authorization", "value": "Bearer x:y"}]})
     );
+    // Options behind an address are ours, too.
+    assert_eq!(
+        server_of("%mcp add docs https://docs.example/mcp --header 'Authorization: Bearer x:y'"),
+        json!({"type": "http", "name": "docs", "url": "https://docs.example/mcp",
+            "headers": [{"name": "Authorization", "value": "Bearer x:y"}]})
+    );
     assert_eq!(
         server_of("%mcp add old --transport sse http://localhost:1/sse"),
         json!({"type": "sse", "name": "old", "url": "http://localhost:1/sse", "headers": []})
@@ -191,7 +197,9 @@ fn wrong_arguments_are_explained_with_help() {
         "%mcp add x -H a:b ls",
         "%mcp add x --sse ls",
         "%mcp add x ftp://example.org",
+        "%mcp add x https://example.org more",
         "%permissions allow paint x",
+        "%permissions allow",
         "%session use",
         "%agent env KEY",
         "%agent config 'a",

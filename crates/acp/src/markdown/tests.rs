@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{harmless, law};
+use super::{harmless, harmless_with_headings, headings, law};
 
 #[track_caller]
 fn check(text: &str, expected: &str) {
@@ -213,4 +213,24 @@ proptest! {
     fn any_text_is_made_harmless(text in "\\PC{0,200}") {
         prop_assert_eq!(law::broken(&harmless(&text)), Ok(()));
     }
+
+    #[test]
+    fn no_heading_is_left_where_none_is_allowed(text in "([-#=>*`a ]|\\n){0,60}") {
+        let made = harmless_with_headings(&text, 0);
+        prop_assert_eq!(headings(&made), 0, "{}", made);
+        prop_assert_eq!(law::broken(&made), Ok(()), "{}", made);
+    }
+}
+
+#[test]
+fn headings_beyond_the_limit_are_shown_as_they_are_written() {
+    let text = "# One\n\n## Two <b>\ntext\n\nThree\n===\n\n> # Four\n\n#### Five `#`\n";
+    assert_eq!(headings(text), 5);
+    let made = harmless_with_headings(text, 1);
+    assert_eq!(headings(&made), 1, "{made}");
+    assert_eq!(law::broken(&made), Ok(()), "{made}");
+    for shown in ["# One\n", "&#35;# Two &lt;b>", "Three\n&#61;==", "> &#35; Four", "&#35;### Five `#`"] {
+        assert!(made.contains(shown), "{shown} is not in {made}");
+    }
+    assert_eq!(harmless_with_headings("# One\n", 1), "# One\n");
 }

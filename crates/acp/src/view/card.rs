@@ -57,7 +57,8 @@ impl TerminalScreen {
     }
 
     pub(super) fn exited(&mut self, code: Option<i64>, signal: Option<&str>) {
-        self.failed = code != Some(0) || signal.is_some();
+        // Some agents say no more than that a command ended, also of one that never ran.
+        self.failed = code.is_some_and(|code| code != 0) || signal.is_some();
         self.exit = Some(match (code, signal) {
             (_, Some(signal)) => format!("ended by {signal}"),
             (Some(code), None) => format!("exit {code}"),
@@ -161,7 +162,7 @@ impl ToolCard {
         let (mark, status, colour) = status(entry);
         let mut html = vec![format!(
             "<div style=\"border:1px solid rgba(128,128,128,.25);border-left:3px solid {colour};border-radius:4px;\
-             padding:6px 10px;margin:4px 0\"><div><span style=\"color:{colour};font-weight:600\">{mark}</span> "
+             padding:6px 10px;margin:4px 0;overflow-wrap:anywhere\"><div><span style=\"color:{colour};font-weight:600\">{mark}</span> "
         )];
         let title = entry.title();
         let short = short_title(title);
@@ -224,6 +225,7 @@ pub(super) fn line(entry: &ToolCallEntry) -> String {
 /// Mark, word and colour for how far the call is.
 fn status(entry: &ToolCallEntry) -> (&'static str, &'static str, &'static str) {
     match entry.call.status {
+        _ if entry.is_refused() => ("✗", "refused", RED),
         _ if entry.is_left_open() => ("–", "not finished", GREY),
         _ if entry.answer() == Some(true) => ("✓", "allowed", GREEN),
         _ if entry.answer() == Some(false) => ("✗", "refused", RED),

@@ -60,6 +60,11 @@ impl TurnDisplays {
         self.changed.insert(self.homes[at]);
     }
 
+    /// Whether a piece has changed since its display was sent.
+    pub(super) fn is_changed(&self, at: usize) -> bool {
+        self.changed.contains(&self.homes[at])
+    }
+
     /// The pieces in a display.
     pub(super) fn pieces(&self, display: usize) -> Range<usize> {
         let start = self.homes.partition_point(|home| *home < display);

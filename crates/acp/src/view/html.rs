@@ -78,7 +78,8 @@ pub(crate) fn widget_text(text: &str, style: &str) -> String {
 
 /// Boxes are tinted with transparent grey, which suits light and dark themes alike.
 pub(super) const PRE: &str = "margin:4px 0;padding:6px 8px;max-height:24em;overflow:auto;white-space:pre-wrap;\
-    overflow-wrap:anywhere;background:rgba(128,128,128,.10);border-radius:4px;font-size:12px;line-height:1.4";
+    overflow-wrap:anywhere;background:rgba(128,128,128,.10);border-radius:4px;font-family:monospace;font-size:12px;\
+    line-height:1.4";
 
 #[cfg(test)]
 mod tests {

@@ -95,12 +95,14 @@ impl TurnView {
     /// sent again, except with neighbours.
     fn bundle(&mut self, calls: &ToolCalls, at: usize) -> OutputData {
         match &mut self.pieces[at] {
-            ViewPiece::Text(voice, text) => {
-                let voice = *voice;
+            ViewPiece::Text(voice, text, most_headings) => {
+                let (voice, most) = (*voice, *most_headings);
                 match &self.open {
-                    Some(open) if open.at == Some(at) => voice.bundle(open.blocks.open()),
-                    _ if voice == TextRole::Thought && self.displays.is_crowded(at) => voice.bundle(text),
-                    _ => voice.bundle(&std::mem::take(text)),
+                    Some(open) if open.at == Some(at) => voice.bundle(open.blocks.open(), most),
+                    _ if voice == TextRole::Thought && self.displays.is_crowded(at) => {
+                        voice.bundle(text, most)
+                    }
+                    _ => voice.bundle(&std::mem::take(text), most),
                 }
             }
             ViewPiece::Card(card) => {

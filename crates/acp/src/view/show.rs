@@ -42,4 +42,6 @@ pub(crate) enum TurnEnding {
     Stopped(StopReason),
     /// By an error, which the cell reports.
     Failed,
+    /// It was a command to the kernel, not a prompt. The cell shows its result.
+    Command,
 }

@@ -218,7 +218,7 @@ fn buttons_disappear_when_an_unannounced_call_is_decided() {
     let options = [PermissionOption::new("no", "Keep it", PermissionOptionKind::RejectOnce)];
     cell.decide(&id, &PermissionDecision::refuse(&options, DecisionSource::User));
     cell.update(status("new", ToolCallStatus::Failed)).end(StopReason::EndTurn);
-    assert_eq!(cell.plain(), ["✗ Delete x (delete, failed)\n  refused by you (Keep it)", "1 min 0 s"]);
+    assert_eq!(cell.plain(), ["✗ Delete x (delete, refused)\n  refused by you (Keep it)", "1 min 0 s"]);
     assert!(!cell.outputs[1].1.contains_key("application/vnd.jupyter.widget-view+json"));
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::OutputData;
 use super::content::{RenderedContent, bundle};
 use super::html::{escape, folded};
-use crate::markdown::harmless;
+use crate::markdown::{harmless_with_headings, headings};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextRole {
@@ -15,13 +15,18 @@ pub(super) enum TextRole {
 }
 
 impl TextRole {
-    pub(super) fn bundle(self, text: &str) -> OutputData {
+    /// The display of a text, in which so many headings are headings.
+    pub(super) fn bundle(self, text: &str, most_headings: usize) -> OutputData {
         match self {
-            Self::Agent => bundle([("text/markdown", harmless(text)), ("text/plain", text.to_owned())]),
+            Self::Agent => {
+                let markdown = harmless_with_headings(text, most_headings);
+                bundle([("text/markdown", markdown), ("text/plain", text.to_owned())])
+            }
             Self::User => {
                 let quoted: Vec<_> = text.lines().map(|line| format!("> {line}\n")).collect();
                 let quoted = quoted.concat();
-                bundle([("text/markdown", harmless(&quoted)), ("text/plain", quoted)])
+                let markdown = harmless_with_headings(&quoted, most_headings);
+                bundle([("text/markdown", markdown), ("text/plain", quoted)])
             }
             Self::Thought => {
                 let text = text.trim();
@@ -32,6 +37,14 @@ impl TextRole {
                 ])
             }
         }
+    }
+}
+
+/// The headings that a text takes from those of its turn.
+pub(super) fn headings_of(role: TextRole, text: &str) -> usize {
+    match role {
+        TextRole::Agent | TextRole::User => headings(text),
+        TextRole::Thought => 0,
     }
 }
 
