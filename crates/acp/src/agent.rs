@@ -189,6 +189,7 @@ impl AgentProcess {
             ChildCommand::new(&launch.program, launch.environment.iter().map(|(name, value)| (name, value)))
                 .args(&launch.args)
                 .current_dir(&launch.cwd)
+                .mark_descendants()
                 .stdin(StdinSource::Piped)
                 .stdout(StdoutTarget::Piped)
                 .stderr(StderrTarget::Piped)

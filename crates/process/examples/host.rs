@@ -1,5 +1,6 @@
 //! A host for the test of what happens when one is killed: starts a shell with a child of its own, and
-//! another such shell in a session of its own. Prints their process ids, and waits.
+//! another such shell in a session of its own. A second child leaves a process behind that has neither its group nor
+//! a parent, only its mark. Prints their process ids, and waits.
 
 use std::env;
 use std::io::{self, Write};
@@ -20,6 +21,13 @@ async fn main() -> io::Result<()> {
     for _ in 0..2 {
         lines.read_line(&mut ids).await?;
     }
+    let mut marked = ChildCommand::new("/bin/sh", env::vars_os())
+        .args(["-c", "(setsid sleep 600 & echo $!); exec sleep 600"])
+        .mark_descendants()
+        .stdout(StdoutTarget::Piped)
+        .spawn()
+        .map_err(io::Error::other)?;
+    BufReader::new(marked.stdout.take().expect("stdout was piped")).read_line(&mut ids).await?;
     writeln!(io::stdout(), "{}", ids.replace('\n', " "))?;
     io::stdout().flush()?;
     child.wait().await;

@@ -10,6 +10,7 @@ use std::{io, process};
 use command_fds::{CommandFdExt, FdMapping};
 
 use crate::child::ChildProcess;
+use crate::guard;
 
 /// A child process to be started.
 ///
@@ -121,6 +122,14 @@ impl ChildCommand {
             StderrTarget::Piped | StderrTarget::Tail(_) => Stdio::piped(),
         });
         self.stderr = stderr;
+        self
+    }
+
+    /// Lets none of the child's descendants outlive this process, not even those that left its group and lost their
+    /// parents, as long as they keep their environment.
+    #[must_use]
+    pub fn mark_descendants(mut self) -> Self {
+        self.inner.env(guard::MARK_VARIABLE, guard::mark());
         self
     }
 

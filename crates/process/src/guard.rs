@@ -3,24 +3,29 @@
 //! One guard per process, started with the first child. It reads the groups to
 //! watch from a pipe whose other end only we hold; when that end closes, however we died, it kills
 //! what is still on its list, and the descendants of those groups that left them, as commands in a
-//! session of their own do. It runs in its own group and ignores polite signals, so a Ctrl-C or a
+//! session of their own do. Descendants that carry our mark in their environment are killed even when their
+//! parents are gone. It runs in its own group and ignores polite signals, so a Ctrl-C or a
 //! closing terminal does not take it first.
 
 use std::collections::BTreeSet;
 use std::io::{PipeWriter, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::process::{self, Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
-/// Lines are `+GROUP` and `-GROUP`. POSIX sh and its builtins only. Where there is no `/proc`, only the
-/// groups end.
+/// Lines are `+GROUP`, `-GROUP` and `=MARK`. POSIX sh, its builtins and grep. Where there is no `/proc`, only
+/// the groups end.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
+PATH=/usr/bin:/bin
 groups=' '
+mark=
 while read -r line; do
     group=${line#?}
     case $line in
+        =*) mark=$group ;;
         +*) groups="$groups$group " ;;
         -*) case $groups in *" $group "*) groups="${groups%%" $group "*} ${groups#*" $group "}" ;; esac ;;
     esac
@@ -54,13 +59,50 @@ while [ "$groups" != ' ' ] && [ $found = yes ]; do
 done
 for group in $groups; do kill -9 "-$group" 2>/dev/null; done
 for pid in $strayed; do kill -9 "$pid" 2>/dev/null; done
+# An agent that ends by itself when we die may be gone before its group was stopped. What it left running has no
+# parent to be found by, but still our mark.
+for round in 1 2 3 4 5; do
+    [ -n "$mark" ] || break
+    left=$(grep -lsF -- "$mark" /proc/[0-9]*/environ)
+    [ -n "$left" ] || break
+    for file in $left; do
+        pid=${file#/proc/}
+        kill -9 "${pid%/environ}" 2>/dev/null
+    done
+done
 "#;
 
-static GUARD: Mutex<OrphanGuard> = Mutex::new(OrphanGuard { groups: BTreeSet::new(), pipe: None });
+/// The environment variable that carries the mark of the process that started a child.
+pub(crate) const MARK_VARIABLE: &str = "CELLWRIGHT_HOST_MARK";
+
+/// What marks the descendants of this process, and of no other.
+static MARK: LazyLock<String> = LazyLock::new(|| {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}", process::id(), since.as_nanos())
+});
+
+static GUARD: Mutex<OrphanGuard> =
+    Mutex::new(OrphanGuard { groups: BTreeSet::new(), is_marking: false, pipe: None });
 
 struct OrphanGuard {
     groups: BTreeSet<u32>,
+    /// Some child carries the mark.
+    is_marking: bool,
     pipe: Option<PipeWriter>,
+}
+
+/// Makes the guard kill every process that has the returned mark in its environment if we die.
+pub(crate) fn mark() -> &'static str {
+    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !guard.is_marking {
+        guard.is_marking = true;
+        guard.send(&mark_line());
+    }
+    &MARK
+}
+
+fn mark_line() -> String {
+    format!("={MARK_VARIABLE}={}\n", *MARK)
 }
 
 /// Makes the guard kill `group` if we die.
@@ -84,9 +126,12 @@ impl OrphanGuard {
         let sent = self.pipe.as_mut().is_some_and(|pipe| pipe.write_all(line.as_bytes()).is_ok());
         if !sent {
             // The first group, or somebody killed the guard: a new one learns the whole list.
-            let groups = &self.groups;
+            let (groups, is_marking) = (&self.groups, self.is_marking);
             self.pipe = start()
                 .and_then(|mut pipe| {
+                    if is_marking {
+                        pipe.write_all(mark_line().as_bytes())?;
+                    }
                     groups.iter().try_for_each(|group| writeln!(pipe, "+{group}"))?;
                     Ok(pipe)
                 })

@@ -222,7 +222,7 @@ fn when_the_host_is_killed_its_children_and_theirs_end_also_in_a_session_of_thei
     let mut ids = String::new();
     BufReader::new(host.stdout.take().unwrap()).read_line(&mut ids).unwrap();
     let ids: Vec<u32> = ids.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
-    assert!(ids.len() == 4 && ids.iter().all(|&pid| alive(pid)), "{ids:?}");
+    assert!(ids.len() == 5 && ids.iter().all(|&pid| alive(pid)), "{ids:?}");
     host.kill().unwrap();
     host.wait().unwrap();
     ids.into_iter().for_each(ends);

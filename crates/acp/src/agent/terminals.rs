@@ -89,6 +89,7 @@ impl AgentTerminals {
         let (reader, writer) = io::pipe()?;
         let child = command
             .current_dir(request.cwd.as_deref().unwrap_or(cwd))
+            .mark_descendants()
             .descriptor(1, writer.try_clone()?.into())
             .descriptor(2, writer.into())
             .spawn()
