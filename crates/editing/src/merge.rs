@@ -131,7 +131,7 @@ impl TextMerge<'_> {
             }
             return Some(MergedCell { cell: kept(&theirs, cell.line), is_known: agree || !is_changed });
         }
-        if !self.is_known_version(known, place, cell.cell.kind) {
+        if !self.is_known_version(known, place, Some(cell.cell.kind)) {
             self.note_change(place);
             let theirs = Some(version_of(&theirs));
             self.conflicts.push(CellConflict { cell: number, theirs, mine: mine() });
@@ -143,10 +143,11 @@ impl TextMerge<'_> {
 
     /// Whether the cell at `place` is in the version that a text is based on, or in the latest that the caller saw. Its
     /// type may be another if the caller wants that one, too.
-    fn is_known_version(&self, base: &KnownCell, place: usize, wanted: CellKind) -> bool {
+    fn is_known_version(&self, base: &KnownCell, place: usize, wanted: Option<CellKind>) -> bool {
         let theirs = self.now.cell(place);
         [Some(base), self.latest[place]].into_iter().flatten().any(|known| {
-            known.says_what(&theirs) || (known.source == source_print(&theirs) && theirs.kind() == wanted)
+            known.says_what(&theirs)
+                || (known.source == source_print(&theirs) && wanted == Some(theirs.kind()))
         })
     }
 
@@ -170,7 +171,7 @@ impl TextMerge<'_> {
         }
         self.placed[place] = true;
         let theirs = self.now.cell(place);
-        if self.is_known_version(known, place, known.kind) {
+        if self.is_known_version(known, place, None) {
             if !self.seen.has(&theirs) {
                 self.unseen.push(number);
             }
