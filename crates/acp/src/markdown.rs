@@ -62,6 +62,10 @@ pub fn harmless_with_headings(text: &str, most: usize) -> String {
     }
     writer.copy(text.len());
     writer.flush();
+    // A heading that became a paragraph may have a line of marks below it, which makes it a heading again.
+    if has_too_many && headings(&writer.out) > most {
+        return harmless_with_headings(&writer.out, most);
+    }
     writer.out
 }
 

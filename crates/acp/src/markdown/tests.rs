@@ -223,6 +223,11 @@ proptest! {
 }
 
 #[test]
+fn a_line_of_marks_below_a_former_heading_makes_no_new_one() {
+    assert_eq!(headings(&harmless_with_headings(">#\n>=\n", 0)), 0);
+}
+
+#[test]
 fn headings_beyond_the_limit_are_shown_as_they_are_written() {
     let text = "# One\n\n## Two <b>\ntext\n\nThree\n===\n\n> # Four\n\n#### Five `#`\n";
     assert_eq!(headings(text), 5);
