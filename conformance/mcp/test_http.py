@@ -1,6 +1,7 @@
 """Clients that connect by streamable HTTP, by the official Python SDK."""
 
 import asyncio
+import re
 import stat
 import unittest
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -44,7 +45,7 @@ class Http(EveryClient, unittest.IsolatedAsyncioTestCase):
                 )
                 self.assertEqual([text(result).splitlines()[0] for result in results], ["'one'", "'two'"])
                 background = await one.call_tool("eval", {"code": "1", "background": True})
-                handle = background.structured_content["handle"]
+                handle = re.search(r"py-\d+", text(background)).group()
                 seen = await two.call_tool("kernel", {"action": "wait", "handle": handle})
                 self.assertTrue(seen.is_error, "another client's work must not be seen")
                 listed = text(await two.call_tool("kernel", {"action": "list"}))

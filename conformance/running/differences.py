@@ -161,7 +161,7 @@ DIFFERENCES: list[Difference] = [
     ),
     Difference(
         "A cell's code has a name, not a file",
-        replaced(r"CELLFILE|<cell \d+>", "CELL"),
+        replaced(r"CELLFILE|<cell \d+(?:, In \[\d+\])?>", "CELL"),
         RUNNER,
         ("warnings-name-the-line",),
     ),

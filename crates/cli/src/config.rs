@@ -128,7 +128,7 @@ pub(crate) struct OutputSection {
 
 impl Default for OutputSection {
     fn default() -> Self {
-        Self { budget: 50 * 1024, columns: 768, artifacts: None, background_after: 50 }
+        Self { budget: 16 * 1024, columns: 768, artifacts: None, background_after: 50 }
     }
 }
 

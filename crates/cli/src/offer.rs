@@ -26,7 +26,7 @@ pub(crate) struct ToolOptions {
     /// Let file tools use every path
     #[arg(long)]
     allow_outside: bool,
-    /// Which tools that run code to offer: both, py-only (no bash) or bash-only (no eval)
+    /// Which tools that run code to offer: both, py-only (no bash), bash-only (no eval) or edit-only (none)
     #[arg(long, value_name = "MODE")]
     tools: Option<RunMode>,
     /// Run calls that name no session in this one, which the session daemon keeps for later calls

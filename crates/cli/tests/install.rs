@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const BINARY: &str = env!("CARGO_BIN_EXE_cellwright");
 
 /// Every client with the user's file it reads, below the home folder.
-const CLIENTS: [(&str, &str); 7] = [
+const CLIENTS: [(&str, &str); 12] = [
     ("claude", ".claude.json"),
     ("codex", ".codex/config.toml"),
     ("gemini", ".gemini/settings.json"),
@@ -19,6 +19,11 @@ const CLIENTS: [(&str, &str); 7] = [
     ("vscode", ".config/Code/User/mcp.json"),
     ("zed", ".config/zed/settings.json"),
     ("cursor", ".cursor/mcp.json"),
+    ("qwen", ".qwen/settings.json"),
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
+    ("goose", ".config/goose/config.yaml"),
+    ("windsurf", ".codeium/windsurf/mcp_config.json"),
+    ("copilot", ".copilot/mcp-config.json"),
 ];
 
 /// A home folder with a repository `work` in it.
@@ -86,7 +91,8 @@ impl Home {
 fn parsed(parser: &str, texts: &[&str]) -> Vec<Value> {
     let code = format!(
         "import sys, json, {parser}\n\
-         read = lambda text: {parser}.loads(text.lstrip('\\ufeff'))\n\
+         load = getattr({parser}, 'loads', None) or {parser}.safe_load\n\
+         read = lambda text: load(text.lstrip('\\ufeff'))\n\
          print(json.dumps([read(text) for text in json.load(sys.stdin)], default=str))"
     );
     let mut child = Command::new(cellwright_testkit::python())
@@ -111,7 +117,11 @@ fn each_client_gets_the_entry_its_own_parser_expects() {
         let text = home.placeless(&home.read(file));
         let (printed, says) = (home.run(&[client, "--print"]).1, stdout.lines().next().unwrap());
         assert_eq!(printed, text, "a new file is what --print shows");
-        let parser = if file.ends_with("toml") { "tomllib" } else { "json5" };
+        let parser = match file.rsplit('.').next() {
+            Some("toml") => "tomllib",
+            Some("yaml") => "yaml",
+            _ => "json5",
+        };
         shown.extend([says, "\n", &text, &parsed(parser, &[&text])[0].to_string(), "\n"]);
     }
     insta::assert_snapshot!(shown);
@@ -227,6 +237,10 @@ fn installing_and_removing_leaves_every_byte_as_it_was() {
     let mut pairs = Vec::new();
     for (client, file, section) in [
         ("claude", ".claude.json", "mcpServers"),
+        ("qwen", ".qwen/settings.json", "mcpServers"),
+        ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"),
+        ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers"),
+        ("copilot", ".copilot/mcp-config.json", "mcpServers"),
         ("vscode", ".config/Code/User/mcp.json", "servers"),
         ("opencode", ".config/opencode/opencode.json", "mcp"),
     ] {
@@ -275,6 +289,62 @@ fn toml_of_every_shape_is_edited_and_restored() {
 }
 
 #[test]
+fn yaml_of_every_shape_is_edited_and_restored() {
+    let file = ".config/goose/config.yaml";
+    for before in [
+        "GOOSE_MODEL: gpt # mine\nextensions:\n  developer:\n    enabled: true\n    type: builtin\nz: 1\n",
+        "# none yet\nextensions:\n",
+        "extensions: # mine\n\n    # the first\n    other:\n        cmd: x\n        args:\n        - y\n\n# end\nlast: [1, 2]\n",
+        "extensions:\r\n  other:\r\n    cmd: x\r\n",
+    ] {
+        let home = Home::with(file, before);
+        let after = home.changed(&["goose"], file);
+        let values = parsed("yaml", &[before, &after]);
+        let mut expected = values[0].clone();
+        expected["extensions"]["cellwright"] = json!({
+            "type": "stdio", "name": "cellwright", "enabled": true, "cmd": "/bin/cellwright", "args": ["mcp"],
+            "timeout": 660,
+        });
+        assert_eq!(values[1], expected, "{after}");
+        let (code, again, _) = home.run(&["goose"]);
+        assert_eq!((code, again.contains("has it already")), (0, true), "{again}");
+        assert_eq!(home.changed(&["goose", "--remove"], file), before);
+    }
+    // What the user changed stays; an entry of another program is brought here.
+    let before = "extensions:\n  cellwright:\n    enabled: false\n    type: stdio\n    name: cellwright\n    cmd: /old\n    args: [\"mcp\"]\n    timeout: 30\n";
+    let home = Home::with(file, before);
+    let told = home.run(&["goose"]).1;
+    assert!(told.contains("it is switched off there"), "{told}");
+    let expected = before.replace("/old", "\"/bin/cellwright\"");
+    assert_eq!(home.placeless(&home.read(file)), expected);
+    for odd in
+        ["extensions: {}\n", "extensions: {a: {cmd: x}}\n", "extensions:\n  a: 1\nextensions:\n  b: 2\n"]
+    {
+        let home = Home::with(file, odd);
+        assert_eq!((home.run(&["goose"]).0, home.read(file).as_str()), (1, odd));
+    }
+}
+
+#[test]
+fn a_client_without_files_for_projects_says_so() {
+    let home = Home::new();
+    for client in ["claude-desktop", "goose", "windsurf", "copilot"] {
+        let (code, _, stderr) = home.run(&[client, "--project"]);
+        assert!(code == 1 && stderr.contains("has no settings file for projects"), "{stderr}");
+    }
+}
+
+#[test]
+fn an_entry_that_is_switched_off_is_reported_as_such() {
+    let off = "[mcp_servers.cellwright]\ncommand = '/old'\nenabled = false\nargs = ['mcp']\n";
+    let home = Home::with(".codex/config.toml", off);
+    for _ in 0..2 {
+        let told = home.run(&["codex"]).1;
+        assert!(told.contains("it is switched off there") && !told.contains("can use it now"), "{told}");
+    }
+}
+
+#[test]
 fn an_entry_of_another_program_is_brought_here_and_keeps_what_the_user_added() {
     let mut shown = String::new();
     for (client, file, before) in [
@@ -303,7 +373,8 @@ fn an_entry_of_another_program_is_brought_here_and_keeps_what_the_user_added() {
     insta::assert_snapshot!(shown, @r#"
     { "mcpServers": { "cellwright": {
       "args": ["mcp", "--root", "/x"], "env": { "A": "b" }, // mine
-      "command": "/bin/cellwright", "type": "stdio" } } }
+      "command": "/bin/cellwright", "type": "stdio",
+      "alwaysLoad": true } } }
     { "mcp": { "cellwright": { "command": ["/bin/cellwright", "mcp", "--session", "s"], "enabled": false, "type": "local" } } }
     [mcp_servers.cellwright]
     command = "/bin/cellwright" # where it was
@@ -393,6 +464,7 @@ fn a_project_has_a_file_in_the_root_of_its_repository() {
         ("vscode", ".vscode/mcp.json"),
         ("zed", ".zed/settings.json"),
         ("cursor", ".cursor/mcp.json"),
+        ("qwen", ".qwen/settings.json"),
     ] {
         assert!(home.changed(&[client, "--project"], &format!("work/{file}")).contains("cellwright"));
     }

@@ -17,8 +17,8 @@ const HIT: usize = 512;
 /// Lines a search shows.
 pub const HITS: usize = 200;
 
-/// Bytes of them.
-const FOUND: usize = 50 * 1024;
+/// Bytes of them: as much as every client passes on to its model.
+const FOUND: usize = 10 * 1024;
 
 /// Lines of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

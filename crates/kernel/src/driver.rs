@@ -233,10 +233,12 @@ impl Driver {
             self.transport.send(KernelRequest::Execute {
                 cell: id,
                 source: cell.source,
-                allow_stdin: cell.stdin == Stdin::Forwarded,
+                allow_stdin: cell.stdin != Stdin::Refused,
                 variables: cell.variables,
             });
-            self.running = Some(SentCell::new(id, mailbox, cell.stop, cell.timeout, self.graces.start));
+            let mut sent = SentCell::new(id, mailbox, cell.stop, cell.timeout, self.graces.start);
+            sent.stdin = cell.stdin;
+            self.running = Some(sent);
         }
     }
 
@@ -267,7 +269,7 @@ impl Driver {
             Incoming::Input { cell, prompt, password } => match &mut self.running {
                 Some(running) if running.id == cell => {
                     let (answer, input) = oneshot::channel();
-                    running.input = Some(input);
+                    running.ask(input);
                     self.deliver(Event::InputRequest(KernelInput { prompt, password, answer }));
                 }
                 Some(_) | None => {
@@ -291,7 +293,7 @@ impl Driver {
 
     fn answer_input(&mut self, answer: InputAnswer) {
         if let Some(running) = &mut self.running {
-            running.input = None;
+            running.resume();
             self.transport.send(KernelRequest::Input { cell: running.id, answer });
         }
     }

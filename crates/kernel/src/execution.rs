@@ -71,6 +71,8 @@ pub enum Stdin {
     Refused,
     /// An [`Event::InputRequest`] reaches the caller.
     Forwarded,
+    /// The same, and a person answers. The time until then is not the cell's.
+    Person,
 }
 
 /// A running cell. Dropping it stops the cell and discards what it says; [`Execution::detach`] lets

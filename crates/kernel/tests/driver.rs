@@ -1,5 +1,6 @@
 //! The driver's promises, on a scripted kernel and a paused clock.
 
+mod input;
 mod starting;
 
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::{
     AskError, Background, CellStage, CellUpdate, Death, Event, Execution, Exit, Fate, FinishedCell, Graces,
-    Kernel, KernelCell, Outcome, ProcessExit, Stdin, StopReason,
+    Kernel, KernelCell, Outcome, ProcessExit, StopReason,
 };
 use cellwright_testkit::{Log, ScriptedKernel};
 use tokio::time::Instant;
@@ -407,48 +408,6 @@ async fn a_reader_that_stopped_reading_does_not_delay_a_stop() {
     assert_eq!(lines(&events).concat().matches('x').count(), 400 * 65536);
     assert_eq!(finished.outcome, stopped(StopReason::TimedOut(Duration::from_secs(10)), Fate::Killed));
     assert_eq!(log.entries()[1..], ["interrupt", "interrupt", "terminate", "kill"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn input_is_answered_refused_or_refused_by_silence() {
-    let (kernel, _background, log) = start();
-    let asking = || KernelCell { stdin: Stdin::Forwarded, ..KernelCell::new("ask name? ") };
-    for (answer, noted) in [
-        (Some(Ok("Ada")), r#"input Line("Ada")"#),
-        (Some(Err("no")), r#"input Refusal("no")"#),
-        (None, r#"input Refusal("nobody answers")"#),
-    ] {
-        let mut execution = kernel.execute(asking()).await;
-        until_started(&mut execution).await;
-        let CellUpdate::Event(Event::InputRequest(request)) = execution.next().await else {
-            panic!("no request")
-        };
-        assert_eq!((request.prompt.as_str(), request.password), ("name? ", false));
-        match answer {
-            Some(Ok(line)) => request.answer(line),
-            Some(Err(why)) => request.refuse(why),
-            None => drop(request),
-        }
-        let (_, finished) = execution.collect().await;
-        assert_eq!(finished.outcome == Outcome::Completed, answer == Some(Ok("Ada")));
-        assert_eq!(log.entries().last().unwrap(), noted);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cell_that_waits_for_input_can_be_stopped() {
-    let (kernel, _background, _) = start();
-    let mut execution = kernel
-        .execute(KernelCell { stdin: Stdin::Forwarded, ..timed("ask x", Duration::from_secs(9)) })
-        .await;
-    until_started(&mut execution).await;
-    let CellUpdate::Event(Event::InputRequest(request)) = execution.next().await else {
-        panic!("no request")
-    };
-    let (_, finished) = execution.collect().await;
-    assert_eq!(finished.outcome, stopped(StopReason::TimedOut(Duration::from_secs(9)), Fate::Survived));
-    request.answer("too late");
-    assert_eq!(run(&kernel, KernelCell::new("print b")).await.0, ["b"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! What surrounds a running call: progress to the client, questions to its user.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellwright_tools::{InputPrompter, NoAnswer, ProgressSink};
@@ -13,15 +13,27 @@ use rmcp::model::{
 };
 use rmcp::service::{ElicitationMode, Peer, PeerRequestOptions, RoleServer, ServiceError};
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// How long output is gathered before it is sent.
-const GATHER: Duration = Duration::from_millis(50);
+/// When a call is old enough to be worth a word. Most are over by then.
+const FIRST: Duration = Duration::from_millis(500);
+
+/// The least time between two reports.
+const APART: Duration = Duration::from_secs(1);
+
+/// A call that is silent for so long is reported as alive. Clients count the time since the last sign of life.
+const SILENT: Duration = Duration::from_secs(10);
+
+/// The least time between a report and the reply. Clients have forgotten the call's token when both arrive in one read,
+/// and some end the connection then.
+const BEFORE_REPLY: Duration = Duration::from_millis(100);
 
 /// Most bytes of output sent at once: a life sign, not the output, which the reply has.
 const SENT: usize = 4 * 1024;
 
-/// Sends output to the client while a call runs.
+/// Reports to the client while a call runs: what was printed, or that it runs.
 pub(crate) struct ProgressReporter {
+    began: Instant,
     gathered: Mutex<PendingProgress>,
     printed: Notify,
 }
@@ -30,14 +42,13 @@ pub(crate) struct ProgressReporter {
 struct PendingProgress {
     /// The last of what was printed and not sent.
     text: String,
-    /// All that was printed, in bytes: a number that only grows, as progress has to.
-    total: u64,
+    /// When the client was last sent something.
+    sent: Option<Instant>,
 }
 
 impl ProgressSink for ProgressReporter {
     fn text(&self, text: &str) {
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        gathered.total += text.len() as u64;
+        let mut gathered = self.gathered();
         gathered.text.push_str(text);
         let surplus = gathered.text.len().saturating_sub(SENT);
         if surplus > 0 {
@@ -51,28 +62,45 @@ impl ProgressSink for ProgressReporter {
 
 impl ProgressReporter {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { gathered: Mutex::default(), printed: Notify::new() })
+        Arc::new(Self { began: Instant::now(), gathered: Mutex::default(), printed: Notify::new() })
     }
 
     /// Reports to `peer` for as long as it is polled.
     pub(crate) async fn report(&self, peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Infallible {
         let Some(token) = token else { return std::future::pending().await };
+        sleep_until(self.began + FIRST).await;
         loop {
-            self.printed.notified().await;
-            let (text, total) = {
-                let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-                (std::mem::take(&mut gathered.text), gathered.total)
+            drop(timeout(SILENT, self.printed.notified()).await); // printed or not, it is time for a word
+            let seconds = self.began.elapsed();
+            let text = {
+                let mut gathered = self.gathered();
+                gathered.sent = Some(Instant::now());
+                match std::mem::take(&mut gathered.text) {
+                    text if text.is_empty() => format!("running for {} s", seconds.as_secs()),
+                    text => text,
+                }
             };
-            if text.is_empty() {
-                continue;
-            }
-            #[expect(clippy::cast_precision_loss, reason = "nobody counts 2^52 bytes of output")]
-            let progress = ProgressNotificationParam::new(token.clone(), total as f64).with_message(text);
+            // The time only grows, as progress has to.
+            let progress =
+                ProgressNotificationParam::new(token.clone(), seconds.as_secs_f64()).with_message(text);
             if peer.notify_progress(progress).await.is_err() {
                 std::future::pending::<Infallible>().await; // nobody is left to report to
             }
-            tokio::time::sleep(GATHER).await;
+            self.gathered().sent = Some(Instant::now());
+            sleep(APART).await;
         }
+    }
+
+    /// Waits until a reply cannot arrive together with the last report.
+    pub(crate) async fn before_reply(&self) {
+        let sent = self.gathered().sent;
+        if let Some(sent) = sent {
+            sleep_until(sent + BEFORE_REPLY).await;
+        }
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, PendingProgress> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

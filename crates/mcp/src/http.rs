@@ -4,6 +4,7 @@
 //! connections and sessions are bounded, and a client that sends too slowly is disconnected.
 
 mod clients;
+mod replies;
 mod token;
 
 use std::convert::Infallible;
@@ -26,7 +27,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::model::{ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -38,11 +38,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::clients::HttpClients;
+use self::replies::HttpSessions;
 use self::token::ServerToken;
 pub use self::token::{TokenError, TokenFile};
 use crate::host::McpHost;
 use crate::server::ClientServer;
-use crate::wire;
+use crate::wire::{self, RefusedMessage};
 
 /// Largest request.
 const LARGEST: usize = 64 * 1024 * 1024;
@@ -60,6 +61,9 @@ const SENDING: Duration = Duration::from_secs(30);
 /// How long a client may be silent before its session ends. Long, because an agent that thinks for an hour still wants
 /// its variables.
 const SILENCE: Duration = Duration::from_hours(8);
+
+/// How soon a client whose connection broke is asked to come back. Its calls may have time limits.
+const COMES_BACK: Duration = Duration::from_millis(500);
 
 /// How long connections may take to end when we do.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -181,8 +185,8 @@ type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 /// What a request has to pass before the protocol.
 struct HttpGate {
     token: String,
-    service: StreamableHttpService<ClientServer, LocalSessionManager>,
-    clients: Arc<LocalSessionManager>,
+    service: StreamableHttpService<ClientServer, HttpSessions>,
+    clients: Arc<HttpSessions>,
     guests: HttpClients,
 }
 
@@ -190,10 +194,12 @@ impl HttpGate {
     fn new(server: &HttpServer, host: McpHost, stop: &CancellationToken) -> Self {
         let mut clients = LocalSessionManager::default();
         clients.session_config.keep_alive = Some(SILENCE);
-        let clients = Arc::new(clients);
+        clients.session_config.sse_retry = Some(COMES_BACK);
+        let clients = Arc::new(HttpSessions::new(clients));
         let mut config = StreamableHttpServerConfig::default()
             .with_cancellation_token(stop.child_token())
             .with_max_request_body_bytes(LARGEST)
+            .with_sse_retry(Some(COMES_BACK))
             .with_allowed_hosts(server.hosts());
         config = if server.options.origins.is_empty() {
             config.enforce_origin_validation()
@@ -263,9 +269,9 @@ impl HttpGate {
         let mut answer = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
         if is_json
             && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
-            && let Err(error) = wire::message(&body)
+            && let Err(refused) = wire::message(&body)
         {
-            return malformed(error);
+            return malformed(&refused);
         }
         if leaves && answer.status() == StatusCode::ACCEPTED {
             // The Python SDK takes this alone for a success.
@@ -280,7 +286,7 @@ impl HttpGate {
     /// Whether one more client can come; one that seems to have left makes room for it.
     async fn has_room(&self) -> bool {
         let silent = {
-            let sessions = self.clients.sessions.read().await;
+            let sessions = self.clients.local.sessions.read().await;
             let silent = self.guests.longest_silent(sessions.keys());
             if sessions.len() < CLIENTS {
                 return true;
@@ -348,13 +354,11 @@ fn refusal(status: StatusCode, why: &str) -> HttpAnswer {
 }
 
 /// The type is right, what is in it is not.
-fn malformed(error: ErrorData) -> HttpAnswer {
-    let error = ServerJsonRpcMessage::error(error, None);
-    let body = serde_json::to_vec(&error).expect("a message can be written");
+fn malformed(refused: &RefusedMessage) -> HttpAnswer {
     Response::builder()
         .status(StatusCode::BAD_REQUEST)
         .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)).boxed())
+        .body(Full::new(Bytes::from(refused.answer())).boxed())
         .expect("a valid response")
 }
 

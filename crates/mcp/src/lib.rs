@@ -4,18 +4,21 @@
 //! workspace, memory of what it read, sessions. What the tools do is left to `tools`; here is only what MCP adds: progress,
 //! cancellation, elicitation, roots, resources, prompts, logging.
 //!
-//! It speaks versions of the protocol up to 2025-11-25. The next version has no connections that outlive a request, and
-//! a live kernel needs one. Clients of that version fall back by themselves.
+//! It speaks all versions of the protocol up to 2026-07-28 on stdin and stdout. Over HTTP that version has no sessions,
+//! and a live kernel belongs to one, so 2025-11-25 is the newest there. Clients fall back by themselves.
 
 mod answer;
 mod call;
 mod host;
 mod http;
+mod instructions;
 mod log;
+mod profile;
 mod prompts;
 mod resources;
 mod server;
 mod stdio;
+mod watching;
 mod wire;
 
 pub use host::{McpHost, WorkspaceRoots};

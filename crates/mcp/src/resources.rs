@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use cellwright_tools::{ReplyPart, Workspace};
-use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use rmcp::model::{
+    CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, ReadResourceResult, Reference,
+    Resource, ResourceContents, ResourceTemplate,
+};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value};
 use url::Url;
@@ -21,6 +24,12 @@ const ARTIFACTS: usize = 50;
 
 /// Folders looked into, so that a huge tree does not hold up the answer.
 const FOLDERS: usize = 2_000;
+
+/// Addresses of stored outputs.
+const OUTPUTS: &str = "artifact://{id}";
+
+/// Addresses of files.
+const FILES: &str = "file://{path}";
 
 const NOTEBOOK_TYPE: &str = "text/x-python";
 
@@ -87,11 +96,53 @@ fn is_notebook(path: &Path) -> bool {
 
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![
-        ResourceTemplate::new("artifact://{id}", "stored output")
+        ResourceTemplate::new(OUTPUTS, "stored output")
             .with_description("A long output; a range may follow: artifact://ID:100-200"),
-        ResourceTemplate::new("file://{path}", "file")
+        ResourceTemplate::new(FILES, "file")
             .with_description("A notebook as cell-marked text, or a text file, of the workspace"),
     ]
+}
+
+/// Values for the `path` of the prompt or of the address of a file: notebooks whose name begins like it.
+pub(crate) async fn complete(
+    server: &ClientServer,
+    request: &CompleteRequestParams,
+) -> Result<CompleteResult, ErrorData> {
+    let is_address = match &request.r#ref {
+        Reference::Prompt(prompt) if prompt.name == "notebook" => false,
+        Reference::Resource(template) if template.uri == FILES => true,
+        Reference::Resource(template) if template.uri == OUTPUTS => return Ok(CompleteResult::default()),
+        _ => return Err(ErrorData::invalid_params("there is no such prompt or resource template", None)),
+    };
+    if request.argument.name != "path" {
+        return Ok(CompleteResult::default());
+    }
+    let (workspace, begins) = (server.client.workspace(), request.argument.value.clone());
+    let found = tokio::task::spawn_blocking(move || {
+        let paths = notebooks(&workspace).into_iter().map(|path| {
+            let shown =
+                if is_address { &path } else { path.strip_prefix(workspace.start()).unwrap_or(&path) };
+            shown.display().to_string()
+        });
+        paths.filter(|path| path.starts_with(&begins)).collect::<Vec<_>>()
+    });
+    let mut values = found.await.expect("listing does not panic");
+    let has_more = values.len() > CompletionInfo::MAX_VALUES;
+    let total = u32::try_from(values.len()).ok();
+    values.truncate(CompletionInfo::MAX_VALUES);
+    let completion = CompletionInfo::with_pagination(values, total, has_more);
+    Ok(CompleteResult::new(completion.map_err(|why| ErrorData::internal_error(why, None))?))
+}
+
+/// The file of an address, if the client may read it. It is not read.
+pub(crate) fn readable(server: &ClientServer, uri: &str) -> Result<PathBuf, ErrorData> {
+    let file = file(uri).ok_or_else(|| not_found(uri, "only file:// addresses change"))?;
+    let file = server.client.workspace().readable(&file.to_string_lossy());
+    file.map_err(|error| not_found(uri, &error.to_string()))
+}
+
+fn file(uri: &str) -> Option<PathBuf> {
+    Url::parse(uri).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()
 }
 
 pub(crate) async fn read(
@@ -103,9 +154,8 @@ pub(crate) async fn read(
     let path = if uri.starts_with("artifact://") {
         uri.to_owned()
     } else {
-        let file = Url::parse(uri).ok().filter(|url| url.scheme() == "file");
-        let file = file.and_then(|url| url.to_file_path().ok());
-        let file = file.ok_or_else(|| not_found(uri, "resources are artifact:// and file:// addresses"))?;
+        let file =
+            file(uri).ok_or_else(|| not_found(uri, "resources are artifact:// and file:// addresses"))?;
         file.to_string_lossy().into_owned()
     };
     let kind = if is_notebook(Path::new(&path)) { NOTEBOOK_TYPE } else { "text/plain" };

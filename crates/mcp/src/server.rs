@@ -1,44 +1,54 @@
 //! One client's side of the server.
-#![expect(deprecated, reason = "roots and logging are deprecated by a version of MCP that we do not speak")]
+#![expect(
+    deprecated,
+    reason = "roots, logging and subscribe are deprecated by the newest version of MCP, but older clients have no others"
+)]
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cellwright_tools::{CallContext, InputPrompter, ProgressSink, PythonState, ToolClient};
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, future};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer};
+use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::answer::{self, StructuredContent};
+use crate::answer;
 use crate::call::{ProgressReporter, UserQuestions};
 use crate::host::{McpHost, WorkspaceRoots};
 use crate::log::ClientLog;
-use crate::{prompts, resources};
+use crate::profile::{ClientProfile, ProgressPolicy};
+use crate::watching::{WatchStamp, WatchedResources};
+use crate::{instructions, prompts, resources};
 
-/// The newest version spoken; the next one has no sessions.
-const NEWEST: ProtocolVersion = ProtocolVersion::V_2025_11_25;
+/// The newest version that begins with `initialize`, and the newest spoken over HTTP: later ones have no sessions
+/// there, and a live kernel belongs to one.
+const NEWEST_WITH_SESSIONS: ProtocolVersion = ProtocolVersion::V_2025_11_25;
+
+/// The newest version spoken with the client on stdin, whose connection is its session.
+const NEWEST: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+
+/// Files that one subscription may have.
+const LISTENED: usize = 64;
 
 /// How long a client may take to name its roots. Calls wait for it, for a path may depend on it.
 const ROOTS_ANSWER: Duration = Duration::from_secs(5);
-
-const INSTRUCTIONS: &str = "\
-Cellwright gives you live Python kernels and Jupyter notebooks. `eval` runs code in a kernel that keeps its variables \
-between calls. `read` shows .ipynb files as text with a marker line per cell; `edit`, `write` and `notebook` change them without \
-touching anything else: never write notebook JSON by hand. Long outputs are cut, and the notice names an \
-artifact://ID that `read` opens in parts or searches.";
 
 /// One client. Dropping it stops what it started.
 pub(crate) struct ClientServer {
@@ -53,6 +63,17 @@ pub(crate) struct ClientServer {
     python: watch::Receiver<PythonState>,
     /// Whether Python had failed by then, as the client's first list of tools says.
     failed: bool,
+    transport: ClientTransport,
+    /// Whether the client has introduced itself.
+    is_introduced: AtomicBool,
+    watched: WatchedResources,
+}
+
+/// The way a client is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClientTransport {
+    Stdio,
+    Http,
 }
 
 impl Drop for ClientServer {
@@ -79,6 +100,9 @@ impl ClientServer {
             log: ClientLog::default(),
             python,
             failed,
+            transport: if number.is_none() { ClientTransport::Stdio } else { ClientTransport::Http },
+            is_introduced: AtomicBool::new(false),
+            watched: WatchedResources::default(),
         })
     }
 
@@ -146,6 +170,7 @@ impl ClientServer {
 
     pub(crate) fn context(&self, request: &RequestContext<RoleServer>) -> CallContext {
         let mut context = CallContext::new(Arc::clone(&self.client), self.stop.child_token());
+        context.room = profile(request).room;
         context.ask =
             UserQuestions::of(&request.peer).map(|elicit| Arc::new(elicit) as Arc<dyn InputPrompter>);
         context
@@ -154,6 +179,25 @@ impl ClientServer {
     pub(crate) fn host(&self) -> &McpHost {
         &self.host
     }
+}
+
+/// Every list is one page, so no cursor of ours can be given back.
+fn refuse_cursor(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match page.and_then(|page| page.cursor) {
+        Some(_) => {
+            Err(ErrorData::invalid_params("this list has one page; ask for it without a cursor", None))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What the client that sent a request does with replies.
+fn profile(request: &RequestContext<RoleServer>) -> ClientProfile {
+    let capabilities = request.client_capabilities();
+    let experimental = capabilities.as_ref().and_then(|offered| offered.experimental.as_ref());
+    let is_asked = request.meta.0.0.get(answer::WANTS_STRUCTURE) == Some(&Value::Bool(true))
+        || experimental.is_some_and(|offered| offered.contains_key(answer::WANTS_STRUCTURE));
+    ClientProfile::of(request.client_info().as_ref()).structured_if(is_asked)
 }
 
 /// The folder of a `file:` address. Any other address is returned as it is, and reported as missing later.
@@ -169,9 +213,11 @@ fn listed(folders: &[PathBuf]) -> String {
 impl ServerHandler for ClientServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
+            .enable_completions()
             .enable_logging()
             .enable_prompts()
             .enable_resources()
+            .enable_resources_subscribe()
             .enable_tools()
             .enable_tool_list_changed()
             .build();
@@ -179,12 +225,34 @@ impl ServerHandler for ClientServer {
             .with_server_info(
                 Implementation::new("cellwright", self.host.version.clone()).with_title("Cellwright"),
             )
-            .with_instructions(INSTRUCTIONS)
-            .with_protocol_version(NEWEST)
+            .with_instructions(instructions::of(&self.host.toolbox.specs()))
+            .with_protocol_version(NEWEST_WITH_SESSIONS)
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(ProtocolVersion::known_up_to(&NEWEST))
+        Cow::Borrowed(ProtocolVersion::known_up_to(match self.transport {
+            ClientTransport::Stdio => &NEWEST,
+            ClientTransport::Http => &NEWEST_WITH_SESSIONS,
+        }))
+    }
+
+    /// The first request of clients that need not introduce themselves.
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        if self.host.warm_up && self.transport == ClientTransport::Stdio {
+            let (toolbox, client) = (self.host.toolbox.clone(), Arc::clone(&self.client));
+            let warm_up = async move { toolbox.warm_up(&client).await };
+            // Ends by itself, or with the client.
+            drop(tokio::spawn(self.stop.clone().run_until_cancelled_owned(warm_up).boxed()));
+        }
+        let versions = match context.client_capabilities() {
+            // The newest version has no requests to clients, so a client that names roots or can ask its user
+            // is better off with an older one.
+            Some(offered) if offered.roots.is_some() || offered.elicitation.is_some() => {
+                ProtocolVersion::known_up_to(&NEWEST_WITH_SESSIONS).to_vec()
+            }
+            _ => self.supported_protocol_versions().into_owned(),
+        };
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()))
     }
 
     async fn initialize(
@@ -192,6 +260,9 @@ impl ServerHandler for ClientServer {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
+        if self.is_introduced.swap(true, Ordering::Relaxed) {
+            return Err(ErrorData::invalid_request("this connection is initialized already", None));
+        }
         context.peer.set_peer_info(request.clone());
         if self.has_roots(&context.peer) {
             self.settled.send_replace(false);
@@ -227,10 +298,13 @@ impl ServerHandler for ClientServer {
 
     async fn list_tools(
         &self,
-        _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.host.toolbox.specs().into_iter().map(answer::tool).collect();
+        refuse_cursor(page)?;
+        let profile = profile(&context);
+        let specs = self.host.toolbox.specs().into_iter();
+        let tools = specs.map(|spec| answer::tool(spec, profile)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -240,10 +314,13 @@ impl ServerHandler for ClientServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.settle().await;
-        let structured = StructuredContent::for_client(context.client_info().as_ref());
+        let profile = profile(&context);
         let reporter = ProgressReporter::new();
         let mut surroundings = self.context(&context);
-        let token = context.meta.get_progress_token();
+        let token = match profile.progress {
+            ProgressPolicy::Sent => context.meta.get_progress_token(),
+            ProgressPolicy::Withheld => None,
+        };
         if token.is_some() {
             surroundings.progress = Some(Arc::clone(&reporter) as Arc<dyn ProgressSink>);
         }
@@ -260,23 +337,26 @@ impl ServerHandler for ClientServer {
                 never = &mut reporting => match never {},
             }
         };
-        Ok(answer::result(reply, structured).into())
+        reporter.before_reply().await;
+        Ok(answer::result(reply, profile, self.host.toolbox.artifacts()).into())
     }
 
     async fn list_resources(
         &self,
-        _page: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        refuse_cursor(page)?;
         self.settle().await;
         Ok(ListResourcesResult::with_all_items(resources::list(self).await))
     }
 
     async fn list_resource_templates(
         &self,
-        _page: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        refuse_cursor(page)?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
@@ -289,11 +369,79 @@ impl ServerHandler for ClientServer {
         Ok(resources::read(self, &request.uri, &context).await?.into())
     }
 
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.settle().await;
+        resources::complete(self, &request).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.settle().await;
+        let path = resources::readable(self, &request.uri)?;
+        self.watched.add(request.uri, path, context.peer)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.watched.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut python = self.python.clone();
+        let mut files = Vec::new();
+        for uri in context.accepted().resource_subscriptions.iter().flatten().take(LISTENED) {
+            let path = resources::readable(self, uri)?;
+            files.push((uri.clone(), WatchStamp::of(&path), path));
+        }
+        let sink = context.sink().clone();
+        let wants_tools = context.accepted().tools_list_changed == Some(true);
+        let tools = async {
+            while wants_tools && python.changed().await.is_ok() {
+                if sink.notify_tool_list_changed().await.is_err() {
+                    break;
+                }
+            }
+        };
+        let files = future::join_all(files.into_iter().map(|(uri, mut stamp, path)| {
+            let sink = sink.clone();
+            async move {
+                loop {
+                    stamp = stamp.changed(&path).await;
+                    if sink.notify_resource_updated(uri.clone()).await.is_err() {
+                        break;
+                    }
+                }
+            }
+        }));
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.stop.cancelled() => {}
+            never = async { future::join(tools, files).await; std::future::pending::<Infallible>().await } => match never {},
+        }
+        Ok(())
+    }
+
     async fn list_prompts(
         &self,
-        _page: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        refuse_cursor(page)?;
         Ok(ListPromptsResult::with_all_items(prompts::list()))
     }
 

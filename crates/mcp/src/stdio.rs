@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use rmcp::model::{ErrorData, ServerJsonRpcMessage};
+use rmcp::model::ErrorData;
 use rmcp::service::{
     RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct,
 };
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::McpHost;
 use crate::server::ClientServer;
-use crate::wire;
+use crate::wire::{self, RefusedMessage};
 
 /// Largest message. A notebook may come as one string.
 const LARGEST: usize = 64 * 1024 * 1024;
@@ -101,10 +101,10 @@ impl MessageLines {
         }
     }
 
-    /// Answers a message that cannot be answered by its id. In a task of its own: the receiving future may be dropped
+    /// Answers a message that could not be read. In a task of its own: the receiving future may be dropped
     /// at any await, and with it the answer, or half of it.
-    fn refuse(&self, error: ErrorData) {
-        let sent = send(Arc::clone(&self.writer), ServerJsonRpcMessage::error(error, None));
+    fn refuse(&self, refused: &RefusedMessage) {
+        let sent = send_line(Arc::clone(&self.writer), refused.answer());
         tokio::spawn(
             async {
                 if let Err(error) = sent.await {
@@ -132,7 +132,7 @@ impl Transport<RoleServer> for MessageLines {
                 LineRead::Line => {}
                 LineRead::TooLarge => {
                     let why = format!("a message may have at most {LARGEST} bytes");
-                    self.refuse(ErrorData::invalid_request(why, None));
+                    self.refuse(&RefusedMessage::unread(ErrorData::invalid_request(why, None)));
                     continue;
                 }
                 LineRead::End => {
@@ -154,7 +154,7 @@ impl Transport<RoleServer> for MessageLines {
             }
             match wire::message(&line) {
                 Ok(message) => return Some(message),
-                Err(error) => self.refuse(error),
+                Err(refused) => self.refuse(&refused),
             }
         }
     }
@@ -165,7 +165,10 @@ impl Transport<RoleServer> for MessageLines {
 }
 
 async fn send(writer: Arc<Mutex<StdioWriter>>, message: TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&message)?;
+    send_line(writer, serde_json::to_vec(&message)?).await
+}
+
+async fn send_line(writer: Arc<Mutex<StdioWriter>>, mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
     let mut writer = writer.lock().await;
     writer.write_all(&line).await?;

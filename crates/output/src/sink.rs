@@ -57,6 +57,8 @@ pub struct OutputSink {
     screen: Screen,
     kept: KeptLines,
     spill: Spill,
+    /// Why what was written is not all there was, if it is not.
+    incomplete: Option<String>,
 }
 
 impl OutputSink {
@@ -90,6 +92,7 @@ impl OutputSink {
             screen: Screen::new(colours, limits.line),
             kept: KeptLines::new(limits.head, limits.tail),
             spill,
+            incomplete: None,
         }
     }
 
@@ -104,6 +107,11 @@ impl OutputSink {
             spill.write(raw);
             screen.feed(text, kept);
         });
+    }
+
+    /// Says that what was written is not all there was. The notice does not call it the full output then.
+    pub fn mark_incomplete(&mut self, why: impl Into<String>) {
+        self.incomplete = Some(why.into());
     }
 
     /// Takes text for lines of its own, such as a displayed value.
@@ -131,6 +139,7 @@ impl OutputSink {
         self.screen = Screen::new(self.colours, self.limits.line);
         self.kept = KeptLines::new(self.limits.head, self.limits.tail);
         self.spill.clear();
+        self.incomplete = None;
     }
 
     /// A copy that keeps no artifact, to see what more output would make of it.
@@ -143,19 +152,25 @@ impl OutputSink {
             screen: self.screen.clone(),
             kept: self.kept.clone(),
             spill: Spill::new(None, ArtifactKind::Log),
+            incomplete: self.incomplete.clone(),
         }
     }
 
     /// What would be captured if the run ended now. The artifact it may name holds all of that already.
     pub fn snapshot(&mut self) -> CapturedText {
-        let spill = &mut self.spill;
-        captured(&self.screen, self.kept.clone(), self.limits.line, || spill.full_text())
+        let (spill, incomplete) = (&mut self.spill, &self.incomplete);
+        captured(&self.screen, self.kept.clone(), self.limits.line, || {
+            spill.full_text().short_of(incomplete.as_deref())
+        })
     }
 
     /// The end of the run.
     pub fn finish(mut self) -> CapturedText {
         let mut spill = self.finish_decoding();
-        let captured = captured(&self.screen, self.kept, self.limits.line, || spill.full_text());
+        let incomplete = self.incomplete;
+        let captured = captured(&self.screen, self.kept, self.limits.line, || {
+            spill.full_text().short_of(incomplete.as_deref())
+        });
         if captured.truncation.is_none() {
             // Everything is shown: what the artifact has more are states that were overwritten.
             spill.clear();

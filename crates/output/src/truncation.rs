@@ -34,6 +34,13 @@ pub struct Truncation {
 pub enum FullText {
     /// All of it is in this artifact.
     Artifact(ArtifactId),
+    /// This artifact holds all that came, but not all that there was.
+    Incomplete {
+        /// What came.
+        id: ArtifactId,
+        /// Why more did not.
+        reason: String,
+    },
     /// The artifact could not be written to its end.
     Partial {
         /// It holds the beginning.
@@ -53,11 +60,53 @@ pub enum FullText {
 }
 
 impl FullText {
+    /// The same, of an output of which something is missing for this reason.
+    pub(crate) fn short_of(self, reason: Option<&str>) -> Self {
+        match (self, reason) {
+            (Self::Artifact(id), Some(reason)) => Self::Incomplete { id, reason: reason.to_owned() },
+            (full, _) => full,
+        }
+    }
+
     /// The artifact that holds all or the beginning of the output.
     pub fn artifact(&self) -> Option<&ArtifactId> {
         match self {
-            Self::Artifact(id) | Self::Partial { id, .. } => Some(id),
+            Self::Artifact(id) | Self::Incomplete { id, .. } | Self::Partial { id, .. } => Some(id),
             Self::Lost { .. } | Self::NotKept => None,
+        }
+    }
+}
+
+impl Truncation {
+    /// What of the text is shown and where the rest is: for the first and the last line of a reply. Clients that
+    /// shorten replies themselves often drop the middle, and with it the notice there.
+    pub fn summary(&self) -> String {
+        let total = Counted(self.total.lines, "line");
+        let shown = match (self.head.lines, self.tail.lines) {
+            _ if self.omitted.lines == 0 => {
+                format!("{} of {total} are cut", Thousands(self.cut.lines))
+            }
+            (0, 0) => format!("none of {total} is shown"),
+            (0, tail) => format!("of {total} the last {} are shown", Thousands(tail)),
+            (head, 0) => format!("of {total} the first {} are shown", Thousands(head)),
+            (head, tail) => {
+                format!("of {total} the first {} and the last {} are shown", Thousands(head), Thousands(tail))
+            }
+        };
+        format!("{shown}. {}", self.full)
+    }
+}
+
+impl fmt::Display for FullText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Artifact(id) => write!(f, "Full output: {id}"),
+            Self::Incomplete { id, reason } => write!(f, "What there is of it: {id}; {reason}"),
+            Self::Partial { id, bytes, reason } => {
+                write!(f, "Only the first {} are in {id}: {reason}", Counted(*bytes, "byte"))
+            }
+            Self::Lost { reason } => write!(f, "The full output could not be kept: {reason}"),
+            Self::NotKept => f.write_str("The full output was not kept"),
         }
     }
 }
@@ -81,14 +130,7 @@ impl fmt::Display for Truncation {
             let (lines, missing) = (Counted(cut.lines, "shown line"), Counted(cut.bytes, "byte"));
             write!(f, "{lines} cut at {} bytes, {missing} missing. ", Thousands(self.line_cap as u64))?;
         }
-        match &self.full {
-            FullText::Artifact(id) => write!(f, "Full output: {id}")?,
-            FullText::Partial { id, bytes, reason } => {
-                write!(f, "Only the first {} are in {id}: {reason}", Counted(*bytes, "byte"))?;
-            }
-            FullText::Lost { reason } => write!(f, "The full output could not be kept: {reason}")?,
-            FullText::NotKept => f.write_str("The full output was not kept")?,
-        }
+        write!(f, "{}", self.full)?;
         f.write_str("]")
     }
 }

@@ -248,3 +248,20 @@ fn everything_shown_leaves_no_artifact() {
     assert_eq!(sink.finish(), CapturedText { text: "99999 of 100000".into(), truncation: None });
     assert_eq!(artifacts.list().unwrap(), []);
 }
+
+#[test]
+fn what_the_sender_cut_is_not_called_the_full_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(folder.path());
+    let limits = OutputLimits { head: 40, tail: 40, line: 80 };
+    let mut sink = OutputSink::with_artifacts(limits, Colours::Dropped, &artifacts);
+    sink.write(Stream::Stdout, "line\n".repeat(100).as_bytes());
+    sink.mark_incomplete("it has 9 characters");
+    let captured = sink.finish();
+    let truncation = captured.truncation.unwrap();
+    let id = truncation.full.artifact().unwrap().clone();
+    assert!(matches!(&truncation.full, FullText::Incomplete { .. }));
+    let told = format!("What there is of it: {id}; it has 9 characters]");
+    assert!(captured.text.contains(&told), "{}", captured.text);
+    assert!(truncation.summary().ends_with(&told[..told.len() - 1]), "{}", truncation.summary());
+}

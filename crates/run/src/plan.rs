@@ -229,6 +229,7 @@ impl RunPlan {
         for cell in there.map(|index| notebook.cell(*index)).filter(is_run) {
             let source = cell.source();
             let mut cell_request = CellRequest::new(source.clone());
+            cell_request.name = Some(format!("cell {}", cell.index()));
             cell_request.timeout = request.timeout;
             cell_request.may_raise =
                 request.errors == ErrorPolicy::Allow || is_tagged(&cell, "raises-exception");

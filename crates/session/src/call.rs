@@ -73,6 +73,7 @@ impl Call {
     ) -> Self {
         let nothing = CellRequest {
             source: CellSource::silent(""),
+            name: None,
             timeout: Timeout::Never,
             reset,
             ..CellRequest::new("")
@@ -145,6 +146,8 @@ pub enum SessionMode {
 pub struct CellRequest {
     /// Its code.
     pub source: CellSource,
+    /// What its reader calls it, such as `cell 4` of a notebook. Tracebacks of the runner use it too.
+    pub name: Option<String>,
     /// How long it may take.
     pub timeout: Timeout,
     /// Whether it wants a fresh kernel.
@@ -156,7 +159,13 @@ pub struct CellRequest {
 impl CellRequest {
     /// A cell with the usual time, on the kernel as it is.
     pub fn new(code: impl Into<String>) -> Self {
-        Self { source: CellSource::new(code), timeout: Timeout::Default, reset: Reset::No, may_raise: false }
+        Self {
+            source: CellSource::new(code),
+            name: None,
+            timeout: Timeout::Default,
+            reset: Reset::No,
+            may_raise: false,
+        }
     }
 }
 

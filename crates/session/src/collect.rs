@@ -27,6 +27,8 @@ pub struct CollectedOutput {
     pub text: CapturedText,
     /// What is more than text, in order.
     pub shown: Vec<ShownOutput>,
+    /// How many images were shown, those that were stored included.
+    pub image_count: usize,
 }
 
 /// Something shown that is more than text.
@@ -55,7 +57,11 @@ pub struct NotStored(pub(crate) String);
 impl CollectedOutput {
     /// Nothing.
     pub fn empty() -> Self {
-        Self { text: CapturedText { text: String::new(), truncation: None }, shown: Vec::new() }
+        Self {
+            text: CapturedText { text: String::new(), truncation: None },
+            shown: Vec::new(),
+            image_count: 0,
+        }
     }
 
     /// What a report shows of outputs that are recorded already.

@@ -97,6 +97,8 @@ pub struct OutputSettings {
     pub artifacts: Option<Artifacts>,
     /// What goes there.
     pub stored: StoredOutputs,
+    /// Images of the same call that came before: they are counted on.
+    pub images_before: usize,
     /// Most bytes of images and JSON a cell's report holds; what is beyond goes to the artifacts.
     pub shown: usize,
 }
@@ -125,6 +127,7 @@ impl Default for OutputSettings {
             colours: Colours::Dropped,
             artifacts: None,
             stored: StoredOutputs::default(),
+            images_before: 0,
             shown: 16 << 20,
         }
     }

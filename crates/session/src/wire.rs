@@ -62,6 +62,7 @@ mod tests {
                 ShownOutput::Stored { what: "JSON".into(), artifact: Ok(id) },
                 ShownOutput::Stored { what: "JSON".into(), artifact: Err(NotStored("full".to_owned())) },
             ],
+            image_count: 2,
         };
         let exit =
             || Exit::Process(ProcessExit::Signal { number: 9, core_dumped: false, out_of_memory: true });

@@ -1,5 +1,6 @@
 //! `bash`: shell commands.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +13,11 @@ use serde_json::{Value, json};
 
 use crate::handle::BackgroundHandle;
 use crate::reply::{ReplyPart, ToolFailure, ToolReply};
-use crate::report::truncation;
+use crate::report::{shortened_notice, truncation};
 use crate::share;
-use crate::shell::{
-    ClientShells, CommandEnd, CommandPhase, CommandResult, CommandStop, ShellCommand, ShellRequest,
-};
+use crate::shell::{CommandEnd, CommandPhase, CommandResult, CommandStop, ShellCommand, ShellRequest};
 use crate::timeout::{self, TimeoutRequest};
-use crate::toolbox::{BackgroundPolicy, CallContext, ToolSettings, ToolboxState};
+use crate::toolbox::{BackgroundPolicy, CallContext, ReplyReader, ToolSettings, ToolboxState};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BashArguments {
@@ -70,13 +69,16 @@ pub(crate) async fn bash(
     let phase = follow(shared, context, &shell, limit).await;
     shell.stop_progress();
     let mut reply = if let Some(phase) = phase {
-        report(shells, &shell, &phase, lasts)
+        report(&shared.settings, context, &shell, &phase, lasts)
     } else {
         if let Some(limit) = limit {
             stop_after(&shell, limit);
         }
         let mut reply = started(&shell, "continues in the background");
-        reply.content.insert(0, ReplyPart::Text(shells.take_output(&shell).text));
+        let output = shells.take_output(&shell);
+        let output = shown(&shared.settings, context, &output);
+        reply.content.insert(0, ReplyPart::Text(output.text.clone()));
+        reply.frame(shortened_notice("the command", &output).as_slice());
         reply
     };
     if let Some(note) = clamped {
@@ -85,7 +87,7 @@ pub(crate) async fn bash(
     if let Some(warning) = warning {
         reply.note(format!("[{warning}]"));
     }
-    tell_of_others(&shared.settings, shells, &shell, &mut reply);
+    tell_of_others(&shared.settings, context, &shell, &mut reply);
     Ok(reply)
 }
 
@@ -138,13 +140,16 @@ fn started(shell: &ShellCommand, how: &str) -> ToolReply {
 /// What a command came to: its output since it was last shown, and how it ended if it has. What it left running may last
 /// beyond the call, or not.
 pub(crate) fn report(
-    shells: &ClientShells,
+    settings: &ToolSettings,
+    context: &CallContext,
     shell: &ShellCommand,
     phase: &CommandPhase,
     lasts: bool,
 ) -> ToolReply {
+    let shells = &context.client.shells;
     let handle = BackgroundHandle::Shell(shell.number);
     let output = shells.take_output(shell);
+    let output = shown(settings, context, &output);
     let (ended, left) = match phase {
         CommandPhase::Running => (None, false),
         CommandPhase::Left(ended) => (Some(ended), true),
@@ -176,8 +181,21 @@ pub(crate) fn report(
     if reply.content.is_empty() {
         reply.note("(no output)");
     }
+    reply.frame(shortened_notice("the command", &output).as_slice());
     let handle = (lasts && (ended.is_none() || left)).then(|| handle.to_string());
     reply.with(structured(ended, &output, handle.as_deref()))
+}
+
+/// A command's output as the caller is shown it.
+fn shown<'a>(
+    settings: &ToolSettings,
+    context: &CallContext,
+    output: &'a CapturedText,
+) -> Cow<'a, CapturedText> {
+    match context.reader {
+        ReplyReader::Model => share::shared(settings, context, &[output]).remove(0),
+        ReplyReader::Program => Cow::Borrowed(output),
+    }
 }
 
 fn in_words(ended: &CommandEnd) -> Option<String> {
@@ -212,10 +230,11 @@ fn structured(ended: Option<&CommandEnd>, output: &CapturedText, handle: Option<
 /// running any more is reported for the last time.
 fn tell_of_others(
     settings: &ToolSettings,
-    shells: &ClientShells,
+    context: &CallContext,
     shell: &ShellCommand,
     reply: &mut ToolReply,
 ) {
+    let shells = &context.client.shells;
     let others =
         shells.list().into_iter().filter(|other| other.number != shell.number && other.is_leftover());
     let mut printed = Vec::new();
@@ -230,7 +249,7 @@ fn tell_of_others(
         }
     }
     let texts: Vec<_> = printed.iter().map(|(_, _, output)| output).collect();
-    for ((number, title, _), output) in printed.iter().zip(share::shared(settings, &texts)) {
+    for ((number, title, _), output) in printed.iter().zip(share::shared(settings, context, &texts)) {
         let handle = BackgroundHandle::Shell(*number);
         reply.note(format!("[{handle}, left by `{title}`, printed meanwhile]\n{}", output.text));
     }

@@ -12,6 +12,7 @@ use futures_util::FutureExt as _;
 
 use crate::reply::ToolFailure;
 use crate::shell::ClientShells;
+use crate::shown::ShownJobs;
 use crate::workspace::Workspace;
 
 /// A caller of tools. Dropping it ends what it started, except for sessions that live elsewhere.
@@ -26,6 +27,8 @@ pub struct ToolClient {
     sessions: SessionLink,
     pub(crate) names: SessionNames,
     pub(crate) shells: Arc<ClientShells>,
+    /// What it was shown of work in the background.
+    pub(crate) shown: ShownJobs,
 }
 
 /// Where a client's sessions live.
@@ -103,6 +106,7 @@ impl ToolClient {
             sessions: SessionLink::to(sessions),
             names,
             shells: Arc::new(shells),
+            shown: ShownJobs::default(),
         }
     }
 

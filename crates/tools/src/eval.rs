@@ -32,7 +32,7 @@ pub(crate) struct EvalArguments {
     code: Option<String>,
     /// Several cells instead of `code`; run in order up to the first that fails
     cells: Option<Vec<CellArguments>>,
-    /// py (default), or an installed Jupyter kernel by language or name
+    /// py (default), an installed Jupyter kernel by language or name, or `existing:FILE` to join a running one (kernel: kernels)
     language: Option<String>,
     /// Short label
     title: Option<String>,
@@ -165,6 +165,7 @@ pub(crate) fn goes_on(
     naming: &CellNaming<'_>,
 ) -> ToolReply {
     let mut reply = report::reply(&shared.settings, context, report, CallStage::Running, naming);
+    drop(context.client.shown.news(job, report, &shared.settings.artifacts)); // all of it is
     let ToolReply { content, structured, .. } = started(job, "continues in the background");
     reply.content.extend(content);
     if let (Some(Value::Object(all)), Some(Value::Object(handle))) = (&mut reply.structured, structured) {
@@ -183,6 +184,9 @@ fn started(job: JobId, how: &str) -> ToolReply {
 
 /// Hands on what can be read while the call runs.
 pub(crate) fn show_progress(progress: &dyn ProgressSink, event: &CallEvent) {
+    if let CallEvent::Queued { behind } = event {
+        return progress.text(&format!("[waits for {behind} earlier calls of this session]\n"));
+    }
     let CallEvent::Output { change: OutputChange::Added(output), .. } = event else { return };
     match output {
         Output::Text { stream: _, text } => progress.text(text),
@@ -224,6 +228,7 @@ impl EvalArguments {
         let chosen = kernel(cells[0].language.as_deref().or(self.language.as_deref()))?;
         let mut note = None;
         let mut requests = Vec::new();
+        let total = cells.len();
         for (index, cell) in cells.into_iter().enumerate() {
             if kernel(cell.language.as_deref().or(self.language.as_deref()))? != chosen {
                 return Err(ToolFailure::new("the cells of one call share a language; make a call for each"));
@@ -233,6 +238,7 @@ impl EvalArguments {
             note = note.or(clamped);
             let mut request = CellRequest::new(cell.code);
             request.source.title = cell.title;
+            request.name = (total > 1).then(|| format!("cell {} of {total}", index + 1));
             request.timeout = timeout.map_or(Timeout::Never, Timeout::After);
             request.reset = if cell.reset || (self.reset && index == 0) { Reset::Yes } else { Reset::No };
             requests.push(request);
@@ -244,7 +250,7 @@ impl EvalArguments {
         call.variables = shared.call_variables(&context.client);
         // Not the token of the request: a call may go on when its request is answered.
         if context.ask.is_some() && !self.background {
-            call.stdin = Stdin::Forwarded;
+            call.stdin = Stdin::Person;
         }
         Ok((call, note))
     }

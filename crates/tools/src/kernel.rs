@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ use serde_json::{Value, json};
 use crate::bash;
 use crate::client::ToolClient;
 use crate::handle::BackgroundHandle;
+use crate::joinable::joinable;
 use crate::reply::{ToolFailure, ToolReply};
 use crate::report::{self, CallStage, CellNaming};
 use crate::shell::{CommandPhase, CommandStop, ShellCommand};
 use crate::timeout::{self, TimeoutRequest};
-use crate::toolbox::{BackgroundPolicy, CallContext, ToolboxState};
+use crate::toolbox::{BackgroundPolicy, CallContext, ToolboxState, blocking};
 
 /// Variables listed.
 const VARIABLES: usize = 100;
@@ -99,9 +100,12 @@ pub(crate) async fn kernel(
                 TimeoutRequest { seconds: arguments.timeout, background: false },
                 Some(Duration::from_secs(30)),
             )?;
-            work(shared, context, handle, limit.unwrap_or_default()).await
+            let limit = limit.unwrap_or_default();
+            // A reply comes before the client gives up waiting for it.
+            let limit = context.room.patience.map_or(limit, |patience| patience.min(limit));
+            work(shared, context, handle, Some(limit)).await
         }
-        (KernelAction::Output, Some(handle)) => work(shared, context, handle, Duration::ZERO).await,
+        (KernelAction::Output, Some(handle)) => work(shared, context, handle, None).await,
         (KernelAction::Wait | KernelAction::Output, None) => {
             Err(ToolFailure::new("this needs `handle`, as a background call returned it; list shows them"))
         }
@@ -253,45 +257,42 @@ async fn interrupt_work(client: &ToolClient, handle: BackgroundHandle) -> Result
     Ok(ToolReply::text(format!("{handle} is being stopped; `wait` reports how it ended")))
 }
 
-/// Waits for background work, for at most this long, and reports its result so far.
+/// Waits for background work, for at most this long, and reports what is new. Without a time, reports all there is.
 async fn work(
     shared: &Arc<ToolboxState>,
     context: &CallContext,
     handle: BackgroundHandle,
-    at_most: Duration,
+    wait: Option<Duration>,
 ) -> Result<ToolReply, ToolFailure> {
     let client = &context.client;
+    let at_most = wait.unwrap_or_default();
     match handle {
         BackgroundHandle::Cells(job) => {
             own_job(client, job).await?;
             let run = shared.background_runs().named(job);
             if let Some(run) = run {
-                return run.wait(shared, context, at_most).await;
+                return run.wait(shared, context, wait).await;
             }
             let sessions = client.sessions().await?;
-            let state = tokio::select! {
-                state = sessions.wait(job, at_most) => state?,
+            let found = tokio::select! {
+                found = sessions.wait(job, at_most) => found?,
                 () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} continues"))),
             };
-            Ok(match state {
-                JobState::Running(report) => {
-                    let mut reply = report::reply(
-                        &shared.settings,
-                        context,
-                        &report,
-                        CallStage::Running,
-                        &CellNaming::Counted,
-                    );
-                    reply.note(format!(
-                        "[{handle} is still running, for {}]",
-                        duration_words(report.duration)
-                    ));
-                    reply
+            let (stage, JobState::Running(report) | JobState::Finished(report)) = (stage(&found), &found);
+            let news = wait.map(|_| client.shown.news(job, report, &shared.settings.artifacts));
+            let shown = news.as_ref().map_or(&**report, |news| &news.report);
+            let mut reply = report::reply(&shared.settings, context, shown, stage, &CellNaming::Counted);
+            if news.is_some_and(|news| news.has_earlier) {
+                reply.note(not_repeated(handle));
+            }
+            match stage {
+                CallStage::Running => {
+                    let time = duration_words(report.duration);
+                    reply.note(format!("[{handle} is still running, for {time}]"));
                 }
-                JobState::Finished(report) => {
-                    report::reply(&shared.settings, context, &report, CallStage::Over, &CellNaming::Counted)
-                }
-            })
+                CallStage::Over => client.shown.forget(job),
+            }
+            Ok(reply)
         }
         BackgroundHandle::Shell(number) => {
             let shell = shell(client, number)?;
@@ -301,9 +302,23 @@ async fn work(
                 () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} continues"))),
             }
             let lasts = shared.settings.background != BackgroundPolicy::Nothing;
-            Ok(bash::report(&client.shells, &shell, &shell.phase(), lasts))
+            Ok(bash::report(&shared.settings, context, &shell, &shell.phase(), lasts))
         }
     }
+}
+
+fn stage(state: &JobState) -> CallStage {
+    match state {
+        JobState::Running(_) => CallStage::Running,
+        JobState::Finished(_) => CallStage::Over,
+    }
+}
+
+/// What is said when earlier output was left out.
+pub(crate) fn not_repeated(handle: BackgroundHandle) -> String {
+    format!(
+        "[what was shown before is not repeated; kernel: {{\"action\": \"output\", \"handle\": \"{handle}\"}} shows all]"
+    )
 }
 
 /// Refuses the work of other clients as if it were not there.
@@ -312,7 +327,8 @@ async fn own_job(client: &ToolClient, job: cellwright_session::JobId) -> Result<
     if jobs.iter().any(|known| known.id == job && client.names.has(&known.key)) {
         return Ok(());
     }
-    Err(SessionError::NoJob(job).into())
+    let handle = BackgroundHandle::Cells(job);
+    Err(ToolFailure::new(format!("there is no {handle}; its report may have been dropped for newer ones")))
 }
 
 fn shell(client: &ToolClient, number: u64) -> Result<Arc<ShellCommand>, ToolFailure> {
@@ -359,7 +375,22 @@ async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply
         lines.push(format!("jupyter:{name}: {} ({})", about.display_name, about.language));
         works.push(json!({ "language": about.language, "name": format!("jupyter:{name}") }));
     }
+    let runtime = runtime_folder(&launch.search.variables);
+    for kernel in blocking(move || Ok(joinable(&runtime))).await? {
+        let choice = format!("existing:{}", kernel.file.display());
+        let (name, age) = (kernel.name.as_deref().unwrap_or("Jupyter"), duration_words(kernel.age));
+        lines.push(format!(
+            "{choice}: a running {name} kernel, started {age} ago; as `language` of eval it joins that kernel"
+        ));
+        works.push(json!({ "language": kernel.name, "name": choice, "running": true }));
+    }
     Ok(ToolReply::text(lines.join("\n")).with(json!({ "kernels": works })))
+}
+
+/// Where Jupyter keeps the connection files of running kernels.
+fn runtime_folder(variables: &EnvVars) -> PathBuf {
+    let variable = |name: &str| variables.get(OsStr::new(name)).cloned();
+    JupyterEnvironment::new(&variable, Vec::new()).runtime_dir()
 }
 
 /// The Jupyter kernels that are installed for these Pythons, for the user and for everyone.

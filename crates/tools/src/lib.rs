@@ -11,9 +11,11 @@ mod attention;
 mod bash;
 mod bridge;
 mod client;
+mod displays;
 mod edit;
 mod eval;
 mod handle;
+mod joinable;
 mod kernel;
 mod mode;
 mod notebook;
@@ -22,6 +24,7 @@ mod reply;
 mod report;
 mod share;
 mod shell;
+mod shown;
 mod spec;
 mod timeout;
 mod toolbox;
@@ -30,7 +33,7 @@ mod workspace;
 pub use cellwright_session::daemon::DaemonDoor;
 pub use client::{SessionHome, SessionNames, ToolClient};
 pub use mode::{RunMode, UnknownMode};
-pub use reply::{ReplyPart, ToolReply};
+pub use reply::{ReplyPart, ReplyRoom, ToolReply};
 pub use spec::ToolSpec;
 pub use toolbox::{
     BackgroundPolicy, CallContext, InputPrompter, NoAnswer, ProgressSink, PythonState, ReplyReader,

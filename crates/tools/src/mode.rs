@@ -17,11 +17,13 @@ pub enum RunMode {
     PythonOnly,
     /// `bash` alone.
     BashOnly,
+    /// Neither, and notebooks are not run: nothing runs code.
+    EditOnly,
 }
 
 /// A word that names no mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a tool mode; use both, py-only or bash-only")]
+#[error("`{0}` is not a tool mode; use both, py-only, bash-only or edit-only")]
 pub struct UnknownMode(String);
 
 impl FromStr for RunMode {
@@ -32,6 +34,7 @@ impl FromStr for RunMode {
             "both" | "mix" => Ok(Self::Both),
             "py-only" | "ipy-only" | "py" | "1" => Ok(Self::PythonOnly),
             "bash-only" | "bash" | "0" => Ok(Self::BashOnly),
+            "edit-only" | "edit" => Ok(Self::EditOnly),
             other => Err(UnknownMode(other.to_owned())),
         }
     }
@@ -43,6 +46,7 @@ impl fmt::Display for RunMode {
             Self::Both => "both",
             Self::PythonOnly => "py-only",
             Self::BashOnly => "bash-only",
+            Self::EditOnly => "edit-only",
         })
     }
 }

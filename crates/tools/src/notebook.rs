@@ -14,7 +14,8 @@ use serde::Deserialize;
 
 use self::run::{CellChoice, NotebookRunOptions};
 use crate::edit;
-use crate::reply::{ToolFailure, ToolReply};
+use crate::mode::RunMode;
+use crate::reply::{ToolFailure, ToolReply, shortened};
 use crate::timeout::{self, TimeoutRequest};
 use crate::toolbox::{CallContext, ToolboxState, blocking};
 use crate::workspace::ResolvedPath;
@@ -113,6 +114,9 @@ pub(crate) async fn notebook(
         )));
     }
     arguments.refuse_strays()?;
+    if shared.settings.mode == RunMode::EditOnly && (arguments.run || arguments.action == ActionName::Run) {
+        return Err(ToolFailure::new("cells are not run here: the tool mode is edit-only"));
+    }
     let asked = TimeoutRequest { seconds: arguments.timeout, background: arguments.background };
     let (timeout, note) = timeout::of(asked, shared.settings.timeout)?;
     let options = edit::options(arguments.expect.as_deref(), arguments.force, arguments.keep_outputs)?;
@@ -138,7 +142,8 @@ pub(crate) async fn notebook(
             // The file was expected to be as it was before the change.
             let how = NotebookRunOptions { options: ChangeOptions { expect: None, ..options }, ..how };
             let ran = run::run(shared, context, &place, CellChoice::Some(CodeSelection::Cells(cells)), how);
-            reply.followed_by(ran.await?)
+            // The change is made whatever becomes of the run. A caller that hears only of a refusal makes it again.
+            reply.followed_by(ran.await.unwrap_or_else(|refused| not_run(&refused)))
         } else {
             reply
         }
@@ -147,6 +152,11 @@ pub(crate) async fn notebook(
         reply.note(note);
     }
     Ok(reply)
+}
+
+/// What is said of a run that did not begin, after a change that was made.
+fn not_run(refused: &ToolFailure) -> ToolReply {
+    ToolReply::error(shortened(&format!("[the change is in the file, but it was not run: {refused}]")))
 }
 
 /// Changes the notebook; says which cells `run` would run.

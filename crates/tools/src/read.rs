@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::artifact::{ARTIFACT, artifact};
+use crate::displays::ReplyDisplays;
 use crate::reply::{ToolFailure, ToolReply};
 use crate::toolbox::{CallContext, ToolSettings};
 use crate::workspace::ResolvedPath;
@@ -47,24 +48,21 @@ pub(crate) fn read(
     arguments: &ReadArguments,
 ) -> Result<ToolReply, ToolFailure> {
     if arguments.path.starts_with(ARTIFACT) {
-        return artifact(settings, &arguments.path, arguments.search.as_deref(), context.reader);
+        let budget = settings.budget(context);
+        return artifact(settings, &arguments.path, arguments.search.as_deref(), budget);
     }
     let workspace = context.client.workspace();
     let exists = |path: &str| workspace.place(path).is_ok_and(|place| place.exists);
     let Target { path, selector } = Target::parse(&arguments.path, exists)?;
     let place = workspace.file(&path)?;
     let search = arguments.search.as_deref().map(page::pattern).transpose()?;
+    let budget = settings.budget(context);
     let outputs = match arguments.outputs {
         None | Some(OutputsArgument::None) => OutputView::None,
         Some(OutputsArgument::Summary) => OutputView::Summary,
-        Some(OutputsArgument::Text) => OutputView::Page { budget: context.reader.budget() },
+        Some(OutputsArgument::Text) => OutputView::Page { budget },
     };
-    let request = ReadRequest {
-        selector: &selector,
-        outputs,
-        search: search.as_ref(),
-        budget: context.reader.budget(),
-    };
+    let request = ReadRequest { selector: &selector, outputs, search: search.as_ref(), budget };
     if place.is_notebook() {
         return notebook(settings, context, &place, &request);
     }
@@ -115,11 +113,12 @@ fn show_images(
     view: &NotebookView,
     reply: &mut ToolReply,
 ) {
+    let mut displays = ReplyDisplays::default();
     for labelled in view.images.iter().take(IMAGES) {
         match labelled.load(notebook) {
             Ok(image) => {
                 reply.note(format!("[image {named}{}]", labelled.label));
-                reply.content.push(settings.bounded(&image));
+                displays.image(settings, &image, reply);
             }
             Err(error) => reply.note(format!("[{error}]")),
         }

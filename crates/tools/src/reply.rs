@@ -1,6 +1,8 @@
 //! What a tool answers.
 
 use std::error::Error;
+use std::fmt::Write as _;
+use std::time::Duration;
 
 use cellwright_cell::with_causes;
 use cellwright_output::Image;
@@ -51,6 +53,22 @@ impl ToolReply {
         self.content.push(ReplyPart::Note(note.into()));
     }
 
+    /// Says first and last what is not shown: clients that shorten a reply themselves keep its ends.
+    pub(crate) fn frame(&mut self, notices: &[String]) {
+        /// Notices one by one; a call may have a hundred cells.
+        const MOST: usize = 5;
+        let Some(first) = notices.get(..notices.len().min(MOST)).filter(|first| !first.is_empty()) else {
+            return;
+        };
+        let mut notice = first.join("\n");
+        if notices.len() > MOST {
+            let more = notices.len() - MOST;
+            write!(notice, "\n[{more} more outputs are shortened]").expect("a String takes everything");
+        }
+        self.content.insert(0, ReplyPart::Note(notice.clone()));
+        self.note(notice);
+    }
+
     /// This and then what came of it. Of data both have, the later counts.
     pub(crate) fn followed_by(mut self, next: Self) -> Self {
         self.content.extend(next.content);
@@ -71,6 +89,24 @@ impl ToolReply {
             ReplyPart::Image(image) => format!("[{image}]"),
         });
         texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// How much of a reply reaches a client's model, and how long the client waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyRoom {
+    /// Bytes of text.
+    pub bytes: usize,
+    /// Lines of text.
+    pub lines: usize,
+    /// How long a call may take before it must be answered; `None` for as long as the settings allow.
+    pub patience: Option<Duration>,
+}
+
+impl Default for ReplyRoom {
+    /// A client that passes everything on and waits for ever.
+    fn default() -> Self {
+        Self { bytes: usize::MAX, lines: usize::MAX, patience: None }
     }
 }
 
@@ -109,7 +145,7 @@ impl From<ToolFailure> for ToolReply {
 }
 
 /// What was wrong may have been megabytes long, and messages quote it.
-fn shortened(why: &str) -> String {
+pub(crate) fn shortened(why: &str) -> String {
     const END: usize = 1000;
     if why.len() <= 2 * END {
         return why.to_owned();

@@ -4,21 +4,19 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use cellwright_kernel::{Exit, KernelChoice};
-use cellwright_output::{CapturedText, Image};
+use cellwright_output::CapturedText;
 use cellwright_run::PlannedCell;
 use cellwright_session::{
-    CallReport, CellReport, CellStatus, CollectedOutput, KernelAfter, KernelFate, KernelReplacement,
-    KernelUse, NotRun, ShownOutput, duration_words,
+    CallReport, CellReport, CellStatus, KernelAfter, KernelFate, KernelReplacement, KernelUse, NotRun,
+    ShownOutput, duration_words,
 };
 use serde_json::{Map, Value, json};
 
 use crate::client::ToolClient;
-use crate::reply::{ReplyPart, ToolFailure, ToolReply};
+use crate::displays::ReplyDisplays;
+use crate::reply::{ReplyPart, ToolReply, shortened};
 use crate::share::shared;
 use crate::toolbox::{CallContext, ReplyReader, ToolSettings};
-
-/// Images in one reply.
-const IMAGES: usize = 8;
 
 /// Bytes of JSON values in the structured part.
 const JSON: usize = 8_000;
@@ -84,18 +82,18 @@ pub(crate) fn reply(
     let client = &context.client;
     let mut reply =
         ToolReply { is_error: stage == CallStage::Over && !report.succeeded(), ..ToolReply::default() };
-    let mut images = 0;
+    let mut displays = ReplyDisplays::default();
     let late = report.late.as_ref();
     let outputs = late.into_iter().map(|late| &late.text);
     let outputs: Vec<_> = outputs.chain(report.cells.iter().map(|cell| &cell.output.text)).collect();
     let outputs = match context.reader {
-        ReplyReader::Model => shared(settings, &outputs),
+        ReplyReader::Model => shared(settings, context, &outputs),
         ReplyReader::Program => outputs.into_iter().map(|text| whole(settings, text)).collect(),
     };
     let (late_text, texts) = outputs.split_at(usize::from(late.is_some()));
     if let (Some(late), [text]) = (late, late_text) {
         reply.note(format!("[printed by earlier cells after their end]\n{}", text.text));
-        show(settings, late, &mut images, &mut reply);
+        displays.show(settings, late, &mut reply);
     }
     for (cell, output) in report.cells.iter().zip(texts) {
         let mut text = naming.header(cell, report.cells.len());
@@ -110,8 +108,9 @@ pub(crate) fn reply(
         if !text.is_empty() {
             reply.content.push(ReplyPart::Text(text));
         }
-        show(settings, &cell.output, &mut images, &mut reply);
+        displays.show(settings, &cell.output, &mut reply);
     }
+    displays.finish(settings, &mut reply);
     let notes = notes(client, report, naming);
     if !notes.is_empty() {
         reply.note(notes.join("\n"));
@@ -119,42 +118,13 @@ pub(crate) fn reply(
     if reply.content.is_empty() {
         reply.note("(no output)");
     }
+    if context.reader == ReplyReader::Model {
+        let of_late = late.into_iter().zip(late_text).map(|_| "what earlier cells printed".to_owned());
+        let of_cells = report.cells.iter().map(|cell| naming.place(cell, report.cells.len()));
+        let places = of_late.chain(of_cells).zip(late_text.iter().chain(texts));
+        reply.frame(&places.filter_map(|(place, text)| shortened_notice(&place, text)).collect::<Vec<_>>());
+    }
     reply.with(structured(client, report, texts, naming))
-}
-
-/// Adds what an output has more than text; `images` counts those of the reply.
-pub(crate) fn show(
-    settings: &ToolSettings,
-    output: &CollectedOutput,
-    images: &mut usize,
-    reply: &mut ToolReply,
-) {
-    for shown in &output.shown {
-        match shown {
-            ShownOutput::Image(image) => {
-                *images += 1;
-                if *images <= IMAGES {
-                    reply.content.push(settings.bounded(image));
-                } else {
-                    reply.note(stored(settings, image));
-                }
-            }
-            ShownOutput::Stored { what, artifact: Ok(id) } => reply.note(format!("[{what}, stored as {id}]")),
-            ShownOutput::Stored { what, artifact: Err(why) } => {
-                reply.note(format!("[{what}, not kept: {why}]"));
-            }
-            // Values are in the text; status events are for programs.
-            ShownOutput::Json(_) | ShownOutput::Status(_) => {}
-        }
-    }
-}
-
-/// Where an image is that a reply has no room for.
-fn stored(settings: &ToolSettings, image: &Image) -> String {
-    match settings.artifacts.save(image.format.kind(), &image.bytes) {
-        Ok(id) => format!("[{image}, one more than is shown, is in {id}]"),
-        Err(error) => format!("[{image}, one more than is shown, not kept: {}]", ToolFailure::from(error)),
-    }
 }
 
 /// How a cell ended, when that needs words.
@@ -256,7 +226,8 @@ fn cell(cell: &CellReport, text: &CapturedText, room: &mut usize) -> Value {
         put("execution_count", count.into());
     }
     if let CellStatus::Error(exception) = &cell.status {
-        put("error", json!({ "name": exception.name, "message": exception.message, "line": exception.line }));
+        let (name, message) = (shortened(&exception.name), shortened(&exception.message));
+        put("error", json!({ "name": name, "message": message, "line": exception.line }));
     }
     if let Some(truncation) = truncation(text) {
         put("truncated", truncation);
@@ -282,6 +253,12 @@ fn cell(cell: &CellReport, text: &CapturedText, room: &mut usize) -> Value {
         put("events", events.into());
     }
     Value::Object(data)
+}
+
+/// What is said of a text that a reply does not show whole.
+pub(crate) fn shortened_notice(place: &str, text: &CapturedText) -> Option<String> {
+    let truncation = text.truncation.as_ref()?;
+    Some(format!("[output of {place} shortened: {}]", truncation.summary()))
 }
 
 /// All of a text, where it can still be had.

@@ -24,7 +24,7 @@ use crate::bridge::ToolBridge;
 use crate::client::{SessionHome, SessionNames, ToolClient};
 use crate::mode::RunMode;
 use crate::notebook::background::BackgroundRuns;
-use crate::reply::{ReplyPart, ToolFailure, ToolReply};
+use crate::reply::{ReplyPart, ReplyRoom, ToolFailure, ToolReply};
 use crate::shell::{ClientShells, LoginShell};
 use crate::spec::{ToolName, ToolSpec};
 use crate::workspace::Workspace;
@@ -115,6 +115,8 @@ pub struct CallContext {
     pub ask: Option<Arc<dyn InputPrompter>>,
     /// The reader of the reply.
     pub reader: ReplyReader,
+    /// How much of the reply reaches that reader.
+    pub room: ReplyRoom,
     /// What the caller has read: the client, or a cell that calls a tool.
     memory: Arc<dyn ReadMemory>,
 }
@@ -123,7 +125,15 @@ impl CallContext {
     /// A call of the client itself, whose model reads the reply.
     pub fn new(client: Arc<ToolClient>, stop: CancellationToken) -> Self {
         let memory = client.memory();
-        Self { client, stop, progress: None, ask: None, reader: ReplyReader::Model, memory }
+        Self {
+            client,
+            stop,
+            progress: None,
+            ask: None,
+            reader: ReplyReader::Model,
+            room: ReplyRoom::default(),
+            memory,
+        }
     }
 
     /// A call by a cell that the client runs in `session`. The client's model sees only what the cell prints, so the
@@ -141,16 +151,6 @@ pub enum ReplyReader {
     Model,
     /// A program, which is given everything: it could not distinguish a shortened text from a whole one.
     Program,
-}
-
-impl ReplyReader {
-    /// Bytes of text in one reply.
-    pub(crate) fn budget(self) -> usize {
-        match self {
-            Self::Model => 50 * 1024,
-            Self::Program => usize::MAX,
-        }
-    }
 }
 
 /// Takes what a call prints while it runs. Must not block.
@@ -364,26 +364,26 @@ impl ToolboxState {
 
     /// Whether a tool can be called.
     fn offers(&self, tool: ToolName) -> bool {
-        match (tool, self.settings.mode) {
-            (ToolName::Eval, mode) => mode != RunMode::BashOnly,
-            // Where Python was to do it all and cannot, a shell is better than nothing.
-            (ToolName::Bash, RunMode::PythonOnly) => matches!(*self.python.borrow(), PythonState::Fails(_)),
-            (
-                ToolName::Bash
-                | ToolName::Read
-                | ToolName::Edit
-                | ToolName::Write
-                | ToolName::Notebook
-                | ToolName::Kernel,
-                _,
-            ) => true,
+        let mode = self.settings.mode;
+        match tool {
+            ToolName::Eval => matches!(mode, RunMode::Both | RunMode::PythonOnly),
+            ToolName::Bash => match mode {
+                RunMode::Both | RunMode::BashOnly => true,
+                // Where Python was to do it all and cannot, a shell is better than nothing.
+                RunMode::PythonOnly => matches!(*self.python.borrow(), PythonState::Fails(_)),
+                RunMode::EditOnly => false,
+            },
+            ToolName::Kernel => mode != RunMode::EditOnly,
+            ToolName::Read | ToolName::Edit | ToolName::Write | ToolName::Notebook => true,
         }
     }
 
     /// How long a call is followed before it continues in the background; `None` for to its end, as programs need it.
     pub(crate) fn patience(&self, context: &CallContext) -> Option<Duration> {
         match (self.settings.background, context.reader) {
-            (BackgroundPolicy::After(time), ReplyReader::Model) => Some(time),
+            (BackgroundPolicy::After(time), ReplyReader::Model) => {
+                Some(context.room.patience.map_or(time, |patience| patience.min(time)))
+            }
             (BackgroundPolicy::Nothing | BackgroundPolicy::Asked, _) | (_, ReplyReader::Program) => None,
         }
     }
@@ -451,6 +451,14 @@ fn bug(panic: &(dyn std::any::Any + Send)) -> ToolFailure {
 }
 
 impl ToolSettings {
+    /// Bytes of text in one reply.
+    pub(crate) fn budget(&self, context: &CallContext) -> usize {
+        match context.reader {
+            ReplyReader::Model => self.limits.head.saturating_add(self.limits.tail).min(context.room.bytes),
+            ReplyReader::Program => usize::MAX,
+        }
+    }
+
     /// The caller's editor.
     pub(crate) fn editor<'a>(&'a self, context: &'a CallContext) -> FileEditor<'a> {
         FileEditor::new(&*context.memory, self.history.as_ref()).saving(self.save.clone())

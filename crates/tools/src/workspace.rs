@@ -156,6 +156,11 @@ impl Workspace {
         &self.missing
     }
 
+    /// The path of an existing regular file that file tools may use.
+    pub fn readable(&self, named: &str) -> Result<PathBuf, PathError> {
+        self.file(named).map(|place| place.path)
+    }
+
     /// An existing regular file.
     pub(crate) fn file(&self, named: &str) -> Result<ResolvedPath, PathError> {
         let place = self.place(named)?;

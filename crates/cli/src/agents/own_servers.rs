@@ -37,14 +37,12 @@ fn files(program: &str, around: ClientEnvironment<'_>) -> Option<(McpClient, Vec
         "codex-acp" => McpClient::Codex,
         "gemini" => McpClient::Gemini,
         "opencode" => McpClient::Opencode,
-        "qwen" => {
-            let places = [around.home(), around.folder.to_owned()];
-            return Some((McpClient::Gemini, places.map(|place| place.join(".qwen/settings.json")).into()));
-        }
-        "copilot" => return Some((McpClient::Gemini, vec![around.home().join(".copilot/mcp-config.json")])),
+        "qwen" => McpClient::Qwen,
+        "copilot" => McpClient::Copilot,
         _ => return None,
     };
-    Some((client, [InstallScope::User, InstallScope::Project].map(|scope| client.file(scope, around)).into()))
+    let scopes = [InstallScope::User, InstallScope::Project];
+    Some((client, scopes.into_iter().filter_map(|scope| client.file(scope, around)).collect()))
 }
 
 fn server(name: &str, entry: &Map<String, Value>, from: &Path) -> Option<OwnServer> {

@@ -4,6 +4,7 @@ mod client;
 mod jsonc;
 mod settings_file;
 mod toml_text;
+mod yaml_text;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -52,7 +53,9 @@ impl InstallCommand {
         let folder = std::env::current_dir().context("the current folder is gone")?;
         let around = ClientEnvironment { variables: &variables, folder: &folder };
         let scope = if self.project { InstallScope::Project } else { InstallScope::User };
-        let path = self.client.file(scope, around);
+        let Some(path) = self.client.file(scope, around) else {
+            anyhow::bail!("{} has no settings file for projects; leave out --project", self.client.title());
+        };
         let place = self.client.place();
         let entry = self.client.entry(&command(&variables)?);
         if self.print {
@@ -63,7 +66,7 @@ impl InstallCommand {
         let after = if self.remove { place.remove(text) } else { place.put(text, &entry) };
         let after = after.map_err(|why| self.by_hand(&path, &why))?;
         if after == text {
-            return print::plain(&self.nothing_to_do(&path));
+            return print::plain(&self.nothing_to_do(&path, text));
         }
         self.changes_nothing_else(text, &after).map_err(|why| self.by_hand(&path, &why))?;
         settings_file::replace(&path, before.as_deref(), &after, scope)?;
@@ -96,12 +99,21 @@ impl InstallCommand {
         .context(path.display().to_string())
     }
 
-    fn nothing_to_do(&self, path: &Path) -> String {
+    /// What to say of an entry that the user switched off: it stays off.
+    fn switched_off(&self, text: &str) -> &'static str {
+        let file = self.client.place().read(text).unwrap_or_default();
+        match file.get(self.client.section()).and_then(|servers| servers.get(NAME)) {
+            Some(entry) if is_off(entry) => "but it is switched off there: switch it on to use it\n",
+            _ => "",
+        }
+    }
+
+    fn nothing_to_do(&self, path: &Path, before: &str) -> String {
         let (title, path) = (self.client.title(), path.display());
         if self.remove {
             format!("{title} has no entry `{NAME}` in {path}\n")
         } else {
-            format!("{title} has it already: `{NAME}` in {path}\n")
+            format!("{title} has it already: `{NAME}` in {path}\n{}", self.switched_off(before))
         }
     }
 
@@ -109,8 +121,10 @@ impl InstallCommand {
         let (title, path) = (self.client.title(), path.display());
         let mut message = if self.remove {
             format!("took `{NAME}` out of {path}\n")
-        } else {
+        } else if self.switched_off(after).is_empty() {
             format!("{title} can use it now: `{NAME}` in {path}\n")
+        } else {
+            format!("{title} has it: `{NAME}` in {path}\n{}", self.switched_off(after))
         };
         // Only what changed: what is around it, on the same line too, may be other servers' secrets.
         let before: Vec<_> = before.split_inclusive('\n').collect();
@@ -172,6 +186,10 @@ pub(crate) fn on_path(variables: &HashMap<OsString, OsString>, name: &str) -> Op
         .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok() && file.is_file())
 }
 
+fn is_off(entry: &Value) -> bool {
+    entry.get("enabled") == Some(&Value::Bool(false)) || entry.get("disabled") == Some(&Value::Bool(true))
+}
+
 /// What a client's file says of us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InstallState {
@@ -200,12 +218,10 @@ impl InstallState {
         let Some(entry) = file.get(place.section).and_then(|servers| servers.get(NAME)) else {
             return Ok(Self::Absent);
         };
-        if entry.get("enabled") == Some(&Value::Bool(false))
-            || entry.get("disabled") == Some(&Value::Bool(true))
-        {
+        if is_off(entry) {
             return Ok(Self::Off);
         }
-        let command = match &entry["command"] {
+        let command = match entry.get("command").or(entry.get("cmd")).unwrap_or(&Value::Null) {
             Value::Array(words) => words.first().and_then(Value::as_str),
             other => other.as_str(),
         };

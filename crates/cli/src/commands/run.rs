@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::asking::TerminalQuestion;
+pub(crate) use self::notebooks::yaml_mapping;
 use self::notebooks::{NotebookRunFlags, NotebookRuns};
 use super::{input_bytes, named};
 use crate::config::LoadedConfig;

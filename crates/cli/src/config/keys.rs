@@ -30,7 +30,7 @@ pub(crate) const KEYS: &[SettingKey] = &[
     key(
         "tools.mode",
         Project,
-        "which tools that run code agents get: both, py-only (no bash) or bash-only (no eval)",
+        "which tools that run code agents get: both, py-only (no bash), bash-only (no eval) or edit-only (none)",
     ),
     key("python.path", Project, "the Python that runs cells, instead of the one that is found"),
     key("python.skip_check", Project, "do not check Python before offering it"),

@@ -48,9 +48,10 @@ impl JsonRender {
         if let Some(changes) = &late.changes {
             return changes.iter().try_for_each(|change| print::json(&with("late", None, output(change))));
         }
-        let CollectedOutput { text: CapturedText { text, truncation }, shown } = &late.collected;
+        let CollectedOutput { text: CapturedText { text, truncation }, shown, image_count: _ } =
+            &late.collected;
         match truncation.as_ref().map(|truncation| &truncation.full) {
-            Some(FullText::Artifact(id)) => {
+            Some(FullText::Artifact(id) | FullText::Incomplete { id, .. }) => {
                 if !self.stored_text(id)? {
                     // Its beginning, its end, and what is between.
                     print::json(&late_text(text))?;

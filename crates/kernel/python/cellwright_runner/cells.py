@@ -44,8 +44,7 @@ class Cells:
         self.current = cell = Cell(message)
         if cell.stored:
             self.count += 1
-            title = message.get("title")
-            cell.file = "<cell %d: %s>" % (self.count, _one_line(title)) if title else "<cell %d>" % self.count
+            cell.file = _file(self.count, message.get("title"))
         else:
             self.unstored += 1
             cell.file = "<unnumbered cell %d>" % self.unstored
@@ -302,6 +301,15 @@ class History:
 def lines(source: str, file: str) -> tuple:
     """A source as `linecache` keeps it."""
     return (len(source), None, (source + "\n").splitlines(True), file)
+
+
+def _file(count: int, title: "str | None") -> str:
+    """What tracebacks call a cell: by the name its reader has for it, `cell 4` of a notebook, if there is one."""
+    if not title:
+        return "<cell %d>" % count
+    if title.startswith("cell "):
+        return "<%s, In [%d]>" % (_one_line(title), count)
+    return "<cell %d: %s>" % (count, _one_line(title))
 
 
 def _one_line(title: str) -> str:

@@ -204,6 +204,9 @@ class Tools:
         """For tools whose name is not a Python name."""
         return _call_tool(name, arguments)
 
+    def __dir__(self):
+        return ["bash", "edit", "kernel", "notebook", "read", "write"]
+
     def __repr__(self) -> str:
         return "<tools of this session: tool.<name>(**arguments)>"
 

@@ -258,6 +258,11 @@ class Main(RunnerTest):
         (error,) = (event for event in events if event["type"] == "error")
         self.assertEqual(error["traceback"][1], '  File "<cell 1: load the data>", line 1, in <module>')
 
+    def test_a_cell_that_its_reader_knows_by_a_name_has_it_in_tracebacks(self):
+        events = self.host.run("1 / 0", title="cell 4")
+        (error,) = (event for event in events if event["type"] == "error")
+        self.assertEqual(error["traceback"][1], '  File "<cell 4, In [1]>", line 1, in <module>')
+
     def test_futures_last_as_at_the_prompt(self):
         self.check("from __future__ import annotations")
         self.check("def f(x: undefined): pass\nf.__annotations__", plain("{'x': 'undefined'}"))

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::InputAnswer;
+use crate::execution::Stdin;
 use crate::mailbox::Mailbox;
 use crate::outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};
 use crate::transport::{CellId, Verdict};
@@ -33,6 +34,10 @@ pub(super) struct SentCell {
     /// How much had come of an unfinished message when that was looked at last.
     pub(super) arriving: usize,
     pub(super) input: Option<oneshot::Receiver<InputAnswer>>,
+    /// Who answers when it asks for input.
+    pub(super) stdin: Stdin,
+    /// What was left of its time when it asked a person.
+    pub(super) time_left: Option<Duration>,
 }
 
 /// How the start of a cell is waited for.
@@ -94,6 +99,27 @@ impl SentCell {
             settled_by: None,
             arriving: 0,
             input: None,
+            stdin: Stdin::Refused,
+            time_left: None,
+        }
+    }
+
+    /// It asks for input. While a person thinks, its time stands still.
+    pub(super) fn ask(&mut self, input: oneshot::Receiver<InputAnswer>) {
+        self.input = Some(input);
+        if self.stdin == Stdin::Person
+            && let Phase::Running { deadline: deadline @ Some(_) } = &mut self.phase
+        {
+            self.time_left =
+                deadline.take().map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// It has its answer.
+    pub(super) fn resume(&mut self) {
+        self.input = None;
+        if let (Phase::Running { deadline }, Some(left)) = (&mut self.phase, self.time_left.take()) {
+            *deadline = Some(Instant::now() + left);
         }
     }
 

@@ -114,13 +114,18 @@ impl Artifact {
 
     /// The first and last lines within `limits`.
     pub fn ends(&self, limits: OutputLimits) -> Result<CapturedText, ArtifactError> {
+        self.ends_of(limits, FullText::Artifact(self.id.clone()))
+    }
+
+    /// The first and last lines within `limits` of an output of which this is known already.
+    pub fn ends_of(&self, limits: OutputLimits, full: FullText) -> Result<CapturedText, ArtifactError> {
         self.require_text()?;
         let mut sink = OutputSink::new(limits, Colours::Dropped);
         self.read_blocks(|block| {
             sink.write(Stream::Stdout, block);
             ControlFlow::Continue(())
         })?;
-        Ok(sink.finish_as(FullText::Artifact(self.id.clone())))
+        Ok(sink.finish_as(full))
     }
 
     /// Reads about `length` bytes from byte `start` on, as printed: the way into a line of any length.

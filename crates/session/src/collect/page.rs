@@ -14,6 +14,8 @@ pub(super) struct ReportPage {
     /// Bytes of what `shown` holds.
     weight: usize,
     images: usize,
+    /// Images of the same call that came before.
+    images_before: usize,
     /// Something did not fit and there was nowhere to store it.
     lacks_store: bool,
 }
@@ -24,7 +26,14 @@ impl ReportPage {
             Some(artifacts) => OutputSink::with_artifacts(settings.limits, settings.colours, artifacts),
             None => OutputSink::new(settings.limits, settings.colours),
         };
-        Self { sink, shown: Vec::new(), weight: 0, images: 0, lacks_store: false }
+        Self {
+            sink,
+            shown: Vec::new(),
+            weight: 0,
+            images: 0,
+            images_before: settings.images_before,
+            lacks_store: false,
+        }
     }
 
     /// A copy to try out what more outputs would look like; it stores nothing.
@@ -60,21 +69,25 @@ impl ReportPage {
             Output::Display { content, .. } | Output::Result { content, .. } => {
                 self.display(settings, content);
             }
-            Output::Error(raised) => self.sink.write_block(&traceback(raised)),
+            Output::Error(raised) => {
+                self.note_cut(&raised.message);
+                self.sink.write_block(&traceback(raised));
+            }
         }
     }
 
     pub(super) fn snapshot(&mut self) -> CollectedOutput {
-        CollectedOutput { text: self.sink.snapshot(), shown: self.shown.clone() }
+        CollectedOutput { text: self.sink.snapshot(), shown: self.shown.clone(), image_count: self.images }
     }
 
     pub(super) fn finish(self) -> CollectedOutput {
-        CollectedOutput { text: self.sink.finish(), shown: self.shown }
+        CollectedOutput { text: self.sink.finish(), shown: self.shown, image_count: self.images }
     }
 
     fn display(&mut self, settings: &OutputSettings, content: &MimeBundle) {
         let display = Display::from_bundle(&content.data);
         if let Some(text) = self.text_of(&display, settings.store()) {
+            self.note_cut(&text);
             self.sink.write_block(&text);
         }
         let Display { image, json, status, text: _, is_markdown: _ } = display;
@@ -83,10 +96,23 @@ impl ReportPage {
         for shown in more.into_iter().flatten() {
             if let ShownOutput::Image(image) = &shown {
                 self.images += 1;
-                self.sink.write_block(&format!("[image {}: {image}]", self.images));
+                self.sink.write_block(&format!("[image {}: {image}]", self.images_before + self.images));
             }
             let shown = self.within_limit(settings, shown);
             self.shown.push(shown);
+        }
+    }
+
+    /// Remembers that a text is one that the runner cut: it ends with how long it was.
+    fn note_cut(&mut self, text: &str) {
+        const SHORTEST: usize = 64 * 1024;
+        let end = text.len().checked_sub(80).filter(|_| text.len() > SHORTEST);
+        let Some(end) = end.map(|end| &text[text.ceil_char_boundary(end)..]) else { return };
+        if let Some((_, count)) = end.rsplit_once("… (").filter(|(_, count)| count.ends_with(')'))
+            && let Some((count, _)) = count.split_once(" characters")
+            && count.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            self.sink.mark_incomplete(format!("it has {count} characters, more than a kernel sends"));
         }
     }
 

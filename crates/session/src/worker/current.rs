@@ -89,7 +89,11 @@ impl CurrentCall {
 
     pub(super) fn begin(&mut self, index: usize, settings: &OutputSettings) {
         let collector = match self.collect {
-            CollectMode::Outputs => Some(Collector::new(settings)),
+            CollectMode::Outputs => {
+                // Images of one call are counted on from cell to cell.
+                let images_before = self.cells.iter().map(|cell| cell.output.image_count).sum();
+                Some(Collector::new(&OutputSettings { images_before, ..settings.clone() }))
+            }
             CollectMode::Nothing => None,
         };
         self.running = Some(RunningCell { index, collector, began: Instant::now() });

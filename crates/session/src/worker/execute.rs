@@ -104,6 +104,16 @@ impl Worker {
             Turn::Instead(code) => Cow::Owned(CellSource { code, ..cell.source.clone() }),
             Turn::Withdrawn => return Ok(CellStatus::NotRun(NotRun::Withdrawn)),
         };
+        let source = match &cell.name {
+            Some(name) => Cow::Owned(CellSource {
+                title: Some(match &source.title {
+                    Some(title) => format!("{name}: {title}"),
+                    None => name.clone(),
+                }),
+                ..source.into_owned()
+            }),
+            None => source,
+        };
         current.begin(index, &self.shared.settings.output);
         let mut replayed = false;
         loop {
@@ -233,14 +243,14 @@ impl Worker {
                 WorkerWake::Next(_, CellUpdate::Finished(finished)) => return finished,
                 WorkerWake::Next(permit, CellUpdate::Event(Event::InputRequest(request))) => {
                     match (current.stdin, permit) {
-                        (Stdin::Forwarded, Some(permit)) => {
+                        (Stdin::Forwarded | Stdin::Person, Some(permit)) => {
                             let (answer, reply) = oneshot::channel();
                             let (prompt, password) = (request.prompt.clone(), request.password);
                             input = Some((request, reply));
                             let request = InputRequest { prompt, password, answer };
                             permit.send(CallEvent::Input { cell: index, request });
                         }
-                        (Stdin::Refused | Stdin::Forwarded, permit) => {
+                        (Stdin::Refused | Stdin::Forwarded | Stdin::Person, permit) => {
                             request.refuse("input() is not available here: pass the value in the code");
                             self.note(current, Notice::InputRefused { cell: index }, permit);
                         }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_run::{FinishedRun, PlannedCell, RunProgress};
-use cellwright_session::{JobId, JobState, duration_words};
+use cellwright_session::{CallReport, JobId, JobState, duration_words};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use super::run::{ActiveRun, reply};
 use crate::eval::goes_on;
 use crate::handle::BackgroundHandle;
+use crate::kernel::not_repeated;
 use crate::reply::{ToolFailure, ToolReply};
 use crate::report::{self, CallStage, CellNaming};
 use crate::toolbox::{CallContext, ToolboxState};
@@ -82,21 +83,21 @@ impl BackgroundRun {
                 Ok(goes_on(shared, context, self.job, &report, &naming))
             }
             // A short one: then its outputs are about to be there.
-            JobState::Finished(_) => self.wait(shared, context, Duration::from_secs(30)).await,
+            JobState::Finished(_) => self.wait(shared, context, Some(Duration::from_secs(30))).await,
         }
     }
 
-    /// Waits for its end, at most so long, and reports what it came to so far.
+    /// Waits for its end, at most so long, and reports what is new. Without a time, reports all there is.
     pub(crate) async fn wait(
         mut self,
         shared: &Arc<ToolboxState>,
         context: &CallContext,
-        at_most: Duration,
+        wait: Option<Duration>,
     ) -> Result<ToolReply, ToolFailure> {
         let handle = BackgroundHandle::Cells(self.job);
         let is_over = tokio::select! {
             // An error means that it ended without a result: then the session knows more.
-            over = tokio::time::timeout(at_most, self.finished.wait_for(Option::is_some)) => {
+            over = tokio::time::timeout(wait.unwrap_or_default(), self.finished.wait_for(Option::is_some)) => {
                 over.is_ok_and(|over| over.is_ok())
             }
             () = context.stop.cancelled() => {
@@ -107,8 +108,11 @@ impl BackgroundRun {
         // Asked also when it is over: then the session knows that its end was collected.
         let state = context.client.sessions().await?.wait(self.job, Duration::ZERO).await?;
         let finished = if is_over { self.finished.borrow().clone() } else { None };
+        let job = wait.map(|_| self.job);
         if let Some(finished) = finished {
-            return Ok(reply(shared, context, &self.place, &finished));
+            let reply = reply(shared, context, &self.place, &finished, job);
+            context.client.shown.forget(self.job);
+            return Ok(reply);
         }
         let (report, note) = match state {
             JobState::Running(report) => {
@@ -121,8 +125,26 @@ impl BackgroundRun {
             }
         };
         let report = self.progress.fill(&report);
-        let mut reply = report::reply(&shared.settings, context, &report, CallStage::Running, &naming);
+        let (mut reply, has_earlier) = new_reply(shared, context, job, &report, CallStage::Running, &naming);
+        if has_earlier {
+            reply.note(not_repeated(handle));
+        }
         reply.note(note);
         Ok(reply)
     }
+}
+
+/// The reply for a report; of a job, only what is new. Also whether something was left out.
+pub(super) fn new_reply(
+    shared: &ToolboxState,
+    context: &CallContext,
+    job: Option<JobId>,
+    report: &CallReport,
+    stage: CallStage,
+    naming: &CellNaming<'_>,
+) -> (ToolReply, bool) {
+    let news = job.map(|job| context.client.shown.news(job, report, &shared.settings.artifacts));
+    let shown = news.as_ref().map_or(report, |news| &news.report);
+    let reply = report::reply(&shared.settings, context, shown, stage, naming);
+    (reply, news.is_some_and(|news| news.has_earlier))
 }

@@ -12,16 +12,19 @@ use cellwright_run::{
     CodeSelection, ErrorPolicy, FinishedRun, MeanwhileChange, NotebookHome, NotebookRun, PlanError, RunDraft,
     RunNote, RunRequest, RunUpdate,
 };
-use cellwright_session::{OutputSettings, Reset, SessionKey, Timeout};
+use cellwright_session::{JobId, OutputSettings, Reset, SessionKey, Timeout};
 use serde_json::json;
 
-use super::background::BackgroundRun;
+use super::background::{BackgroundRun, new_reply};
 use crate::attention::CallWatch;
 use crate::bridge;
 use crate::client::ToolClient;
+use crate::displays::ReplyDisplays;
 use crate::eval::show_progress;
+use crate::handle::BackgroundHandle;
+use crate::kernel::not_repeated;
 use crate::reply::{ToolFailure, ToolReply};
-use crate::report::{self, CallStage, CellNaming};
+use crate::report::{CallStage, CellNaming};
 use crate::toolbox::{BackgroundPolicy, CallContext, ToolboxState, blocking};
 use crate::workspace::ResolvedPath;
 
@@ -122,7 +125,7 @@ pub(super) async fn run(
     call.tools = Some(bridge::of(shared, &context.client));
     call.variables = shared.call_variables(&context.client);
     if context.ask.is_some() && !how.background {
-        call.stdin = cellwright_kernel::Stdin::Forwarded;
+        call.stdin = cellwright_kernel::Stdin::Person;
     }
     let sessions = context.client.sessions().await?;
     match plan.start(&sessions, call).await {
@@ -206,7 +209,7 @@ async fn follow(
             RunUpdate::Changed { .. } | RunUpdate::Saved(_) => {} // the end reports it
             RunUpdate::Finished => {
                 let finished = active.finish(shared).await;
-                return Ok(reply(shared, context, place, &finished));
+                return Ok(reply(shared, context, place, &finished, None));
             }
         }
     }
@@ -238,14 +241,15 @@ fn is_saved(FinishedRun { kept, .. }: &FinishedRun) -> bool {
     kept.side.is_none() && kept.failed.is_none()
 }
 
-/// What a run that is over came to.
+/// What a run that is over came to; of one in the background, only what is new.
 pub(super) fn reply(
     shared: &ToolboxState,
     context: &CallContext,
     place: &ResolvedPath,
     finished: &FinishedRun,
+    job: Option<JobId>,
 ) -> ToolReply {
-    let mut reply = outcome(shared, context, finished);
+    let mut reply = outcome(shared, context, finished, job);
     reply.is_error |= !is_saved(finished);
     if let Some(structured) = &mut reply.structured {
         structured["path"] = json!(place.named);
@@ -255,15 +259,25 @@ pub(super) fn reply(
 }
 
 /// What the notebook holds now of the cells that ran, and what else is to be known.
-fn outcome(shared: &ToolboxState, context: &CallContext, finished: &FinishedRun) -> ToolReply {
+fn outcome(
+    shared: &ToolboxState,
+    context: &CallContext,
+    finished: &FinishedRun,
+    job: Option<JobId>,
+) -> ToolReply {
     let FinishedRun { cells, changes, report, kept, elsewhere, .. } = finished;
-    let mut reply =
-        report::reply(&shared.settings, context, report, CallStage::Over, &CellNaming::Notebook(cells));
+    let naming = CellNaming::Notebook(cells);
+    let (mut reply, has_earlier) = new_reply(shared, context, job, report, CallStage::Over, &naming);
+    if let (Some(job), true) = (job, has_earlier) {
+        reply.note(not_repeated(BackgroundHandle::Cells(job)));
+    }
     if let Some(updated) = elsewhere.collected(&report_settings(shared)) {
         let cells: Vec<_> = elsewhere.cells().into_iter().map(|cell| format!("cell {cell}")).collect();
         let place = if cells.is_empty() { "no cell of the notebook".to_owned() } else { cells.join(", ") };
         reply.note(format!("[displays that were updated in {place}]\n{}", updated.text.text));
-        report::show(&shared.settings, &updated, &mut 0, &mut reply);
+        let mut displays = ReplyDisplays::default();
+        displays.show(&shared.settings, &updated, &mut reply);
+        displays.finish(&shared.settings, &mut reply);
     }
     for (at, change) in changes {
         let how = match change {

@@ -7,7 +7,7 @@ use cellwright_output::{Artifact, ArtifactId, Image, OutputLimits};
 use serde_json::json;
 
 use crate::reply::{ReplyPart, ToolFailure, ToolReply};
-use crate::toolbox::{ReplyReader, ToolSettings};
+use crate::toolbox::ToolSettings;
 
 /// What an artifact's address begins with.
 pub(super) const ARTIFACT: &str = "artifact://";
@@ -19,7 +19,7 @@ pub(super) fn artifact(
     settings: &ToolSettings,
     path: &str,
     search: Option<&str>,
-    reader: ReplyReader,
+    budget: usize,
 ) -> Result<ToolReply, ToolFailure> {
     // The scheme has a colon of its own, so the selector is looked for behind it.
     let (id, selector) = Selector::split(&path[ARTIFACT.len()..]);
@@ -77,8 +77,7 @@ pub(super) fn artifact(
     for range in ranges {
         match range {
             LineRange::FromTo(from, to) => {
-                let page =
-                    artifact.lines(from as u64..=to.map_or(u64::MAX, |to| to as u64), reader.budget())?;
+                let page = artifact.lines(from as u64..=to.map_or(u64::MAX, |to| to as u64), budget)?;
                 if page.lines == 0 {
                     return Err(ToolFailure::new(format!("{} has no line {from}", artifact.id)));
                 }
@@ -96,7 +95,7 @@ pub(super) fn artifact(
             LineRange::Within { line, byte } => {
                 let page = artifact.lines(line as u64..=line as u64, usize::MAX)?;
                 let rest = page.text.get(page.text.floor_char_boundary(byte - 1)..).unwrap_or_default();
-                let shown = &rest[..rest.floor_char_boundary(reader.budget())];
+                let shown = &rest[..rest.floor_char_boundary(budget)];
                 reply.content.push(ReplyPart::Text(shown.to_owned()));
                 if shown.len() < rest.len() {
                     let next = byte + shown.len();
@@ -104,7 +103,7 @@ pub(super) fn artifact(
                 }
             }
             LineRange::Last(count) => {
-                let limits = OutputLimits { head: 0, tail: reader.budget(), line: reader.budget() };
+                let limits = OutputLimits { head: 0, tail: budget, line: budget };
                 let captured = artifact.ends(limits)?;
                 let tail = captured.text.lines().rev().take(count).collect::<Vec<_>>();
                 reply

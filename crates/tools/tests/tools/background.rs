@@ -124,7 +124,7 @@ async fn background_work_is_listed_and_stopped() {
         assert!(["was cancelled", "was stopped", "was not run"].iter().any(|how| end.contains(how)), "{end}");
     }
     let unknown = fixture.error("kernel", json!({ "action": "wait", "handle": "py-99" })).await;
-    assert!(unknown.starts_with("there is no background call 99"), "{unknown}");
+    assert!(unknown.starts_with("there is no py-99"), "{unknown}");
     assert!(
         fixture.error("kernel", json!({ "action": "wait", "handle": "x" })).await.contains("is not a handle")
     );

@@ -223,17 +223,26 @@ impl InputPrompter for Silent {
 }
 
 #[tokio::test]
-async fn a_question_nobody_answers_ends_with_its_cell() {
+async fn a_question_nobody_answers_ends_when_its_call_is_cancelled() {
     let fixture = Fixture::new();
-    let mut context = fixture.context();
-    context.ask = Some(Arc::new(Silent));
-    let code = "x = input('who? ')";
-    let reply = fixture.call_in("eval", json!({ "code": code, "timeout": 1 }), &context).await;
-    assert!(reply.to_text().contains("took longer than 1 s and was stopped"), "{}", reply.to_text());
+    let code = "print('begun', flush=True)\nx = input('who? ')";
     fixture.ok("write", json!({ "path": "a.ipynb", "content": format!("# %% [code]\n{code}\n") })).await;
-    let run = json!({ "action": "run", "path": "a.ipynb", "timeout": 1 });
-    let reply = fixture.call_in("notebook", run, &context).await;
-    assert!(reply.to_text().contains("took longer than 1 s and was stopped"), "{}", reply.to_text());
+    for (tool, arguments) in [
+        ("eval", json!({ "code": code, "timeout": 1 })),
+        ("notebook", json!({ "action": "run", "path": "a.ipynb", "timeout": 1 })),
+    ] {
+        let gathered = Arc::new(Gathered(Mutex::default()));
+        let mut context = fixture.context();
+        context.progress = Some(Arc::clone(&gathered) as _);
+        context.ask = Some(Arc::new(Silent));
+        let call = fixture.call_in(tool, arguments, &context);
+        let cancel = async {
+            eventually("the first text", async || !gathered.0.lock().unwrap().is_empty()).await;
+            context.stop.cancel();
+        };
+        let (reply, ()) = tokio::join!(call, cancel);
+        assert!(reply.to_text().contains("was cancelled"), "{}", reply.to_text());
+    }
 }
 
 #[tokio::test]

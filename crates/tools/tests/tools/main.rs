@@ -11,6 +11,7 @@ mod losses;
 mod messages;
 mod notebooks;
 mod outputs;
+mod replies;
 mod run_history;
 mod scenarios;
 mod schemas;

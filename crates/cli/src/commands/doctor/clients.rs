@@ -28,7 +28,7 @@ pub(super) fn examine(config: &LoadedConfig, folder: &Path, report: &mut DoctorR
         let mut standings = Vec::new();
         let mut unreadable = false;
         for (scope, name) in [(InstallScope::User, "user"), (InstallScope::Project, "project")] {
-            let file = client.file(scope, around);
+            let Some(file) = client.file(scope, around) else { continue };
             match InstallState::of(client, &file) {
                 Ok(InstallState::Absent) => {}
                 Ok(standing) => standings.push((name, file, standing)),
@@ -54,7 +54,7 @@ pub(super) fn examine(config: &LoadedConfig, folder: &Path, report: &mut DoctorR
         }
     }
     if !any {
-        let fix = "install one, then run: cellwright mcp install claude (or codex, gemini, opencode, vscode, zed, cursor)";
+        let fix = "install one, then run: cellwright mcp install claude (or another that `cellwright mcp install --help` lists)";
         report.add(DoctorCheck::note(DoctorTopic::Clients, "none found").fix(fix));
     }
     agents(config, report);

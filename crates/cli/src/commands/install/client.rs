@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{jsonc, toml_text};
+use super::{jsonc, toml_text, yaml_text};
 use crate::config::{absolute_path, home_folder};
 
 /// What our server is called in every list.
 pub(crate) const NAME: &str = "cellwright";
 
-/// Seconds that Codex, which gives up after 60, waits for a tool: longer than any cell may take.
-const CODEX_WAITS: u32 = 660;
+/// Seconds that Codex, which gives up after 60, and Goose wait for a tool: longer than any cell may take.
+const WAITS: u32 = 660;
 
 /// What a client needs to know of a server, in the order people write it.
 pub(super) type ServerEntry = Vec<(&'static str, Value)>;
@@ -35,6 +35,16 @@ pub(crate) enum McpClient {
     Zed,
     /// Cursor
     Cursor,
+    /// Qwen Code
+    Qwen,
+    /// Claude Desktop
+    ClaudeDesktop,
+    /// Goose
+    Goose,
+    /// Windsurf
+    Windsurf,
+    /// GitHub Copilot CLI
+    Copilot,
 }
 
 /// Whom an entry is for.
@@ -61,6 +71,7 @@ pub(super) enum SettingsSyntax {
     /// JSON, perhaps with comments and trailing commas.
     Json,
     Toml,
+    Yaml,
 }
 
 /// Where in a file our entry belongs.
@@ -72,8 +83,20 @@ pub(crate) struct EntryLocation {
 }
 
 impl McpClient {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Vscode, Self::Zed, Self::Cursor];
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Vscode,
+        Self::Zed,
+        Self::Cursor,
+        Self::Qwen,
+        Self::ClaudeDesktop,
+        Self::Goose,
+        Self::Windsurf,
+        Self::Copilot,
+    ];
 
     /// What people call it.
     pub(crate) fn title(self) -> &'static str {
@@ -85,6 +108,11 @@ impl McpClient {
             Self::Vscode => "VS Code",
             Self::Zed => "Zed",
             Self::Cursor => "Cursor",
+            Self::Qwen => "Qwen Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Goose => "Goose",
+            Self::Windsurf => "Windsurf",
+            Self::Copilot => "Copilot CLI",
         }
     }
 
@@ -98,6 +126,11 @@ impl McpClient {
             Self::Vscode => "vscode",
             Self::Zed => "zed",
             Self::Cursor => "cursor",
+            Self::Qwen => "qwen",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Goose => "goose",
+            Self::Windsurf => "windsurf",
+            Self::Copilot => "copilot",
         }
     }
 
@@ -111,6 +144,11 @@ impl McpClient {
             Self::Vscode => &["code"],
             Self::Zed => &["zed", "zeditor"],
             Self::Cursor => &["cursor", "cursor-agent"],
+            Self::Qwen => &["qwen"],
+            Self::ClaudeDesktop => &["claude-desktop"],
+            Self::Goose => &["goose"],
+            Self::Windsurf => &["windsurf"],
+            Self::Copilot => &["copilot"],
         }
     }
 
@@ -126,12 +164,24 @@ impl McpClient {
             }
             Self::Zed => "Zed starts it at once; the agent panel's settings show it",
             Self::Cursor => "switch it on under MCP in Cursor's settings",
+            Self::Qwen => "`qwen mcp list` shows it; sessions that run already need a restart",
+            Self::ClaudeDesktop => "quit Claude Desktop and start it again; its developer settings show it",
+            Self::Goose => "sessions that run already need a restart",
+            Self::Windsurf => "refresh the list of servers in Windsurf's Cascade panel",
+            Self::Copilot => "`/mcp show` lists it; sessions that run already need a restart",
         }
     }
 
     pub(crate) fn place(self) -> EntryLocation {
         let (format, section) = match self {
-            Self::Claude | Self::Gemini | Self::Cursor => (SettingsSyntax::Json, "mcpServers"),
+            Self::Claude
+            | Self::Gemini
+            | Self::Cursor
+            | Self::Qwen
+            | Self::ClaudeDesktop
+            | Self::Windsurf
+            | Self::Copilot => (SettingsSyntax::Json, "mcpServers"),
+            Self::Goose => (SettingsSyntax::Yaml, "extensions"),
             Self::Codex => (SettingsSyntax::Toml, "mcp_servers"),
             Self::Opencode => (SettingsSyntax::Json, "mcp"),
             Self::Vscode => (SettingsSyntax::Json, "servers"),
@@ -149,21 +199,46 @@ impl McpClient {
     pub(super) fn entry(self, command: &str) -> ServerEntry {
         let arguments = ("args", json!(["mcp"]));
         match self {
-            Self::Claude | Self::Vscode | Self::Cursor => {
+            // It shows its model tools only when that searches for them, unless it is told otherwise.
+            Self::Claude => vec![
+                ("type", "stdio".into()),
+                ("command", command.into()),
+                arguments,
+                ("alwaysLoad", true.into()),
+            ],
+            Self::Vscode | Self::Cursor => {
                 vec![("type", "stdio".into()), ("command", command.into()), arguments]
             }
             Self::Codex => {
-                vec![("command", command.into()), arguments, ("tool_timeout_sec", CODEX_WAITS.into())]
+                vec![("command", command.into()), arguments, ("tool_timeout_sec", WAITS.into())]
             }
-            Self::Gemini => vec![("command", command.into()), arguments],
+            Self::Gemini | Self::Qwen | Self::ClaudeDesktop | Self::Windsurf => {
+                vec![("command", command.into()), arguments]
+            }
+            Self::Goose => vec![
+                ("type", "stdio".into()),
+                ("name", NAME.into()),
+                ("enabled", true.into()),
+                ("cmd", command.into()),
+                arguments,
+                ("timeout", WAITS.into()),
+            ],
+            Self::Copilot => {
+                vec![
+                    ("type", "local".into()),
+                    ("command", command.into()),
+                    arguments,
+                    ("tools", json!(["*"])),
+                ]
+            }
             Self::Opencode => vec![("type", "local".into()), ("command", json!([command, "mcp"]))],
             // Zed before 2026 skips an entry without `source`; later ones pass over it.
             Self::Zed => vec![("source", "custom".into()), ("command", command.into()), arguments],
         }
     }
 
-    /// The file it reads: of several that it would, the one that is there.
-    pub(crate) fn file(self, scope: InstallScope, around: ClientEnvironment<'_>) -> PathBuf {
+    /// The file it reads: of several that it would, the one that is there. Not every client has one for projects.
+    pub(crate) fn file(self, scope: InstallScope, around: ClientEnvironment<'_>) -> Option<PathBuf> {
         let files = match scope {
             InstallScope::User => self.user_files(around),
             InstallScope::Project => {
@@ -172,7 +247,7 @@ impl McpClient {
             }
         };
         let there = files.iter().find(|file| file.exists());
-        there.or(files.last()).expect("every client has a file").clone()
+        there.or(files.last()).cloned()
     }
 
     /// The user's file, under the names it may have; new ones get the last.
@@ -202,6 +277,17 @@ impl McpClient {
             Self::Zed if cfg!(target_os = "macos") => vec![home.join(".config/zed/settings.json")],
             Self::Zed => vec![config.join("zed/settings.json")],
             Self::Cursor => vec![home.join(".cursor/mcp.json")],
+            Self::Qwen => vec![home.join(".qwen/settings.json")],
+            Self::ClaudeDesktop if cfg!(target_os = "macos") => {
+                vec![home.join("Library/Application Support/Claude/claude_desktop_config.json")]
+            }
+            Self::ClaudeDesktop => vec![config.join("Claude/claude_desktop_config.json")],
+            Self::Goose => vec![config.join("goose/config.yaml")],
+            Self::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],
+            Self::Copilot => {
+                let folder = around.path("COPILOT_HOME").unwrap_or_else(|| home.join(".copilot"));
+                vec![folder.join("mcp-config.json")]
+            }
         }
     }
 
@@ -214,6 +300,8 @@ impl McpClient {
             Self::Vscode => &[".vscode/mcp.json"],
             Self::Zed => &[".zed/settings.json"],
             Self::Cursor => &[".cursor/mcp.json"],
+            Self::Qwen => &[".qwen/settings.json"],
+            Self::ClaudeDesktop | Self::Goose | Self::Windsurf | Self::Copilot => &[],
         }
     }
 }
@@ -228,6 +316,7 @@ impl EntryLocation {
         match self.format {
             SettingsSyntax::Json => jsonc::put(text, self.section, NAME, &entry),
             SettingsSyntax::Toml => toml_text::put(text, self.section, NAME, &entry),
+            SettingsSyntax::Yaml => yaml_text::put(text, self.section, NAME, &entry),
         }
     }
 
@@ -236,6 +325,7 @@ impl EntryLocation {
         match self.format {
             SettingsSyntax::Json => jsonc::remove(text, self.section, NAME),
             SettingsSyntax::Toml => toml_text::remove(text, self.section, NAME),
+            SettingsSyntax::Yaml => yaml_text::remove(text, self.section, NAME),
         }
     }
 
@@ -244,14 +334,16 @@ impl EntryLocation {
         match self.format {
             SettingsSyntax::Json => jsonc::read(text),
             SettingsSyntax::Toml => toml_text::read(text),
+            SettingsSyntax::Yaml => yaml_text::read(text),
         }
     }
 }
 
-/// `wanted`, with what a user may have made of it: arguments behind ours, and a number, which is a matter of taste.
+/// `wanted`, with what a user may have made of it: arguments behind ours, and numbers and switches, which are a matter of
+/// taste.
 fn merged(existing: &Value, wanted: &Value) -> Value {
     match (existing, wanted) {
-        (Value::Number(_), Value::Number(_)) => existing.clone(),
+        (Value::Number(_), Value::Number(_)) | (Value::Bool(_), Value::Bool(_)) => existing.clone(),
         (Value::Array(existing), Value::Array(wanted)) => {
             let ours = existing.get(..wanted.len()).is_some_and(|start| start.last() == wanted.last());
             let added = if ours { &existing[wanted.len()..] } else { &[] };

@@ -5,6 +5,8 @@ mod record;
 mod show;
 mod yaml;
 
+pub(crate) use self::yaml::mapping as yaml_mapping;
+
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io;

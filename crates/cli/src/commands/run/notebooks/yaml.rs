@@ -16,7 +16,7 @@ const DEEPEST: usize = 64;
 const MOST_VALUES: usize = 250_000;
 
 /// The mapping that the text is. An empty text maps nothing.
-pub(super) fn mapping(text: &str) -> anyhow::Result<Map<String, Value>> {
+pub(crate) fn mapping(text: &str) -> anyhow::Result<Map<String, Value>> {
     let mut reader = YamlReader { parser: Parser::new_from_str(text), anchors: HashMap::new(), values: 0 };
     let mut root = Value::Null;
     let mut is_first = true;
