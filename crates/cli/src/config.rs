@@ -73,7 +73,7 @@ pub(crate) struct KernelSection {
 impl Default for KernelSection {
     fn default() -> Self {
         let (mode, retry) = (KernelMode::Session, RetryMode::Never);
-        Self { default: "runner".to_owned(), link: KernelLink::Ipc, mode, timeout: 30, retry, trace: false }
+        Self { default: "runner".to_owned(), link: KernelLink::Auto, mode, timeout: 30, retry, trace: false }
     }
 }
 
@@ -81,6 +81,7 @@ impl Default for KernelSection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum KernelLink {
+    Auto,
     Ipc,
     Tcp,
 }

@@ -73,6 +73,7 @@ fn launcher(config: &LoadedConfig, folder: &Path) -> StartAny {
         runner: StartRunner { template: launch(config, folder) },
         runtime: config.places.runtime.join("kernels"),
         link: match kernel.link {
+            config::KernelLink::Auto => ZmqLink::Auto,
             config::KernelLink::Ipc => ZmqLink::Ipc,
             config::KernelLink::Tcp => ZmqLink::Tcp,
         },

@@ -210,6 +210,53 @@ fn a_password_is_not_shown_and_a_name_is() {
 }
 
 #[test]
+fn ctrl_c_while_the_kernel_starts_exits_with_130_and_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let python = folder.path().join("python3");
+    std::fs::write(&python, "#!/bin/sh\necho > \"$0.started\"\nsleep 600\n").unwrap();
+    std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let child = cellwright(&["run", "--python", python.to_str().unwrap(), "-c", "1"]).spawn().unwrap();
+    let started = folder.path().join("python3.started");
+    cellwright_testkit::eventually_blocking("the start", || started.exists());
+    let process = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let (exit, _, stderr) = told(child.wait_with_output().unwrap());
+    assert_eq!((exit, stderr.as_str()), (130, "interrupted before the code ran\n"));
+}
+
+#[test]
+fn a_kernel_that_runs_is_joined_by_its_id_or_as_the_newest() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kernel-abc1.json");
+    let mut kernel = Command::new(cellwright_testkit::python())
+        .args(["-m", "ipykernel_launcher", "-f", file.to_str().unwrap()])
+        .env("JPY_PARENT_PID", std::process::id().to_string()) // it ends with us
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let connection = || serde_json::from_slice::<serde_json::Value>(&std::fs::read(&file).ok()?).ok();
+    cellwright_testkit::eventually_blocking("the kernel's file", || connection().is_some());
+    // A kernel that was killed left a newer file, with a port that nobody listens on.
+    let mut gone = connection().unwrap();
+    gone["shell_port"] = cellwright_testkit::servers::free_port().into();
+    std::fs::write(folder.path().join("kernel-abd2.json"), gone.to_string()).unwrap();
+    let join = |name: &str, code: &str| {
+        let mut command = cellwright(&["run", "--kernel", &format!("existing:{name}"), "-c", code]);
+        told(command.env("JUPYTER_RUNTIME_DIR", folder.path()).output().unwrap())
+    };
+    assert_eq!(join("abc1", "x = 5"), ok(""));
+    assert_eq!(join("ab", "x + 1"), ok("6\n"));
+    assert_eq!(join("newest", "x + 2"), ok("7\n"));
+    let (exit, _, stderr) = join("abd2", "x");
+    assert!(
+        exit == 1 && stderr.contains("`existing:abd2` is neither a file nor a kernel that runs"),
+        "{stderr}"
+    );
+    kernel.kill().unwrap();
+    kernel.wait().unwrap();
+}
+
+#[test]
 fn code_that_swallows_its_timeout_ends_with_124() {
     let code = "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('swallowed')";
     let (exit, stdout, stderr) = run(&["run", "--timeout", "0.5", "-c", code]);

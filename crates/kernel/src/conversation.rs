@@ -95,7 +95,12 @@ impl Conversation {
             KernelRequest::Input { cell, answer } => {
                 let current = self.cell.as_mut().filter(|current| current.id == cell)?;
                 let question = current.input.take()?;
-                let message = session.message(&input_reply(answer)).with_parent(&question);
+                // ipykernel takes an end-of-transmission for the end of the file. To others it is a character like any other.
+                let end = if MessageNumbers::split(question.msg_id()).is_some() { "\u{4}" } else { "" };
+                if matches!(answer, InputAnswer::Refusal(_)) && end.is_empty() {
+                    self.warn("the cell asked for input, which nobody gave: it got an empty line".to_owned());
+                }
+                let message = session.message(&input_reply(answer, end)).with_parent(&question);
                 Some((Channel::Stdin, message))
             }
             KernelRequest::Ask { id, question } => {
@@ -412,12 +417,12 @@ fn failure(status: &ReplyStatus) -> Option<String> {
     }
 }
 
-fn input_reply(answer: InputAnswer) -> InputReply {
+/// The protocol has no word for the end of input.
+fn input_reply(answer: InputAnswer, end: &str) -> InputReply {
     match answer {
         InputAnswer::Line(value) => InputReply { value, ..InputReply::default() },
-        // The protocol has no word for it; ipykernel takes an end-of-transmission for the end of the file.
         InputAnswer::Refusal(_) => {
-            InputReply { status: ReplyStatus::Error, value: "\u{4}".to_owned(), ..InputReply::default() }
+            InputReply { status: ReplyStatus::Error, value: end.to_owned(), ..InputReply::default() }
         }
     }
 }

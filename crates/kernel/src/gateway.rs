@@ -32,7 +32,7 @@ use link::{GatewayLink, LinkNews};
 use rest::RestClient;
 use seen::SeenMessages;
 
-/// Our side of a kernel behind a server. Dropping it ends the kernel.
+/// Our side of a kernel behind a server. Dropping it ends a kernel that we started.
 struct GatewayTransport {
     rest: Arc<RestClient>,
     kernel: String,
@@ -43,8 +43,16 @@ struct GatewayTransport {
     /// Requests to the server that are under way.
     chores: JoinSet<DoneRequest>,
     life: GatewayLife,
-    /// The server has ended the kernel.
-    deleted: bool,
+    /// It is not ours to end: the server has ended it, or others started it.
+    stays: bool,
+    owner: KernelOwner,
+}
+
+/// Who started a kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KernelOwner {
+    Us,
+    Others,
 }
 
 enum GatewayLife {
@@ -61,8 +69,15 @@ enum DoneRequest {
 }
 
 impl GatewayTransport {
-    fn new(rest: Arc<RestClient>, kernel: String, session: MessageSession, link: GatewayLink) -> Self {
+    fn new(
+        rest: Arc<RestClient>,
+        kernel: String,
+        session: MessageSession,
+        link: GatewayLink,
+        owner: KernelOwner,
+    ) -> Self {
         Self {
+            owner,
             rest,
             kernel,
             session,
@@ -71,7 +86,7 @@ impl GatewayTransport {
             seen: SeenMessages::default(),
             chores: JoinSet::new(),
             life: GatewayLife::Alive,
-            deleted: false,
+            stays: owner == KernelOwner::Others,
         }
     }
 
@@ -123,7 +138,7 @@ impl GatewayTransport {
                 self.link.send(message);
             }
             DoneRequest::Delete(_, Ok(())) => {
-                self.deleted = true;
+                self.stays = true;
                 self.end(Exit::Lost("the server ended the kernel".to_owned()));
             }
             DoneRequest::Delete(step, Err(error)) => self.conversation.stop_failed(step, error.to_string()),
@@ -138,6 +153,9 @@ impl GatewayTransport {
     }
 
     fn delete(&mut self, step: StopStep) {
+        if self.owner == KernelOwner::Others {
+            return self.end(Exit::Left("left the kernel, which continues".to_owned()));
+        }
         if matches!(self.life, GatewayLife::Alive) {
             self.life = GatewayLife::Ending;
             let (rest, kernel) = (Arc::clone(&self.rest), self.kernel.clone());
@@ -189,6 +207,11 @@ impl Transport for GatewayTransport {
                 let (rest, kernel) = (Arc::clone(&self.rest), self.kernel.clone());
                 self.chores.spawn(async move { DoneRequest::Interrupt(rest.interrupt(&kernel).await) });
             }
+            StopStep::Terminate | StopStep::Kill if self.owner == KernelOwner::Others => {
+                self.conversation
+                    .warn("the kernel belongs to others: it continues, and so may the cell".to_owned());
+                self.end(Exit::Left("left the kernel, which did not stop".to_owned()));
+            }
             StopStep::Terminate | StopStep::Kill => self.delete(step),
         }
         Ok(())
@@ -198,7 +221,7 @@ impl Transport for GatewayTransport {
 impl Drop for GatewayTransport {
     fn drop(&mut self) {
         // Also a kernel whose connection was lost, or that its server has just restarted, would stay for ever.
-        if let (false, Ok(runtime)) = (self.deleted, tokio::runtime::Handle::try_current()) {
+        if let (false, Ok(runtime)) = (self.stays, tokio::runtime::Handle::try_current()) {
             let (rest, kernel) = (Arc::clone(&self.rest), self.kernel.clone());
             // Ends by itself: each request has its time.
             drop(runtime.spawn(async move { rest.delete(&kernel).await }));

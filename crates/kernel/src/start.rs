@@ -2,6 +2,7 @@
 
 mod any;
 mod choice;
+mod existing;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -4,6 +4,7 @@
 
 mod last_words;
 mod launch;
+mod tcp_kernels;
 
 use std::collections::VecDeque;
 use std::future;
@@ -68,7 +69,7 @@ struct OwnedKernel {
     ending: bool,
     _file: ConnectionFile,
     _reserved: ReservedAddresses,
-    _folder: KernelFolder,
+    folder: KernelFolder,
 }
 
 enum ZmqLife {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod breaks;
+mod joined;
 mod proxy;
 
 use std::collections::HashMap;

@@ -258,6 +258,40 @@ async fn an_attached_kernel_that_is_silent_is_out_of_reach_and_not_said_to_be_go
     owner.kernel.shutdown().await;
 }
 
+/// Kernels that cannot use Unix sockets: one ends, one binds other names.
+const TCP_ONLY: &str = "
+import json, socket, sys, time
+file, how = sys.argv[1:]
+info = json.load(open(file))
+if info['transport'] == 'ipc':
+    if how == 'ends':
+        sys.exit('only tcp is supported')
+    socket.socket(socket.AF_UNIX).bind(info['ip'] + ':1')
+    time.sleep(600)
+from ipykernel.kernelapp import launch_new_instance
+launch_new_instance(argv=['-f', file])
+";
+
+#[tokio::test]
+async fn kernels_that_cannot_use_unix_sockets_are_used_by_tcp_and_remembered() {
+    for how in ["ends", "binds elsewhere"] {
+        let place = Place::new();
+        let argv = [python().to_str().unwrap(), "-c", TCP_ONLY, "{connection_file}", how].map(str::to_owned);
+        place.install("tcponly", &json!({"argv": argv, "language": "python", "display_name": "TCP only"}));
+        for told in [true, false] {
+            let mut launched = place.launch("tcponly").start().await.unwrap();
+            assert_eq!(run(&launched, "print('here')").await.0, "here\n", "{how}");
+            let warned = std::iter::from_fn(|| launched.background.try_next())
+                .any(|event| matches!(&event, Event::Warning(text) if text.contains("by TCP")));
+            assert_eq!(warned, told, "{how}: it is worth a word once");
+            launched.kernel.shutdown().await;
+        }
+        let asked = ZmqLaunch { link: ZmqLink::Ipc, ..place.launch("tcponly") };
+        let asked = ZmqLaunch { ready_within: Duration::from_secs(2), ..asked };
+        assert!(asked.start().await.is_err(), "{how}: who asks for Unix sockets gets no other");
+    }
+}
+
 /// A kernel of `jupyter_client`, which restarts it when a line comes.
 const OWNER: &str = "
 import sys

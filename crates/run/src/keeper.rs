@@ -58,8 +58,16 @@ pub(crate) struct KeeperPlan {
 pub(crate) struct ResultKeeper {
     /// Nothing once all has been taken.
     news: Option<Sender<KeeperNews>>,
-    saved: UnboundedReceiver<Vec<usize>>,
+    saved: UnboundedReceiver<SaveReport>,
     thread: JoinHandle<KeptResults>,
+}
+
+/// What became of a save.
+pub(crate) enum SaveReport {
+    /// What these cells left is in the file.
+    Saved(Vec<usize>),
+    /// It failed for this reason, and is tried again with the next results.
+    Failed(String),
 }
 
 /// What became of a run's results.
@@ -113,10 +121,10 @@ impl ResultKeeper {
         async { drop(settled.await) } // a thread that is gone has panicked; `finish` reports it
     }
 
-    /// The next cells that were over and are in the file now. Cancel-safe; does not return once all are saved.
-    pub(crate) async fn saved(&mut self) -> Vec<usize> {
+    /// The next cells that were over and are in the file now, or why they are not. Cancel-safe; does not return once all are saved.
+    pub(crate) async fn saved(&mut self) -> SaveReport {
         match self.saved.recv().await {
-            Some(cells) => cells,
+            Some(report) => report,
             None => std::future::pending().await,
         }
     }
@@ -126,7 +134,14 @@ impl ResultKeeper {
     pub(crate) async fn finish(&mut self) -> (KeptResults, Vec<usize>) {
         self.news = None;
         match (&mut self.thread).await {
-            Ok(kept) => (kept, std::iter::from_fn(|| self.saved.try_recv().ok()).flatten().collect()),
+            Ok(kept) => {
+                let reports = std::iter::from_fn(|| self.saved.try_recv().ok());
+                let saved = reports.filter_map(|report| match report {
+                    SaveReport::Saved(cells) => Some(cells),
+                    SaveReport::Failed(_) => None, // what is left of it is in `kept`
+                });
+                (kept, saved.flatten().collect())
+            }
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
     }
@@ -187,7 +202,7 @@ impl KeeperThread {
         }
     }
 
-    fn run(mut self, incoming: &Receiver<KeeperNews>, saved: &UnboundedSender<Vec<usize>>) -> KeptResults {
+    fn run(mut self, incoming: &Receiver<KeeperNews>, saved: &UnboundedSender<SaveReport>) -> KeptResults {
         let mut finished = Vec::new();
         while let Ok(first) = incoming.recv() {
             let (mut batch, mut waiting, mut is_updated) = (BTreeMap::new(), Vec::new(), false);
@@ -216,7 +231,7 @@ impl KeeperThread {
         if self.failed.take().is_some() {
             let all = self.results.clone();
             match self.save(&all).or_else(|error| self.step_aside(words_for(&error)).map_err(|_| error)) {
-                Ok(()) => drop(saved.send(finished)), // nobody may want to know
+                Ok(()) => drop(saved.send(SaveReport::Saved(finished))), // nobody may want to know
                 Err(error) => self.failed = Some(error),
             }
         }
@@ -234,7 +249,7 @@ impl KeeperThread {
         &mut self,
         mut batch: BTreeMap<usize, Results>,
         finished: &mut Vec<usize>,
-        saved: &UnboundedSender<Vec<usize>>,
+        saved: &UnboundedSender<SaveReport>,
     ) {
         self.results.extend(batch.clone());
         // What could not be saved the last time is tried again with the rest.
@@ -244,15 +259,20 @@ impl KeeperThread {
         }
         match self.save(&batch) {
             Ok(()) if finished.is_empty() => {}
-            Ok(()) => drop(saved.send(std::mem::take(finished))), // nobody may want to know
+            Ok(()) => drop(saved.send(SaveReport::Saved(std::mem::take(finished)))), // nobody may want to know
             // Some programs remove a file and make it anew: once is no reason to leave it.
             Err(error) if before.is_some() && is_lasting(&error) => {
                 match self.step_aside(words_for(&error)) {
-                    Ok(()) => drop(saved.send(std::mem::take(finished))), // nobody may want to know
+                    Ok(()) => drop(saved.send(SaveReport::Saved(std::mem::take(finished)))), // nobody may want to know
                     Err(_) => self.failed = Some(error),
                 }
             }
-            Err(error) => self.failed = Some(error),
+            Err(error) => {
+                if before.is_none() {
+                    drop(saved.send(SaveReport::Failed(words_for(&error)))); // nobody may want to know
+                }
+                self.failed = Some(error);
+            }
         }
     }
 

@@ -27,6 +27,6 @@ pub use keeper::{KeptResults, SideFile};
 pub use meanwhile::MeanwhileChange;
 pub use note::RunNote;
 pub use outputs::RunProgress;
-pub use parameters::{Parameter, UnwritableParameter};
+pub use parameters::{Parameter, ParameterValue, UnwritableParameter};
 pub use plan::{CodeSelection, ErrorPolicy, NotebookHome, PlanError, PlannedCell, RunPlan, RunRequest, home};
 pub use running::{FinishedRun, NotebookRun, RunUpdate};

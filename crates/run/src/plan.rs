@@ -259,6 +259,21 @@ impl RunPlan {
         &self.notes
     }
 
+    /// The code of the notebook that is tagged not to run.
+    pub fn skipped(&self) -> Vec<PlannedCell> {
+        let skipped = self.file.notebook().cells().filter(|cell| {
+            cell.kind() == CellKind::Code
+                && !cell.source().trim().is_empty()
+                && is_tagged(cell, "skip-execution")
+        });
+        let planned = skipped.map(|cell| PlannedCell {
+            index: cell.index(),
+            id: cell.id().map(Cow::into_owned),
+            source: cell.source().into_owned(),
+        });
+        planned.collect()
+    }
+
     /// The cells that will run; maybe none.
     pub fn cells(&self) -> &[PlannedCell] {
         &self.cells

@@ -19,7 +19,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use crate::displays::{EarlierDisplay, OtherDisplays};
-use crate::keeper::{KeeperNews, KeeperPlan, KeptResults, ResultKeeper};
+use crate::keeper::{KeeperNews, KeeperPlan, KeptResults, ResultKeeper, SaveReport};
 use crate::meanwhile::{FileWatch, MeanwhileChange};
 use crate::outputs::{RunProgress, RunRecording};
 use crate::plan::{PlannedCell, RunPlan};
@@ -67,6 +67,8 @@ pub enum RunUpdate {
     },
     /// These cells are over, and what they left is in the file.
     Saved(Vec<usize>),
+    /// Outputs could not be saved, for this reason. They are kept, and tried again with the next.
+    NotSaved(String),
     /// All cells are over; [`NotebookRun::finish`] has the rest.
     Finished,
 }
@@ -145,7 +147,10 @@ impl NotebookRun {
                 let next = tokio::select! {
                     // A cell that prints without end must not delay its outputs' way to the file.
                     biased;
-                    saved = self.keeper.saved() => return RunUpdate::Saved(saved),
+                    report = self.keeper.saved() => return match report {
+                        SaveReport::Saved(cells) => RunUpdate::Saved(cells),
+                        SaveReport::Failed(why) => RunUpdate::NotSaved(why),
+                    },
                     () = until(self.unsaved.due()) => {
                         self.save();
                         continue;
@@ -179,7 +184,7 @@ impl NotebookRun {
             let mut saved = Vec::new();
             loop {
                 match self.next_event().await {
-                    RunUpdate::Event(_) | RunUpdate::Changed { .. } => {}
+                    RunUpdate::Event(_) | RunUpdate::Changed { .. } | RunUpdate::NotSaved(_) => {}
                     RunUpdate::Saved(cells) => saved.extend(cells),
                     RunUpdate::Finished => break,
                 }

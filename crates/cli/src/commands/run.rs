@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use cellwright_editing::FileKind;
 use cellwright_kernel::{Comms, KernelChoice, Stdin, StopReason};
 use cellwright_session::{
-    Call, CallEvent, CallHandle, CallReport, CallUpdate, CellStatus, KernelFate, Reset, SessionId,
+    Call, CallEvent, CallHandle, CallReport, CallUpdate, CellStatus, KernelFate, NotRun, Reset, SessionId,
     SessionMode, Sessions, StoredOutputs, Timeout,
 };
 use futures_util::FutureExt as _;
@@ -68,7 +68,7 @@ pub(crate) struct RunCommand {
     /// The Python to use: a program, or the folder of a virtual environment
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// What runs the cells: runner, runner:PYTHON, jupyter:NAME, gateway, gateway:NAME, existing:FILE, or a language
+    /// What runs the cells: runner, runner:PYTHON, jupyter:NAME, gateway, gateway:NAME, gateway:ID, existing:FILE, existing:ID, existing:newest, or a language
     #[arg(long, value_name = "KERNEL", conflicts_with = "python")]
     kernel: Option<KernelChoice>,
     /// Keep the kernel under this name in the session daemon, for later calls
@@ -294,11 +294,17 @@ fn on_interrupt(stop: CancellationToken) -> anyhow::Result<AbortOnDropHandle<()>
     )))
 }
 
+/// Whether the call was stopped before all of its cells had their turn.
+fn was_stopped(report: &CallReport) -> bool {
+    report.cells.iter().any(|cell| cell.status == CellStatus::NotRun(NotRun::Stopped))
+}
+
 fn exit_code(report: &CallReport) -> CommandExit {
     match report.failed().map(|cell| &cell.status) {
         None if report.succeeded() => CommandExit::Done,
         Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => CommandExit::TimedOut,
         Some(CellStatus::Stopped { .. }) => CommandExit::Interrupted,
+        None if was_stopped(report) => CommandExit::Interrupted,
         _ => CommandExit::Failed,
     }
 }

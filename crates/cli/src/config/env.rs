@@ -62,6 +62,7 @@ pub(super) const VARIABLES: &[SettingVariable] = &[
     variable("CELLWRIGHT_SKIP_CHECK", "python.skip_check", switch),
     variable("PI_PYTHON_SKIP_CHECK", "python.skip_check", switch),
     variable("CELLWRIGHT_KERNEL", "kernel.default", text),
+    variable("CELLWRIGHT_KERNEL_LINK", "kernel.link", text),
     variable("CELLWRIGHT_TIMEOUT", "kernel.timeout", number),
     variable("CELLWRIGHT_IPC_TRACE", "kernel.trace", switch),
     variable("PI_PYTHON_IPC_TRACE", "kernel.trace", switch),
@@ -82,6 +83,12 @@ pub(super) const VARIABLES: &[SettingVariable] = &[
     variable("CELLWRIGHT_DEBUG_UPDATES", "agent.debug_updates", list),
     variable("ACP_DEBUG_UPDATES", "agent.debug_updates", list),
 ];
+
+/// The variable that has kernels run on a gateway, unless another kernel is chosen.
+pub(super) fn selects_gateway(environment: &HashMap<OsString, OsString>) -> Option<&'static str> {
+    const NAME: &str = "PI_PYTHON_GATEWAY_URL";
+    environment.get(&OsString::from(NAME)).is_some_and(|url| !url.is_empty()).then_some(NAME)
+}
 
 /// The keys the environment sets, each with the variable that set it. Empty variables count as not set.
 pub(super) fn settings(environment: &HashMap<OsString, OsString>) -> anyhow::Result<Vec<SettingOverride>> {

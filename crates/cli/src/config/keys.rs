@@ -39,12 +39,12 @@ pub(crate) const KEYS: &[SettingKey] = &[
     key(
         "kernel.default",
         Project,
-        "the kernel that runs cells: runner[:PYTHON], jupyter:NAME, gateway[:NAME] or existing:FILE",
+        "the kernel that runs cells: runner[:PYTHON], jupyter:NAME, gateway[:NAME or :ID] or existing:FILE, :ID or :newest",
     ),
     key(
         "kernel.link",
         Project,
-        "the connection to Jupyter kernels on this machine: ipc (Unix sockets) or tcp (loopback)",
+        "the connection to Jupyter kernels on this machine: ipc (Unix sockets), tcp (loopback) or auto (ipc, or tcp for kernels that need it)",
     ),
     key("kernel.mode", Project, "session (calls share a kernel) or per-call (each call gets its own)"),
     key("kernel.timeout", Project, "seconds that a cell of a tool call may take; 0 for no limit"),

@@ -62,6 +62,13 @@ impl LoadedConfig {
         if let Some(project) = places.project_settings() {
             merged.extend(file(&project, SettingScope::Project)?.0);
         }
+        // The older name says of itself that kernels run there.
+        if let Some(name) = env::selects_gateway(&environment)
+            && !merged.contains_key("kernel.default")
+        // a variable or a flag for it comes later, and wins
+        {
+            merged.insert("kernel.default", ("gateway".into(), SettingOrigin::Variable(name)));
+        }
         let variables = env::settings(&environment)?
             .into_iter()
             .map(|(key, value, name)| (key, value, SettingOrigin::Variable(name)));
@@ -251,6 +258,19 @@ mod tests {
             .unwrap();
         assert_eq!(config.settings.tools.mode, RunMode::PythonOnly);
         assert_eq!(config.settings.kernel.timeout, 30);
+    }
+
+    #[test]
+    fn the_older_name_of_the_gateway_alone_selects_it() {
+        let url = ("PI_PYTHON_GATEWAY_URL", "http://h:1");
+        let chosen = |user: &str, variables: &[(&str, &str)]| {
+            let config = Home::with(user, "").load(variables, Vec::new()).unwrap();
+            (config.settings.kernel.default.clone(), config.origin("kernel.default").to_string())
+        };
+        assert_eq!(chosen("", &[url]), ("gateway".to_owned(), "PI_PYTHON_GATEWAY_URL".to_owned()));
+        assert_eq!(chosen("", &[url, ("CELLWRIGHT_KERNEL", "runner")]).0, "runner");
+        assert_eq!(chosen("[kernel]\ndefault = \"jupyter:ir\"\n", &[url]).0, "jupyter:ir");
+        assert_eq!(chosen("", &[("CELLWRIGHT_GATEWAY_URL", "http://h:1")]).0, "runner");
     }
 
     #[test]

@@ -51,7 +51,13 @@ impl CallRender for PlainRender {
             print_line(&format!("error: {}", with_causes(error)))?; // a kernel's last words have lines
         }
         let Some(failed) = report.failed() else {
-            return Ok(());
+            let unrun = report.cells.iter().filter(|cell| cell.status == CellStatus::NotRun(NotRun::Stopped));
+            return match unrun.count() {
+                0 => Ok(()),
+                count if count == report.cells.len() => print_line("interrupted before the code ran"),
+                1 => print_line("interrupted: 1 later cell was not run"),
+                count => print_line(&format!("interrupted: {count} later cells were not run")),
+            };
         };
         let name = match (self.titles.len(), &failed.title) {
             (1, _) => "the cell".to_owned(),

@@ -150,3 +150,38 @@ fn outputs_that_a_run_replaced_are_given_back_by_undo() {
     other(&["notebook", "undo", "a.ipynb"]);
     assert_eq!(fs::read_to_string(desk.path().join("a.ipynb")).unwrap(), before);
 }
+
+#[test]
+fn outputs_that_a_full_disk_does_not_take_are_reported_at_once_and_saved_when_there_is_room() {
+    let fill = "with open('filler', 'wb', buffering=0) as filler:
+    try:
+        while True: filler.write(bytes(512))
+    except OSError: pass
+print('x' * 20_000)";
+    let wait = "import os, time\nwhile not os.path.exists('../go'): time.sleep(0.01)\nos.remove('filler')";
+    let desk = Desk::with(&[code("a", fill), code("b", wait)]);
+    fs::create_dir(desk.path().join("full")).unwrap();
+    let mut command = Command::new("unshare");
+    if !nix::unistd::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    // The second cell makes room once the trouble has been reported.
+    let script = "mount -t tmpfs -o size=128k tmpfs full && cp a.ipynb full/ &&
+        $0 run --json full/a.ipynb | while read -r event; do
+            printf '%s\\n' \"$event\"; case $event in *not_saved*) touch go;; esac
+        done; cp full/a.ipynb b.ipynb";
+    let ran = command
+        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_cellwright")])
+        .current_dir(desk.path())
+        .env("XDG_STATE_HOME", desk.path().join("state"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("unshare, of util-linux");
+    let events = String::from_utf8(ran.stdout).unwrap();
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let failed: Vec<_> = events.iter().filter(|event| event["event"] == "not_saved").collect();
+    assert_eq!(failed.len(), 1, "{events:?}");
+    assert!(failed[0]["why"].as_str().unwrap().contains("No space left"), "{failed:?}");
+    assert_eq!(events.last().unwrap()["ok"], true, "{events:?}");
+    assert_eq!(desk.shown("b.ipynb"), [format!("{}\n", "x".repeat(20_000)), String::new()]);
+}

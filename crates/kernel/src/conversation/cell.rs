@@ -80,9 +80,17 @@ impl Conversation {
 
     /// The reply to the running cell.
     pub(super) fn take_verdict(&mut self, reply: ExecuteReply) {
+        // bash_kernel and IRkernel answer an interrupt so. A cell that the kernel did not begin was not run at all.
+        let is_aborted = match &reply.status {
+            ReplyStatus::Aborted => true,
+            ReplyStatus::Other(status) => status == "abort",
+            ReplyStatus::Ok | ReplyStatus::Error => false,
+        };
+        let aborts = is_aborted && self.cell.as_ref().is_some_and(|cell| cell.started);
         self.start();
         let Some(cell) = self.cell.as_mut().filter(|cell| cell.ended != EndedHalf::Replied) else { return };
         let interrupted = cell.interrupted
+            || aborts
             || reply.exception.as_ref().is_some_and(|raised| raised.ename == "KeyboardInterrupt");
         let verdict = match reply.status {
             ReplyStatus::Ok => Verdict::Ok,
@@ -92,7 +100,10 @@ impl Conversation {
         if let (Verdict::Error | Verdict::Interrupted, RaisedException::Nothing) = (verdict, &cell.raised) {
             let raised = match (reply.exception, &reply.status) {
                 (Some(raised), _) => exception(raised.ename, raised.evalue, &raised.traceback),
-                (None, ReplyStatus::Aborted) => {
+                (None, _) if aborts => {
+                    exception("Interrupted".to_owned(), "the kernel stopped the cell".to_owned(), &[])
+                }
+                (None, _) if is_aborted => {
                     exception("Aborted".to_owned(), "the kernel did not run the cell".to_owned(), &[])
                 }
                 (None, _) => exception("Error".to_owned(), "the kernel did not say which".to_owned(), &[]),

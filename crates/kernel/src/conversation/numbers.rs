@@ -25,12 +25,12 @@ pub(super) struct MessageNumbers {
 impl MessageNumbers {
     /// The number of a message, if its kernel counts.
     pub(super) fn of(message: &JupyterMessage) -> Option<u64> {
-        split(message.header.msg_id()).map(|(_, number)| number)
+        Self::split(message.header.msg_id()).map(|(_, number)| number)
     }
 
     /// Notes a message.
     pub(super) fn hear(&mut self, message: &JupyterMessage) {
-        let Some((kernel, number)) = split(message.header.msg_id()) else { return };
+        let Some((kernel, number)) = Self::split(message.header.msg_id()) else { return };
         // A server's own word about a kernel answers nothing, and is numbered by the server.
         if self.kernel.is_none() && message.parent.is_some() {
             self.kernel = Some(kernel.to_owned());
@@ -47,7 +47,7 @@ impl MessageNumbers {
     pub(super) fn is_of_another_kernel(&self, message: &JupyterMessage) -> bool {
         // A server's own word about a kernel answers nothing. A forked child keeps the session.
         let reports = message.header.msg_type() == Status::TYPE && message.parent.is_some();
-        let is_counted = split(message.header.msg_id()).is_some();
+        let is_counted = Self::split(message.header.msg_id()).is_some();
         reports && is_counted && self.session.as_deref().is_some_and(|it| it != message.header.session())
     }
 
@@ -88,6 +88,13 @@ impl MessageNumbers {
         }
     }
 
+    /// The sender and the number in the id of a message, if its kernel is made from ipykernel.
+    pub(super) fn split(id: &str) -> Option<(&str, u64)> {
+        let (sender, number) = id.rsplit_once('_')?;
+        sender.contains('_').then_some(())?;
+        Some((sender, number.parse().ok()?))
+    }
+
     fn add(&mut self, number: u64) {
         let before = self.heard.range(..=number).next_back().map(|(from, to)| (*from, *to));
         let (from, mut to) = match before {
@@ -102,21 +109,15 @@ impl MessageNumbers {
     }
 }
 
-fn split(id: &str) -> Option<(&str, u64)> {
-    let (kernel, number) = id.rsplit_once('_')?;
-    kernel.contains('_').then_some(())?;
-    Some((kernel, number.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_ids_of_ipykernel_have_a_number() {
-        assert_eq!(split("6c1a-77_4021_12"), Some(("6c1a-77_4021", 12)));
+        assert_eq!(MessageNumbers::split("6c1a-77_4021_12"), Some(("6c1a-77_4021", 12)));
         for id in ["", "12", "a_12", "6c1a_4021_x", "6c1a77"] {
-            assert_eq!(split(id), None, "{id}");
+            assert_eq!(MessageNumbers::split(id), None, "{id}");
         }
     }
 

@@ -48,10 +48,22 @@ impl Wire {
     /// A message of the kernel, in answer to the request at that place; what it means.
     fn hear(&mut self, request: usize, channel: &str, kind: &str, content: &Value) -> Vec<String> {
         self.number += 1;
+        let id = format!("k-1_77_{}", self.number);
+        self.hear_as(&id, request, channel, kind, content)
+    }
+
+    fn hear_as(
+        &mut self,
+        id: &str,
+        request: usize,
+        channel: &str,
+        kind: &str,
+        content: &Value,
+    ) -> Vec<String> {
         let parent = &self.sent[request].header;
         let message = json!({
             "channel": channel, "content": content, "metadata": {},
-            "header": {"msg_id": format!("k-1_77_{}", self.number), "msg_type": kind, "session": "k-1", "username": "", "version": "5.4"},
+            "header": {"msg_id": id, "msg_type": kind, "session": "k-1", "username": "", "version": "5.4"},
             "parent_header": {"msg_id": parent.msg_id(), "msg_type": "execute_request", "session": parent.session(), "username": "", "version": "5.4"},
         });
         let frame = WebsocketFrame::Text(message.to_string().into());
@@ -84,6 +96,10 @@ fn shown(incoming: Incoming) -> String {
         Incoming::Replied { cell: CELL, verdict: Verdict::Unknown, .. } => "reply lost".to_owned(),
         Incoming::Replied { cell: CELL, verdict: Verdict::Ok, .. } => "ok".to_owned(),
         Incoming::Idle(CELL) => "idle".to_owned(),
+        Incoming::Replied { cell: CELL, verdict, .. } => format!("{verdict:?}"),
+        Incoming::Event { event: Event::Output(OutputChange::Added(Output::Error(raised))), .. } => {
+            raised.name
+        }
         other => format!("{other:?}"),
     }
 }
@@ -145,4 +161,33 @@ fn a_kernel_that_starts_again_is_another_one() {
     assert_eq!(wire.conversation.gone(), None);
     wire.status(0, "starting");
     assert_eq!(wire.conversation.gone().as_deref(), Some(RESTARTED));
+}
+
+#[test]
+fn an_abort_of_a_cell_that_had_begun_is_an_interrupt() {
+    for status in ["abort", "aborted"] {
+        let mut wire = Wire::new();
+        wire.status(0, "busy");
+        wire.print("begun");
+        wire.hear(0, "shell", "execute_reply", &json!({"status": status}));
+        assert_eq!(wire.status(0, "idle"), ["Interrupted", "idle"], "{status}");
+        let mut wire = Wire::new();
+        wire.status(0, "busy");
+        assert_eq!(wire.hear(0, "shell", "execute_reply", &json!({"status": status})), ["started", "Error"]);
+        assert_eq!(wire.status(0, "idle"), ["Aborted", "idle"], "{status}: it was not run");
+    }
+}
+
+#[test]
+fn the_end_of_input_is_a_character_only_for_kernels_that_take_it_for_one() {
+    for (id, value) in [("k-1_77_9", "\u{4}"), ("b7c1", "")] {
+        let mut wire = Wire::new();
+        wire.hear_as(id, 0, "stdin", "input_request", &json!({"prompt": "name? ", "password": false}));
+        let refused = KernelRequest::Input { cell: CELL, answer: InputAnswer::missing() };
+        let (_, message) = wire.conversation.say(&wire.client, refused).unwrap();
+        assert_eq!(message.parse::<InputReply>().unwrap().value, value);
+        let warned =
+            std::iter::from_fn(|| wire.conversation.next()).map(shown).any(|it| it.contains("empty line"));
+        assert_eq!(warned, value.is_empty());
+    }
 }

@@ -34,7 +34,7 @@ pub enum InvalidAddress {
 }
 
 impl Address {
-    /// A server by its URL, which may have a path and, as Jupyter prints it, a `token` in its query.
+    /// A server by its URL, which may have a path and, as Jupyter prints it, the name of a page and a `token` in its query.
     pub fn new(url: &str, token: Option<String>) -> Result<Self, InvalidAddress> {
         let invalid = || InvalidAddress::NotWeb(without_secrets(url));
         let mut parsed = Url::parse(url).map_err(|error| match error {
@@ -48,10 +48,11 @@ impl Address {
             parsed.query_pairs().find(|(name, _)| name == "token").map(|(_, token)| token.into_owned());
         parsed.set_query(None);
         parsed.set_fragment(None);
-        if !parsed.path().ends_with('/') {
-            let path = format!("{}/", parsed.path());
-            parsed.set_path(&path);
+        let mut path = without_page(parsed.path()).to_owned();
+        if !path.ends_with('/') {
+            path.push('/');
         }
+        parsed.set_path(&path);
         Ok(Self { url: parsed, token: token.or(in_query).filter(|token| !token.is_empty()) })
     }
 
@@ -104,6 +105,33 @@ impl fmt::Debug for Address {
     }
 }
 
+/// The path of a server, without the page that Jupyter's programs print or browsers show: `/lab`, `/tree/folder`,
+/// `/lab/tree/a.ipynb`.
+fn without_page(path: &str) -> &str {
+    let mut before = "";
+    let mut at = 0;
+    for segment in path.split('/') {
+        let rest = path.get(at + segment.len()..).unwrap_or_default();
+        let below = rest.strip_prefix('/').unwrap_or_default().split('/').next().unwrap_or_default();
+        let is_page = match segment {
+            // A base path ends with a slash; a page does not, or is one of the pages below it.
+            "lab" => rest.is_empty() || ["tree", "workspaces"].contains(&below),
+            "tree" | "notebooks" | "nbclassic" | "edit" | "doc" | "consoles" | "terminals" => {
+                rest.is_empty() || !below.is_empty()
+            }
+            "login" => rest.is_empty(),
+            _ => false,
+        };
+        // A user of a hub may be called like a page.
+        if is_page && before != "user" {
+            return &path[..at];
+        }
+        before = segment;
+        at += segment.len() + 1;
+    }
+    path
+}
+
 /// A server's URL as it may be shown, be it right or wrong: without name, password and query.
 pub fn without_secrets(url: &str) -> String {
     if let Ok(mut parsed) = Url::parse(url)
@@ -131,6 +159,16 @@ mod tests {
             ("http://127.0.0.1:8888", "http://127.0.0.1:8888/", None),
             ("https://hub.example/user/ada?token=s3", "https://hub.example/user/ada/", Some("s3")),
             ("http://localhost:8888/lab/?token=", "http://localhost:8888/lab/", None),
+            // As Jupyter prints them, and browsers show them.
+            ("http://localhost:8888/lab?token=s3", "http://localhost:8888/", Some("s3")),
+            ("http://127.0.0.1:8888/tree?token=s3", "http://127.0.0.1:8888/", Some("s3")),
+            ("http://h/user/ada/lab/tree/a/b.ipynb", "http://h/user/ada/", None),
+            ("http://h/lab/workspaces/auto-x", "http://h/", None),
+            ("http://h/base/notebooks/a.ipynb?token=s3", "http://h/base/", Some("s3")),
+            ("http://h/lab/lab", "http://h/lab/", None),
+            ("http://h/user/lab/", "http://h/user/lab/", None),
+            ("http://h/user/tree/lab", "http://h/user/tree/", None),
+            ("http://h/laboratory", "http://h/laboratory/", None),
         ] {
             let address = Address::new(text, None).unwrap();
             assert_eq!((address.url().as_str(), address.token.as_deref()), (url, token));

@@ -9,11 +9,11 @@ use cellwright_jupyter::{Channel, MessageSession};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::GatewayTransport;
 use super::address::Address;
 use super::link::{GatewayLink, LinkNews};
 use super::rest::{GatewayError, RestClient};
 use super::socket::Socket;
+use super::{GatewayTransport, KernelOwner};
 use crate::conversation::prepare;
 use crate::driver::Graces;
 use crate::environment::EnvVars;
@@ -33,7 +33,8 @@ const PROOF: Duration = Duration::from_secs(1);
 pub struct GatewayLaunch {
     /// Which server.
     pub address: Address,
-    /// The name of a kernelspec of the server, or of a language; none for the server's default.
+    /// The name of a kernelspec of the server, or of a language; the id of a kernel that runs there; none for the server's
+    /// default.
     pub name: Option<String>,
     /// The folder cells are to run in, where the server has it.
     pub cwd: std::path::PathBuf,
@@ -91,23 +92,32 @@ impl GatewayLaunch {
     async fn make_ready(&self) -> Result<GatewayKernel, GatewayError> {
         let deadline = Instant::now() + self.ready_within;
         let rest = Arc::new(RestClient::new(self.address.clone()));
-        let spec = rest.kernelspecs(HEALTH).await?.choose(self.name.as_deref(), &self.address)?;
-        let id = rest.create(&spec, &self.kernel_variables()).await?;
+        let joined = self.name.as_deref().filter(|name| is_kernel_id(name));
+        let (owner, spec, id) = if let Some(id) = joined {
+            (KernelOwner::Others, rest.running(id).await?, id.to_owned())
+        } else {
+            let spec = rest.kernelspecs(HEALTH).await?.choose(self.name.as_deref(), &self.address)?;
+            let id = rest.create(&spec, &self.kernel_variables()).await?;
+            (KernelOwner::Us, spec, id)
+        };
         let session = MessageSession::new("cellwright");
         let opened = Socket::open(&self.address, &id, session.id()).await;
         let socket = match opened {
             Ok(socket) => socket,
             Err(error) => {
-                drop(rest.delete(&id).await); // the first error is the one to report
+                if owner == KernelOwner::Us {
+                    drop(rest.delete(&id).await); // the first error is the one to report
+                }
                 return Err(error);
             }
         };
         let link = GatewayLink::new(Arc::clone(&rest), id.clone(), socket, self.away);
         // From here on its drop ends the kernel.
-        let mut gateway = GatewayTransport::new(rest, id.clone(), session, link);
+        let mut gateway = GatewayTransport::new(rest, id.clone(), session, link, owner);
         let late = || GatewayError::Timeout { address: self.address.to_string(), limit: self.ready_within };
         let info = timeout_at(deadline, gateway.ready()).await.map_err(|_| late())??;
-        if info.language_info.name == "python" {
+        // The folder, the environment and the names of a kernel of others are theirs.
+        if info.language_info.name == "python" && owner == KernelOwner::Us {
             let prepared = timeout_at(deadline, prepare(&mut gateway, &self.setup, &self.cwd)).await;
             let events = prepared.map_err(|_| late())?.map_err(|exit| gateway.failed(&exit))?;
             gateway.conversation.begin_with(events);
@@ -130,6 +140,15 @@ impl GatewayLaunch {
         }
         env
     }
+}
+
+/// Whether it is a server's name for a kernel that runs, which is a UUID.
+fn is_kernel_id(name: &str) -> bool {
+    let is_fit = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    name.len() == 36 && name.bytes().enumerate().all(is_fit)
 }
 
 impl GatewayTransport {

@@ -47,6 +47,15 @@ pub enum GatewayError {
         /// We had a token.
         with_token: bool,
     },
+    /// It only lets people in who type a password.
+    #[error(
+        "{address} only accepts a password, which programs cannot use; \
+         start it with a token (`--IdentityProvider.token=…`) and set CELLWRIGHT_GATEWAY_TOKEN to it"
+    )]
+    PasswordOnly {
+        /// Which server.
+        address: String,
+    },
     /// It has no such thing.
     #[error("{address} has no {what}; check that the URL is that of a Jupyter server, with its base path")]
     NotFound {
@@ -156,6 +165,11 @@ struct CreatedKernel {
     id: String,
 }
 
+#[derive(Deserialize)]
+struct RunningKernel {
+    name: String,
+}
+
 /// Asks one server.
 pub(super) struct RestClient {
     pub(super) address: Address,
@@ -168,8 +182,30 @@ impl RestClient {
 
     /// What the server can start. Also the question whether it is well.
     pub(super) async fn kernelspecs(&self, within: Duration) -> Result<KernelSpecs, GatewayError> {
-        let answer = self.ask(Method::GET, "api/kernelspecs", "kernels to start", None, within).await?;
-        self.read(&answer)
+        let answer = self.ask(Method::GET, "api/kernelspecs", "kernels to start", None, within).await;
+        if let Err(GatewayError::Refused { address, .. }) = &answer
+            && self.wants_password(within).await
+        {
+            return Err(GatewayError::PasswordOnly { address: address.clone() });
+        }
+        self.read(&answer?)
+    }
+
+    /// Whether its page to log in asks for a password and has no use for a token.
+    async fn wants_password(&self, within: Duration) -> bool {
+        let url = self.address.at("login");
+        let answer = timeout(within, self.exchange(Method::GET, &url, None)).await;
+        let Ok(Ok((_, Ok(page)))) = answer else { return false };
+        let page = String::from_utf8_lossy(&page);
+        page.contains("name=\"password\"") && !page.contains("Token authentication is enabled")
+    }
+
+    /// The name of the kernelspec of a kernel that runs there.
+    pub(super) async fn running(&self, kernel: &str) -> Result<String, GatewayError> {
+        let path = format!("api/kernels/{kernel}");
+        let what = format!("kernel `{kernel}` that runs");
+        let answer = self.ask(Method::GET, &path, &what, None, ANSWER).await?;
+        Ok(self.read::<RunningKernel>(&answer)?.name)
     }
 
     /// Starts a kernel; its id.

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use cellwright_cell::with_causes;
+use cellwright_jupyter::JupyterEnvironment;
 use futures_util::future::BoxFuture;
 
+use super::existing;
 use super::{AboutKernel, KernelChoice, KernelStart, Launcher, StartError, StartRunner, StartedKernel};
 use crate::execution::Background;
 use crate::gateway::{self, Address, SharedGateway};
@@ -42,7 +44,7 @@ impl Launcher for StartAny {
             KernelChoice::Python { .. } => self.runner.start(start),
             KernelChoice::Jupyter { name } => Box::pin(self.start_jupyter(name.into(), start)),
             KernelChoice::Gateway { name } => Box::pin(self.start_gateway(name.map(Into::into), start)),
-            KernelChoice::Existing { file } => Box::pin(attach(start.cwd.join(file))),
+            KernelChoice::Existing { file } => Box::pin(self.attach(file.into(), start)),
         }
     }
 }
@@ -94,6 +96,29 @@ impl StartAny {
         Ok(started)
     }
 
+    /// Joins the kernel that a connection file, the id in the name of one, or `newest` means.
+    async fn attach(&self, named: PathBuf, start: KernelStart) -> Result<StartedKernel, StartError> {
+        let file = start.cwd.join(&named);
+        if file.exists() || named.components().count() > 1 || named.extension().is_some() {
+            return join(file).await;
+        }
+        let search = self.search(&start);
+        let variable = |name: &str| search.variables.get(std::ffi::OsStr::new(name)).cloned();
+        let folder = JupyterEnvironment::new(&variable, Vec::new()).runtime_dir();
+        let name = named.to_string_lossy();
+        let (looked_in, wanted) = (folder.clone(), name.to_string());
+        let running = tokio::task::spawn_blocking(move || existing::running(&looked_in, &wanted)).await;
+        match running.unwrap_or_default().as_slice() {
+            [] => Err(StartError::Other(format!(
+                "`existing:{name}` is neither a file nor a kernel that runs and has its connection file in `{}`",
+                folder.display()
+            ))),
+            [newest, ..] if name == existing::NEWEST => join(newest.clone()).await,
+            [file] => join(file.clone()).await,
+            several => Err(StartError::Other(format!("`existing:{name}` means {} kernels", several.len()))),
+        }
+    }
+
     fn search(&self, start: &KernelStart) -> PythonSearch {
         let mut search = self.runner.template.search.clone();
         search.cwd.clone_from(&start.cwd);
@@ -121,7 +146,7 @@ async fn on_server(
     Ok(started(launched.kernel, launched.background, about))
 }
 
-async fn attach(file: PathBuf) -> Result<StartedKernel, StartError> {
+async fn join(file: PathBuf) -> Result<StartedKernel, StartError> {
     let launched = zmq::ZmqAttach::new(&file).start().await.map_err(|error| failed(&error))?;
     let about = AboutKernel {
         program: Some(file),

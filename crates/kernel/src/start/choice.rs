@@ -21,12 +21,12 @@ pub enum KernelChoice {
     },
     /// A kernel on a Jupyter server.
     Gateway {
-        /// The name of a kernelspec there, or a language; none for the server's default.
+        /// The name of a kernelspec there, or a language, or the id of a kernel that runs; none for the server's default.
         name: Option<Box<str>>,
     },
     /// A kernel that runs already.
     Existing {
-        /// Its connection file.
+        /// Its connection file, its id, or `newest`.
         file: Box<Path>,
     },
 }
@@ -34,7 +34,7 @@ pub enum KernelChoice {
 /// The text does not choose a kernel.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` does not choose a kernel; use runner, runner:PYTHON, jupyter:NAME, gateway, gateway:NAME, existing:FILE or a language"
+    "`{0}` does not choose a kernel; use runner, runner:PYTHON, jupyter:NAME, gateway, gateway:NAME, existing:FILE, existing:ID, existing:newest or a language"
 )]
 pub struct InvalidKernelChoice(String);
 

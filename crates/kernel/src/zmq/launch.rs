@@ -15,10 +15,12 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::last_words::last_words;
+use super::tcp_kernels::{self, TcpKernels};
 use super::{KernelProcess, OwnedKernel, ZmqTransport};
 use crate::conversation::prepare;
 use crate::driver::Graces;
 use crate::environment::VariableRules;
+use crate::event::Event;
 use crate::execution::Background;
 use crate::interpreter::PythonSearch;
 use crate::kernel::Kernel;
@@ -56,8 +58,10 @@ pub struct ZmqLaunch {
 /// How we and a kernel on this machine talk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ZmqLink {
-    /// Through sockets in a folder that only the user can enter.
+    /// Through Unix sockets, or by TCP if the kernel cannot use them.
     #[default]
+    Auto,
+    /// Through sockets in a folder that only the user can enter.
     Ipc,
     /// Through ports of the loopback interface.
     Tcp,
@@ -188,64 +192,109 @@ impl ZmqLaunch {
     /// Starts the kernel and waits until it is ready for its first cell.
     pub fn start(&self) -> BoxFuture<'_, Result<ZmqKernel, ZmqStartError>> {
         Box::pin(async move {
-            let deadline = Instant::now() + self.ready_within;
             if !self.search.cwd.is_dir() {
                 return Err(ZmqStartError::NoDirectory { cwd: self.search.cwd.clone() });
             }
             let places = KernelspecPlaces::around(&self.search).await;
             let spec = places.find(&self.name)?;
-            let (mut owned, info) = self.spawn(&places, &spec)?;
-            let mut client = KernelClient::connect(&info, session())?;
-            let ready = tokio::select! {
-                biased; // a kernel that answered and then died counts as one that was ready
-                ready = timeout_at(deadline, client.ready()) => ready,
-                exit = owned.child.wait() => {
-                    let stderr = last_words(&owned.child);
-                    return Err(ZmqStartError::Ended { name: spec.name, exit: Exit::Process(exit), stderr });
+            let known = TcpKernels::in_folder(&self.runtime);
+            let link = match self.link {
+                ZmqLink::Auto if known.has(&spec) => ZmqLink::Tcp,
+                chosen => chosen,
+            };
+            let failed = match self.start_over(link, &places, &spec, Vec::new()).await {
+                Err(error) if link == ZmqLink::Auto && error.may_be_the_link() && !is_ipykernel(&spec) => {
+                    error
                 }
+                decided => return decided,
             };
-            let not_ready = |trouble, child: &ChildProcess| ZmqStartError::NotReady {
-                name: spec.name.clone(),
-                limit: self.ready_within,
-                trouble,
-                stderr: last_words(child),
-            };
-            let info = match ready {
-                Ok(Ok(info)) => info,
-                Ok(Err(source)) => return Err(ZmqStartError::Answer { name: spec.name, source }),
-                Err(_) => return Err(not_ready(client.trouble(), &owned.child)),
-            };
-            let pid = owned.child.id();
-            let mut zmq = ZmqTransport::new(client, KernelProcess::Ours(Box::new(owned)));
-            if info.language_info.name == "python" {
-                let prepared = timeout_at(deadline, prepare(&mut zmq, &self.setup, &self.search.cwd)).await;
-                let KernelProcess::Ours(owned) = &zmq.process else { unreachable!("we started it") };
-                match prepared {
-                    Ok(Ok(events)) => zmq.conversation.begin_with(events),
-                    Ok(Err(exit)) => {
-                        return Err(ZmqStartError::Ended {
-                            name: spec.name,
-                            exit,
-                            stderr: last_words(&owned.child),
-                        });
-                    }
-                    Err(_) => return Err(not_ready(Some("its setup does not end".to_owned()), &owned.child)),
-                }
-            }
-            let (kernel, background) = Kernel::start(zmq, self.graces, Some(pid));
-            Ok(ZmqKernel { kernel, background, info, spec: Some(spec), pid: Some(pid) })
+            let warning = Event::Warning(format!(
+                "kernel `{}` does not start with Unix sockets, so it is used by TCP: other users of this machine can read \
+                 what passes",
+                spec.name
+            ));
+            // What it says of Unix sockets is the first answer, and so the one to report if TCP does not help.
+            let started =
+                self.start_over(ZmqLink::Tcp, &places, &spec, vec![warning]).await.map_err(|_| failed)?;
+            known.add(&spec);
+            Ok(started)
         })
+    }
+
+    async fn start_over(
+        &self,
+        link: ZmqLink,
+        places: &KernelspecPlaces,
+        spec: &KernelSpec,
+        mut events: Vec<Event>,
+    ) -> Result<ZmqKernel, ZmqStartError> {
+        let deadline = Instant::now() + self.ready_within;
+        let began = Instant::now();
+        let name = spec.name.clone();
+        let (mut owned, info) = self.spawn(link, places, spec)?;
+        let mut client = KernelClient::connect(&info, session())?;
+        let folder = owned.folder.path().to_owned();
+        let elsewhere = async {
+            match link {
+                ZmqLink::Auto => tcp_kernels::binds_elsewhere(&folder).await,
+                ZmqLink::Ipc | ZmqLink::Tcp => std::future::pending().await,
+            }
+        };
+        let ready = tokio::select! {
+            biased; // a kernel that answered and then died counts as one that was ready
+            ready = timeout_at(deadline, client.ready()) => ready,
+            exit = owned.child.wait() => {
+                let stderr = last_words(&owned.child);
+                return Err(ZmqStartError::Ended { name, exit: Exit::Process(exit), stderr });
+            }
+            () = elsewhere => {
+                return Err(ZmqStartError::NotReady {
+                    name,
+                    limit: began.elapsed(),
+                    trouble: Some("it does not use the Unix sockets it was given".to_owned()),
+                    stderr: last_words(&owned.child),
+                });
+            }
+        };
+        let not_ready = |trouble, child: &ChildProcess| ZmqStartError::NotReady {
+            name: spec.name.clone(),
+            limit: self.ready_within,
+            trouble,
+            stderr: last_words(child),
+        };
+        let info = match ready {
+            Ok(Ok(info)) => info,
+            Ok(Err(source)) => return Err(ZmqStartError::Answer { name, source }),
+            Err(_) => return Err(not_ready(client.trouble(), &owned.child)),
+        };
+        let pid = owned.child.id();
+        let mut zmq = ZmqTransport::new(client, KernelProcess::Ours(Box::new(owned)));
+        if info.language_info.name == "python" {
+            let prepared = timeout_at(deadline, prepare(&mut zmq, &self.setup, &self.search.cwd)).await;
+            let KernelProcess::Ours(owned) = &zmq.process else { unreachable!("we started it") };
+            match prepared {
+                Ok(Ok(prepared)) => events.extend(prepared),
+                Ok(Err(exit)) => {
+                    return Err(ZmqStartError::Ended { name, exit, stderr: last_words(&owned.child) });
+                }
+                Err(_) => return Err(not_ready(Some("its setup does not end".to_owned()), &owned.child)),
+            }
+        }
+        zmq.conversation.begin_with(events);
+        let (kernel, background) = Kernel::start(zmq, self.graces, Some(pid));
+        Ok(ZmqKernel { kernel, background, info, spec: Some(spec.clone()), pid: Some(pid) })
     }
 
     fn spawn(
         &self,
+        link: ZmqLink,
         places: &KernelspecPlaces,
         spec: &KernelSpec,
     ) -> Result<(OwnedKernel, ConnectionInfo), ZmqStartError> {
         let connection = |source| ZmqStartError::Connection { runtime: self.runtime.clone(), source };
         let folder = KernelFolder::new_in(&self.runtime).map_err(connection)?;
-        let reserved = match self.link {
-            ZmqLink::Ipc => ReservedAddresses::ipc(&folder),
+        let reserved = match link {
+            ZmqLink::Auto | ZmqLink::Ipc => ReservedAddresses::ipc(&folder),
             ZmqLink::Tcp => ReservedAddresses::tcp(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let mut reserved = reserved.map_err(connection)?;
@@ -266,14 +315,8 @@ impl ZmqLaunch {
             .spawn()?;
         let info = reserved.info.clone();
         let interrupt_mode = spec.description.interrupt_mode;
-        let owned = OwnedKernel {
-            child,
-            interrupt_mode,
-            ending: false,
-            _file: file,
-            _reserved: reserved,
-            _folder: folder,
-        };
+        let owned =
+            OwnedKernel { child, interrupt_mode, ending: false, _file: file, _reserved: reserved, folder };
         Ok((owned, info))
     }
 }
@@ -324,13 +367,29 @@ fn session() -> MessageSession {
     MessageSession::new("cellwright")
 }
 
+impl ZmqStartError {
+    /// Whether a kernel that cannot use Unix sockets would fail like this.
+    fn may_be_the_link(&self) -> bool {
+        matches!(self, Self::Ended { .. } | Self::NotReady { .. })
+    }
+}
+
+/// Whether it is ipykernel itself, which uses every link.
+fn is_ipykernel(spec: &KernelSpec) -> bool {
+    module_at(&spec.description.argv).is_some()
+}
+
 /// ipykernel by our launcher, with which a reader that is slow loses nothing; other commands as they are.
 fn lossless(mut command: Vec<String>) -> Vec<String> {
-    let module = command
-        .windows(2)
-        .position(|pair| pair[0] == "-m" && ["ipykernel_launcher", "ipykernel"].contains(&pair[1].as_str()));
-    if let Some(at) = module {
+    if let Some(at) = module_at(&command) {
         command.splice(at..at + 2, ["-c".to_owned(), LAUNCH_IPYKERNEL.to_owned()]);
     }
     command
+}
+
+/// Where a command names ipykernel as the module to run.
+fn module_at(command: &[String]) -> Option<usize> {
+    command
+        .windows(2)
+        .position(|pair| pair[0] == "-m" && ["ipykernel_launcher", "ipykernel"].contains(&pair[1].as_str()))
 }

@@ -206,7 +206,7 @@ async fn follow(
                     show_progress(progress.as_ref(), &event);
                 }
             }
-            RunUpdate::Changed { .. } | RunUpdate::Saved(_) => {} // the end reports it
+            RunUpdate::Changed { .. } | RunUpdate::Saved(_) | RunUpdate::NotSaved(_) => {} // the end reports it
             RunUpdate::Finished => {
                 let finished = active.finish(shared).await;
                 return Ok(reply(shared, context, place, &finished, None));

@@ -5,7 +5,7 @@ mod record;
 mod show;
 mod yaml;
 
-pub(crate) use self::yaml::mapping as yaml_mapping;
+pub(crate) use self::yaml::json_mapping as yaml_mapping;
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::options::NotebookRunFlags;
 use self::show::{RunDisplay, RunStyle, RunVerbosity};
-use super::on_interrupt;
+use super::{on_interrupt, was_stopped};
 use crate::commands::CallerArguments;
 use crate::config::LoadedConfig;
 use crate::exit::{CommandExit, of_error, one_line};
@@ -236,7 +236,8 @@ async fn run_one(common: &RunContext, request: &RunRequest, is_last: bool) -> (C
     let exit = match follow(common, request, is_last, &mut show).await {
         Ok(exit) => exit,
         Err(error) => {
-            show.failed(&one_line(error.as_ref()));
+            let told = show.advised(one_line(error.as_ref()));
+            show.failed(&told);
             of_error(&error)
         }
     };
@@ -262,6 +263,11 @@ async fn follow(
     let caller = CallerArguments::of_session(common.session.clone());
     let draft = tokio::task::spawn_blocking(move || checked(request, &vouched, &caller)).await??;
     let kernel = common.kernel(draft.home());
+    let is_python = draft.notebook().language().is_some_and(|language| language.to_lowercase() == "python");
+    show.advise(
+        (is_python && common.chosen.is_none())
+            .then_some("it is Python: `--kernel runner` runs it all the same"),
+    );
     let session = match &common.session {
         Some(session) => session.clone(),
         None => draft.home().session.parse()?,
@@ -305,6 +311,7 @@ async fn follow(
             RunUpdate::Event(event) => show.event(&event)?,
             RunUpdate::Changed { cell, change } => show.changed(cell, &change)?,
             RunUpdate::Saved(cells) => show.saved(&cells)?,
+            RunUpdate::NotSaved(why) => show.not_saved(&why)?,
             RunUpdate::Finished => break,
         }
     }
@@ -357,6 +364,7 @@ fn exit(FinishedRun { report, kept, .. }: &FinishedRun) -> CommandExit {
         Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => CommandExit::TimedOut,
         Some(CellStatus::Stopped { .. }) => CommandExit::Interrupted,
         Some(_) => CommandExit::Failed,
+        None if was_stopped(report) => CommandExit::Interrupted,
         None if !report.succeeded() || kept.failed.is_some() => CommandExit::Failed,
         None if kept.side.is_some() => CommandExit::Changed,
         None => CommandExit::Done,

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use cellwright_cell::rounded_number;
 use cellwright_notebook::select::CellSelection;
 use cellwright_notebook::{CellRef, Fingerprint};
-use cellwright_run::Parameter;
-use serde_json::{Map, Value};
+use cellwright_run::{Parameter, ParameterValue};
+use serde_json::Value;
 
 use super::yaml;
 
@@ -76,25 +76,30 @@ impl FromStr for ParameterArgument {
 impl NotebookRunFlags {
     /// The parameters. If one is given twice, the later one wins; the command line wins over files.
     pub(super) fn parameters(&self) -> anyhow::Result<Vec<Parameter>> {
-        let mut all = Map::new();
+        let mut all: Vec<Parameter> = Vec::new();
+        let mut set = |name: String, value| match all.iter_mut().find(|earlier| earlier.name == name) {
+            Some(earlier) => earlier.value = value,
+            None => all.push(Parameter { name, value }),
+        };
         for path in &self.param_file {
-            all.extend(from_file(path)?);
+            from_file(path)?.into_iter().for_each(|(name, value)| set(name, value));
         }
         for given in &self.param {
-            all.insert(given.name.clone(), value(&given.value)?);
+            set(given.name.clone(), value(&given.value)?);
         }
-        let raw = self.raw.iter().map(|given| (given.name.clone(), Value::from(given.value.as_str())));
-        all.extend(raw);
-        Ok(all.into_iter().map(|(name, value)| Parameter { name, value }).collect())
+        for given in &self.raw {
+            set(given.name.clone(), ParameterValue::String(given.value.clone()));
+        }
+        Ok(all)
     }
 }
 
-/// What a word on the command line means: what papermill takes it for, or JSON.
-fn value(text: &str) -> anyhow::Result<Value> {
+/// What a word on the command line means: what papermill takes it for (numbers as Python reads them), or JSON.
+fn value(text: &str) -> anyhow::Result<ParameterValue> {
     Ok(match text {
-        "True" | "true" => true.into(),
-        "False" | "false" => false.into(),
-        "None" | "null" => Value::Null,
+        "True" | "true" => ParameterValue::Bool(true),
+        "False" | "false" => ParameterValue::Bool(false),
+        "None" | "null" => ParameterValue::Null,
         _ => match serde_json::from_str::<Value>(text) {
             Ok(value) => {
                 // It would be another number.
@@ -103,18 +108,47 @@ fn value(text: &str) -> anyhow::Result<Value> {
                         "{number} has too many digits for a number here; `--raw` passes it as text"
                     );
                 }
-                value
+                value.into()
             }
-            Err(_) => text.into(),
+            Err(_) => number(text)?.unwrap_or_else(|| ParameterValue::String(text.to_owned())),
         },
     })
 }
 
-fn from_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
+/// A number that Python reads and JSON does not have: `.5`, `5.`, `+5`, `1_000`, `007`, `NaN`, `inf`.
+fn number(text: &str) -> anyhow::Result<Option<ParameterValue>> {
+    let word = text.trim();
+    let unsigned = word.strip_prefix(['-', '+']).unwrap_or(word);
+    // An underscore stands between two digits.
+    let is_grouped = |at: usize| {
+        let digit =
+            |at: Option<usize>| at.and_then(|at| unsigned.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);
+        digit(at.checked_sub(1)) && digit(at.checked_add(1))
+    };
+    if !unsigned.match_indices('_').all(|(at, _)| is_grouped(at)) {
+        return Ok(None);
+    }
+    let digits = unsigned.replace('_', "");
+    let sign = if word.starts_with('-') { "-" } else { "" };
+    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let plain = digits.trim_start_matches('0');
+        let whole = format!("{sign}{}", if plain.is_empty() { "0" } else { plain });
+        if let Some(number) = rounded_number(&whole) {
+            anyhow::bail!("{number} has too many digits for a number here; `--raw` passes it as text");
+        }
+        return Ok(serde_json::from_str::<Value>(&whole).ok().map(Into::into));
+    }
+    // Rust reads what Python does, but for the underscores.
+    Ok(format!("{sign}{digits}").parse::<f64>().ok().map(Into::into))
+}
+
+fn from_file(path: &Path) -> anyhow::Result<Vec<(String, ParameterValue)>> {
     let text = crate::commands::input(path)?;
     let values = yaml::mapping(&text)
         .map_err(|error| anyhow::anyhow!("{} does not map names to values: {error}", path.display()))?;
-    if let Some(number) = values.values().any(is_large).then(|| long_integer(&text)).flatten() {
+    if let Some(number) =
+        values.iter().any(|(_, value)| is_large(value)).then(|| long_integer(&text)).flatten()
+    {
         anyhow::bail!(
             "{number} in {} has too many digits for a number here; in quotes it is passed as text",
             path.display()
@@ -124,14 +158,19 @@ fn from_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
 }
 
 /// Whether there is a number that may have been a whole one and was rounded.
-fn is_large(value: &Value) -> bool {
+fn is_large(value: &ParameterValue) -> bool {
     /// 2^63
     const LARGEST: f64 = 9_223_372_036_854_775_808.0;
     match value {
-        Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(|it| it.abs() >= LARGEST),
-        Value::Array(items) => items.iter().any(is_large),
-        Value::Object(members) => members.values().any(is_large),
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
+        ParameterValue::Number(number) => {
+            number.is_f64() && number.as_f64().is_some_and(|it| it.abs() >= LARGEST)
+        }
+        ParameterValue::Array(items) => items.iter().any(is_large),
+        ParameterValue::Object(members) => members.iter().any(|(_, value)| is_large(value)),
+        ParameterValue::Null
+        | ParameterValue::Bool(_)
+        | ParameterValue::NotFinite(_)
+        | ParameterValue::String(_) => false,
     }
 }
 
@@ -143,4 +182,39 @@ fn long_integer(text: &str) -> Option<&str> {
         let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
         is_whole && rounded_number(&digits.replace('_', "")).is_some()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What papermill's `_resolve_type` makes of them, checked by hand against papermill 2.7.
+    #[test]
+    fn numbers_are_what_papermill_takes_them_for() {
+        for (text, read) in [
+            (".5", "0.5"),
+            ("-.5", "-0.5"),
+            ("5.", "5.0"),
+            ("+5", "5"),
+            ("1_000", "1000"),
+            ("1_0.5", "10.5"),
+            ("007", "7"),
+            ("-007", "-7"),
+            (" 5 ", "5"),
+            ("1e3", "1000.0"),
+            ("NaN", "\"NaN\""),
+            ("nan", "\"NaN\""),
+            ("inf", "\"Infinity\""),
+            ("-Infinity", "\"-Infinity\""),
+            ("1e400", "\"Infinity\""),
+        ] {
+            let value = value(text).unwrap();
+            assert!(!matches!(value, ParameterValue::String(_)), "{text}");
+            assert_eq!(value.to_json().to_string(), read, "{text}");
+        }
+        for text in ["0x10", "1__0", "_1", "1_", "1_.5", "five", "", "-", "1.2.3", "TRUE", "nano"] {
+            assert_eq!(value(text).unwrap(), ParameterValue::String(text.to_owned()));
+        }
+        assert!(value("+100000000000000000000").is_err());
+    }
 }

@@ -26,7 +26,7 @@ pub(super) async fn keep(
 ) -> anyhow::Result<()> {
     let FinishedRun { report, kept, .. } = finished;
     let began = SystemTime::now().checked_sub(report.duration).unwrap_or_else(SystemTime::now);
-    let parameters = parameters.iter().map(|parameter| (parameter.name.clone(), parameter.value.clone()));
+    let parameters = parameters.iter().map(|parameter| (parameter.name.clone(), parameter.value.to_json()));
     let mut record = json!({
         "version": host::VERSION,
         "started": cellwright_jupyter::timestamp(began),

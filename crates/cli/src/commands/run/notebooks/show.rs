@@ -45,6 +45,10 @@ pub(super) struct RunDisplay {
     name: String,
     style: RunStyle,
     cells: Vec<PlannedCell>,
+    /// The cells that are tagged not to run.
+    skipped: Vec<PlannedCell>,
+    /// What helps if there is no such kernel as the notebook names.
+    advice: Option<&'static str>,
     lines: ProgressLines,
     suite: TestSuite,
 }
@@ -59,6 +63,8 @@ pub(super) struct TestSuite {
 
 #[derive(Debug)]
 struct TestCase {
+    /// Its cell's place in the notebook.
+    index: usize,
     name: String,
     duration: Duration,
     end: CaseResult,
@@ -75,7 +81,15 @@ impl RunDisplay {
     pub(super) fn new(path: &Path, style: RunStyle) -> Self {
         let name = path.display().to_string();
         let suite = TestSuite { name: name.clone(), ..TestSuite::default() };
-        Self { lines: ProgressLines::new(&name, style), name, style, cells: Vec::new(), suite }
+        Self {
+            lines: ProgressLines::new(&name, style),
+            name,
+            style,
+            cells: Vec::new(),
+            skipped: Vec::new(),
+            advice: None,
+            suite,
+        }
     }
 
     pub(super) fn into_suite(self) -> TestSuite {
@@ -85,6 +99,7 @@ impl RunDisplay {
     /// The run can begin.
     pub(super) fn plan(&mut self, plan: &RunPlan) -> anyhow::Result<()> {
         self.cells = plan.cells().to_vec();
+        self.skipped = plan.skipped();
         if self.style.verbosity == RunVerbosity::Json {
             let cells = self.cells.iter().map(|cell| json!({ "cell": cell.index, "id": cell.id }));
             let cells: Vec<_> = cells.collect();
@@ -144,8 +159,17 @@ impl RunDisplay {
         Ok(())
     }
 
+    /// Outputs could not be saved. They are kept, and tried again with the next.
+    pub(super) fn not_saved(&mut self, why: &str) -> anyhow::Result<()> {
+        if self.style.verbosity == RunVerbosity::Json {
+            return self.json(json!({ "event": "not_saved", "why": why }));
+        }
+        self.lines.error(&format!("warning: the outputs could not be saved, which is tried again: {why}"))
+    }
+
     /// Nothing had to be run.
     pub(super) fn end_without_cells(&mut self, notes: &[RunNote]) -> anyhow::Result<()> {
+        self.collect_skipped();
         if self.style.verbosity == RunVerbosity::Json {
             let notes: Vec<_> = notes.iter().map(ToString::to_string).collect();
             let line = json!({ "event": "finished", "ok": true, "failed_cell": null, "notes": notes });
@@ -173,7 +197,8 @@ impl RunDisplay {
             self.saved(saved)?;
         }
         self.collect(report);
-        let mut trouble: Vec<String> = report.error.iter().map(|error| one_line(error)).collect();
+        let mut trouble: Vec<String> =
+            report.error.iter().map(|error| self.advised(one_line(error))).collect();
         if let Some(side) = &kept.side {
             trouble.push(format!(
                 "{}, so the outputs were not written into the notebook; they are in {}",
@@ -211,7 +236,12 @@ impl RunDisplay {
     /// It could not be run.
     pub(super) fn failed(&mut self, why: &str) {
         let end = CaseResult::Failed { message: why.to_owned(), details: String::new() };
-        self.suite.cases.push(TestCase { name: "the notebook".to_owned(), duration: Duration::ZERO, end });
+        self.suite.cases.push(TestCase {
+            index: 0,
+            name: "the notebook".to_owned(),
+            duration: Duration::ZERO,
+            end,
+        });
         let printed = if self.style.verbosity == RunVerbosity::Json {
             self.json(json!({ "event": "finished", "ok": false, "error": why }))
         } else {
@@ -249,7 +279,32 @@ impl RunDisplay {
                     details: details(cell),
                 },
             };
-            self.suite.cases.push(TestCase { name, duration: cell.duration, end });
+            self.suite.cases.push(TestCase { index: planned.index, name, duration: cell.duration, end });
+        }
+        self.collect_skipped();
+    }
+
+    fn collect_skipped(&mut self) {
+        let cases = self.skipped.iter().map(|skipped| TestCase {
+            index: skipped.index,
+            name: format!("cell {}: {}", skipped.index, skipped.label()),
+            duration: Duration::ZERO,
+            end: CaseResult::Skipped("it is tagged `skip-execution`".to_owned()),
+        });
+        self.suite.cases.extend(cases);
+        self.suite.cases.sort_by_key(|case| case.index);
+    }
+
+    /// What to advise if there is no such kernel as the notebook names.
+    pub(super) fn advise(&mut self, advice: Option<&'static str>) {
+        self.advice = advice;
+    }
+
+    /// An error, with what helps.
+    pub(super) fn advised(&self, error: String) -> String {
+        match self.advice {
+            Some(advice) if error.contains("no kernel named `") => format!("{error}; {advice}"),
+            Some(_) | None => error,
         }
     }
 }

@@ -1,12 +1,12 @@
-//! A YAML file of parameters, as JSON values.
+//! A YAML file of parameters.
 //!
-//! Plain words are what YAML 1.2 says they are, and `yes`, `no`, `on` and `off` are what papermill takes them for. What JSON has
-//! no value for is refused rather than changed.
+//! Plain words are what YAML 1.2 says they are, and `yes`, `no`, `on` and `off` are what papermill takes them for.
 
 use std::collections::HashMap;
 
 use anyhow::anyhow;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use cellwright_run::ParameterValue;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 
@@ -15,10 +15,15 @@ const DEEPEST: usize = 64;
 /// Most values, each counted as often as aliases repeat it.
 const MOST_VALUES: usize = 250_000;
 
+/// The mapping that the text is, as JSON.
+pub(crate) fn json_mapping(text: &str) -> anyhow::Result<Map<String, Value>> {
+    Ok(mapping(text)?.into_iter().map(|(name, value)| (name, value.to_json())).collect())
+}
+
 /// The mapping that the text is. An empty text maps nothing.
-pub(crate) fn mapping(text: &str) -> anyhow::Result<Map<String, Value>> {
+pub(super) fn mapping(text: &str) -> anyhow::Result<Vec<(String, ParameterValue)>> {
     let mut reader = YamlReader { parser: Parser::new_from_str(text), anchors: HashMap::new(), values: 0 };
-    let mut root = Value::Null;
+    let mut root = ParameterValue::Null;
     let mut is_first = true;
     loop {
         let (event, at) = reader.next()?;
@@ -29,22 +34,22 @@ pub(crate) fn mapping(text: &str) -> anyhow::Result<Map<String, Value>> {
             Event::DocumentStart(_) => return Err(fault("there is more than one document", at)),
             event => {
                 root = reader.value(event, at, 0)?;
-                if !matches!(root, Value::Object(_) | Value::Null) {
+                if !matches!(root, ParameterValue::Object(_) | ParameterValue::Null) {
                     return Err(fault("expected mapping start", at));
                 }
             }
         }
     }
     Ok(match root {
-        Value::Object(members) => members,
-        _ => Map::new(),
+        ParameterValue::Object(members) => members,
+        _ => Vec::new(),
     })
 }
 
 struct YamlReader<'a> {
     parser: Parser<'a, StrInput<'a>>,
     /// What has been named so far, by the number of the name.
-    anchors: HashMap<usize, Value>,
+    anchors: HashMap<usize, ParameterValue>,
     values: usize,
 }
 
@@ -55,7 +60,7 @@ impl<'a> YamlReader<'a> {
         Ok((event, span.start))
     }
 
-    fn value(&mut self, event: Event<'_>, at: Marker, depth: usize) -> anyhow::Result<Value> {
+    fn value(&mut self, event: Event<'_>, at: Marker, depth: usize) -> anyhow::Result<ParameterValue> {
         self.count(1, at)?;
         if depth > DEEPEST {
             return Err(fault("it is nested too deeply", at));
@@ -78,18 +83,18 @@ impl<'a> YamlReader<'a> {
         Ok(value)
     }
 
-    fn list(&mut self, depth: usize) -> anyhow::Result<Value> {
+    fn list(&mut self, depth: usize) -> anyhow::Result<ParameterValue> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
-                (Event::SequenceEnd, _) => return Ok(Value::Array(items)),
+                (Event::SequenceEnd, _) => return Ok(ParameterValue::Array(items)),
                 (event, at) => items.push(self.value(event, at, depth + 1)?),
             }
         }
     }
 
-    fn members(&mut self, depth: usize) -> anyhow::Result<Value> {
-        let (mut members, mut merged) = (Map::new(), Vec::new());
+    fn members(&mut self, depth: usize) -> anyhow::Result<ParameterValue> {
+        let (mut members, mut merged): (Vec<(String, ParameterValue)>, Vec<_>) = (Vec::new(), Vec::new());
         loop {
             let (key, at) = self.next()?;
             if key == Event::MappingEnd {
@@ -103,30 +108,35 @@ impl<'a> YamlReader<'a> {
                 merged.extend(mappings(value).ok_or_else(|| {
                     fault("what is merged by `<<` must be a mapping or a list of mappings", value_at)
                 })?);
-            } else if members.contains_key(&key) {
+            } else if members.iter().any(|(earlier, _)| *earlier == key) {
                 return Err(fault(&format!("duplicate mapping key: {key}"), at));
             } else {
-                members.insert(key, value);
+                members.push((key, value));
             }
         }
         for (key, value) in merged.into_iter().flatten() {
-            members.entry(key).or_insert(value);
+            if members.iter().all(|(earlier, _)| *earlier != key) {
+                members.push((key, value));
+            }
         }
-        Ok(Value::Object(members))
+        Ok(ParameterValue::Object(members))
     }
 
     /// A key is the text it is written as, be it a number or not.
     fn key(&mut self, event: Event<'_>, at: Marker) -> anyhow::Result<String> {
         let text = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let is_null = scalar(&text, style, tag.as_deref(), at)?.is_null();
+                let is_null = scalar(&text, style, tag.as_deref(), at)? == ParameterValue::Null;
                 let text = (!is_null).then(|| text.into_owned());
                 if let Some(text) = text.as_ref().filter(|_| anchor > 0) {
-                    self.anchors.insert(anchor, text.as_str().into());
+                    self.anchors.insert(anchor, ParameterValue::String(text.clone()));
                 }
                 text
             }
-            Event::Alias(anchor) => self.anchors.get(&anchor).and_then(Value::as_str).map(str::to_owned),
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some(ParameterValue::String(text)) => Some(text.clone()),
+                Some(_) | None => None,
+            },
             _ => None,
         };
         text.ok_or_else(|| fault("a key must be a text", at))
@@ -143,60 +153,69 @@ fn fault(what: &str, at: Marker) -> anyhow::Error {
 }
 
 /// How many values there are in one.
-fn size(value: &Value) -> usize {
+fn size(value: &ParameterValue) -> usize {
     match value {
-        Value::Array(items) => items.iter().map(|item| 1 + size(item)).sum(),
-        Value::Object(members) => members.values().map(|member| 1 + size(member)).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        ParameterValue::Array(items) => items.iter().map(|item| 1 + size(item)).sum(),
+        ParameterValue::Object(members) => members.iter().map(|(_, member)| 1 + size(member)).sum(),
+        ParameterValue::Null
+        | ParameterValue::Bool(_)
+        | ParameterValue::Number(_)
+        | ParameterValue::NotFinite(_)
+        | ParameterValue::String(_) => 0,
     }
 }
 
-fn mappings(value: Value) -> Option<Vec<Map<String, Value>>> {
+fn mappings(value: ParameterValue) -> Option<Vec<Vec<(String, ParameterValue)>>> {
     let mapping = |value| match value {
-        Value::Object(members) => Some(members),
+        ParameterValue::Object(members) => Some(members),
         _ => None,
     };
     match value {
-        Value::Array(items) => items.into_iter().map(mapping).collect(),
+        ParameterValue::Array(items) => items.into_iter().map(mapping).collect(),
         value => mapping(value).map(|members| vec![members]),
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Marker) -> anyhow::Result<Value> {
-    let plain = || plain(text).ok_or_else(|| fault(&format!("JSON has no number `{text}`"), at));
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Marker) -> anyhow::Result<ParameterValue> {
     let kind = tag.map(|tag| if tag.is_yaml_core_schema() { tag.suffix.as_str() } else { "" });
     let value = match kind {
-        Some("null") => Some(Value::Null),
-        Some("bool") => Some(plain()?).filter(Value::is_boolean),
-        Some("int") => Some(plain()?).filter(|value| value.is_i64() || value.is_u64()),
-        Some("float") => plain()?.as_f64().map(Value::from),
+        Some("null") => Some(ParameterValue::Null),
+        Some("bool") => Some(plain(text)).filter(|value| matches!(value, ParameterValue::Bool(_))),
+        Some("int") => {
+            Some(plain(text)).filter(|value| matches!(value, ParameterValue::Number(it) if !it.is_f64()))
+        }
+        Some("float") => match plain(text) {
+            ParameterValue::Number(number) => number.as_f64().map(Into::into),
+            infinite @ ParameterValue::NotFinite(_) => Some(infinite),
+            _ => None,
+        },
         Some("binary") => {
             let packed: String = text.split_ascii_whitespace().collect();
             let bytes = BASE64_STANDARD.decode(packed).ok();
-            bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map(Value::from)
+            bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map(ParameterValue::String)
         }
-        None if style == ScalarStyle::Plain => Some(plain()?),
-        Some(_) | None => Some(text.into()),
+        None if style == ScalarStyle::Plain => Some(plain(text)),
+        Some(_) | None => Some(ParameterValue::String(text.to_owned())),
     };
     value.ok_or_else(|| fault(&format!("`{text}` is not what its tag says"), at))
 }
 
-/// What a word without quotes means. `None` if it is a number that JSON does not have.
-fn plain(text: &str) -> Option<Value> {
+/// What a word without quotes means.
+fn plain(text: &str) -> ParameterValue {
     match text.to_ascii_lowercase().as_str() {
-        "" | "~" | "null" => return Some(Value::Null),
-        "true" | "yes" | "on" | "y" => return Some(true.into()),
-        "false" | "no" | "off" | "n" => return Some(false.into()),
-        ".nan" | ".inf" | "+.inf" | "-.inf" => return None,
+        "" | "~" | "null" => return ParameterValue::Null,
+        "true" | "yes" | "on" | "y" => return ParameterValue::Bool(true),
+        "false" | "no" | "off" | "n" => return ParameterValue::Bool(false),
+        ".nan" => return f64::NAN.into(),
+        ".inf" | "+.inf" => return f64::INFINITY.into(),
+        "-.inf" => return f64::NEG_INFINITY.into(),
         _ => {}
     }
     if let Some(whole) = whole(text) {
-        return Some(whole.into());
+        return ParameterValue::Number(whole);
     }
-    if is_decimal(text) {
-        return text.parse().ok().and_then(Number::from_f64).map(Value::from);
-    }
-    Some(text.into())
+    let decimal = is_decimal(text).then(|| text.parse::<f64>().ok()).flatten();
+    decimal.map_or_else(|| ParameterValue::String(text.to_owned()), Into::into)
 }
 
 /// A whole number of at most 64 bits.
@@ -234,7 +253,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &Value) {
-        assert_eq!(Value::Object(mapping(text).unwrap()), *expected, "{text}");
+        assert_eq!(ParameterValue::Object(mapping(text).unwrap()).to_json(), *expected, "{text}");
     }
 
     #[track_caller]
@@ -258,6 +277,7 @@ mod tests {
             "n: [_1, 1_, 1__0, 1_0.5, 0x, ., 1.2.3, 1e]",
             &json!({"n": ["_1", "1_", "1__0", "1_0.5", "0x", ".", "1.2.3", "1e"]}),
         );
+        check("n: [.nan, .inf, -.INF, 1e400]", &json!({"n": ["NaN", "Infinity", "-Infinity", "Infinity"]}));
         // The caller finds it by its being rounded, and refuses it.
         check("n: 18446744073709551616", &json!({"n": 18_446_744_073_709_551_616_f64}));
     }
@@ -318,8 +338,6 @@ mod tests {
             ("a: 1\n---\nb: 2\n", "there is more than one document at line 2, column 1"),
             ("~: a", "a key must be a text at line 1, column 1"),
             ("? [x]\n: f", "a key must be a text at line 1, column 3"),
-            ("a: [.inf]", "JSON has no number `.inf` at line 1, column 5"),
-            ("a: 1e400", "JSON has no number `1e400` at line 1, column 4"),
         ] {
             check_refused(text, refused);
         }

@@ -19,7 +19,7 @@ fn write(xml: &mut String, suites: &[TestSuite]) -> std::fmt::Result {
         let skipped = cases.iter().filter(|case| matches!(case.end, CaseResult::Skipped(_))).count();
         write!(xml, "  <testsuite name=\"{suite}\" tests=\"{}\" failures=\"{failures}\"", cases.len())?;
         writeln!(xml, " errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\">")?;
-        for TestCase { name, duration, end } in cases {
+        for TestCase { index: _, name, duration, end } in cases {
             let (name, seconds) = (escaped(name), duration.as_secs_f64());
             writeln!(xml, "    <testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\">")?;
             match end {
