@@ -102,19 +102,37 @@ pub(crate) enum RetryMode {
     Once,
 }
 
+/// What happens to a reset while another one is in progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SimultaneousResets {
+    Refuse,
+    Join,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionSection {
     pub(crate) limit: usize,
     pub(crate) idle: u64,
+    pub(crate) named_idle: u64,
     pub(crate) shared: bool,
     pub(crate) memory: u64,
     pub(crate) linger: u64,
+    pub(crate) reset: SimultaneousResets,
 }
 
 impl Default for SessionSection {
     fn default() -> Self {
-        Self { limit: 4, idle: 300, shared: false, memory: 0, linger: 60 }
+        Self {
+            limit: 4,
+            idle: 300,
+            named_idle: 8 * 3600,
+            shared: false,
+            memory: 0,
+            linger: 60,
+            reset: SimultaneousResets::Refuse,
+        }
     }
 }
 

@@ -1,19 +1,24 @@
 //! From settings to sessions: what this process runs cells with.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cellwright_kernel::environment::VariableRules;
+use cellwright_kernel::environment::{EnvVars, VariableRules};
 use cellwright_kernel::gateway::{Address, SharedGateway};
 use cellwright_kernel::interpreter::PythonSearch;
 use cellwright_kernel::zmq::ZmqLink;
 use cellwright_kernel::{Gateways, RunnerLaunch, StartAny, StartRunner};
 use cellwright_output::Artifacts;
+use cellwright_session::bridge::OfCallers;
 use cellwright_session::daemon::{self, DaemonDoor, DaemonPlace, DaemonSpawn};
-use cellwright_session::{OutputSettings, Retry, SessionClient, SessionSettings};
-
+use cellwright_session::{
+    Call, CallSettings, OutputSettings, ResetPolicy, Retry, SessionClient, SessionError, SessionId,
+    SessionSettings,
+};
 use futures_util::FutureExt as _;
+use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
 use crate::config::{self, LoadedConfig};
@@ -48,6 +53,10 @@ pub(crate) fn session_settings(config: &LoadedConfig, folder: &Path) -> SessionS
     settings.retry = match kernel.retry {
         config::RetryMode::Never => Retry::Never,
         config::RetryMode::Once => Retry::Once,
+    };
+    settings.resets = match session.reset {
+        config::SimultaneousResets::Refuse => ResetPolicy::Refuse,
+        config::SimultaneousResets::Join => ResetPolicy::Join,
     };
     settings.output = report_settings(config);
     settings.modules = config.places.modules();
@@ -115,6 +124,76 @@ fn artifacts_folder(config: &LoadedConfig) -> PathBuf {
     config.places.state.join("artifacts")
 }
 
+/// How long a session of the daemon stays unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionKeeping {
+    /// For hours: a person gave it its name, to come back to it.
+    Named,
+    /// As long as any session.
+    Unnamed,
+}
+
+impl SessionKeeping {
+    /// By the name that a person gave, if one did.
+    pub(crate) fn of(name: Option<&SessionId>) -> Self {
+        if name.is_some() { Self::Named } else { Self::Unnamed }
+    }
+}
+
+/// A client's settings, as they travel to the daemon.
+#[derive(Debug, Serialize, Deserialize)]
+struct ClientConfig {
+    settings: config::UserSettings,
+    places: config::UserFolders,
+    folder: PathBuf,
+}
+
+/// The settings that calls in the daemon obey: those in force in `folder`.
+pub(crate) fn call_settings(
+    config: &LoadedConfig,
+    folder: &Path,
+    keeping: SessionKeeping,
+) -> anyhow::Result<CallSettings> {
+    let mut settings = config.settings.clone();
+    if keeping == SessionKeeping::Named {
+        settings.session.idle = settings.session.named_idle;
+    }
+    let folder = std::path::absolute(folder).context("the current folder is gone")?;
+    let client = ClientConfig { settings, places: config.places.clone(), folder };
+    CallSettings::pack(&client).context("the settings cannot be sent to the session daemon")
+}
+
+/// What the daemon makes of them.
+pub(crate) fn client_settings(sent: &CallSettings) -> Result<SessionSettings, SessionError> {
+    let unreadable = |error: serde_json::Error| SessionError::Daemon(format!("a client's settings: {error}"));
+    let ClientConfig { settings, places, folder } = sent.unpack().map_err(unreadable)?;
+    let config = LoadedConfig::of_client(settings, places);
+    Ok(SessionSettings { tools: Some(Arc::new(OfCallers)), ..session_settings(&config, &folder) })
+}
+
+/// What a call brings to the daemon.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientSurroundings {
+    variables: EnvVars,
+    settings: CallSettings,
+}
+
+impl ClientSurroundings {
+    pub(crate) fn of(
+        config: &LoadedConfig,
+        folder: &Path,
+        session: Option<&SessionId>,
+    ) -> anyhow::Result<Self> {
+        let settings = call_settings(config, folder, SessionKeeping::of(session))?;
+        Ok(Self { variables: config.environment.clone(), settings })
+    }
+
+    pub(crate) fn equip(&self, call: &mut Call) {
+        call.variables = Some(self.variables.clone());
+        call.settings = Some(self.settings.clone());
+    }
+}
+
 /// Joins the user's session daemon, which is started if there is none.
 pub(crate) async fn daemon_client(config: &LoadedConfig) -> anyhow::Result<SessionClient> {
     Ok(daemon::connect(&daemon_door(config)?).await?)
@@ -124,7 +203,7 @@ pub(crate) async fn daemon_client(config: &LoadedConfig) -> anyhow::Result<Sessi
 pub(crate) fn daemon_door(config: &LoadedConfig) -> anyhow::Result<DaemonDoor> {
     let program = std::env::current_exe().context("could not find this program")?;
     let spawn = DaemonSpawn { program, arguments: vec!["daemon".into()] };
-    Ok(DaemonDoor { place: daemon_place(config), version: VERSION, spawn })
+    Ok(DaemonDoor { place: daemon_place(config), version: VERSION, spawn, settings: None })
 }
 
 /// Where the user's session daemon is.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::caller;
 use crate::config::{KernelMode, LoadedConfig, env};
-use crate::host;
+use crate::host::{self, SessionKeeping};
 
 /// What every command takes that offers tools.
 #[derive(Debug, clap::Args)]
@@ -81,9 +81,14 @@ impl ToolOptions {
     }
 
     /// The daemon, if sessions are to outlive the caller.
-    pub(crate) fn daemon(&self, config: &LoadedConfig) -> anyhow::Result<Option<DaemonDoor>> {
+    pub(crate) fn daemon(&self, config: &LoadedConfig, start: &Path) -> anyhow::Result<Option<DaemonDoor>> {
         let outlives = self.session.is_some() || config.settings.session.shared;
-        outlives.then(|| host::daemon_door(config)).transpose()
+        let keeping = SessionKeeping::of(self.session.as_ref());
+        let door = || {
+            let settings = host::call_settings(config, start, keeping)?;
+            Ok(DaemonDoor { settings: Some(settings), ..host::daemon_door(config)? })
+        };
+        outlives.then(door).transpose()
     }
 
     /// The folders that were named, if any.

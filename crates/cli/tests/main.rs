@@ -10,5 +10,6 @@ mod looks;
 mod notebooks;
 mod run;
 mod run_notebooks;
+mod sessions;
 mod show;
 mod tool;

@@ -41,6 +41,7 @@ use self::clients::HttpClients;
 use self::replies::HttpSessions;
 use self::token::ServerToken;
 pub use self::token::{TokenError, TokenFile};
+use crate::arrival;
 use crate::host::McpHost;
 use crate::server::ClientServer;
 use crate::wire::{self, RefusedMessage};
@@ -255,7 +256,7 @@ impl HttpGate {
         if visit.is_none() && !self.has_room().await {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many clients are connected; close one");
         }
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let body = match received(body).await {
             Ok(body) => body,
             Err(refusal) => return refusal,
@@ -265,6 +266,9 @@ impl HttpGate {
             .headers
             .get(CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if let Some(visit) = visit.as_ref().filter(|_| parts.method == Method::POST) {
+            arrival::mark_post(&mut parts, &body, visit.calls());
+        }
         let body = wire::without_lone_surrogates(&body).map_or(body, Bytes::from);
         let mut answer = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
         if is_json

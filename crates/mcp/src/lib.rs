@@ -8,6 +8,7 @@
 //! and a live kernel belongs to one, so 2025-11-25 is the newest there. Clients fall back by themselves.
 
 mod answer;
+mod arrival;
 mod call;
 mod host;
 mod http;

@@ -35,7 +35,7 @@ use crate::host::{McpHost, WorkspaceRoots};
 use crate::log::ClientLog;
 use crate::profile::{ClientProfile, ProgressPolicy};
 use crate::watching::{WatchStamp, WatchedResources};
-use crate::{instructions, prompts, resources};
+use crate::{arrival, instructions, prompts, resources};
 
 /// The newest version that begins with `initialize`, and the newest spoken over HTTP: later ones have no sessions
 /// there, and a live kernel belongs to one.
@@ -317,6 +317,7 @@ impl ServerHandler for ClientServer {
         let profile = profile(&context);
         let reporter = ProgressReporter::new();
         let mut surroundings = self.context(&context);
+        surroundings.arrival = arrival::place(&context.extensions);
         let token = match profile.progress {
             ProgressPolicy::Sent => context.meta.get_progress_token(),
             ProgressPolicy::Withheld => None,

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_tools::CallLine;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rmcp::model::ErrorData;
@@ -15,6 +16,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::arrival;
 use crate::host::McpHost;
 use crate::server::ClientServer;
 use crate::wire::{self, RefusedMessage};
@@ -37,6 +39,7 @@ pub fn serve_stdio(host: McpHost, stop: CancellationToken) -> BoxFuture<'static,
             discarding: false,
             writer: Arc::new(Mutex::new(writer)),
             calls,
+            line_of_calls: CallLine::default(),
         };
         match serve_server_with_ct(server, transport, stop).await {
             Ok(running) => drop(running.waiting().await),
@@ -57,6 +60,8 @@ struct MessageLines {
     discarding: bool,
     writer: Arc<Mutex<StdioWriter>>,
     calls: CancellationToken,
+    /// Calls in the order of their lines.
+    line_of_calls: CallLine,
 }
 
 enum LineRead {
@@ -153,7 +158,10 @@ impl Transport<RoleServer> for MessageLines {
                 continue;
             }
             match wire::message(&line) {
-                Ok(message) => return Some(message),
+                Ok(mut message) => {
+                    arrival::mark(&mut message, &self.line_of_calls);
+                    return Some(message);
+                }
                 Err(refused) => self.refuse(&refused),
             }
         }

@@ -15,7 +15,7 @@ use cellwright_output::Artifacts;
 use cellwright_session::bridge::OfCallers;
 use cellwright_session::daemon::{self, DaemonPlace, ServeSettings};
 use cellwright_session::{
-    Call, CallReport, CellRequest, Notice, SessionClient, SessionSettings, Sessions, Timeout,
+    Call, CallReport, CallSettings, CellRequest, Notice, SessionClient, SessionSettings, Sessions, Timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -40,8 +40,11 @@ async fn main() {
             let linger = Duration::from_millis(200);
             let version = env::var("HOST_VERSION").unwrap_or_else(|_| "1".into());
             let (place, stop) = (DaemonPlace::new(folder.join("run")), CancellationToken::new());
-            let serve = ServeSettings { place, version, linger, stop };
-            let served = daemon::serve(serve, Sessions::new(settings), Box::new(|| println!("ready"))).await;
+            let sessions = Sessions::new(settings);
+            // These clients send no settings.
+            let settings = Arc::new(|_: &CallSettings| unreachable!());
+            let serve = ServeSettings { place, version, linger, stop, settings };
+            let served = daemon::serve(serve, sessions, Box::new(|| println!("ready"))).await;
             served.expect("the daemon serves");
         }
         other => panic!("no such role: {other:?}"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use cellwright_cell::OutputChange;
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::{AboutKernel, CellSource, Comms, InputAnswer, KernelChoice, Stdin, StopReason};
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use crate::identity::SessionId;
 use crate::jobs::JobId;
 use crate::notice::Notice;
 use crate::report::{CallReport, CellReport};
+use crate::settings::CallSettings;
 use crate::wire;
 
 /// Events that wait for a reader; one that does not read holds up the cell, as a full pipe would. Text comes in pieces of
@@ -45,6 +47,8 @@ pub struct Call {
     /// The environment that a kernel started for it inherits, as far as the rules let it; none for this process's.
     #[serde(with = "wire::variables")]
     pub variables: Option<EnvVars>,
+    /// The settings of its client, for a daemon that serves many. Sessions of the client's own process have them already.
+    pub settings: Option<CallSettings>,
     /// Whether each cell is asked for once more when its turn comes.
     #[serde(default)]
     pub turns: Turns,
@@ -92,6 +96,7 @@ impl Call {
             stdin: Stdin::Refused,
             comms: Comms::Dropped,
             variables: None,
+            settings: None,
             turns: Turns::AsCalled,
             collect: CollectMode::Outputs,
             abandoned: Abandoned::Stop,
@@ -187,8 +192,8 @@ pub enum Reset {
     /// It runs on the kernel as it is.
     #[default]
     No,
-    /// It does. Refused when others hold the session, since their variables would be gone. Resets that several
-    /// calls asked for at the same time are one.
+    /// It does. Refused when others hold the session, since their variables would be gone, and while another call's reset
+    /// is in progress: see [`ResetPolicy`](crate::ResetPolicy).
     Yes,
     /// It does, even if others hold the session.
     Force,
@@ -326,8 +331,19 @@ pub struct CallHandle {
     stop: CancellationToken,
     /// Reports to the keeper of the call that nobody follows it here any more. `None` once reported.
     leave: Option<LeaveCall>,
+    /// Closed when the daemon knows how the call was left, or its report is here. `None` for a call of this process.
+    handed_over: Option<oneshot::Receiver<()>>,
     /// The report has been read.
     is_read: bool,
+}
+
+/// What became of a call that was let go.
+#[derive(Debug)]
+pub enum LetGo {
+    /// It continues in the background under this name.
+    Background(JobId),
+    /// It had just ended.
+    Finished(Arc<CallReport>),
 }
 
 pub(crate) type LeaveCall = Box<dyn FnOnce(LeftCall) + Send + Sync>;
@@ -360,7 +376,13 @@ impl CallHandle {
         stop: CancellationToken,
         leave: LeaveCall,
     ) -> Self {
-        Self { job, events, report, stop, leave: Some(leave), is_read: false }
+        Self { job, events, report, stop, leave: Some(leave), handed_over: None, is_read: false }
+    }
+
+    /// The same for a call in a daemon: `handed_over` closes when its task here has nothing more to send.
+    pub(crate) fn handed_over_by(mut self, handed_over: oneshot::Receiver<()>) -> Self {
+        self.handed_over = Some(handed_over);
+        self
     }
 
     /// The name to follow it by.
@@ -390,6 +412,20 @@ impl CallHandle {
     /// Begins to stop the call. Go on reading: the report says what became of the kernel.
     pub fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Lets the call go on in the background, and waits until the process that runs it knows.
+    pub fn let_go(mut self) -> BoxFuture<'static, LetGo> {
+        Box::pin(async move {
+            let job = self.release();
+            if let Some(handed_over) = self.handed_over.take() {
+                drop(handed_over.await); // closed is what it should be
+                if let Some(report) = self.report.borrow().clone() {
+                    return LetGo::Finished(report);
+                }
+            }
+            LetGo::Background(job)
+        })
     }
 
     /// Lets the call go on in the background, where nothing holds it up. It can be followed by its name.

@@ -12,7 +12,8 @@ use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::{JobId, JobInfo, JobState};
 use crate::local::LocalClient;
-use crate::sessions::{Force, SessionInfo};
+use crate::sessions::{Force, InterruptResult, JobStop, SessionInfo};
+use crate::settings::SessionSettings;
 
 /// A user of sessions: an agent, a connection, a person. The sessions it calls are held for it, so they
 /// are not evicted for being idle, until this is dropped.
@@ -38,10 +39,22 @@ impl SessionClient {
     pub fn call(&self, call: Call) -> BoxFuture<'_, Result<CallHandle, SessionError>> {
         Box::pin(async move {
             match &self.place {
-                SessionPlace::Here(local) => local.call(call),
+                SessionPlace::Here(local) => local.call(call, None),
                 SessionPlace::Daemon(daemon) => daemon.call(call).await,
             }
         })
+    }
+
+    /// The same for a daemon, whose clients bring their settings.
+    pub(crate) fn call_as(
+        &self,
+        call: Call,
+        settings: Option<SessionSettings>,
+    ) -> Result<CallHandle, SessionError> {
+        match &self.place {
+            SessionPlace::Here(local) => local.call(call, settings),
+            SessionPlace::Daemon(_) => Err(SessionError::Daemon("a daemon has no daemon of its own".into())),
+        }
     }
 
     /// All sessions, the one used last first.
@@ -70,8 +83,12 @@ impl SessionClient {
         })
     }
 
-    /// Interrupts the cell that runs in a session, and says whether one did; calls that wait are not touched.
-    pub fn interrupt<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<bool, SessionError>> {
+    /// Interrupts the cell that runs in a session, and waits a few seconds for what comes of it. Calls that wait are not
+    /// touched.
+    pub fn interrupt<'a>(
+        &'a self,
+        key: &'a SessionKey,
+    ) -> BoxFuture<'a, Result<InterruptResult, SessionError>> {
         Box::pin(async move {
             match &self.place {
                 SessionPlace::Here(local) => local.interrupt(key).await,
@@ -135,8 +152,8 @@ impl SessionClient {
         })
     }
 
-    /// Begins to stop a background call; [`SessionClient::wait`] returns what it came to.
-    pub fn stop_job(&self, id: JobId) -> BoxFuture<'_, Result<(), SessionError>> {
+    /// Begins to stop a background call, if it has not ended; [`SessionClient::wait`] returns what it came to.
+    pub fn stop_job(&self, id: JobId) -> BoxFuture<'_, Result<JobStop, SessionError>> {
         Box::pin(async move {
             match &self.place {
                 SessionPlace::Here(local) => local.stop_job(id),

@@ -28,7 +28,7 @@ use tokio_util::bytes::Bytes;
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
 pub(crate) use client::DaemonConnection;
-pub use server::{ServeSettings, serve};
+pub use server::{ReadSettings, ServeSettings, serve};
 pub use start::{DaemonDoor, DaemonSpawn, connect, leave_terminal};
 
 use crate::bridge::ToolCallError;

@@ -64,11 +64,16 @@ pub enum SessionError {
         last: String,
     },
     /// Others would lose their variables.
-    #[error("{others} other {} the session, whose variables would be gone; force it, or use a session of your own", if *others == 1 { "client holds" } else { "clients hold" })]
+    #[error("{others} other {} the session, whose variables would be gone; use a session of your own, or force it (`--force`; kernel: restart with force)", if *others == 1 { "client holds" } else { "clients hold" })]
     Held {
         /// How many others.
         others: usize,
     },
+    /// Another call reset the session while this one waited.
+    #[error(
+        "another call has just reset the session, so it was not reset again under that call's variables; call once more to reset it, or set session.reset = \"join\" to share a reset"
+    )]
+    ResetInProgress,
     /// The session ended before the call's turn came, or under it.
     #[error("the session has ended: {0}")]
     Ended(Departure),
@@ -84,6 +89,9 @@ pub enum SessionError {
     /// There is no such background call.
     #[error("there is no background call {0}; its report may have been dropped for newer ones")]
     NoJob(JobId),
+    /// An earlier daemon ran it.
+    #[error("background call {0} ended with the session daemon that ran it")]
+    JobLost(JobId),
     /// The kernel could not do it.
     #[error("{0}")]
     Kernel(String),

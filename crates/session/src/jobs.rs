@@ -5,6 +5,7 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
@@ -36,10 +37,26 @@ impl FromStr for JobId {
 /// How far a background call has come.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum JobState {
+    /// Its turn has not come.
+    Waiting {
+        /// Its cells, none of which has run.
+        report: Arc<CallReport>,
+        /// What comes first.
+        place: QueuePlace,
+    },
     /// It goes on; this is what it came to so far.
     Running(Arc<CallReport>),
     /// It is over.
     Finished(Arc<CallReport>),
+}
+
+/// What comes before a call in its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuePlace {
+    /// How many calls, with the one that runs.
+    pub before: usize,
+    /// The one that runs, or is next to, if it is in the background, too.
+    pub running: Option<JobId>,
 }
 
 /// A background call.
@@ -55,6 +72,8 @@ pub struct JobInfo {
     pub duration: std::time::Duration,
     /// Whether it is over, and whether all went well.
     pub finished: Option<bool>,
+    /// Its turn has not come.
+    pub is_waiting: bool,
 }
 
 /// A background call as it is kept.
@@ -67,6 +86,8 @@ pub(crate) struct Job {
     pub(crate) report: watch::Receiver<Option<Arc<CallReport>>>,
     pub(crate) stop: CancellationToken,
     pub(crate) control: mpsc::Sender<Control>,
+    /// Its turn has come.
+    pub(crate) has_begun: Arc<AtomicBool>,
     pub(crate) state: KeptReason,
 }
 
@@ -119,6 +140,10 @@ impl Jobs {
         self.kept.iter_mut().find(|job| job.id == id)
     }
 
+    pub(crate) fn is_in_background(&mut self, id: JobId) -> bool {
+        self.named(id).is_some_and(|job| job.state != KeptReason::Followed)
+    }
+
     /// The background calls, the oldest first.
     pub(crate) fn list(&self) -> Vec<JobInfo> {
         self.kept.iter().filter(|job| job.state != KeptReason::Followed).map(Job::info).collect()
@@ -146,6 +171,7 @@ impl Job {
             title: self.title.clone(),
             duration: report.as_ref().map_or_else(|| self.began.elapsed(), |report| report.duration),
             finished: report.as_ref().map(|report| report.succeeded()),
+            is_waiting: report.is_none() && !self.has_begun.load(Ordering::Relaxed),
         }
     }
 }

@@ -16,7 +16,9 @@ mod comm;
 pub mod daemon;
 mod error;
 mod identity;
+mod interrupt;
 mod jobs;
+mod ledger;
 mod local;
 mod notice;
 mod registry;
@@ -30,18 +32,20 @@ mod worker;
 
 pub use call::{
     Abandoned, Call, CallEvent, CallHandle, CallUpdate, CellRequest, CollectMode, InputRequest, LateOutput,
-    Reset, SessionMode, Timeout, Turn, TurnRequest, Turns,
+    LetGo, Reset, SessionMode, Timeout, Turn, TurnRequest, Turns,
 };
 pub use client::SessionClient;
 pub use collect::{CollectedOutput, Collector, NotStored, ReportOutputs, ShownOutput};
 pub use comm::{Comm, CommBuffer};
 pub use error::SessionError;
 pub use identity::{InvalidSessionId, SessionId, SessionKey};
-pub use jobs::{JobId, JobInfo, JobState};
+pub use jobs::{JobId, JobInfo, JobState, QueuePlace};
 pub use notice::{Departure, Notice};
 pub use report::{
     CallReport, CellReport, CellStatus, KernelAfter, KernelReplacement, KernelReport, KernelUse, NotRun,
 };
-pub use sessions::{Activity, Force, SessionInfo, Sessions};
-pub use settings::{OutputSettings, Retry, SessionLimits, SessionSettings, StoredOutputs};
+pub use sessions::{Activity, Force, InterruptDefence, InterruptResult, JobStop, SessionInfo, Sessions};
+pub use settings::{
+    CallSettings, OutputSettings, ResetPolicy, Retry, SessionLimits, SessionSettings, StoredOutputs,
+};
 pub use words::{KernelFate, duration_words};

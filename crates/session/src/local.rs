@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cellwright_kernel::KernelVariables;
+use cellwright_kernel::{KernelChoice, KernelVariables};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,9 +15,10 @@ use crate::call::{Abandoned, Call, CallEvent, CallHandle, EVENTS, LeaveCall, Lef
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::{Job, JobId, JobInfo, JobState, KeptReason};
-use crate::notice::Departure;
+use crate::notice::{Departure, Notice};
 use crate::registry::{ClientId, SharedState};
-use crate::sessions::{Activity, Force, SessionInfo, SessionsHost};
+use crate::sessions::{Activity, Force, InterruptResult, JobStop, SessionInfo, SessionsHost};
+use crate::settings::SessionSettings;
 use crate::worker::{Control, QueuedCall};
 
 pub(crate) struct LocalClient {
@@ -35,18 +37,27 @@ impl LocalClient {
         Self { id: host.shared.join(), host }
     }
 
-    pub(crate) fn call(&self, call: Call) -> Result<CallHandle, SessionError> {
+    /// Runs a call, as `settings` say if it brings its own.
+    pub(crate) fn call(
+        &self,
+        call: Call,
+        settings: Option<SessionSettings>,
+    ) -> Result<CallHandle, SessionError> {
         if call.cells.is_empty() {
             return Err(SessionError::NoCells);
         }
         let shared = &self.host.shared;
+        let settings = settings.map_or_else(|| Arc::clone(&shared.settings), Arc::new);
         let key =
-            SessionKey { session: call.session.clone(), cwd: real(&call.cwd)?, kernel: call.kernel.clone() };
+            SessionKey { session: call.session.clone(), cwd: call.cwd.clone(), kernel: call.kernel.clone() };
+        let (key, notices) = self.resolve(key, call.mode)?;
+        let limits = settings.limits;
         let job = JobId(shared.number());
         let (event_sender, events) = mpsc::channel(EVENTS);
         let (report_sender, report) = watch::channel(None);
         let stop = call.stop.child_token();
         let title = title(&call);
+        let has_begun = Arc::new(AtomicBool::new(false));
         let began = Instant::now();
         let queue = |ticket, behind| {
             if behind > 0 {
@@ -60,6 +71,9 @@ impl LocalClient {
                 comms: call.comms,
                 variables: call.variables,
                 turns: call.turns,
+                settings,
+                notices,
+                has_begun: Arc::clone(&has_begun),
                 collect: call.collect,
                 tools: call.tools,
                 stop: stop.clone(),
@@ -71,7 +85,7 @@ impl LocalClient {
         };
         let control = match call.mode {
             SessionMode::Session => {
-                shared.enqueue(&key, self.id, |ticket, behind| queue(Some(ticket), behind))?
+                shared.enqueue(&key, self.id, &limits, |ticket, behind| queue(Some(ticket), behind))?
             }
             SessionMode::PerCall => shared.run_alone(&key, queue(None, 0)),
         };
@@ -83,10 +97,44 @@ impl LocalClient {
             report: report.clone(),
             stop: stop.clone(),
             control,
+            has_begun,
             state: KeptReason::Followed,
         });
-        let leave = leave(Arc::clone(shared), job, stop.clone(), call.abandoned);
+        let leave = leave(Arc::clone(shared), job, stop.clone(), call.abandoned, limits.jobs);
         Ok(CallHandle::new(job, events, report, stop, leave))
+    }
+
+    /// The session that is meant: a folder without links, and for a call that names no Python the one that the session has.
+    fn resolve(
+        &self,
+        named: SessionKey,
+        mode: SessionMode,
+    ) -> Result<(SessionKey, Vec<Notice>), SessionError> {
+        let cwd = real(&named.cwd);
+        let registry = self.host.shared.lock();
+        let known = |key: &SessionKey| mode == SessionMode::Session && registry.session(key).is_ok();
+        let key = match cwd {
+            Ok(cwd) => SessionKey { cwd, ..named },
+            // A folder that was removed keeps its live kernels.
+            Err(_) if known(&named) => named,
+            Err(error) => return Err(error),
+        };
+        let KernelChoice::Python { named: python } = &key.kernel else { return Ok((key, Vec::new())) };
+        if mode == SessionMode::PerCall || known(&key) {
+            return Ok((key, Vec::new()));
+        }
+        let others = registry.sessions().filter(|(other, entry)| {
+            let is_python = matches!(other.kernel, KernelChoice::Python { .. });
+            is_python && other.session == key.session && other.cwd == key.cwd && entry.has_kernel()
+        });
+        let Some((other, _)) = others.max_by_key(|(_, entry)| entry.last_use) else {
+            return Ok((key, Vec::new()));
+        };
+        if python.is_none() {
+            return Ok((other.clone(), Vec::new()));
+        }
+        let notice = Notice::SecondKernel(other.clone());
+        Ok((key, vec![notice]))
     }
 
     pub(crate) async fn sessions(&self) -> Vec<SessionInfo> {
@@ -131,7 +179,7 @@ impl LocalClient {
         self.ask(key, |reply| Control::Variables { limit, reply }).await?
     }
 
-    pub(crate) async fn interrupt(&self, key: &SessionKey) -> Result<bool, SessionError> {
+    pub(crate) async fn interrupt(&self, key: &SessionKey) -> Result<InterruptResult, SessionError> {
         self.ask(key, |reply| Control::Interrupt { reply }).await?
     }
 
@@ -161,8 +209,15 @@ impl LocalClient {
         if job.report.borrow().is_none() {
             let (reply, answer) = oneshot::channel();
             drop(job.control.send(Control::Progress { job: id, reply }).await); // if it has gone, the answer shows it
-            if let Ok(so_far) = answer.await {
-                return Ok(JobState::Running(so_far));
+            match answer.await {
+                Ok((so_far, None)) => return Ok(JobState::Running(so_far)),
+                Ok((report, Some(mut place))) => {
+                    // Calls that are followed have no name that others could use.
+                    let mut registry = self.host.shared.lock();
+                    place.running = place.running.filter(|id| registry.jobs.is_in_background(*id));
+                    return Ok(JobState::Waiting { report, place });
+                }
+                Err(_) => {}
             }
             // It ended while we asked.
         }
@@ -175,9 +230,14 @@ impl LocalClient {
         Ok(JobState::Finished(report))
     }
 
-    pub(crate) fn stop_job(&self, id: JobId) -> Result<(), SessionError> {
-        self.find(id)?.stop.cancel();
-        Ok(())
+    pub(crate) fn stop_job(&self, id: JobId) -> Result<JobStop, SessionError> {
+        let job = self.find(id)?;
+        if job.is_finished() {
+            return Ok(JobStop::HadFinished);
+        }
+        let has_begun = job.has_begun.load(Ordering::Relaxed);
+        job.stop.cancel();
+        Ok(if has_begun { JobStop::Stopping } else { JobStop::Withdrawn })
     }
 
     pub(crate) fn forget_job(&self, id: JobId) -> Result<(), SessionError> {
@@ -190,7 +250,11 @@ impl LocalClient {
     }
 
     fn find(&self, id: JobId) -> Result<Job, SessionError> {
-        self.host.shared.lock().jobs.named(id).cloned().ok_or(SessionError::NoJob(id))
+        let shared = &self.host.shared;
+        let found = shared.lock().jobs.named(id).cloned();
+        found.ok_or_else(|| {
+            if shared.is_earlier(id.0) { SessionError::JobLost(id) } else { SessionError::NoJob(id) }
+        })
     }
 
     async fn refuse_if_held(&self, key: &SessionKey, force: Force) -> Result<(), SessionError> {
@@ -216,10 +280,16 @@ impl LocalClient {
 }
 
 /// What happens when nobody follows a call here any more.
-fn leave(shared: Arc<SharedState>, job: JobId, stop: CancellationToken, abandoned: Abandoned) -> LeaveCall {
+fn leave(
+    shared: Arc<SharedState>,
+    job: JobId,
+    stop: CancellationToken,
+    abandoned: Abandoned,
+    most: usize,
+) -> LeaveCall {
     Box::new(move |left| match (left, abandoned) {
         (LeftCall::Detached, _) | (LeftCall::Dropped, Abandoned::GoOn) => {
-            shared.lock().jobs.detach(job, shared.settings.limits.jobs);
+            shared.lock().jobs.detach(job, most);
         }
         (LeftCall::Dropped, Abandoned::Stop) => {
             stop.cancel();

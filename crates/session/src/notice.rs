@@ -41,6 +41,15 @@ pub enum Notice {
     DaemonReplaced,
     /// The system had no room for another kernel, so these idle sessions were ended.
     Dropped(Vec<SessionKey>),
+    /// A kernel more than there may be was started for this call, so these idle sessions were ended.
+    MadeRoom {
+        /// Which.
+        ended: Vec<SessionKey>,
+        /// How many kernels there may be.
+        limit: usize,
+    },
+    /// The call named a Python, so it has a kernel of its own beside this one of the same session.
+    SecondKernel(SessionKey),
     /// The kernel takes much memory.
     Memory {
         /// What it takes, in bytes.
@@ -71,6 +80,8 @@ pub enum Departure {
     Exhausted,
     /// Someone ended it.
     ShutDown,
+    /// The process that kept it ended first.
+    DaemonEnded,
 }
 
 /// Cells are named by their place in the call, counted from 1.
@@ -127,12 +138,21 @@ impl Notice {
             ),
             Self::Dropped(sessions) => {
                 f.write_str("the system had no room for another kernel; ended with their variables: ")?;
-                for (place, session) in sessions.iter().enumerate() {
-                    let comma = if place == 0 { "" } else { ", " };
-                    write!(f, "{comma}session {session}")?;
-                }
-                Ok(())
+                list(f, sessions)
             }
+            Self::MadeRoom { ended, limit } => {
+                write!(
+                    f,
+                    "at most {limit} kernels run at once (session.limit), so this one took the place of the one that was \
+                     idle for longest; ended with its variables: "
+                )?;
+                list(f, ended)
+            }
+            Self::SecondKernel(other) => write!(
+                f,
+                "the call names another Python, so it has a second kernel in this session; the variables of the first are \
+                 in session {other}"
+            ),
             Self::Memory { resident, limit } => {
                 write!(
                     f,
@@ -153,6 +173,14 @@ impl Notice {
     }
 }
 
+fn list(f: &mut fmt::Formatter<'_>, sessions: &[SessionKey]) -> fmt::Result {
+    for (place, session) in sessions.iter().enumerate() {
+        let comma = if place == 0 { "" } else { ", " };
+        write!(f, "{comma}session {session}")?;
+    }
+    Ok(())
+}
+
 impl fmt::Display for Departure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -162,6 +190,9 @@ impl fmt::Display for Departure {
             }
             Self::Exhausted => f.write_str("the system had no room for another kernel, and it was idle"),
             Self::ShutDown => f.write_str("it was shut down"),
+            Self::DaemonEnded => f.write_str(
+                "the session daemon ended with all kernels (it was killed, or the machine was restarted)",
+            ),
         }
     }
 }

@@ -16,19 +16,24 @@ use crate::bridge::Bridge;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::Jobs;
-use crate::notice::Departure;
+use crate::ledger::{SessionLedger, SessionRecord};
+use crate::notice::{Departure, Notice};
 use crate::settings::{SessionLimits, SessionSettings};
 use crate::worker::{Control, QueuedCall, Worker, WorkerStatus};
 
 /// Ended sessions that are remembered, so that the next call can report it.
 const DEPARTED: usize = 64;
 
+/// How many numbers are set aside at once in the ledger: a process that is killed must not have given more.
+const NUMBERS: u64 = 1000;
+
 /// Messages to a session that wait; a sender of more waits with them. They are answered while a cell runs.
 const CONTROLS: usize = 16;
 
 /// What all sessions have in common.
 pub(crate) struct SharedState {
-    pub(crate) settings: SessionSettings,
+    /// Those of calls that bring none.
+    pub(crate) settings: Arc<SessionSettings>,
     pub(crate) root: CancellationToken,
     pub(crate) tasks: TaskTracker,
     pub(crate) bridge: tokio::sync::OnceCell<Bridge>,
@@ -36,6 +41,9 @@ pub(crate) struct SharedState {
     /// Something happened that may make a session idle.
     settled: Notify,
     last_number: AtomicU64,
+    /// Numbers up to this were given by earlier processes.
+    earlier_numbers: u64,
+    ledger: Option<SessionLedger>,
 }
 
 /// Identifies a client that holds sessions.
@@ -61,10 +69,22 @@ pub(crate) struct SessionEntry {
     pub(crate) last_use: Instant,
     /// Since when nobody uses or holds it, if so.
     free_since: Instant,
+    /// How long it may stay so, as its last call said.
+    idle: Duration,
     pub(crate) began: Instant,
     /// Tells it from an earlier session under the same key.
     number: u64,
     end: Arc<SessionEnd>,
+}
+
+impl SessionEntry {
+    pub(crate) fn has_kernel(&self) -> bool {
+        self.status.borrow().about.is_some()
+    }
+
+    fn is_only_held_by(&self, client: ClientId) -> bool {
+        self.holders.iter().eq([&client])
+    }
 }
 
 /// How a session is ended.
@@ -100,6 +120,10 @@ impl Drop for Ticket {
             entry.busy -= 1;
             entry.last_use = Instant::now();
             entry.free_since = entry.last_use;
+            // One whose kernel never started has nothing that a later call could miss.
+            if entry.busy == 0 && !entry.status.borrow().has_begun {
+                registry.sessions.remove(&self.key);
+            }
         }
         drop(registry);
         self.shared.settled.notify_one();
@@ -108,19 +132,47 @@ impl Drop for Ticket {
 
 impl SharedState {
     pub(crate) fn new(settings: SessionSettings) -> Arc<Self> {
+        let opened = settings.ledger.as_deref().map(SessionLedger::open);
+        let (ledger, left) = opened.map_or_else(Default::default, |(ledger, left)| (Some(ledger), left));
+        // Nobody ended those: their process did not get to it.
+        let lost = left.live.into_iter().map(|key| (key, Departure::DaemonEnded));
+        let registry =
+            Registry { departed: left.ended.into_iter().chain(lost).collect(), ..Registry::default() };
         Arc::new(Self {
-            settings,
+            settings: Arc::new(settings),
             root: CancellationToken::new(),
             tasks: TaskTracker::new(),
             bridge: tokio::sync::OnceCell::new(),
-            registry: Mutex::default(),
+            registry: Mutex::new(registry),
             settled: Notify::new(),
-            last_number: AtomicU64::new(0),
+            last_number: AtomicU64::new(left.numbers),
+            earlier_numbers: left.numbers,
+            ledger,
         })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers, beyond this process, which sessions there are and which have ended.
+    pub(crate) fn record(&self) {
+        let Some(ledger) = &self.ledger else { return };
+        ledger.write(|| {
+            let registry = self.lock();
+            let live = registry.sessions.iter().filter(|(_, entry)| entry.has_kernel());
+            let mut live: Vec<_> = live.map(|(key, _)| key.clone()).collect();
+            live.sort();
+            // In blocks, so that few numbers are written.
+            let given = self.last_number.load(Ordering::Relaxed);
+            let numbers = (given / NUMBERS + 2) * NUMBERS;
+            SessionRecord { live, ended: registry.departed.iter().cloned().collect(), numbers }
+        });
+    }
+
+    /// Whether an earlier process gave this number.
+    pub(crate) fn is_earlier(&self, number: u64) -> bool {
+        number <= self.earlier_numbers
     }
 
     /// A number that is given once.
@@ -153,6 +205,7 @@ impl SharedState {
         self: &Arc<Self>,
         key: &SessionKey,
         client: ClientId,
+        limits: &SessionLimits,
         call: impl FnOnce(Ticket, usize) -> QueuedCall,
     ) -> Result<mpsc::Sender<Control>, SessionError> {
         if self.root.is_cancelled() {
@@ -160,20 +213,22 @@ impl SharedState {
         }
         let mut registry = self.lock();
         if !registry.sessions.contains_key(key) {
-            let SessionLimits { sessions, per_client, .. } = self.settings.limits;
-            registry.make_room(per_client, |entry| entry.holders.iter().eq([&client]))?;
-            registry.make_room(sessions, |_| true)?;
-            let entry = self.open(&mut registry, key);
+            let SessionLimits { sessions, per_client, .. } = *limits;
+            registry.check_room(per_client, |entry| entry.is_only_held_by(client))?;
+            registry.check_room(sessions, |_| true)?;
+            registry.forget_ended_kernels();
+            let entry = self.open(&mut registry, key, limits);
             registry.sessions.insert(key.clone(), entry);
         }
         let known = registry.clients.contains(&client);
         let entry = registry.sessions.get_mut(key).expect("it was there or was put there");
-        if entry.busy > self.settings.limits.queue {
+        if entry.busy > limits.queue {
             return Err(SessionError::QueueFull { key: key.clone(), waiting: entry.busy - 1 });
         }
         if known {
             entry.holders.insert(client);
         }
+        entry.idle = limits.idle;
         let behind = entry.busy;
         entry.busy += 1;
         entry.last_use = Instant::now();
@@ -188,9 +243,28 @@ impl SharedState {
         }
     }
 
+    /// Ends the oldest idle sessions, now that a kernel has started in `key` and there is one more than there may be.
+    pub(crate) fn make_room(
+        &self,
+        key: &SessionKey,
+        client: ClientId,
+        limits: &SessionLimits,
+    ) -> Option<Notice> {
+        let mut registry = self.lock();
+        let mut ended = registry.make_room(key, limits.per_client, |entry| entry.is_only_held_by(client));
+        ended.extend(registry.make_room(key, limits.sessions, |_| true));
+        let limit = limits.sessions.min(limits.per_client);
+        (!ended.is_empty()).then_some(Notice::MadeRoom { ended, limit })
+    }
+
     /// Starts the worker of a session.
-    fn open(self: &Arc<Self>, registry: &mut Registry, key: &SessionKey) -> SessionEntry {
-        let (calls, call_inbox) = mpsc::channel(self.settings.limits.queue + 1);
+    fn open(
+        self: &Arc<Self>,
+        registry: &mut Registry,
+        key: &SessionKey,
+        limits: &SessionLimits,
+    ) -> SessionEntry {
+        let (calls, call_inbox) = mpsc::channel(limits.queue + 1);
         let (control, control_inbox) = mpsc::channel(CONTROLS);
         let (status_sender, status) = watch::channel(WorkerStatus::default());
         let end = Arc::new(SessionEnd { token: self.root.child_token(), why: OnceLock::new() });
@@ -215,6 +289,7 @@ impl SharedState {
             busy: 0,
             last_use: now,
             free_since: now,
+            idle: limits.idle,
             began: now,
             number,
             end,
@@ -252,7 +327,9 @@ impl SharedState {
 
     /// Ends a session. Calls that wait are not run, and none revives it.
     pub(crate) fn end(&self, key: &SessionKey, why: Departure) -> bool {
-        self.lock().end(key, why)
+        let is_ended = self.lock().end(key, why);
+        self.record();
+        is_ended
     }
 
     /// Ends every session that has no call, to free descriptors and processes. `but` is spared. Each status
@@ -270,7 +347,8 @@ impl SharedState {
     /// Ends sessions that nobody holds and nobody has used for long, for as long as there are any.
     pub(crate) async fn sweep(self: Arc<Self>) {
         loop {
-            let next = self.lock().end_unused(self.settings.limits.idle);
+            let next = self.lock().end_unused();
+            self.record();
             tokio::select! {
                 () = self.root.cancelled() => return,
                 () = self.settled.notified() => {}
@@ -293,37 +371,63 @@ impl Registry {
         self.sessions.iter().filter(|(_, entry)| entry.busy == 0)
     }
 
-    /// Ends the oldest idle session of those that count if there are too many for one more; one that nobody holds goes first.
-    fn make_room(
-        &mut self,
-        limit: usize,
-        counts: impl Fn(&SessionEntry) -> bool,
-    ) -> Result<(), SessionError> {
-        while self.sessions.values().filter(|entry| counts(entry)).count() >= limit.max(1) {
-            let idle = self.idle().filter(|(_, entry)| counts(entry));
-            let oldest = idle.min_by_key(|(_, entry)| (!entry.holders.is_empty(), entry.last_use));
-            let Some(key) = oldest.map(|(key, _)| key.clone()) else {
-                let busy = self.sessions.iter().filter(|(_, entry)| counts(entry));
-                let mut busy: Vec<_> = busy.map(|(key, _)| key.clone()).collect();
-                busy.sort();
-                return Err(SessionError::AllBusy { limit, busy });
-            };
-            self.end(&key, Departure::MadeRoom { limit });
+    /// Whether one more session of those that count may have a kernel, if an idle one has to end for it.
+    fn check_room(&self, limit: usize, counts: impl Fn(&SessionEntry) -> bool) -> Result<(), SessionError> {
+        let busy = self.sessions.iter().filter(|(_, entry)| counts(entry) && entry.busy > 0);
+        let mut busy: Vec<_> = busy.map(|(key, _)| key.clone()).collect();
+        if busy.len() < limit.max(1) {
+            return Ok(());
         }
-        Ok(())
+        busy.sort();
+        Err(SessionError::AllBusy { limit, busy })
     }
 
-    /// Ends sessions that nobody holds or used for `idle`; when the next one may be due.
-    fn end_unused(&mut self, idle: Duration) -> Option<Instant> {
+    /// Ends the oldest idle sessions of those that count while they have too many kernels; those that nobody holds go
+    /// first, and `key` stays.
+    fn make_room(
+        &mut self,
+        key: &SessionKey,
+        limit: usize,
+        counts: impl Fn(&SessionEntry) -> bool,
+    ) -> Vec<SessionKey> {
+        let mut ended = Vec::new();
+        while self.sessions.values().filter(|entry| counts(entry) && entry.has_kernel()).count()
+            > limit.max(1)
+        {
+            let idle =
+                self.idle().filter(|(other, entry)| *other != key && counts(entry) && entry.has_kernel());
+            let oldest = idle.min_by_key(|(_, entry)| (!entry.holders.is_empty(), entry.last_use));
+            // Without one, others began to work meanwhile: they are not stopped.
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+            self.end(&oldest, Departure::MadeRoom { limit });
+            ended.push(oldest);
+        }
+        ended
+    }
+
+    /// Sessions without a kernel do not count, so they have a bound of their own.
+    fn forget_ended_kernels(&mut self) {
+        let ended = self.idle().filter(|(_, entry)| !entry.has_kernel());
+        let mut ended: Vec<_> = ended.map(|(key, entry)| (entry.last_use, key.clone())).collect();
+        ended.sort();
+        for (_, key) in ended.iter().take(ended.len().saturating_sub(DEPARTED)) {
+            self.end(key, Departure::MadeRoom { limit: DEPARTED });
+        }
+    }
+
+    /// Ends sessions that nobody has held or used for too long; when the next one may be due.
+    fn end_unused(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let unused = self.idle().filter(|(_, entry)| entry.holders.is_empty());
         // A deadline past the end of time is none.
-        let due = unused.filter_map(|(key, entry)| Some((entry.free_since.checked_add(idle)?, key.clone())));
-        let (over, later): (Vec<_>, Vec<_>) = due.partition(|(due, _)| *due <= now);
-        for (_, key) in over {
+        let due = unused.filter_map(|(key, entry)| {
+            Some((entry.free_since.checked_add(entry.idle)?, entry.idle, key.clone()))
+        });
+        let (over, later): (Vec<_>, Vec<_>) = due.partition(|(due, _, _)| *due <= now);
+        for (_, idle, key) in over {
             self.end(&key, Departure::Idle(idle));
         }
-        later.into_iter().map(|(due, _)| due).min()
+        later.into_iter().map(|(due, _, _)| due).min()
     }
 
     fn end(&mut self, key: &SessionKey, why: Departure) -> bool {

@@ -11,6 +11,7 @@ use crate::collect::CollectedOutput;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::notice::Notice;
+use crate::words::KernelFate;
 
 /// What a call came to. Of one that is still running: so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,6 +40,16 @@ impl CallReport {
             CellStatus::Stopped { .. } | CellStatus::Died(_) | CellStatus::Unknown => true,
             CellStatus::Waiting | CellStatus::Running | CellStatus::Ok | CellStatus::NotRun(_) => false,
         })
+    }
+
+    /// What becomes of the kernel after the report, where its caller would leave it as `otherwise` says.
+    pub fn kernel_fate(&self, otherwise: KernelFate) -> KernelFate {
+        let is_replaced = self.notices.contains(&Notice::Restarted);
+        let is_ended = matches!(self.error, Some(SessionError::Ended(_)));
+        match self.kernel.after {
+            KernelAfter::Alive if !is_replaced && !is_ended => otherwise,
+            KernelAfter::Alive | KernelAfter::Gone | KernelAfter::Ended => KernelFate::Ends,
+        }
     }
 
     /// How many bytes its outputs take.

@@ -14,6 +14,7 @@ use crate::client::SessionClient;
 use crate::identity::SessionKey;
 use crate::local::LocalClient;
 use crate::registry::SharedState;
+use crate::report::CellStatus;
 use crate::settings::SessionSettings;
 
 /// The sessions of this process. Cheap to clone; when the last clone and the last [`SessionClient`] are gone, every
@@ -98,6 +99,54 @@ pub enum Activity {
         /// How many more wait.
         waiting: usize,
     },
+}
+
+/// What an interrupt came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InterruptResult {
+    /// No cell ran.
+    NothingRan,
+    /// The cell ended, and how.
+    Ended(CellStatus),
+    /// The cell goes on, and why as far as can be seen.
+    GoesOn(InterruptDefence),
+}
+
+/// Why a cell goes on after an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InterruptDefence {
+    /// Its process ignores the signal.
+    Ignored,
+    /// Its process blocks the signal.
+    Blocked,
+    /// Its process is stopped and does not continue.
+    Stopped,
+    /// Its code caught the interrupt, shields itself from it, or does not come back from a library.
+    Unknown,
+}
+
+impl fmt::Display for InterruptDefence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ignored => "its process ignores SIGINT",
+            Self::Blocked => "its process blocks SIGINT",
+            Self::Stopped => "its process is stopped (SIGSTOP)",
+            Self::Unknown => {
+                "its code caught the interrupt, shields itself from it, or is busy in a library that does not return"
+            }
+        })
+    }
+}
+
+/// What was found when a background call was to be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobStop {
+    /// It had ended before.
+    HadFinished,
+    /// It waited for its turn, and will not run.
+    Withdrawn,
+    /// It is being stopped.
+    Stopping,
 }
 
 /// Whether to do something that costs others their variables.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use cellwright_kernel::{Launcher, Prelude};
 use cellwright_output::{Artifacts, Colours};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::bridge::ToolHost;
 
@@ -21,6 +23,8 @@ pub struct SessionSettings {
     pub timeout: Duration,
     /// What happens to a cell whose kernel died under it.
     pub retry: Retry,
+    /// What happens to a reset while another one is in progress.
+    pub resets: ResetPolicy,
     /// What reports hold.
     pub output: OutputSettings,
     /// Variables that kernels find set, or unset.
@@ -36,8 +40,28 @@ pub struct SessionSettings {
     pub session_file: Option<PathBuf>,
     /// The file that cells come from, which they find as `__file__`.
     pub script: Option<PathBuf>,
+    /// The file where it is remembered, beyond this process, which sessions ended and why.
+    pub ledger: Option<PathBuf>,
     /// The tools that cells may call; without one there is no bridge.
     pub tools: Option<Arc<dyn ToolHost>>,
+}
+
+/// The settings of a client on their way to the daemon, in the form that the two ends of the program agree on. A daemon
+/// turns them into [`Settings`]: see [`Serve::settings`](crate::daemon::Serve::settings).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallSettings(Arc<serde_json::Value>);
+
+impl CallSettings {
+    /// Packs what the client's program calls its settings.
+    pub fn pack(settings: &impl Serialize) -> serde_json::Result<Self> {
+        serde_json::to_value(settings).map(|value| Self(Arc::new(value)))
+    }
+
+    /// Unpacks them on the other side.
+    pub fn unpack<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+        T::deserialize(&*self.0)
+    }
 }
 
 /// How much of everything.
@@ -84,6 +108,16 @@ pub enum Retry {
     Never,
     /// It is run once more, from its beginning, on a fresh kernel.
     Once,
+}
+
+/// What happens to a reset that was asked for while another call's reset of the session was in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResetPolicy {
+    /// It is refused, and the call with it: its cells would run among the other call's variables.
+    #[default]
+    Refuse,
+    /// It shares the other one, which the report says.
+    Join,
 }
 
 /// What reports hold of outputs.
@@ -141,6 +175,7 @@ impl SessionSettings {
             limits: SessionLimits::default(),
             timeout: Duration::from_secs(30),
             retry: Retry::default(),
+            resets: ResetPolicy::default(),
             output: OutputSettings::default(),
             env: BTreeMap::new(),
             path: Vec::new(),
@@ -148,6 +183,7 @@ impl SessionSettings {
             modules: Vec::new(),
             session_file: None,
             script: None,
+            ledger: None,
             tools: None,
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use cellwright_kernel::{Fate, StopReason};
 
 use crate::report::{CellStatus, NotRun};
+use crate::sessions::InterruptResult;
 
 /// What becomes of a kernel when its cells have been reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,27 @@ fn stopped(reason: StopReason) -> String {
         StopReason::TimedOut(limit) => format!("took longer than {} and was stopped", duration_words(limit)),
         StopReason::Interrupted => "was interrupted".to_owned(),
         StopReason::Shutdown => "was ended with its kernel".to_owned(),
+    }
+}
+
+impl InterruptResult {
+    /// What became of an interrupt in this session.
+    pub fn in_words(&self, session: &str) -> String {
+        match self {
+            Self::NothingRan => format!("nothing runs in session {session}"),
+            Self::Ended(CellStatus::Stopped { reason: StopReason::Interrupted, kernel: Fate::Survived }) => {
+                format!("interrupted the cell in session {session}; its variables are there")
+            }
+            Self::Ended(CellStatus::Ok) => format!(
+                "the cell in session {session} ran to its end: it caught the interrupt, or was just finishing"
+            ),
+            Self::Ended(status) => {
+                format!("the cell in session {session} {}", status.ending(KernelFate::Stays))
+            }
+            Self::GoesOn(why) => format!(
+                "the interrupt was sent, but the cell in session {session} goes on: {why}; a restart would end its kernel"
+            ),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod late;
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -29,10 +30,13 @@ use crate::bridge::{BridgeAccess, Caller, ToolHost};
 use crate::call::{CallEvent, CellRequest, CollectMode, Turns};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
-use crate::jobs::JobId;
+use crate::interrupt;
+use crate::jobs::{JobId, QueuePlace};
 use crate::notice::{Departure, Notice};
 use crate::registry::{ClientId, SessionEnd, SharedState, Ticket};
 use crate::report::{CallReport, KernelReplacement, NotRun};
+use crate::sessions::InterruptResult;
+use crate::settings::SessionSettings;
 use current::CurrentCall;
 use kernel::{Crashes, LiveKernel};
 use late::LateCollector;
@@ -49,6 +53,11 @@ pub(crate) struct QueuedCall {
     pub(crate) comms: Comms,
     pub(crate) variables: Option<EnvVars>,
     pub(crate) turns: Turns,
+    pub(crate) settings: Arc<SessionSettings>,
+    /// What its report has to say from the start.
+    pub(crate) notices: Vec<Notice>,
+    /// Set when its turn comes.
+    pub(crate) has_begun: Arc<AtomicBool>,
     pub(crate) collect: CollectMode,
     pub(crate) tools: Option<Arc<dyn ToolHost>>,
     pub(crate) stop: CancellationToken,
@@ -61,9 +70,9 @@ pub(crate) struct QueuedCall {
 
 /// What is asked of a session beside its calls; answered while a cell runs, too.
 pub(crate) enum Control {
-    /// Whether a cell was running.
+    /// What became of it.
     Interrupt {
-        reply: oneshot::Sender<Result<bool, SessionError>>,
+        reply: oneshot::Sender<Result<InterruptResult, SessionError>>,
     },
     Variables {
         limit: usize,
@@ -75,7 +84,7 @@ pub(crate) enum Control {
     /// What the call came to so far. Left unanswered when it is not here.
     Progress {
         job: JobId,
-        reply: oneshot::Sender<Arc<CallReport>>,
+        reply: oneshot::Sender<(Arc<CallReport>, Option<QueuePlace>)>,
     },
 }
 
@@ -92,10 +101,14 @@ enum WorkerRequest {
 pub(crate) struct WorkerStatus {
     pub(crate) about: Option<AboutKernel>,
     pub(crate) since: Option<Instant>,
+    /// A kernel has started in it, whether or not it still runs.
+    pub(crate) has_begun: bool,
 }
 
 pub(crate) struct Worker {
     shared: Arc<SharedState>,
+    /// Those of the call that runs, or ran last.
+    settings: Arc<SessionSettings>,
     key: SessionKey,
     end: Arc<SessionEnd>,
     calls: mpsc::Receiver<QueuedCall>,
@@ -130,6 +143,7 @@ impl Worker {
         departed: Option<Departure>,
     ) -> Self {
         Self {
+            settings: Arc::clone(&shared.settings),
             shared,
             key,
             end,
@@ -190,16 +204,23 @@ impl Worker {
 
     /// Answers a question.
     async fn serve(&mut self, control: Control, current: Option<&mut CurrentCall>) {
-        let is_running = current.as_ref().is_some_and(|current| current.is_running());
         // The caller may have gone, which is why results are ignored.
         match control {
-            Control::Interrupt { reply } => drop(reply.send(match &self.live {
-                Some(live) if is_running => {
-                    let done = live.kernel.interrupt().await;
-                    done.map(|()| true).map_err(|failed| SessionError::Kernel(failed.to_string()))
+            Control::Interrupt { reply } => {
+                let ending = current.as_ref().and_then(|current| current.cell_ending());
+                let (Some(live), Some(ending)) = (&self.live, ending) else {
+                    return drop(reply.send(Ok(InterruptResult::NothingRan)));
+                };
+                if let Err(failed) = live.kernel.interrupt().await {
+                    let why = format!("the interrupt could not be sent: {failed}");
+                    return drop(reply.send(Err(SessionError::Kernel(why))));
                 }
-                Some(_) | None => Ok(false),
-            })),
+                let process = live.about.pid;
+                // Ends in time; the session goes on meanwhile.
+                self.shared.tasks.spawn(
+                    async move { drop(reply.send(Ok(interrupt::outcome(ending, process).await))) }.boxed(),
+                );
+            }
             Control::Variables { limit, reply } => match &self.live {
                 None => drop(reply.send(Err(SessionError::NoKernel))),
                 Some(live) => {
@@ -233,10 +254,16 @@ impl Worker {
                 while let Ok(queued) = self.calls.try_recv() {
                     self.waiting.push_back(queued);
                 }
+                let running = current.as_ref().map(|current| current.job);
                 if let Some(current) = current.filter(|current| current.job == job) {
-                    drop(reply.send(Arc::new(self.report(current))));
-                } else if let Some(queued) = self.waiting.iter().find(|queued| queued.job == job) {
-                    drop(reply.send(Arc::new(self.report(&mut CurrentCall::new(queued)))));
+                    drop(reply.send((Arc::new(self.report(current)), None)));
+                } else if let Some(at) = self.waiting.iter().position(|queued| queued.job == job) {
+                    let before = at + usize::from(running.is_some());
+                    let running =
+                        running.or_else(|| Some(self.waiting.front()?.job).filter(|first| *first != job));
+                    let place = QueuePlace { before, running };
+                    let report = Arc::new(self.report(&mut CurrentCall::new(&self.waiting[at])));
+                    drop(reply.send((report, Some(place))));
                 }
             }
         }
@@ -291,7 +318,7 @@ impl Worker {
             Ok(Event::Status(_) | Event::InputRequest(_)) => return,
             Err(exit) => return self.bury(exit, KernelReplacement::DiedIdle),
         };
-        let settings = &self.shared.settings.output;
+        let settings = &self.settings.output;
         self.late.get_or_insert_with(|| LateCollector::new(settings)).take(&change);
         if let Some(permit) = permit {
             permit.send(CallEvent::Late(change));

@@ -11,11 +11,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arrival::CallPlace;
 use crate::handle::BackgroundHandle;
 use crate::reply::{ReplyPart, ToolFailure, ToolReply};
 use crate::report::{shortened_notice, truncation};
 use crate::share;
-use crate::shell::{CommandEnd, CommandPhase, CommandResult, CommandStop, ShellCommand, ShellRequest};
+use crate::shell::{
+    ClientShells, CommandEnd, CommandPhase, CommandResult, CommandStop, ShellCommand, ShellRequest,
+};
 use crate::timeout::{self, TimeoutRequest};
 use crate::toolbox::{BackgroundPolicy, CallContext, ReplyReader, ToolSettings, ToolboxState};
 
@@ -58,6 +61,7 @@ pub(crate) async fn bash(
         reader: context.reader,
     };
     let shells = &context.client.shells;
+    let turn = turn(shells, context).await?;
     let progress = context.progress.clone().filter(|_| !arguments.background);
     let (shell, warning) = shells.start(&run, progress).await?;
     if arguments.background {
@@ -67,6 +71,7 @@ pub(crate) async fn bash(
         return Ok(started(&shell, "runs in the background"));
     }
     let phase = follow(shared, context, &shell, limit).await;
+    drop(turn); // it has left its folder and variables for the next, or continues without it
     shell.stop_progress();
     let mut reply = if let Some(phase) = phase {
         report(&shared.settings, context, &shell, &phase, lasts)
@@ -89,6 +94,23 @@ pub(crate) async fn bash(
     }
     tell_of_others(&shared.settings, context, &shell, &mut reply);
     Ok(reply)
+}
+
+/// Waits until the command before has ended or continues in the background. The next one waits for what this returns.
+/// Programs run commands side by side: they wait for what they need.
+async fn turn(shells: &ClientShells, context: &CallContext) -> Result<Option<CallPlace>, ToolFailure> {
+    let place = match context.reader {
+        ReplyReader::Model => shells.line().arrive(),
+        ReplyReader::Program => return Ok(None),
+    };
+    context.let_next_pass(); // other tools do not wait for commands
+    tokio::select! {
+        biased;
+        () = place.turn() => Ok(Some(place)),
+        () = context.stop.cancelled() => {
+            Err(ToolFailure::new("cancelled while it waited for the command before it; it was not run"))
+        }
+    }
 }
 
 /// Waits for the command's end, stopping it when its time is over; `None` when it is to go on in the background.

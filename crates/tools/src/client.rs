@@ -122,7 +122,7 @@ impl ToolClient {
         }
     }
 
-    /// Whether its sessions live in another process, which knows nothing of this one's settings.
+    /// Whether its sessions live in another process.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self.sessions.home, SessionHome::Daemon(_))
     }

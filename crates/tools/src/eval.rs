@@ -7,8 +7,8 @@ use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::{KernelChoice, Stdin};
 use cellwright_output::Display;
 use cellwright_session::{
-    Call, CallEvent, CallHandle, CallReport, CallUpdate, CellRequest, JobId, JobState, Reset, SessionKey,
-    Timeout,
+    Abandoned, Call, CallEvent, CallHandle, CallReport, CallUpdate, CellRequest, JobId, JobState, LetGo,
+    Reset, SessionKey, Timeout,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::attention::CallWatch;
 use crate::bridge;
 use crate::handle::BackgroundHandle;
+use crate::kernel::waits;
 use crate::notebook::session_of;
 use crate::reply::{ReplyPart, ToolFailure, ToolReply};
 use crate::report::{self, CallStage, CellNaming};
@@ -73,8 +74,6 @@ pub(crate) async fn eval(
             "`background` has no effect here: the kernel ends with this call; name a session that stays with --session, or leave it out",
         ));
     }
-    let is_notebook =
-        |session: &str| Path::new(session).extension().is_some_and(|end| end.eq_ignore_ascii_case("ipynb"));
     let notebook = match &arguments.session {
         Some(session) if is_notebook(session) => Some(session_of(shared, context, session).await?),
         Some(_) | None => None,
@@ -84,20 +83,30 @@ pub(crate) async fn eval(
     if let Some(SessionKey { session, cwd, kernel }) = notebook {
         (call.session, call.cwd, call.kernel) = (session, cwd, kernel);
     }
+    let key =
+        SessionKey { session: call.session.clone(), cwd: call.cwd.clone(), kernel: call.kernel.clone() };
+    let _waits = shared.wait_for(context, &key)?;
     let moved = if follows_client { context.client.left_behind(&call.session).await? } else { None };
     let running = match context.client.sessions().await?.call(call).await {
         Ok(running) => running,
         Err(error) => return Err(context.client.failed(error).await),
     };
-    if is_background {
-        let job = running.detach();
-        let mut reply = started(job, "runs in the background");
-        reply.content.extend(moved.map(ReplyPart::Note));
-        return Ok(reply);
-    }
-    let mut reply = follow(shared, context, running).await?;
+    context.let_next_pass(); // it is queued in its session
+    let mut reply = if is_background {
+        match running.let_go().await {
+            LetGo::Background(job) => started(job, &in_background(context, job).await?),
+            LetGo::Finished(report) => over(shared, context, &report),
+        }
+    } else {
+        follow(shared, context, running).await?
+    };
     reply.content.extend(note.into_iter().chain(moved).map(ReplyPart::Note));
     Ok(reply)
+}
+
+/// Whether a session is named by its notebook.
+pub(crate) fn is_notebook(session: &str) -> bool {
+    Path::new(session).extension().is_some_and(|end| end.eq_ignore_ascii_case("ipynb"))
 }
 
 /// Reads a call to its end, or for as long as a call may take before it continues in the background.
@@ -117,21 +126,14 @@ async fn follow(
                 continue;
             }
             () = attention.ends(), if !stopping => {
-                let job = running.detach();
-                return background(shared, context, job, &CellNaming::Counted).await;
+                return match running.let_go().await {
+                    LetGo::Background(job) => background(shared, context, job, &CellNaming::Counted).await,
+                    LetGo::Finished(report) => Ok(over(shared, context, &report)),
+                };
             }
         };
         match next {
-            CallUpdate::Finished(report) => {
-                shared.learn(&report);
-                return Ok(report::reply(
-                    &shared.settings,
-                    context,
-                    &report,
-                    CallStage::Over,
-                    &CellNaming::Counted,
-                ));
-            }
+            CallUpdate::Finished(report) => return Ok(over(shared, context, &report)),
             CallUpdate::Event(event) => {
                 if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
                     show_progress(progress.as_ref(), &event);
@@ -139,6 +141,22 @@ async fn follow(
             }
         }
     }
+}
+
+/// Whether a background call runs, or what it waits for.
+async fn in_background(context: &CallContext, job: JobId) -> Result<String, ToolFailure> {
+    let sessions = context.client.sessions().await?;
+    let is_waiting = sessions.jobs().await?.iter().any(|known| known.id == job && known.is_waiting);
+    if is_waiting && let JobState::Waiting { place, .. } = sessions.job(job).await? {
+        return Ok(waits(place));
+    }
+    Ok("runs in the background".to_owned())
+}
+
+/// The reply to a call that is over.
+fn over(shared: &ToolboxState, context: &CallContext, report: &CallReport) -> ToolReply {
+    shared.learn(report);
+    report::reply(&shared.settings, context, report, CallStage::Over, &CellNaming::Counted)
 }
 
 /// Tells of a call that continues in the background.
@@ -149,7 +167,13 @@ pub(crate) async fn background(
     naming: &CellNaming<'_>,
 ) -> Result<ToolReply, ToolFailure> {
     match context.client.sessions().await?.job(job).await? {
-        JobState::Running(report) => Ok(goes_on(shared, context, job, &report, naming)),
+        JobState::Waiting { report, place } => {
+            let how = format!("{}, and stays in the background", waits(place));
+            Ok(goes_on(shared, context, job, &report, naming, &how))
+        }
+        JobState::Running(report) => {
+            Ok(goes_on(shared, context, job, &report, naming, "continues in the background"))
+        }
         JobState::Finished(report) => {
             Ok(report::reply(&shared.settings, context, &report, CallStage::Over, naming))
         }
@@ -163,10 +187,11 @@ pub(crate) fn goes_on(
     job: JobId,
     report: &CallReport,
     naming: &CellNaming<'_>,
+    how: &str,
 ) -> ToolReply {
     let mut reply = report::reply(&shared.settings, context, report, CallStage::Running, naming);
     drop(context.client.shown.news(job, report, &shared.settings.artifacts)); // all of it is
-    let ToolReply { content, structured, .. } = started(job, "continues in the background");
+    let ToolReply { content, structured, .. } = started(job, how);
     reply.content.extend(content);
     if let (Some(Value::Object(all)), Some(Value::Object(handle))) = (&mut reply.structured, structured) {
         all.extend(handle);
@@ -244,10 +269,14 @@ impl EvalArguments {
             requests.push(request);
         }
         let mut call = Call::new(session, cwd, requests);
-        call.kernel = shared.settings.kernel_for(&context.client, chosen);
+        call.kernel = chosen.unwrap_or_else(|| shared.settings.kernel.clone());
         call.mode = shared.settings.lifetime;
         call.tools = Some(bridge::of(shared, &context.client));
         call.variables = shared.call_variables(&context.client);
+        if context.client.is_remote() {
+            // A client that dies must not take the work of a session along that others may use.
+            call.abandoned = Abandoned::GoOn;
+        }
         // Not the token of the request: a call may go on when its request is answered.
         if context.ask.is_some() && !self.background {
             call.stdin = Stdin::Person;
@@ -257,7 +286,7 @@ impl EvalArguments {
 }
 
 /// The kernel a call asks for by its language; `None` for the usual one.
-fn kernel(language: Option<&str>) -> Result<Option<KernelChoice>, ToolFailure> {
+pub(crate) fn kernel(language: Option<&str>) -> Result<Option<KernelChoice>, ToolFailure> {
     /// Longer than any name of a kernel or path of a connection file.
     const LONGEST: usize = 4096;
     if language.is_some_and(|language| language.len() > LONGEST) {

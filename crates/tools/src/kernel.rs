@@ -1,5 +1,7 @@
 //! `kernel`: looking after sessions and background work.
 
+mod naming;
+
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,11 +11,15 @@ use std::time::Duration;
 use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::runner::ExaminedPython;
-use cellwright_session::{Activity, Force, JobInfo, JobState, SessionError, SessionInfo, duration_words};
+use cellwright_session::{
+    Activity, Force, JobInfo, JobState, JobStop, KernelFate, QueuePlace, SessionError, SessionInfo,
+    duration_words,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::naming::{SessionReference, find};
 use crate::bash;
 use crate::client::ToolClient;
 use crate::handle::BackgroundHandle;
@@ -24,14 +30,21 @@ use crate::shell::{CommandPhase, CommandStop, ShellCommand};
 use crate::timeout::{self, TimeoutRequest};
 use crate::toolbox::{BackgroundPolicy, CallContext, ToolboxState, blocking};
 
+/// How long background work may take to stop before it is reported to be stopping.
+const STOPS_WITHIN: Duration = Duration::from_secs(10);
+
 /// Variables listed.
 const VARIABLES: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct KernelArguments {
     action: KernelAction,
-    /// Default: the session of eval calls that name none
+    /// As in eval: a name, or a .ipynb; default: the session of eval calls that name none
     session: Option<String>,
+    /// As in eval, if the session runs in another folder
+    cwd: Option<String>,
+    /// As in eval, if the session has kernels of several languages
+    language: Option<String>,
     /// wait, output, interrupt: background work such as py-3 or sh-3
     handle: Option<String>,
     /// wait: seconds (default 30)
@@ -62,20 +75,29 @@ pub(crate) async fn kernel(
     let client = &context.client;
     let handle = arguments.handle.as_deref().map(str::parse::<BackgroundHandle>).transpose()?;
     let force = if arguments.force { Force::Yes } else { Force::No };
+    match arguments.action {
+        // They change nothing that a later call could depend on, and may take long.
+        KernelAction::List
+        | KernelAction::Status
+        | KernelAction::Wait
+        | KernelAction::Output
+        | KernelAction::Kernels => context.let_next_pass(),
+        KernelAction::Interrupt | KernelAction::Restart | KernelAction::Shutdown => {}
+    }
     match (arguments.action, handle) {
         (KernelAction::List, _) => list(client).await,
         (KernelAction::Kernels, _) => kernels(shared, client).await,
-        (KernelAction::Status, _) => status(client, &find(client, arguments.session.as_deref()).await?).await,
+        (KernelAction::Status, _) => {
+            status(client, &find(shared, context, arguments.reference()).await?).await
+        }
         (KernelAction::Interrupt, Some(handle)) => interrupt_work(client, handle).await,
         (KernelAction::Interrupt, None) => {
-            let session = find(client, arguments.session.as_deref()).await?;
-            let name = client.names.shown(&session.key);
-            let interrupted = client.sessions().await?.interrupt(&session.key).await?;
-            let what = if interrupted { "interrupted the cell that runs" } else { "nothing runs" };
-            Ok(ToolReply::text(format!("{what} in session {name}")))
+            let session = find(shared, context, arguments.reference()).await?;
+            let result = client.sessions().await?.interrupt(&session.key).await?;
+            Ok(ToolReply::text(result.in_words(client.names.shown(&session.key))))
         }
         (KernelAction::Restart, _) => {
-            let session = find(client, arguments.session.as_deref()).await?;
+            let session = find(shared, context, arguments.reference()).await?;
             client.sessions().await?.restart(&session.key, force).await?;
             Ok(ToolReply::text(format!(
                 "session {} has a fresh kernel; its variables are gone",
@@ -83,7 +105,7 @@ pub(crate) async fn kernel(
             )))
         }
         (KernelAction::Shutdown, _) => {
-            let session = find(client, arguments.session.as_deref()).await?;
+            let session = find(shared, context, arguments.reference()).await?;
             client.sessions().await?.end(&session.key, force).await?;
             Ok(ToolReply::text(format!(
                 "session {} is ended; its variables are gone",
@@ -112,15 +134,14 @@ pub(crate) async fn kernel(
     }
 }
 
-/// The session a call means: by its name, and of several in different folders the one used last.
-async fn find(client: &ToolClient, named: Option<&str>) -> Result<SessionInfo, ToolFailure> {
-    let id = client.names.session(named)?;
-    let sessions = client.sessions().await?.sessions().await?;
-    let session = sessions.into_iter().find(|session| session.key.session == id);
-    session.ok_or_else(|| {
-        let name = named.unwrap_or(client.names.default.as_str());
-        ToolFailure::new(format!("there is no session `{name}`; eval starts one"))
-    })
+impl KernelArguments {
+    fn reference(&self) -> SessionReference<'_> {
+        SessionReference {
+            session: self.session.as_deref(),
+            cwd: self.cwd.as_deref(),
+            language: self.language.as_deref(),
+        }
+    }
 }
 
 async fn list(client: &ToolClient) -> Result<ToolReply, ToolFailure> {
@@ -170,6 +191,7 @@ fn session_line(client: &ToolClient, session: &SessionInfo) -> String {
 
 fn job_line(client: &ToolClient, job: &JobInfo) -> String {
     let state = match job.finished {
+        None if job.is_waiting => "waiting",
         None => "running",
         Some(true) => "finished",
         Some(false) => "failed",
@@ -250,9 +272,36 @@ async fn interrupt_work(client: &ToolClient, handle: BackgroundHandle) -> Result
     match handle {
         BackgroundHandle::Cells(job) => {
             own_job(client, job).await?;
-            client.sessions().await?.stop_job(job).await?;
+            let sessions = client.sessions().await?;
+            match sessions.stop_job(job).await? {
+                JobStop::HadFinished => {
+                    return Ok(ToolReply::text(format!(
+                        "{handle} had finished before, so nothing was interrupted; `output` shows its result"
+                    )));
+                }
+                JobStop::Withdrawn => {
+                    return Ok(ToolReply::text(format!(
+                        "{handle} was waiting for its turn, and will not run"
+                    )));
+                }
+                JobStop::Stopping => {}
+            }
+            if let JobState::Finished(report) = sessions.wait(job, STOPS_WITHIN).await? {
+                let ended = report.failed().map_or("ended".to_owned(), |cell| {
+                    format!("ended: its cell {}", cell.status.ending(KernelFate::Stays))
+                });
+                return Ok(ToolReply::text(format!("{handle} {ended}")));
+            }
         }
-        BackgroundHandle::Shell(number) => shell(client, number)?.stop(CommandStop::Cancelled),
+        BackgroundHandle::Shell(number) => {
+            let shell = shell(client, number)?;
+            if shell.is_over() {
+                return Ok(ToolReply::text(format!(
+                    "{handle} had finished before, so nothing was interrupted; `output` shows its result"
+                )));
+            }
+            shell.stop(CommandStop::Cancelled);
+        }
     }
     Ok(ToolReply::text(format!("{handle} is being stopped; `wait` reports how it ended")))
 }
@@ -278,7 +327,9 @@ async fn work(
                 found = sessions.wait(job, at_most) => found?,
                 () = context.stop.cancelled() => return Err(ToolFailure::new(format!("no longer waiting; {handle} continues"))),
             };
-            let (stage, JobState::Running(report) | JobState::Finished(report)) = (stage(&found), &found);
+            let (JobState::Waiting { report, .. } | JobState::Running(report) | JobState::Finished(report)) =
+                &found;
+            let stage = stage(&found);
             let news = wait.map(|_| client.shown.news(job, report, &shared.settings.artifacts));
             let shown = news.as_ref().map_or(&**report, |news| &news.report);
             let mut reply = report::reply(&shared.settings, context, shown, stage, &CellNaming::Counted);
@@ -288,7 +339,14 @@ async fn work(
             match stage {
                 CallStage::Running => {
                     let time = duration_words(report.duration);
-                    reply.note(format!("[{handle} is still running, for {time}]"));
+                    reply.note(match &found {
+                        JobState::Waiting { place, .. } => {
+                            format!("[{handle} {}, for {time}]", waits(*place))
+                        }
+                        JobState::Running(_) | JobState::Finished(_) => {
+                            format!("[{handle} is still running, for {time}]")
+                        }
+                    });
                 }
                 CallStage::Over => client.shown.forget(job),
             }
@@ -307,9 +365,21 @@ async fn work(
     }
 }
 
+/// What a call waits for.
+pub(crate) fn waits(place: QueuePlace) -> String {
+    let ahead = match place.before {
+        0 | 1 => String::new(),
+        before => format!(", with {} more before it", before - 1),
+    };
+    match place.running {
+        Some(job) => format!("is waiting for {}{ahead}", BackgroundHandle::Cells(job)),
+        None => format!("is waiting for another call in its session{ahead}"),
+    }
+}
+
 fn stage(state: &JobState) -> CallStage {
     match state {
-        JobState::Running(_) => CallStage::Running,
+        JobState::Waiting { .. } | JobState::Running(_) => CallStage::Running,
         JobState::Finished(_) => CallStage::Over,
     }
 }
@@ -328,7 +398,15 @@ async fn own_job(client: &ToolClient, job: cellwright_session::JobId) -> Result<
         return Ok(());
     }
     let handle = BackgroundHandle::Cells(job);
-    Err(ToolFailure::new(format!("there is no {handle}; its report may have been dropped for newer ones")))
+    match client.sessions().await?.job(job).await {
+        Err(SessionError::JobLost(_)) => Err(ToolFailure::new(format!(
+            "{handle} has ended with the session daemon that ran it (it was killed, left when it was idle, or the machine was restarted)"
+        ))),
+        Err(SessionError::NoJob(_)) | Ok(_) => Err(ToolFailure::new(format!(
+            "there is no {handle}; its report may have been dropped for newer ones"
+        ))),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn shell(client: &ToolClient, number: u64) -> Result<Arc<ShellCommand>, ToolFailure> {

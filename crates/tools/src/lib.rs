@@ -7,6 +7,7 @@
 //! Nothing here prints or reads the environment: [`ToolSettings`] say it all.
 
 mod arguments;
+mod arrival;
 mod attention;
 mod bash;
 mod bridge;
@@ -28,8 +29,10 @@ mod shown;
 mod spec;
 mod timeout;
 mod toolbox;
+mod waits;
 mod workspace;
 
+pub use arrival::{CallLine, CallPlace};
 pub use cellwright_session::daemon::DaemonDoor;
 pub use client::{SessionHome, SessionNames, ToolClient};
 pub use mode::{RunMode, UnknownMode};

@@ -16,7 +16,7 @@ use crate::client::ToolClient;
 use crate::displays::ReplyDisplays;
 use crate::reply::{ReplyPart, ToolReply, shortened};
 use crate::share::shared;
-use crate::toolbox::{CallContext, ReplyReader, ToolSettings};
+use crate::toolbox::{BackgroundPolicy, CallContext, ReplyReader, ToolSettings};
 
 /// Bytes of JSON values in the structured part.
 const JSON: usize = 8_000;
@@ -95,10 +95,13 @@ pub(crate) fn reply(
         reply.note(format!("[printed by earlier cells after their end]\n{}", text.text));
         displays.show(settings, late, &mut reply);
     }
+    // A kernel of this process ends with it.
+    let ends = settings.background == BackgroundPolicy::Nothing && !client.is_remote();
+    let fate = report.kernel_fate(if ends { KernelFate::Ends } else { KernelFate::Stays });
     for (cell, output) in report.cells.iter().zip(texts) {
         let mut text = naming.header(cell, report.cells.len());
         text.push_str(&output.text);
-        if let Some(end) = end(cell) {
+        if let Some(end) = end(cell, fate) {
             if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }
@@ -128,7 +131,7 @@ pub(crate) fn reply(
 }
 
 /// How a cell ended, when that needs words.
-fn end(cell: &CellReport) -> Option<String> {
+fn end(cell: &CellReport, fate: KernelFate) -> Option<String> {
     match &cell.status {
         // Of those that did not go well the traceback says it, the header, or the error of the whole call.
         CellStatus::Ok
@@ -139,7 +142,7 @@ fn end(cell: &CellReport) -> Option<String> {
         CellStatus::NotRun(NotRun::Stopped)
         | CellStatus::Stopped { .. }
         | CellStatus::Died(_)
-        | CellStatus::Unknown => Some(cell.status.ending(KernelFate::Stays)),
+        | CellStatus::Unknown => Some(cell.status.ending(fate)),
     }
 }
 

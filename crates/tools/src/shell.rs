@@ -171,6 +171,11 @@ impl ClientShells {
         Self { environment, artifacts, limits, state: state::ShellState::new(login), known: Mutex::default() }
     }
 
+    /// Commands of the client's model, which run one after the other.
+    pub(crate) fn line(&self) -> &crate::arrival::CallLine {
+        &self.state.line
+    }
+
     /// Starts a command. The second value is a note to show.
     pub(crate) async fn start(
         &self,

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{parse, unknown_name};
+use crate::arrival::CallPlace;
 use crate::bridge::ToolBridge;
 use crate::client::{SessionHome, SessionNames, ToolClient};
 use crate::mode::RunMode;
@@ -27,6 +28,7 @@ use crate::notebook::background::BackgroundRuns;
 use crate::reply::{ReplyPart, ReplyRoom, ToolFailure, ToolReply};
 use crate::shell::{ClientShells, LoginShell};
 use crate::spec::{ToolName, ToolSpec};
+use crate::waits::SessionWaits;
 use crate::workspace::Workspace;
 use crate::{bash, edit, eval, kernel, notebook, read};
 
@@ -87,6 +89,8 @@ pub(crate) struct ToolboxState {
     history: Mutex<RunRecord>,
     /// Notebooks that run in the background.
     background_runs: Mutex<BackgroundRuns>,
+    /// Cells that wait for cells elsewhere.
+    pub(crate) waits: SessionWaits,
     /// By their prefix, for calls that come from cells.
     clients: Mutex<Vec<Weak<ToolClient>>>,
 }
@@ -115,6 +119,10 @@ pub struct CallContext {
     pub ask: Option<Arc<dyn InputPrompter>>,
     /// The reader of the reply.
     pub reader: ReplyReader,
+    /// Its place among the calls of its client; without one it starts at once.
+    pub arrival: Option<CallPlace>,
+    /// The session of the cell that calls, if a cell does.
+    pub(crate) cell: Option<SessionKey>,
     /// How much of the reply reaches that reader.
     pub room: ReplyRoom,
     /// What the caller has read: the client, or a cell that calls a tool.
@@ -132,6 +140,8 @@ impl CallContext {
             ask: None,
             reader: ReplyReader::Model,
             room: ReplyRoom::default(),
+            arrival: None,
+            cell: None,
             memory,
         }
     }
@@ -140,7 +150,8 @@ impl CallContext {
     /// cell has a memory of its own.
     pub(crate) fn of_cell(client: Arc<ToolClient>, stop: CancellationToken, session: &SessionKey) -> Self {
         let memory = client.memory().of_programs(&session.to_string());
-        Self { reader: ReplyReader::Program, memory, ..Self::new(client, stop) }
+        let cell = Some(session.clone());
+        Self { reader: ReplyReader::Program, cell, memory, ..Self::new(client, stop) }
     }
 }
 
@@ -198,6 +209,7 @@ impl Toolbox {
             python: watch::Sender::new(PythonState::Untried),
             history: Mutex::default(),
             background_runs: Mutex::default(),
+            waits: SessionWaits::default(),
             clients: Mutex::default(),
         });
         bridge.open(&shared);
@@ -259,8 +271,9 @@ impl Toolbox {
                 return;
             }
             let Ok(session) = client.names.session(None) else { return };
-            let kernel = self.shared.settings.kernel_for(client, None);
-            let call = Call::ensure_kernel(session, client.workspace().start(), kernel, Reset::No);
+            let kernel = self.shared.settings.kernel.clone();
+            let mut call = Call::ensure_kernel(session, client.workspace().start(), kernel, Reset::No);
+            call.variables = self.shared.call_variables(client);
             let Ok(sessions) = client.sessions().await else { return };
             match sessions.call(call).await {
                 Ok(running) => self.shared.learn(&*running.report().await),
@@ -314,6 +327,7 @@ impl ToolboxState {
         arguments: Map<String, Value>,
         context: &CallContext,
     ) -> ToolReply {
+        context.turn().await;
         let called = match ToolName::named(name) {
             Some(tool) if self.offers(tool) => {
                 // A call that meets a bug is answered like any other: a client would wait for ever.
@@ -331,6 +345,7 @@ impl ToolboxState {
                 Err(unknown_name("tool", name, &offered))
             }
         };
+        context.let_next_pass();
         called.unwrap_or_else(ToolReply::from)
     }
 
@@ -462,17 +477,6 @@ impl ToolSettings {
     /// The caller's editor.
     pub(crate) fn editor<'a>(&'a self, context: &'a CallContext) -> FileEditor<'a> {
         FileEditor::new(&*context.memory, self.history.as_ref()).saving(self.save.clone())
-    }
-
-    /// The kernel for what a client chose, if it did. A daemon has settings of its own, so Python is named to it.
-    pub(crate) fn kernel_for(&self, client: &ToolClient, chosen: Option<KernelChoice>) -> KernelChoice {
-        let usual = || self.kernel.clone();
-        match chosen.unwrap_or_else(usual) {
-            KernelChoice::Python { named: None } if client.is_remote() => {
-                KernelChoice::Python { named: self.launch.search.explicit.clone() }
-            }
-            choice => choice,
-        }
     }
 
     /// The image as a reply can hold it, or a note on why it cannot.

@@ -27,17 +27,19 @@ impl DaemonCommand {
 }
 
 async fn serve() -> anyhow::Result<()> {
-    // No project's settings: it serves all of them.
+    // No project's settings: it serves all of them, and each call brings its own.
     let folder = Path::new("/");
     let config = LoadedConfig::load(folder, Vec::new())?;
     let mut settings = host::session_settings(&config, folder);
     settings.tools = Some(Arc::new(OfCallers));
+    settings.ledger = Some(config.places.state.join("sessions.json"));
     let sessions = Sessions::new(settings);
     let serve = ServeSettings {
         place: host::daemon_place(&config),
         version: host::VERSION.to_owned(),
         linger: Duration::from_secs(config.settings.session.linger),
         stop: CancellationToken::new(),
+        settings: Arc::new(host::client_settings),
     };
     // The client that started us waits for this line. If it has gone by now, the next one still finds us.
     Ok(daemon::serve(serve, sessions, Box::new(|| drop(print::plain("ready\n")))).await?)

@@ -77,11 +77,11 @@ impl ServeMcp {
         let roots = self.offer.roots(&config)?;
         let host = McpHost {
             toolbox: toolbox.clone(),
+            daemon: self.offer.daemon(&config, &start)?,
             start,
             roots: if roots.is_empty() { WorkspaceRoots::Client } else { WorkspaceRoots::Fixed(roots) },
             outside: self.offer.outside(&config),
             names: self.offer.names(),
-            daemon: self.offer.daemon(&config)?,
             warm_up: !self.no_warm_up && !config.settings.python.skip_check,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };

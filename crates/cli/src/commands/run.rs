@@ -12,8 +12,8 @@ use anyhow::Context as _;
 use cellwright_editing::FileKind;
 use cellwright_kernel::{Comms, KernelChoice, Stdin, StopReason};
 use cellwright_session::{
-    Call, CallEvent, CallHandle, CallReport, CallUpdate, CellStatus, KernelFate, NotRun, Reset, SessionId,
-    SessionMode, Sessions, StoredOutputs, Timeout,
+    Abandoned, Call, CallEvent, CallHandle, CallReport, CallUpdate, CellStatus, KernelFate, NotRun, Reset,
+    SessionId, SessionMode, Sessions, StoredOutputs, Timeout,
 };
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,6 +26,7 @@ use self::notebooks::{NotebookRunFlags, NotebookRuns};
 use super::{input_bytes, named};
 use crate::config::LoadedConfig;
 use crate::exit::{self, CommandExit};
+use crate::host::ClientSurroundings;
 use crate::render::{CallRender, JsonRender, PlainRender};
 use crate::{host, script};
 
@@ -155,8 +156,9 @@ impl RunCommand {
         let is_shared = self.session.is_some() || config.settings.session.shared;
         let kernel = if is_shared { KernelFate::Stays } else { KernelFate::Ends };
         let client = if is_shared {
-            // The daemon has an environment of its own; Python is to be found by this one.
-            call.variables = Some(config.environment.clone());
+            // A terminal that is closed does not end what the session does; Ctrl-C does.
+            call.abandoned = Abandoned::GoOn;
+            ClientSurroundings::of(&config, &call.cwd, self.session.as_ref())?.equip(&mut call);
             host::daemon_client(&config).await?
         } else {
             let mut settings = host::session_settings(&config, &call.cwd);

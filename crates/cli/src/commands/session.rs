@@ -8,7 +8,7 @@ use crate::config::LoadedConfig;
 use crate::host;
 use crate::print::{self, OutputFormat};
 
-/// List, interrupt and end named sessions, which outlive the calls that use them
+/// List, interrupt, restart and end named sessions, which outlive the calls that use them
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionCommand {
     #[command(subcommand)]
@@ -27,6 +27,15 @@ enum SessionAction {
         /// Which sessions
         #[arg(required = true)]
         names: Vec<SessionId>,
+    },
+    /// Give sessions a fresh kernel; their variables are gone
+    Restart {
+        /// Which sessions
+        #[arg(required = true)]
+        names: Vec<SessionId>,
+        /// Restart them even if others use them
+        #[arg(long)]
+        force: bool,
     },
     /// End sessions, with their variables
     End {
@@ -51,9 +60,15 @@ impl SessionCommand {
             SessionAction::List { format } => list(&client.sessions().await?, format),
             SessionAction::Interrupt { names } => {
                 for session in named(&client, &names).await? {
-                    let was_busy = client.interrupt(&session.key).await?;
-                    let did = if was_busy { "interrupted" } else { "not busy:" };
-                    print::plain(&format!("{did} {}\n", session.key.session))?;
+                    let result = client.interrupt(&session.key).await?;
+                    print::plain(&format!("{}\n", result.in_words(session.key.session.as_str())))?;
+                }
+                Ok(())
+            }
+            SessionAction::Restart { names, force } => {
+                for session in named(&client, &names).await? {
+                    client.restart(&session.key, if force { Force::Yes } else { Force::No }).await?;
+                    print::plain(&format!("restarted {}; its variables are gone\n", session.key.session))?;
                 }
                 Ok(())
             }
@@ -68,17 +83,30 @@ impl SessionCommand {
     }
 }
 
-/// The sessions of these names: several, when a name is used in several folders.
+/// The sessions of these names: those of the current folder, or of the only other one that has it.
 async fn named(client: &SessionClient, names: &[SessionId]) -> anyhow::Result<Vec<SessionInfo>> {
     let sessions = client.sessions().await?;
+    let here = std::env::current_dir()?.canonicalize()?;
     let mut found = Vec::new();
     for name in names {
-        let before = found.len();
-        found.extend(sessions.iter().filter(|session| session.key.session == *name).cloned());
+        let mut meant: Vec<_> =
+            sessions.iter().filter(|session| session.key.session == *name).cloned().collect();
+        if meant.iter().any(|session| session.key.cwd == here) {
+            meant.retain(|session| session.key.cwd == here);
+        }
         anyhow::ensure!(
-            found.len() > before,
+            !meant.is_empty(),
             "there is no session `{name}`; `cellwright session list` lists them"
         );
+        let mut folders: Vec<_> = meant.iter().map(|session| session.key.cwd.display().to_string()).collect();
+        folders.sort();
+        folders.dedup();
+        anyhow::ensure!(
+            folders.len() == 1,
+            "`{name}` is a session in several folders; run this command in the one you mean: {}",
+            folders.join(", ")
+        );
+        found.extend(meant);
     }
     Ok(found)
 }

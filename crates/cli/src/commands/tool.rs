@@ -62,7 +62,7 @@ impl ToolCommand {
             .context("the current folder is gone")?
             .with_roots(self.offer.roots(&config)?)
             .with_outside(self.offer.outside(&config));
-        let home = match self.offer.daemon(&config)? {
+        let home = match self.offer.daemon(&config, &start)? {
             None => toolbox.home(),
             Some(daemon) => SessionHome::Daemon(daemon),
         };

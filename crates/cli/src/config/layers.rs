@@ -60,7 +60,9 @@ impl LoadedConfig {
         let (user, agents) = file(&places.user_settings(), SettingScope::User)?;
         merged.extend(user);
         if let Some(project) = places.project_settings() {
-            merged.extend(file(&project, SettingScope::Project)?.0);
+            let mut found = file(&project, SettingScope::Project)?.0;
+            place_python(&mut found, &places);
+            merged.extend(found);
         }
         // The older name says of itself that kernels run there.
         if let Some(name) = env::selects_gateway(&environment)
@@ -81,6 +83,11 @@ impl LoadedConfig {
         settings.agents = agents;
         let origins = merged.into_iter().map(|(key, (_, origin))| (key, origin)).collect();
         Ok(Self { settings, places, environment, origins })
+    }
+
+    /// Settings that a client has put together, in a process that has no environment of that client.
+    pub(crate) fn of_client(settings: UserSettings, places: UserFolders) -> Self {
+        Self { settings, places, environment: HashMap::new(), origins: BTreeMap::new() }
     }
 
     /// Where the value of `key` came from.
@@ -136,6 +143,18 @@ fn file(path: &Path, scope: SettingScope) -> anyhow::Result<SettingsLayer> {
         Ok((found, agents))
     };
     read().with_context(|| path.display().to_string())
+}
+
+/// A Python that a project names by a path lies in the project, from wherever below it is used. Another name is looked for
+/// on `PATH`.
+fn place_python(found: &mut BTreeMap<&'static str, (Value, SettingOrigin)>, places: &UserFolders) {
+    if let Some((Value::String(python), _)) = found.get_mut("python.path")
+        && let Some(root) = places.project.as_deref().and_then(Path::parent)
+        && let Some(placed) = root.join(&*python).to_str()
+        && Path::new(placed).exists()
+    {
+        placed.clone_into(python);
+    }
 }
 
 /// Settings with these values and defaults for the rest.

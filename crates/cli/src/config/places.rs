@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use cellwright_editing::HistoryStore;
 use cellwright_notebook::file::SaveSettings;
+use serde::{Deserialize, Serialize};
 
 /// The folders and files of one user, seen from one folder.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct UserFolders {
     /// Settings and extension modules of the user.
     pub(crate) config: PathBuf,

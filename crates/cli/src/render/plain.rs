@@ -33,7 +33,9 @@ impl CallRender for PlainRender {
             CallEvent::Output { change, .. } | CallEvent::Late(change) => shown(change),
             CallEvent::LateBefore(late) => on_stdout(&late.collected.text.text),
             CallEvent::Queued { behind } => {
-                print_line(&format!("waiting for {behind} other calls in this session"))
+                let calls =
+                    if *behind == 1 { "another call".to_owned() } else { format!("{behind} other calls") };
+                print_line(&format!("waiting for {calls} in this session"))
             }
             CallEvent::Notice(notice) => print_line(&format!("note: {notice}")),
             CallEvent::CellStarted { .. }
@@ -67,7 +69,7 @@ impl CallRender for PlainRender {
         if matches!(failed.status, CellStatus::Error(_)) && self.titles.len() == 1 {
             return Ok(()); // its traceback says it all
         }
-        let how = format!("{name} {}", failed.status.ending(self.kernel));
+        let how = format!("{name} {}", failed.status.ending(report.kernel_fate(self.kernel)));
         let skipped = report
             .cells
             .iter()

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use cellwright_tools::CallLine;
 use hyper::body::{Body, Frame, SizeHint};
 
 /// Clients by the id of their session. Cheap to clone.
@@ -16,6 +17,8 @@ struct HttpClient {
     /// Requests and streams that are open.
     open: usize,
     heard: Instant,
+    /// Its calls, in the order they arrived.
+    calls: CallLine,
 }
 
 impl HttpClients {
@@ -23,11 +26,15 @@ impl HttpClients {
     pub(super) fn visit(&self, id: &str) -> ClientVisit {
         let id: Arc<str> = id.into();
         let mut guests = self.lock();
-        let guest =
-            guests.entry(Arc::clone(&id)).or_insert_with(|| HttpClient { open: 0, heard: Instant::now() });
+        let guest = guests.entry(Arc::clone(&id)).or_insert_with(|| HttpClient {
+            open: 0,
+            heard: Instant::now(),
+            calls: CallLine::default(),
+        });
         guest.open += 1;
+        let calls = guest.calls.clone();
         drop(guests);
-        ClientVisit { guests: self.clone(), id }
+        ClientVisit { guests: self.clone(), id, calls }
     }
 
     /// The client among these that has been silent for longest and has nothing open. All others are forgotten.
@@ -48,9 +55,15 @@ impl HttpClients {
 pub(super) struct ClientVisit {
     guests: HttpClients,
     id: Arc<str>,
+    calls: CallLine,
 }
 
 impl ClientVisit {
+    /// The client's calls, in the order they arrived.
+    pub(super) fn calls(&self) -> &CallLine {
+        &self.calls
+    }
+
     /// Lasts until the answer has been sent.
     pub(super) fn until_sent<B>(self, body: B) -> AnswerBody<B> {
         AnswerBody { body, _visit: self }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::start::DaemonDoor;
@@ -28,6 +28,12 @@ use crate::identity::SessionKey;
 use crate::jobs::JobId;
 use crate::notice::Notice;
 use crate::report::{CallReport, CellReport, CellStatus, KernelAfter, KernelReport, KernelUse, NotRun};
+
+/// How long a daemon may take to let a call go on in the background.
+const TAKES_OVER_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a daemon may take to answer a greeting, which it does at once.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
 /// A client of a daemon.
 pub(crate) struct DaemonConnection {
@@ -97,7 +103,8 @@ impl DaemonConnection {
     pub(crate) async fn call(&self, call: Call) -> Result<CallHandle, SessionError> {
         let cwd = std::path::absolute(&call.cwd);
         let cwd = cwd.map_err(|error| SessionError::no_directory(call.cwd.clone(), &error))?;
-        let call = Call { cwd, ..call };
+        let settings = call.settings.clone().or_else(|| self.door.settings.clone());
+        let call = Call { cwd, settings, ..call };
         let mut unfinished = UnfinishedCall::of(&call);
         let (stop, tools) = (call.stop.child_token(), call.tools.clone());
         let mut wire = self.request(DaemonRequest::Call(Box::new(call))).await?;
@@ -109,14 +116,22 @@ impl DaemonConnection {
         let (event_sender, events) = mpsc::channel(EVENTS);
         let (report_sender, report) = watch::channel(None);
         let (leave, left) = oneshot::channel();
-        let following =
-            FollowedCall { wire, events: event_sender, stop: stop.clone(), left, tools, unfinished };
+        let (hands_over, handed_over) = oneshot::channel();
+        let following = FollowedCall {
+            wire,
+            events: event_sender,
+            stop: stop.clone(),
+            left,
+            tools,
+            unfinished,
+            _hands_over: hands_over,
+        };
         // Ends with the call, with its `CallHandle`, or with the connection.
         drop(tokio::spawn(following.run(report_sender).boxed()));
         let leave = Box::new(move |left| {
             let _ = leave.send(left); // the call may be over
         });
-        Ok(CallHandle::new(job, events, report, stop, leave))
+        Ok(CallHandle::new(job, events, report, stop, leave).handed_over_by(handed_over))
     }
 
     /// A connection on which something was asked, of another daemon if ours has died.
@@ -125,6 +140,7 @@ impl DaemonConnection {
         let greeted = greet(&self.door.place, self.door.version).await;
         let mut wire = match greeted {
             Ok((wire, welcome)) if welcome.pid == presence.pid => wire,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(gone(&error)),
             Ok(_) | Err(_) => {
                 let entered = self.door.enter().await;
                 *presence = entered.map_err(|error| SessionError::Daemon(error.to_string()))?;
@@ -141,18 +157,27 @@ impl DaemonConnection {
 }
 
 async fn greet(place: &DaemonPlace, version: &str) -> io::Result<(DaemonWire, Welcome)> {
-    let mut wire = DaemonWire::new(UnixStream::connect(place.socket()).await?)?;
-    wire.send(&Hello { version: version.into() }).await?;
-    let welcome = wire.receive().await?;
-    Ok((wire, welcome))
+    let greeting = async {
+        let mut wire = DaemonWire::new(UnixStream::connect(place.socket()).await?)?;
+        wire.send(&Hello { version: version.into() }).await?;
+        let welcome = wire.receive().await?;
+        Ok((wire, welcome))
+    };
+    timeout(ANSWERS_WITHIN, greeting).await.unwrap_or_else(|_| Err(silent()))
+}
+
+fn silent() -> io::Error {
+    let why =
+        "it does not answer; its process may be stopped (SIGSTOP), or something else listens at its socket";
+    io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
 async fn asked<T: DeserializeOwned>(wire: &mut DaemonWire, purpose: &ConnectionPurpose) -> io::Result<T> {
     wire.send(purpose).await?;
-    wire.receive().await
+    timeout(ANSWERS_WITHIN, wire.receive()).await.unwrap_or_else(|_| Err(silent()))
 }
 
-fn is_absence(error: &io::Error) -> bool {
+pub(super) fn is_absence(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound
@@ -183,13 +208,17 @@ struct FollowedCall {
     left: oneshot::Receiver<LeftCall>,
     tools: Option<Arc<dyn ToolHost>>,
     unfinished: UnfinishedCall,
+    /// Dropped when nothing more is sent.
+    _hands_over: oneshot::Sender<()>,
 }
 
 impl FollowedCall {
     async fn run(mut self, report: watch::Sender<Option<Arc<CallReport>>>) {
         let finished = match self.follow().await {
             Ok(Some(mut finished)) => {
-                if let Some(news) = self.unfinished.news.take() {
+                // A session that the daemon remembers says more.
+                let is_told = finished.notices.iter().any(|notice| matches!(notice, Notice::Departed(_)));
+                if let Some(news) = self.unfinished.news.take().filter(|_| !is_told) {
                     Arc::make_mut(&mut finished).notices.insert(0, news);
                 }
                 finished
@@ -198,7 +227,8 @@ impl FollowedCall {
             Err(error) => Arc::new(self.unfinished.report(gone(&error))),
         };
         // The events end before the report comes.
-        drop(self.events);
+        let Self { events, _hands_over, .. } = self;
+        drop(events);
         report.send_replace(Some(finished));
     }
 
@@ -220,6 +250,9 @@ impl FollowedCall {
                 left = &mut self.left => {
                     if let Ok(LeftCall::Detached) = left {
                         self.wire.send(&CallMessage::Detach).await?;
+                        // It is in the background when the daemon has closed its end. What it said before is in the report.
+                        let closed = async { while self.wire.receive::<DaemonMessage>().await.is_ok() {} };
+                        drop(timeout(TAKES_OVER_WITHIN, closed).await); // one that is stopped will do so when it goes on
                     }
                     return Ok(None);
                 }

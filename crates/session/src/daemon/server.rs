@@ -1,6 +1,7 @@
 //! The daemon's side of the socket.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -20,6 +21,7 @@ use tokio_util::codec::{Framed, LengthDelimitedCodec};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::client::is_absence;
 use super::tools::{ForwardedCall, ForwardedTools, UnansweredCalls};
 use super::{
     CallMessage, ConnectionPurpose, DaemonError, DaemonMessage, DaemonPlace, DaemonRequest, DaemonWire,
@@ -29,9 +31,10 @@ use crate::call::{Abandoned, Call, CallEvent, CallHandle, CallUpdate, InputReque
 use crate::client::SessionClient;
 use crate::error::SessionError;
 use crate::sessions::Sessions;
+use crate::settings::{CallSettings, SessionSettings};
 
 /// How a daemon serves.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServeSettings {
     /// Where.
     pub place: DaemonPlace,
@@ -41,6 +44,20 @@ pub struct ServeSettings {
     pub linger: Duration,
     /// Cancelling this ends it.
     pub stop: CancellationToken,
+    /// Turns the settings that a client sends with a call into those of sessions.
+    pub settings: ReadSettings,
+}
+
+/// How a daemon reads the settings of a client.
+pub type ReadSettings = Arc<dyn Fn(&CallSettings) -> Result<SessionSettings, SessionError> + Send + Sync>;
+
+impl fmt::Debug for ServeSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServeSettings")
+            .field("place", &self.place)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Serves `sessions` until there has been nothing to do for a while, then ends them. `ready` is called once clients
@@ -51,7 +68,7 @@ pub fn serve(
     ready: Box<dyn FnOnce() + Send>,
 ) -> BoxFuture<'static, Result<(), DaemonError>> {
     Box::pin(async move {
-        let ServeSettings { place, version, linger, stop } = settings;
+        let ServeSettings { place, version, linger, stop, settings } = settings;
         place.prepare()?;
         let _lock = take_over(&place)?;
         let socket = place.socket();
@@ -77,6 +94,7 @@ pub fn serve(
             clients: Mutex::default(),
             last_client: AtomicU64::new(0),
             retire: stop.child_token(),
+            settings,
         });
         let tasks = TaskTracker::new();
         loop {
@@ -137,6 +155,7 @@ struct ServerHost {
     clients: Mutex<HashMap<u64, Arc<SessionClient>>>,
     last_client: AtomicU64,
     retire: CancellationToken,
+    settings: ReadSettings,
 }
 
 impl ServerHost {
@@ -160,7 +179,7 @@ impl ServerHost {
             ConnectionPurpose::Request { client, request } => {
                 let client = self.clients().get(&client).cloned();
                 let client = client.ok_or_else(|| io::Error::other("an unknown client"))?;
-                answer(wire, &client, request).await
+                self.answer(wire, &client, request).await
             }
         }
     }
@@ -196,18 +215,28 @@ impl Drop for Leaves<'_> {
     }
 }
 
-async fn answer(wire: DaemonWire, client: &SessionClient, request: DaemonRequest) -> io::Result<()> {
-    match request {
-        DaemonRequest::Call(call) => run(wire, client, *call).await,
-        DaemonRequest::Sessions => reply(wire, client.sessions()).await,
-        DaemonRequest::Variables { key, limit } => reply(wire, client.variables(&key, limit)).await,
-        DaemonRequest::Interrupt { key } => reply(wire, client.interrupt(&key)).await,
-        DaemonRequest::Restart { key, force } => reply(wire, client.restart(&key, force)).await,
-        DaemonRequest::End { key, force } => reply(wire, client.end(&key, force)).await,
-        DaemonRequest::Jobs => reply(wire, client.jobs()).await,
-        DaemonRequest::Wait { job, at_most } => reply(wire, client.wait(job, at_most)).await,
-        DaemonRequest::StopJob { job } => reply(wire, client.stop_job(job)).await,
-        DaemonRequest::ForgetJob { job } => reply(wire, client.forget_job(job)).await,
+impl ServerHost {
+    async fn answer(
+        &self,
+        wire: DaemonWire,
+        client: &SessionClient,
+        request: DaemonRequest,
+    ) -> io::Result<()> {
+        match request {
+            DaemonRequest::Call(call) => {
+                let settings = call.settings.as_ref().map(|settings| (self.settings)(settings)).transpose();
+                run(wire, client, *call, settings).await
+            }
+            DaemonRequest::Sessions => reply(wire, client.sessions()).await,
+            DaemonRequest::Variables { key, limit } => reply(wire, client.variables(&key, limit)).await,
+            DaemonRequest::Interrupt { key } => reply(wire, client.interrupt(&key)).await,
+            DaemonRequest::Restart { key, force } => reply(wire, client.restart(&key, force)).await,
+            DaemonRequest::End { key, force } => reply(wire, client.end(&key, force)).await,
+            DaemonRequest::Jobs => reply(wire, client.jobs()).await,
+            DaemonRequest::Wait { job, at_most } => reply(wire, client.wait(job, at_most)).await,
+            DaemonRequest::StopJob { job } => reply(wire, client.stop_job(job)).await,
+            DaemonRequest::ForgetJob { job } => reply(wire, client.forget_job(job)).await,
+        }
     }
 }
 
@@ -220,11 +249,16 @@ async fn reply<T: Serialize>(mut wire: DaemonWire, answer: impl Future<Output = 
 }
 
 /// Runs a call for a client that may stop it, leave it to itself, or disappear.
-async fn run(mut wire: DaemonWire, client: &SessionClient, mut call: Call) -> io::Result<()> {
+async fn run(
+    mut wire: DaemonWire,
+    client: &SessionClient,
+    mut call: Call,
+    settings: Result<Option<SessionSettings>, SessionError>,
+) -> io::Result<()> {
     let (stop, abandoned) = (call.stop.clone(), call.abandoned);
     let (forward, mut forwarded) = ForwardedTools::new();
     call.tools = Some(Arc::new(forward));
-    let mut running = match client.call(call).await {
+    let mut running = match settings.and_then(|settings| client.call_as(call, settings)) {
         Ok(running) => running,
         Err(error) => return wire.send(&Err::<(), SessionError>(error)).await,
     };
@@ -233,8 +267,10 @@ async fn run(mut wire: DaemonWire, client: &SessionClient, mut call: Call) -> io
     let pending = PendingAnswers::default();
     let ended = tokio::select! {
         sent = send_events(&mut to, &mut running, &mut forwarded, &pending) => match sent {
-            // It is over when the client says that it has the report.
+            // It is over when the client says that it has the report. One that has closed its end may have said before
+            // that the call is to go on.
             Ok(()) => obey(&mut from, &stop, &pending).await,
+            Err(error) if is_absence(&error) => obey(&mut from, &stop, &pending).await,
             Err(_) => ObeyedMessage::Gone,
         },
         ended = obey(&mut from, &stop, &pending) => ended,

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::client::{DaemonPresence, JoinResult};
 use super::{DaemonConnection, DaemonError, DaemonPlace};
 use crate::client::SessionClient;
+use crate::settings::CallSettings;
 
 /// How long a daemon may take to come up.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -51,12 +52,14 @@ pub struct DaemonDoor {
     pub version: &'static str,
     /// How it is started.
     pub spawn: DaemonSpawn,
+    /// What calls obey there that bring no settings of their own: a daemon serves many folders.
+    pub settings: Option<CallSettings>,
 }
 
 impl DaemonDoor {
     /// Joins the daemon, and starts it if there is none.
     pub(super) async fn enter(&self) -> Result<DaemonPresence, DaemonError> {
-        let Self { place, version, spawn } = self;
+        let Self { place, version, spawn, settings: _ } = self;
         place.prepare()?;
         for _ in 0..ATTEMPTS {
             if let JoinResult::Here(presence) = DaemonPresence::join(place, version).await? {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cellwright_cell::OutputChange;
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::{Comms, Stdin};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +47,8 @@ struct RunningCell {
     /// None in calls whose reader keeps the outputs.
     collector: Option<Collector>,
     began: Instant,
+    /// How it ended, for callers that interrupted it.
+    ending: watch::Sender<Option<CellStatus>>,
 }
 
 impl CurrentCall {
@@ -83,8 +85,9 @@ impl CurrentCall {
         }
     }
 
-    pub(super) fn is_running(&self) -> bool {
-        self.running.is_some()
+    /// How the cell that runs will end.
+    pub(super) fn cell_ending(&self) -> Option<watch::Receiver<Option<CellStatus>>> {
+        Some(self.running.as_ref()?.ending.subscribe())
     }
 
     pub(super) fn begin(&mut self, index: usize, settings: &OutputSettings) {
@@ -96,7 +99,8 @@ impl CurrentCall {
             }
             CollectMode::Nothing => None,
         };
-        self.running = Some(RunningCell { index, collector, began: Instant::now() });
+        self.running =
+            Some(RunningCell { index, collector, began: Instant::now(), ending: watch::Sender::new(None) });
     }
 
     /// Takes what the cell that runs shows.
@@ -108,7 +112,8 @@ impl CurrentCall {
 
     /// Ends the cell that runs.
     pub(super) fn end_cell(&mut self, status: CellStatus, execution_count: Option<u64>) -> Arc<CellReport> {
-        let RunningCell { index, collector, began } = self.running.take().expect("a cell runs");
+        let RunningCell { index, collector, began, ending } = self.running.take().expect("a cell runs");
+        ending.send_replace(Some(status.clone()));
         let report = Arc::new(CellReport {
             index,
             title: self.cells[index].title.clone(),

@@ -1,6 +1,7 @@
 //! Running the cells of a call.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cellwright_kernel::{
@@ -30,7 +31,10 @@ impl Worker {
     /// Runs a call to its report.
     pub(super) async fn call(&mut self, queued: QueuedCall) {
         let mut current = CurrentCall::new(&queued);
-        let QueuedCall { cells, report, ticket, events, tools, .. } = queued;
+        let QueuedCall { cells, report, ticket, events, tools, settings, notices, has_begun, .. } = queued;
+        has_begun.store(true, Ordering::Relaxed);
+        self.settings = settings;
+        self.notices.extend(notices);
         drop(events); // `current` has it, and closes it with its end
         self.caller.set(tools);
         if let Some(KernelReplacement::Died(exit)) =
@@ -114,7 +118,7 @@ impl Worker {
             }),
             None => source,
         };
-        current.begin(index, &self.shared.settings.output);
+        current.begin(index, &self.settings.output);
         let mut replayed = false;
         loop {
             let FinishedCell { outcome, execution_count } =
@@ -134,7 +138,7 @@ impl Worker {
                 }
                 Outcome::Died(death) => {
                     self.bury(death.exit.clone(), KernelReplacement::Died);
-                    let again = match (death.started, self.shared.settings.retry) {
+                    let again = match (death.started, self.settings.retry) {
                         (false, _) => Some(Notice::RanElsewhere { cell: index, exit: death.exit.clone() }),
                         // One that is out of reach may be running it still.
                         (true, Retry::Once) if !replayed && !matches!(death.exit, Exit::OutOfReach(_)) => {
@@ -196,7 +200,7 @@ impl Worker {
         source: &CellSource,
     ) -> FinishedCell {
         let timeout = match timeout {
-            Timeout::Default => Some(self.shared.settings.timeout),
+            Timeout::Default => Some(self.settings.timeout),
             Timeout::After(time) => Some(time),
             Timeout::Never => None,
         };

@@ -22,6 +22,7 @@ use crate::call::{CallEvent, Reset};
 use crate::error::SessionError;
 use crate::notice::Notice;
 use crate::report::{KernelReplacement, KernelUse};
+use crate::settings::ResetPolicy;
 use crate::setup::setup;
 
 /// How long the kernels of sessions that were ended for want of room may take to give it back.
@@ -75,7 +76,7 @@ impl Worker {
             }
             return Ok(());
         }
-        self.crashes.check(&self.shared.settings.limits)?;
+        self.crashes.check(&self.settings.limits)?;
         let started = match self.start(current).await {
             Err(CallHalt::Error(SessionError::Exhausted(_))) => self.make_room_and_start(current).await?,
             started => started?,
@@ -86,7 +87,11 @@ impl Worker {
         current.usage = self.gone.take().map_or(KernelUse::Fresh, KernelUse::Replaced);
         self.notices.extend(started.warnings.into_iter().map(Notice::Warning));
         let since = Instant::now();
-        self.status.send_replace(WorkerStatus { about: Some(started.about.clone()), since: Some(since) });
+        self.status.send_replace(WorkerStatus {
+            about: Some(started.about.clone()),
+            since: Some(since),
+            has_begun: true,
+        });
         self.live = Some(LiveKernel {
             kernel: Arc::new(started.kernel),
             background: started.background,
@@ -94,6 +99,14 @@ impl Worker {
             comms: Comms::Dropped,
             since,
         });
+        if !current.alone {
+            // Only now: a kernel that does not start must not cost another session its variables.
+            let limits = self.settings.limits;
+            if let Some(notice) = self.shared.make_room(&self.key, current.client, &limits) {
+                self.notices.push(notice);
+            }
+        }
+        self.shared.record();
         self.send_event(current, CallEvent::KernelStarted(started.about)).await;
         self.send_notices(current).await;
         Ok(())
@@ -102,8 +115,8 @@ impl Worker {
     /// Starts a kernel, answering questions meanwhile.
     async fn start(&mut self, current: &mut CurrentCall) -> Result<StartedKernel, CallHalt> {
         self.connect_bridge().await;
-        let (setup, warnings) = setup(&self.shared.settings, &self.key.cwd, self.access.as_ref());
-        let launcher = Arc::clone(&self.shared.settings.launcher);
+        let (setup, warnings) = setup(&self.settings, &self.key.cwd, self.access.as_ref());
+        let launcher = Arc::clone(&self.settings.launcher);
         let start = KernelStart {
             kernel: self.key.kernel.clone(),
             cwd: self.key.cwd.clone(),
@@ -172,10 +185,15 @@ impl Worker {
             },
             Reset::Force => {}
         }
-        if self.reset.is_some_and(|(at, by)| by != current.job && at >= current.began) {
-            // The other call's variables are no older than this call: they are not what it wanted to be rid of.
-            current.notices.push(Notice::ResetJoined { cell });
-            return Ok(());
+        if self.reset.is_some_and(|(at, by)| by != current.job && at > current.began) {
+            match self.settings.resets {
+                ResetPolicy::Refuse => return Err(SessionError::ResetInProgress),
+                // The other call's variables are no older than this call: they are not what it wanted to be rid of.
+                ResetPolicy::Join => {
+                    current.notices.push(Notice::ResetJoined { cell });
+                    return Ok(());
+                }
+            }
         }
         self.crashes.forget();
         if self.live.is_some() {
@@ -226,7 +244,9 @@ impl Worker {
         }
         self.live = None;
         self.measured = None;
-        self.status.send_replace(WorkerStatus::default());
+        self.status.send_modify(|status| {
+            *status = WorkerStatus { has_begun: status.has_begun, ..WorkerStatus::default() }
+        });
     }
 
     /// Looks at the kernel's memory now and then, and reports when it is much.
@@ -236,7 +256,7 @@ impl Worker {
         if last.elapsed() >= MEASURED_EVERY {
             self.measured = live.kernel.memory().await.map(|bytes| (Instant::now(), bytes));
         }
-        if let (Some((_, resident)), Some(limit)) = (self.measured, self.shared.settings.limits.memory)
+        if let (Some((_, resident)), Some(limit)) = (self.measured, self.settings.limits.memory)
             && resident > limit
         {
             self.notices.push(Notice::Memory { resident, limit });

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use cellwright_session::{
-    Abandoned, CallEvent, CallUpdate, CellStatus, Departure, Force, JobState, NotRun, SessionError,
+    Abandoned, CallEvent, CallUpdate, CellStatus, Departure, Force, JobState, JobStop, NotRun, QueuePlace,
+    SessionError,
 };
 
-use super::support::{Fixture, statuses, text};
+use super::support::{Fixture, begin, statuses, text};
 
 const MOMENT: Duration = Duration::ZERO;
 
@@ -34,11 +35,18 @@ async fn a_detached_call_can_be_followed_to_its_end_and_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_background_call_that_waits_can_be_stopped_without_touching_the_one_that_runs() {
     let fixture = Fixture::new();
-    let first = fixture.client.call(fixture.call("a", &["sleep 20"])).await.unwrap().detach();
+    let first = begin(&fixture.client, fixture.call("a", &["sleep 20"])).await.detach();
     let second = fixture.client.call(fixture.call("a", &["print"])).await.unwrap().detach();
-    let JobState::Running(waits) = fixture.client.wait(second, MOMENT).await.unwrap() else { panic!("over") };
+    let JobState::Waiting { report: waits, place } = fixture.client.wait(second, MOMENT).await.unwrap()
+    else {
+        panic!("it does not wait")
+    };
+    // It names what it waits for.
+    assert_eq!(place, QueuePlace { before: 1, running: Some(first) });
+    let listed = fixture.client.jobs().await.unwrap();
+    assert_eq!(listed.iter().map(|job| job.is_waiting).collect::<Vec<_>>(), [false, true]);
     assert_eq!(statuses(&waits), [&CellStatus::Waiting]);
-    fixture.client.stop_job(second).await.unwrap();
+    assert_eq!(fixture.client.stop_job(second).await.unwrap(), JobStop::Withdrawn);
     let JobState::Finished(stopped) = fixture.client.wait(second, Duration::from_secs(1)).await.unwrap()
     else {
         panic!("it still waits")

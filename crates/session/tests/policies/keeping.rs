@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use cellwright_kernel::StartError;
 use cellwright_session::{
     CellRequest, CellStatus, Departure, Force, KernelReplacement, KernelUse, NotRun, Notice, Reset,
-    SessionError,
+    ResetPolicy, SessionError,
 };
 
 use super::support::{Fixture, begin, run, statuses};
@@ -65,7 +66,28 @@ async fn a_fifth_session_takes_the_place_of_the_oldest_idle_one() {
     assert_eq!(fixture.names().await, ["a", "c", "d", "e"]);
     busy.report().await;
     let report = fixture.run("b", &["print"]).await;
-    assert_eq!(report.notices, [Notice::Departed(Departure::MadeRoom { limit: 4 })]);
+    // The call that ends a session says so, and so does the next call of that session.
+    let ended = vec![fixture.key("c")];
+    let gone = Notice::Departed(Departure::MadeRoom { limit: 4 });
+    assert_eq!(report.notices, [gone, Notice::MadeRoom { ended, limit: 4 }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_whose_kernel_never_started_do_not_push_out_a_live_one() {
+    let fixture = Fixture::new();
+    for name in ["a", "b", "c", "d"] {
+        fixture.run(name, &["print"]).await;
+    }
+    for name in ["js", "node", "deno", "typescript", "ruby"] {
+        fixture.kernels.fail_next(StartError::Other("no kernel of that name".into()));
+        let report = fixture.run(name, &["print"]).await;
+        assert!(matches!(report.error, Some(SessionError::NotStarted(_))), "{report:?}");
+        // It is not listed either.
+        assert_eq!(fixture.names().await, ["a", "b", "c", "d"]);
+    }
+    assert_eq!(fixture.kernels.started(), 4);
+    let report = fixture.run("a", &["print"]).await;
+    assert_eq!((&report.kernel.usage, report.notices.len()), (&KernelUse::Reused, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,8 +182,27 @@ async fn k20_a_reset_does_not_wipe_what_others_hold_unless_forced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resets_asked_for_at_the_same_time_are_one() {
+async fn a_reset_is_refused_while_another_is_in_progress() {
     let fixture = Fixture::new();
+    fixture.run("a", &["print"]).await;
+    let busy = fixture.client.call(fixture.call("a", &["sleep 5"])).await.unwrap();
+    let mut call = fixture.call("a", &[]);
+    call.cells = resetting(Reset::Yes, "print");
+    let first = fixture.client.call(call.clone()).await.unwrap();
+    let second = fixture.client.call(call.clone()).await.unwrap();
+    busy.report().await;
+    assert_eq!(first.report().await.kernel.usage, KernelUse::Replaced(KernelReplacement::Reset));
+    let refused = second.report().await;
+    assert_eq!(refused.error, Some(SessionError::ResetInProgress));
+    assert_eq!(statuses(&refused), [&CellStatus::NotRun(NotRun::Error)]);
+    // One that comes later is another.
+    assert!(run(&fixture.client, call).await.unwrap().succeeded());
+    assert_eq!(fixture.kernels.started(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn resets_asked_for_at_the_same_time_are_one_if_so_set() {
+    let fixture = Fixture::with(|settings| settings.resets = ResetPolicy::Join);
     fixture.run("a", &["print"]).await;
     let busy = fixture.client.call(fixture.call("a", &["sleep 5"])).await.unwrap();
     let mut call = fixture.call("a", &[]);

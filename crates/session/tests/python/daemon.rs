@@ -38,7 +38,7 @@ fn spawn(folder: &Path, version: &str) -> DaemonSpawn {
 }
 
 fn door(folder: &Path, version: &'static str) -> DaemonDoor {
-    DaemonDoor { place: place(folder), version, spawn: spawn(folder, version) }
+    DaemonDoor { place: place(folder), version, spawn: spawn(folder, version), settings: None }
 }
 
 async fn connect(folder: &TempDir) -> SessionClient {

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::run::{ActiveRun, reply};
 use crate::eval::goes_on;
 use crate::handle::BackgroundHandle;
-use crate::kernel::not_repeated;
+use crate::kernel::{not_repeated, waits};
 use crate::reply::{ToolFailure, ToolReply};
 use crate::report::{self, CallStage, CellNaming};
 use crate::toolbox::{CallContext, ToolboxState};
@@ -80,7 +80,11 @@ impl BackgroundRun {
         match context.client.sessions().await?.job(self.job).await? {
             JobState::Running(report) => {
                 let (report, naming) = (self.progress.fill(&report), CellNaming::Notebook(&self.cells));
-                Ok(goes_on(shared, context, self.job, &report, &naming))
+                Ok(goes_on(shared, context, self.job, &report, &naming, "continues in the background"))
+            }
+            JobState::Waiting { report, place } => {
+                let (naming, how) = (CellNaming::Notebook(&self.cells), waits(place));
+                Ok(goes_on(shared, context, self.job, &report, &naming, &how))
             }
             // A short one: then its outputs are about to be there.
             JobState::Finished(_) => self.wait(shared, context, Some(Duration::from_secs(30))).await,
@@ -115,6 +119,10 @@ impl BackgroundRun {
             return Ok(reply);
         }
         let (report, note) = match state {
+            JobState::Waiting { report, place } => {
+                let note = format!("[{handle} {}, for {}]", waits(place), duration_words(report.duration));
+                (report, note)
+            }
             JobState::Running(report) => {
                 let note = format!("[{handle} is still running, for {}]", duration_words(report.duration));
                 (report, note)

@@ -81,6 +81,10 @@ pub(super) async fn run(
             "a notebook of a shared session cannot run in the background: nobody would keep its outputs",
         ));
     }
+    let _waits = match &context.cell {
+        Some(_) => shared.wait_for(context, &session_of(shared, context, &place.named).await?)?,
+        None => None,
+    };
     let mut request = RunRequest::new(&place.path);
     request.timeout = how.timeout.map_or(Timeout::Never, Timeout::After);
     request.errors = if how.allow_errors { ErrorPolicy::Allow } else { ErrorPolicy::Stop };
@@ -129,7 +133,10 @@ pub(super) async fn run(
     }
     let sessions = context.client.sessions().await?;
     match plan.start(&sessions, call).await {
-        Ok(run) => follow(shared, context, place, ActiveRun(run), how.background).await,
+        Ok(run) => {
+            context.let_next_pass(); // it is queued in its session
+            follow(shared, context, place, ActiveRun(run), how.background).await
+        }
         Err(error) => Err(context.client.failed(error).await),
     }
 }
@@ -140,11 +147,10 @@ pub(crate) fn key(
     client: &ToolClient,
     home: &NotebookHome,
 ) -> Result<SessionKey, ToolFailure> {
-    let kernel = home.kernel_or(&shared.settings.kernel);
     Ok(SessionKey {
         session: client.names.session(Some(&home.session))?,
         cwd: home.cwd.clone(),
-        kernel: shared.settings.kernel_for(client, Some(kernel)),
+        kernel: home.kernel_or(&shared.settings.kernel),
     })
 }
 

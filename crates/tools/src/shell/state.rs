@@ -19,6 +19,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::ShellRequest;
+use crate::arrival::CallLine;
 
 /// Login files may do anything, wait for a lock for a minute included. They are not waited for longer than this.
 const LOGIN: Duration = Duration::from_secs(10);
@@ -156,6 +157,8 @@ pub(super) struct ShellState {
     login: Arc<LoginShell>,
     /// Made with the first command; gone with the client.
     folder: Mutex<Option<tempfile::TempDir>>,
+    /// Each command finds what the one before left, so it waits for it.
+    pub(super) line: CallLine,
 }
 
 /// What to call a shell with, and what the caller should know.
@@ -166,7 +169,7 @@ pub(super) struct ShellArguments {
 
 impl ShellState {
     pub(super) fn new(login: Arc<LoginShell>) -> Self {
-        Self { login, folder: Mutex::default() }
+        Self { login, folder: Mutex::default(), line: CallLine::default() }
     }
 
     pub(super) async fn prepare(

@@ -35,6 +35,22 @@ async fn a_read_by_a_cell_that_printed_nothing_let_the_model_overwrite_a_persons
 }
 
 #[tokio::test]
+async fn a_cell_that_would_wait_for_itself_gets_an_error() {
+    let fixture = Fixture::new();
+    let code = json!({"cell_type": "code", "execution_count": null, "id": "a", "metadata": {}, "outputs": [], "source": "1 + 1"});
+    fixture.put("a.ipynb", &notebook(&[code]));
+    let own = run(&fixture, "a.ipynb", "tool.notebook(action='run', path='a.ipynb')").await;
+    assert!(own.contains("session a.ipynb waits for this cell"), "{own}");
+    // Another notebook's session waits for nobody.
+    let other = run(&fixture, "b", "tool.notebook(action='run', path='a.ipynb')['text']").await;
+    assert!(other.contains('2'), "{other}");
+    // Nor may two sessions wait for each other.
+    let inner = "tool.eval(code='1', session='one')";
+    let circle = run(&fixture, "one", &format!("tool.eval(code={inner:?}, session='two')['text']")).await;
+    assert!(circle.contains("session one waits for this cell"), "{circle}");
+}
+
+#[tokio::test]
 async fn what_the_model_or_another_session_read_does_not_vouch_for_a_cell() {
     let fixture = Fixture::new();
     fixture.put("a.txt", "old\n");

@@ -15,6 +15,7 @@ mod replies;
 mod run_history;
 mod scenarios;
 mod schemas;
+mod sessions;
 mod shell;
 mod support;
 mod unknown_types;

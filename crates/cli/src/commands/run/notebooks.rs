@@ -37,7 +37,7 @@ use super::{on_interrupt, was_stopped};
 use crate::commands::CallerArguments;
 use crate::config::LoadedConfig;
 use crate::exit::{CommandExit, of_error, one_line};
-use crate::host;
+use crate::host::{self, ClientSurroundings};
 
 /// Notebooks to run, and how.
 pub(super) struct NotebookRuns {
@@ -59,7 +59,7 @@ struct RunContext {
     usual: KernelChoice,
     chosen: Option<KernelChoice>,
     session: Option<SessionId>,
-    variables: Option<cellwright_kernel::environment::EnvVars>,
+    surroundings: Option<ClientSurroundings>,
     style: RunStyle,
     record: bool,
     /// What the caller vouches for itself.
@@ -91,8 +91,9 @@ impl NotebookRuns {
         let kernel = if is_shared { KernelFate::Stays } else { KernelFate::Ends };
         let style = RunStyle { verbosity, several, live: jobs == 1 || !several, kernel };
         let mut here = None;
-        let (client, variables) = if is_shared {
-            (host::daemon_client(&config).await?, Some(config.environment.clone()))
+        let (client, surroundings) = if is_shared {
+            let surroundings = ClientSurroundings::of(&config, Path::new("."), self.session.as_ref())?;
+            (host::daemon_client(&config).await?, Some(surroundings))
         } else {
             let mut settings = host::session_settings(&config, Path::new("."));
             settings.limits.sessions = settings.limits.sessions.max(jobs + 1);
@@ -105,8 +106,17 @@ impl NotebookRuns {
         let record = self.options.record;
         let vouched =
             ChangeOptions { expect: self.options.expect, force: self.force, ..ChangeOptions::default() };
-        let common =
-            Arc::new(RunContext { client, usual, chosen, session, variables, style, record, vouched, stop });
+        let common = Arc::new(RunContext {
+            client,
+            usual,
+            chosen,
+            session,
+            surroundings,
+            style,
+            record,
+            vouched,
+            stop,
+        });
         let turns = Arc::new(Semaphore::new(jobs));
         let mut runs = JoinSet::new();
         for (place, request) in requests.into_iter().enumerate() {
@@ -204,7 +214,9 @@ impl RunContext {
         show: &mut RunDisplay,
     ) -> anyhow::Result<Option<Vec<CallEvent>>> {
         let mut call = Call::ensure_kernel(session.clone(), &home.cwd, kernel.clone(), reset);
-        call.variables.clone_from(&self.variables);
+        if let Some(surroundings) = &self.surroundings {
+            surroundings.equip(&mut call);
+        }
         call.stop = self.stop.child_token();
         let mut running = self.client.call(call).await?;
         let mut events = Vec::new();
@@ -291,7 +303,9 @@ async fn follow(
         call.cells.iter_mut().for_each(|cell| cell.reset = Reset::No); // it was done
     }
     call.kernel = kernel;
-    call.variables.clone_from(&common.variables);
+    if let Some(surroundings) = &common.surroundings {
+        surroundings.equip(&mut call);
+    }
     call.stop = common.stop.child_token();
     if common.style.verbosity == RunVerbosity::Json {
         call.comms = Comms::Forwarded;
