@@ -387,6 +387,7 @@ fn a_named_session_keeps_its_variables_between_calls() {
     let run = |arguments: &[&str]| {
         let mut command = cellwright(arguments);
         command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
+        command.env("XDG_STATE_HOME", folder.path().join("state"));
         told(command.output().unwrap())
     };
     assert_eq!(run(&["run", "--session", "a", "-c", "x = 41"]), ok(""));
@@ -418,6 +419,7 @@ fn with_json_all_that_threads_showed_between_calls_is_printed() {
     let run = |code: &str| {
         let mut command = cellwright(&["run", "--session", "a", "--json", "-c", code]);
         command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
+        command.env("XDG_STATE_HOME", folder.path().join("state"));
         command.env("XDG_STATE_HOME", folder.path().join("state"));
         let (code, stdout, stderr) = told(command.current_dir(folder.path()).output().unwrap());
         assert_eq!(code, 0, "{stdout}{stderr}");

@@ -412,6 +412,7 @@ fn a_session_that_stays_keeps_its_variables_until_a_fresh_kernel_is_asked_for() 
     fs::write(settings, "[session]\nlinger = 2\n").unwrap();
     let within = |command: &mut Command| {
         let command = command.env("XDG_RUNTIME_DIR", desk.path()).env("XDG_CONFIG_HOME", desk.path());
+        let command = command.env("XDG_STATE_HOME", desk.path().join("state"));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };

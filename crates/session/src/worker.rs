@@ -261,9 +261,10 @@ impl Worker {
                     let before = at + usize::from(running.is_some());
                     let running =
                         running.or_else(|| Some(self.waiting.front()?.job).filter(|first| *first != job));
-                    let place = QueuePlace { before, running };
+                    // With nothing before it, it begins at this moment.
+                    let place = (before > 0).then_some(QueuePlace { before, running });
                     let report = Arc::new(self.report(&mut CurrentCall::new(&self.waiting[at])));
-                    drop(reply.send((report, Some(place))));
+                    drop(reply.send((report, place)));
                 }
             }
         }

@@ -1,9 +1,11 @@
 //! `cellwright daemon`
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_notebook::Fingerprint;
 use cellwright_session::Sessions;
 use cellwright_session::bridge::OfCallers;
 use cellwright_session::daemon::{self, ServeSettings};
@@ -32,7 +34,9 @@ async fn serve() -> anyhow::Result<()> {
     let config = LoadedConfig::load(folder, Vec::new())?;
     let mut settings = host::session_settings(&config, folder);
     settings.tools = Some(Arc::new(OfCallers));
-    settings.ledger = Some(config.places.state.join("sessions.json"));
+    // Each place has a daemon of its own, and that a memory of its own.
+    let place = Fingerprint::of(config.places.runtime.as_os_str().as_bytes());
+    settings.ledger = Some(config.places.state.join(format!("sessions-{place}.json")));
     let sessions = Sessions::new(settings);
     let serve = ServeSettings {
         place: host::daemon_place(&config),

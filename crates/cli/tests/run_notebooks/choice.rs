@@ -97,6 +97,7 @@ fn sessions_of_the_daemon_stay_when_several_notebooks_run() {
     fs::write(settings, "[session]\nshared = true\nlinger = 2\n").unwrap();
     let within = |command: &mut Command| {
         let command = command.env("XDG_RUNTIME_DIR", desk.path()).env("XDG_CONFIG_HOME", desk.path());
+        let command = command.env("XDG_STATE_HOME", desk.path().join("state"));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };

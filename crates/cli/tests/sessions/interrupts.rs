@@ -72,9 +72,8 @@ fn an_interrupt_continues_a_stopped_kernel_and_its_variables_stay() {
 #[test]
 fn handles_say_whether_they_wait_run_or_had_finished() {
     let home = UserHome::new();
-    let mut server = home.mcp(&[]);
+    let mut server = home.mcp(&["--no-warm-up"]);
     let wait = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n'first'";
-    server.call("eval", json!({ "code": "1" })); // the kernel has started
     let started = server.call("eval", json!({ "code": wait, "background": true, "timeout": 100 }));
     assert!(started.contains(" runs in the background"), "{started}");
     let first = handle_in(&started);

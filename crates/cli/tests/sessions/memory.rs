@@ -42,6 +42,22 @@ fn a_session_that_was_idle_for_too_long_says_so_after_its_daemon_has_left() {
 }
 
 #[test]
+fn two_daemons_of_a_user_do_not_take_each_others_sessions_for_ended() {
+    let home = UserHome::new();
+    let elsewhere = || {
+        let mut command = home.command(&["run", "--session", "s", "-c", "x = 2"]);
+        command.env("XDG_RUNTIME_DIR", home.folder.path().join("other"));
+        ended(command)
+    };
+    assert_eq!(home.run(&["run", "--session", "s", "-c", "x = 1"]), (0, String::new(), String::new()));
+    assert_eq!(elsewhere(), (0, String::new(), String::new()));
+    assert_eq!(home.run(&["run", "--session", "s", "-c", "x"]), (0, "1\n".into(), String::new()));
+    let mut end = home.command(&["session", "end", "s"]);
+    end.env("XDG_RUNTIME_DIR", home.folder.path().join("other"));
+    assert_eq!(ended(end).0, 0);
+}
+
+#[test]
 fn handles_of_a_daemon_that_was_killed_say_so() {
     let home = UserHome::new();
     let mut server = home.mcp(&["--session", "w"]);
