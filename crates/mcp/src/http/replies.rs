@@ -23,6 +23,9 @@ use tokio::sync::mpsc;
 /// How long a reply waits for a client that is gone.
 const KEPT: Duration = Duration::from_mins(1);
 
+/// Replies of one session that wait. A client that comes back asks for one of the last.
+const WAITING: usize = 32;
+
 /// Events of one stream. Older ones are progress, which is worth nothing when it is old.
 const EVENTS: usize = 64;
 
@@ -62,6 +65,7 @@ impl SessionManager for HttpSessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.streams.forget_session(id);
         self.local.close_session(id).await
     }
 
@@ -130,7 +134,37 @@ struct StreamKey {
 
 /// Streams that are being read, and those that ended a short while ago. Cheap to clone.
 #[derive(Clone, Default)]
-struct KeptStreams(Arc<Mutex<HashMap<StreamKey, Arc<Mutex<KeptStream>>>>>);
+struct KeptStreams(Arc<Mutex<StreamTable>>);
+
+#[derive(Default)]
+struct StreamTable {
+    streams: HashMap<StreamKey, Arc<Mutex<KeptStream>>>,
+    /// Those of each session that are over, oldest first. They are at most [`WAITING`].
+    over: HashMap<SessionId, VecDeque<u64>>,
+}
+
+impl StreamTable {
+    /// Makes room for a stream that is over.
+    fn end(&mut self, key: &StreamKey) {
+        let over = self.over.entry(Arc::clone(&key.session)).or_default();
+        over.push_back(key.stream);
+        if over.len() > WAITING
+            && let Some(oldest) = over.pop_front()
+        {
+            self.streams.remove(&StreamKey { session: Arc::clone(&key.session), stream: oldest });
+        }
+    }
+
+    fn remove(&mut self, key: &StreamKey) {
+        self.streams.remove(key);
+        if let Some(over) = self.over.get_mut(&key.session) {
+            over.retain(|stream| *stream != key.stream);
+            if over.is_empty() {
+                self.over.remove(&key.session);
+            }
+        }
+    }
+}
 
 #[derive(Default)]
 struct KeptStream {
@@ -150,7 +184,7 @@ impl KeptStreams {
         let kept = Arc::new(Mutex::new(KeptStream::default()));
         let client = lock(&kept).attach(None);
         if let Some(key) = &key {
-            lock(&self.0).insert(key.clone(), Arc::clone(&kept));
+            lock(&self.0).streams.insert(key.clone(), Arc::clone(&kept));
         }
         let streams = self.clone();
         // Ends a while after the stream, which ends with its reply or its session.
@@ -160,8 +194,11 @@ impl KeptStreams {
                 while let Some(event) = events.next().await {
                     lock(&kept).push(event);
                 }
+                drop(events);
                 lock(&kept).finish();
+                drop(kept);
                 if let Some(key) = key {
+                    lock(&streams.0).end(&key);
                     tokio::time::sleep(KEPT).await;
                     lock(&streams.0).remove(&key);
                 }
@@ -177,9 +214,16 @@ impl KeptStreams {
         key: &StreamKey,
         after: u64,
     ) -> Option<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static + use<>> {
-        let kept = Arc::clone(lock(&self.0).get(key)?);
+        let kept = Arc::clone(lock(&self.0).streams.get(key)?);
         let rest = lock(&kept).attach(Some(after));
         Some(rest)
+    }
+
+    /// A client that ended its session does not come back.
+    fn forget_session(&self, id: &SessionId) {
+        let mut table = lock(&self.0);
+        table.over.remove(id);
+        table.streams.retain(|key, _| key.session != *id);
     }
 }
 
@@ -261,6 +305,22 @@ mod tests {
         }
         tokio::time::sleep(KEPT).await;
         assert!(streams.rest(&key(), 1).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_last_replies_of_a_session_wait() {
+        let streams = KeptStreams::default();
+        let of = |stream: u64| StreamKey { session: Arc::from("s"), stream };
+        let count = u64::try_from(WAITING).unwrap() + 5;
+        for stream in 0..count {
+            let client = streams.keep(Some(of(stream)), stream::iter([event(0)]).boxed());
+            assert_eq!(client.count().await, 1);
+            tokio::task::yield_now().await;
+        }
+        let waiting = (0..count).filter(|stream| streams.rest(&of(*stream), 0).is_some()).count();
+        assert_eq!(waiting, WAITING);
+        streams.forget_session(&Arc::from("s"));
+        assert!(streams.rest(&of(count - 1), 0).is_none());
     }
 
     #[tokio::test]
