@@ -192,7 +192,7 @@ def settled(text: str) -> str:
     """Without addresses, times, temporary names, and what a cell's code is called."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     text = re.sub(r" \(\d+\.py, line \d+\)", "", text)
-    text = re.sub(r"/tmp/ipykernel_\d+/\d+\.py|<cell \d+>", "CELL", text)
+    text = re.sub(r"/tmp/ipykernel_\d+/\d+\.py|<cell \d+(?:, In \[\d+\])?>", "CELL", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x…", text)
     text = re.sub(r"/tmp/[\w/.-]+", "/tmp/…", text)
     text = re.sub(r"[\d.,]+(?:e[+-]?\d+)? ?(ns|µs|μs|us|ms|s)\b", "TIME", text)

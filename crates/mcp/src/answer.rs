@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use cellwright_output::Artifacts;
 use cellwright_tools::{ReplyPart, ToolReply, ToolSpec};
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject, Tool, ToolAnnotations};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::profile::{CLAUDE_CHARACTERS, ClientProfile, FailedImages, StructuredContent, ToolHints};
 
@@ -41,6 +41,7 @@ pub(crate) fn result(mut reply: ToolReply, profile: ClientProfile, artifacts: &A
     result.structured_content = match profile.structured {
         StructuredContent::Sent => reply.structured,
         StructuredContent::Withheld => None,
+        StructuredContent::Empty => Some(Value::Object(Map::new())),
     };
     result
 }

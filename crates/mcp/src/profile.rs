@@ -26,6 +26,9 @@ pub(crate) enum StructuredContent {
     Sent,
     /// The client's model would see it instead of the text, or beside the text and at the price of both.
     Withheld,
+    /// Without any, the client reads the first text as JSON and takes that for it, and refuses the reply if it is a
+    /// bare number. So it gets an empty object.
+    Empty,
 }
 
 /// Whether the client is sent progress that it asked for.
@@ -85,6 +88,7 @@ const KNOWN: [(&str, ClientProfile); 6] = [
         "gemini",
         ClientProfile {
             room: ReplyRoom { patience: Some(Duration::from_secs(580)), ..UNKNOWN.room },
+            structured: StructuredContent::Empty,
             failed_images: FailedImages::Lost,
             ..UNKNOWN
         },
@@ -154,7 +158,7 @@ mod tests {
     #[test]
     fn no_client_gets_a_structured_copy_unless_it_asks() {
         for (_, profile) in KNOWN {
-            assert_eq!(profile.structured, StructuredContent::Withheld);
+            assert_ne!(profile.structured, StructuredContent::Sent);
         }
         assert_eq!(UNKNOWN.structured_if(true).structured, StructuredContent::Sent);
     }

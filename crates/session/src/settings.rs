@@ -47,7 +47,7 @@ pub struct SessionSettings {
 }
 
 /// The settings of a client on their way to the daemon, in the form that the two ends of the program agree on. A daemon
-/// turns them into [`Settings`]: see [`Serve::settings`](crate::daemon::Serve::settings).
+/// turns them into [`SessionSettings`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallSettings(Arc<serde_json::Value>);

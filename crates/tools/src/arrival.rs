@@ -31,7 +31,7 @@ struct OpenPlaces {
     numbers: BTreeSet<u64>,
 }
 
-/// A call's place in the line. Cheap to clone; given up by [`CallPlace::pass`], or when the last clone is dropped.
+/// A call's place in the line. Cheap to clone; given up by `pass`, or when the last clone is dropped.
 #[derive(Clone)]
 pub struct CallPlace {
     place: Arc<PlaceInLine>,

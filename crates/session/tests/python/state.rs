@@ -112,7 +112,7 @@ async fn a_kernel_finds_its_folder_its_environment_and_the_modules() {
 #[tokio::test]
 async fn what_threads_print_after_the_cell_is_shown_with_the_next_reply() {
     let fixture = Fixture::new();
-    fixture
+    let first = fixture
         .text("import threading\ngo = threading.Event()\nsaid = threading.Event()\ndef work():\n    go.wait()\n    print('late')\n    said.set()\nthreading.Thread(target=work).start()\nthreading.Timer(0.05, go.set).start()")
         .await;
     let mut running = fixture.client.call(fixture.call(&["said.wait()\nprint('now')"])).await.unwrap();
@@ -124,11 +124,15 @@ async fn what_threads_print_after_the_cell_is_shown_with_the_next_reply() {
             CallUpdate::Finished(report) => break report,
         }
     };
-    // Whether it came before or during the cell, it is shown once, and not lost.
+    // Whether it came before, during or (on a busy machine) right at the end of the first cell, it is shown once, and
+    // not lost.
     let told = report.late.as_ref().map_or("", |late| late.text.text.as_str());
     let cell = &report.cells[0].output.text.text;
     assert_eq!(
-        (told.matches("late\n").count() + cell.matches("late\n").count(), cell.contains("now\n")),
+        (
+            [told, cell, &first].map(|text| text.matches("late\n").count()).iter().sum::<usize>(),
+            cell.contains("now\n")
+        ),
         (1, true)
     );
     assert!(told.starts_with(&late));
