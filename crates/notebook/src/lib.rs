@@ -4,7 +4,7 @@
 //! not edited stays: key order, indentation, escapes, `1.0`, `NaN`, duplicate keys, line ends, byte order mark.
 //!
 //! ```
-//! use cellwright_notebook::{Notebook, Outputs, text};
+//! use cellwright_notebook::{Notebook, OutputsAfterEdit, text};
 //!
 //! let json = r#"{ "nbformat": 4, "nbformat_minor": 4, "metadata": {"scale": 1.0}, "cells": [
 //!     {"cell_type": "code", "metadata": {}, "execution_count": null, "outputs": [], "source": "x = 1"}
@@ -13,7 +13,7 @@
 //! assert_eq!(notebook.to_marked_text(), "# %% [code] cell:0\nx = 1\n");
 //!
 //! let cells = text::parse("# %% [code] cell:0\nx = 2\n")?;
-//! let edited = notebook.write(&cells, Outputs::Clear)?.notebook.expect("the source changed");
+//! let edited = notebook.write(&cells, OutputsAfterEdit::Clear)?.notebook.expect("the source changed");
 //! assert_eq!(edited.text(), json.replace("x = 1", "x = 2"));
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
