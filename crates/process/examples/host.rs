@@ -12,6 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 async fn main() -> io::Result<()> {
     let mut child = ChildCommand::new("/bin/sh", env::vars_os())
         .args(["-c", "sleep 600 & echo $$ $!; setsid sh -c 'sleep 600 & echo $$ $!; wait' & wait"])
+        .mark_descendants()
         .stdout(StdoutTarget::Piped)
         .spawn()
         .map_err(io::Error::other)?;
