@@ -312,7 +312,7 @@ fn gateway_for(token: &'static str, requests: usize) -> String {
                 .map(|line| line.unwrap().to_lowercase())
                 .take_while(|line| !line.is_empty())
                 .collect();
-            // Who is refused looks whether a password is wanted.
+            // After a refusal, check whether the server wants a password.
             let paths = ["get /api/kernelspecs http/1.1", "get /login http/1.1"];
             assert!(paths.contains(&head[0].as_str()), "{head:?}");
             let (status, body) = if head.contains(&format!("authorization: token {token}")) {

@@ -1,4 +1,4 @@
-//! What a model is told of the server before it has seen any tool.
+//! What a model reads about the server before it has seen any tool.
 //!
 //! Some clients show their models the tools only when they search for them, and these lines at once.
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{UserHome, ended};
 
-/// A project with settings of every kind, and a Python of its own that can be told from others.
+/// A project with settings of every kind, and a Python of its own that differs from others.
 fn project(home: &UserHome) -> PathBuf {
     let work = home.work();
     fs::create_dir_all(work.join(".cellwright/modules")).unwrap();
@@ -81,7 +81,7 @@ fn a_session_started_with_a_python_is_joined_without_naming_it() {
     assert_eq!(home.run(&["run", "--session", "s", "--python", python, "-c", "x = 41"]).0, 0);
     let (code, shown, told) = home.run(&["run", "--session", "s", "-c", "x + 1"]);
     assert_eq!((code, shown.as_str()), (0, "42\n"), "{told}");
-    // One that names another Python gets it, and is told of the first.
+    // One that names another Python gets it, and learns about the first.
     let (_, shown, told) = home.run(&["run", "--session", "s", "--python", "python3", "-c", "'x' in dir()"]);
     assert_eq!(shown, "False\n");
     assert!(told.contains("the variables of the first are in session `s`"), "{told}");

@@ -1,6 +1,6 @@
 //! Kernels that cannot use Unix sockets, found out once.
 //!
-//! Some end at once when they are told to, some bind other names than Jupyter's, and some wait for ever.
+//! Some end at once when asked, some bind other names than Jupyter's, and some wait for ever.
 
 use std::fs;
 use std::io::Write as _;

@@ -199,7 +199,7 @@ impl McpClient {
     pub(super) fn entry(self, command: &str) -> ServerEntry {
         let arguments = ("args", json!(["mcp"]));
         match self {
-            // It shows its model tools only when that searches for them, unless it is told otherwise.
+            // It hides tools from its model until the model searches for them, unless an entry asks otherwise.
             Self::Claude => vec![
                 ("type", "stdio".into()),
                 ("command", command.into()),
