@@ -9,6 +9,7 @@ pub(crate) mod env;
 mod keys;
 mod layers;
 mod places;
+mod restriction;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -21,6 +21,22 @@ pub enum RunMode {
     EditOnly,
 }
 
+impl RunMode {
+    /// What both permit.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Both, mode) | (mode, Self::Both) => mode,
+            (Self::PythonOnly, Self::PythonOnly) => Self::PythonOnly,
+            (Self::BashOnly, Self::BashOnly) => Self::BashOnly,
+            (Self::PythonOnly, Self::BashOnly)
+            | (Self::BashOnly, Self::PythonOnly)
+            | (Self::EditOnly, _)
+            | (_, Self::EditOnly) => Self::EditOnly,
+        }
+    }
+}
+
 /// A word that names no mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a tool mode; use both, py-only, bash-only or edit-only")]

@@ -26,6 +26,7 @@ fn tables() -> String {
         };
         let scope = match key.scope {
             SettingScope::Project => "you or a project",
+            SettingScope::Restriction => "you; a project can restrict more",
             SettingScope::User => "only you",
         };
         let variables = VARIABLES.iter().filter(|variable| variable.key == key.name);

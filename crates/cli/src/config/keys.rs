@@ -15,6 +15,8 @@ pub(crate) struct SettingKey {
 pub(crate) enum SettingScope {
     /// The user's and a project's.
     Project,
+    /// The same, but a project cannot permit what the user's forbids.
+    Restriction,
     /// Only the user's: a cloned repository must not be able to widen what agents may reach.
     User,
 }
@@ -23,19 +25,19 @@ const fn key(name: &'static str, scope: SettingScope, about: &'static str) -> Se
     SettingKey { name, about, scope }
 }
 
-use SettingScope::{Project, User};
+use SettingScope::{Project, Restriction, User};
 
 /// Every setting there is.
 pub(crate) const KEYS: &[SettingKey] = &[
     key(
         "tools.mode",
-        Project,
+        Restriction,
         "which tools that run code agents get: both, py-only (no bash), bash-only (no eval) or edit-only (none)",
     ),
     key("python.path", Project, "the Python that runs cells, instead of the one that is found"),
     key("python.skip_check", Project, "do not check Python before offering it"),
     key("environment.allow", User, "more environment variables that kernels may see: NAME or PREFIX*"),
-    key("environment.deny", Project, "environment variables that kernels must not see"),
+    key("environment.deny", Restriction, "environment variables that kernels must not see"),
     key(
         "kernel.default",
         Project,
@@ -43,7 +45,7 @@ pub(crate) const KEYS: &[SettingKey] = &[
     ),
     key(
         "kernel.link",
-        Project,
+        Restriction,
         "the connection to Jupyter kernels on this machine: ipc (Unix sockets), tcp (loopback) or auto (ipc, or tcp for kernels that need it)",
     ),
     key("kernel.mode", Project, "session (calls share a kernel) or per-call (each call gets its own)"),

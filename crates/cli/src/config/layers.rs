@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use toml::{Table, Value};
 
 use super::keys::{self, SettingScope};
+use super::restriction::narrower;
 use super::{DeclaredAgent, UserFolders, UserSettings, env};
 
 /// The settings in force, and where each came from.
@@ -62,7 +63,7 @@ impl LoadedConfig {
         if let Some(project) = places.project_settings() {
             let mut found = file(&project, SettingScope::Project)?.0;
             place_python(&mut found, &places);
-            merged.extend(found);
+            lay_over(&mut merged, found);
         }
         // The older name says of itself that kernels run there.
         if let Some(name) = env::selects_gateway(&environment)
@@ -98,6 +99,24 @@ impl LoadedConfig {
 
 /// The keys of a file and the agents it declares; none when there is no such file.
 type SettingsLayer = (BTreeMap<&'static str, (Value, SettingOrigin)>, BTreeMap<String, DeclaredAgent>);
+
+/// Lays a project's settings over the user's, without undoing what the user restricts.
+fn lay_over(
+    merged: &mut BTreeMap<&'static str, (Value, SettingOrigin)>,
+    project: BTreeMap<&'static str, (Value, SettingOrigin)>,
+) {
+    for (key, (mut value, origin)) in project {
+        if let Some((user, _)) = merged.get(key)
+            && keys::find(key).is_some_and(|key| key.scope == SettingScope::Restriction)
+        {
+            value = narrower(key, user, value);
+            if value == *user {
+                continue;
+            }
+        }
+        merged.insert(key, (value, origin));
+    }
+}
 
 /// Whether the file is missing. A home folder that is missing, or belongs to another user, counts as well.
 fn is_absent(path: &Path, error: &io::Error) -> bool {
@@ -267,6 +286,23 @@ mod tests {
                 "default"
             ]
         );
+    }
+
+    #[test]
+    fn a_project_cannot_undo_what_the_user_restricts() {
+        let home = Home::with(
+            "[tools]\nmode = \"edit-only\"\n[environment]\ndeny = [\"MINE\"]\n[kernel]\nlink = \"ipc\"\n",
+            "[tools]\nmode = \"both\"\n[environment]\ndeny = [\"THEIRS\"]\n[kernel]\nlink = \"tcp\"\n",
+        );
+        let config = home.load(&[], Vec::new()).unwrap();
+        let UserSettings { tools, environment, kernel, .. } = &config.settings;
+        assert_eq!((tools.mode, kernel.link), (RunMode::EditOnly, crate::config::KernelLink::Ipc));
+        assert_eq!(environment.deny, ["MINE", "THEIRS"]);
+        let origin = config.origin("tools.mode").to_string();
+        assert!(origin.ends_with(".config/cellwright/config.toml"), "{origin}");
+        // The user's own variable may.
+        let config = home.load(&[("CELLWRIGHT_TOOLS", "both")], Vec::new()).unwrap();
+        assert_eq!(config.settings.tools.mode, RunMode::Both);
     }
 
     #[test]
