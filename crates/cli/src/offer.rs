@@ -113,16 +113,25 @@ impl ToolOptions {
 /// Cancelled by the first SIGTERM, SIGINT or SIGHUP.
 pub(crate) fn stopped_by_signal() -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();
-    for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
-        let (mut signals, stop) = (signal(kind).context("could not listen for signals")?, stop.clone());
+    cancelled_by(&stop, [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()])?;
+    Ok(stop)
+}
+
+/// Cancels a token at the first of these signals.
+pub(crate) fn cancelled_by(
+    token: &CancellationToken,
+    kinds: impl IntoIterator<Item = SignalKind>,
+) -> anyhow::Result<()> {
+    for kind in kinds {
+        let (mut signals, token) = (signal(kind).context("could not listen for signals")?, token.clone());
         // Ends with the process.
         drop(tokio::spawn(
             async move {
                 signals.recv().await;
-                stop.cancel();
+                token.cancel();
             }
             .boxed(),
         ));
     }
-    Ok(stop)
+    Ok(())
 }

@@ -170,6 +170,7 @@ impl ClientServer {
 
     pub(crate) fn context(&self, request: &RequestContext<RoleServer>) -> CallContext {
         let mut context = CallContext::new(Arc::clone(&self.client), self.stop.child_token());
+        context.left = self.stop.clone();
         context.room = profile(request).room;
         context.ask =
             UserQuestions::of(&request.peer).map(|elicit| Arc::new(elicit) as Arc<dyn InputPrompter>);

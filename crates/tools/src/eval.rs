@@ -121,6 +121,11 @@ async fn follow(
         let next = tokio::select! {
             next = running.next() => next,
             () = context.stop.cancelled(), if !stopping => {
+                if context.client.is_remote() && context.left.is_cancelled() {
+                    // The session stays for others, and nobody asked to stop its cell.
+                    drop(running.let_go().await);
+                    return Err(ToolFailure::new("the client has left; the cell runs on"));
+                }
                 running.stop();
                 stopping = true;
                 continue;

@@ -113,6 +113,8 @@ pub struct CallContext {
     pub client: Arc<ToolClient>,
     /// Cancelling this stops what the call started.
     pub stop: CancellationToken,
+    /// Cancelled when the client has left. Its cells in a daemon's session run on then, and all else stops.
+    pub left: CancellationToken,
     /// Where output goes while the call runs.
     pub progress: Option<Arc<dyn ProgressSink>>,
     /// Answers when a cell asks for input.
@@ -136,6 +138,7 @@ impl CallContext {
         Self {
             client,
             stop,
+            left: CancellationToken::new(),
             progress: None,
             ask: None,
             reader: ReplyReader::Model,

@@ -9,11 +9,13 @@ use cellwright_tools::{
     BackgroundPolicy, CallContext, ReplyPart, SessionHome, ToolReply, ToolSpec, Toolbox, Workspace,
 };
 use serde_json::{Map, Value, json};
+use tokio::signal::unix::SignalKind;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::LoadedConfig;
 use crate::exit::CommandExit;
 use crate::host;
-use crate::offer::{ToolOptions, stopped_by_signal};
+use crate::offer::{ToolOptions, cancelled_by};
 use crate::print::{self, OutputFormat};
 
 /// Call one of the tools that `cellwright mcp` offers
@@ -68,8 +70,13 @@ impl ToolCommand {
         };
         let (names, memory) = (self.offer.names(), self.offer.memory(&config));
         let client = toolbox.client_remembering(home, workspace, names, memory);
-        let stop = stopped_by_signal()?;
-        let context = CallContext::new(client, stop);
+        let left = CancellationToken::new();
+        cancelled_by(&left, [SignalKind::terminate(), SignalKind::hangup()])?;
+        // Only Ctrl-C asks for an end of a cell in a session that stays.
+        let stop = left.child_token();
+        cancelled_by(&stop, [SignalKind::interrupt()])?;
+        let mut context = CallContext::new(client, stop);
+        context.left = left;
         let reply = toolbox.call(name, arguments, &context).await;
         drop(context);
         toolbox.shutdown().await;

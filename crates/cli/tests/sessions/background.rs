@@ -1,6 +1,7 @@
 //! Background work in the daemon.
 
 use std::fs;
+use std::process::Child;
 
 use serde_json::{Value, json};
 
@@ -45,15 +46,60 @@ fn background_work_goes_on_when_its_command_has_ended() {
 #[test]
 fn a_client_that_is_killed_does_not_stop_the_cell_of_a_named_session() {
     let home = UserHome::new();
-    let code = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nx = 'over'";
-    let mut run = home.command(&["run", "--session", "w", "-c", code]).spawn().unwrap();
-    let begun = home.work().join("begun");
-    cellwright_testkit::eventually_blocking("the cell's start", || begun.exists());
+    let mut run = home.command(&["run", "--session", "w", "-c", WAITS]).spawn().unwrap();
+    begun(&home);
     run.kill().unwrap();
     run.wait().unwrap();
     fs::write(home.work().join("go"), "").unwrap();
     let output = home.command(&["run", "--session", "w", "-c", "x"]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "'over'\n");
+}
+
+#[test]
+fn a_client_that_closes_its_input_or_is_ended_does_not_stop_the_cell_of_a_named_session() {
+    let leaves: [fn(&UserHome); 3] = [
+        |home| {
+            let mut server = home.mcp(&["--session", "w"]);
+            server.write(&[("tools/call", json!({ "name": "eval", "arguments": { "code": WAITS } }))]);
+            begun(home);
+            drop(server.to_server.take());
+            server.child.wait().unwrap();
+        },
+        |home| {
+            let mut server = home.mcp(&["--session", "w"]);
+            server.write(&[("tools/call", json!({ "name": "eval", "arguments": { "code": WAITS } }))]);
+            begun(home);
+            terminate(&server.child);
+            server.child.wait().unwrap();
+        },
+        |home| {
+            let arguments = json!({ "code": WAITS }).to_string();
+            let mut tool = home.command(&["tool", "eval", &arguments, "--session", "w"]).spawn().unwrap();
+            begun(home);
+            terminate(&tool);
+            tool.wait().unwrap();
+        },
+    ];
+    for leave in leaves {
+        let home = UserHome::new();
+        leave(&home);
+        fs::write(home.work().join("go"), "").unwrap();
+        let output = home.command(&["run", "--session", "w", "-c", "x"]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "'over'\n");
+    }
+}
+
+/// A cell that ends when it may.
+const WAITS: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nx = 'over'";
+
+fn begun(home: &UserHome) {
+    let begun = home.work().join("begun");
+    cellwright_testkit::eventually_blocking("the cell's start", || begun.exists());
+}
+
+fn terminate(child: &Child) {
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
 }
 
 pub(super) fn handle_in(reply: &str) -> String {
