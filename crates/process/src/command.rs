@@ -144,8 +144,18 @@ impl ChildCommand {
     pub fn spawn(mut self) -> Result<ChildProcess, SpawnError> {
         let program = OsString::from(self.inner.get_program());
         let stderr = self.stderr;
-        self.start(stderr)
-            .map_err(|source| SpawnError { program: program.to_string_lossy().into_owned(), source })
+        self.start(stderr).map_err(|source| {
+            // The system's error is the same as for a missing program.
+            let missing = self.inner.get_current_dir().filter(|folder| !folder.is_dir());
+            let source = match missing {
+                Some(folder) => {
+                    let why = format!("the folder it would run in is gone: {}", folder.display());
+                    io::Error::new(io::ErrorKind::NotFound, why)
+                }
+                None => source,
+            };
+            SpawnError { program: program.to_string_lossy().into_owned(), source }
+        })
     }
 
     fn start(&mut self, stderr: StderrTarget) -> io::Result<ChildProcess> {

@@ -81,6 +81,13 @@ async fn a_program_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn a_folder_that_is_gone_is_named_instead_of_the_program() {
+    let error = shell("true").current_dir("/no/such/folder").spawn().unwrap_err();
+    assert_eq!(error.to_string(), "could not start `/bin/sh`");
+    assert_eq!(error.source.to_string(), "the folder it would run in is gone: /no/such/folder");
+}
+
+#[tokio::test]
 async fn the_environment_is_what_was_given_and_nothing_else() {
     let mut child = ChildCommand::new("env", [("PATH", "/usr/bin:/bin"), ("ONLY", "this")])
         .stdout(StdoutTarget::Piped)
