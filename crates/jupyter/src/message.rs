@@ -89,13 +89,11 @@ struct HeaderFields {
 }
 
 impl MessageHeader {
-    /// Reads a header; `None` for the empty object that stands for no parent.
+    /// Reads a header; `None` for the empty object that stands for no parent, and for the `null` that xeus sends.
     pub fn parse(text: Bytes) -> Result<Option<Self>, serde_json::Error> {
-        let fields: HeaderFields = JsonText::from(text.clone()).parse()?;
-        if fields.msg_id.is_empty() && fields.msg_type.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Self { text, fields }))
+        let fields: Option<HeaderFields> = JsonText::from(text.clone()).parse()?;
+        let fields = fields.filter(|fields| !(fields.msg_id.is_empty() && fields.msg_type.is_empty()));
+        Ok(fields.map(|fields| Self { text, fields }))
     }
 
     fn new(fields: HeaderFields) -> Self {

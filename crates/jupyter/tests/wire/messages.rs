@@ -94,6 +94,19 @@ fn a_message_that_came_before_is_refused_where_replays_matter() {
     assert!(trusting.decode(frames).is_ok());
 }
 
+/// xeus kernels greet each subscriber so; the message was reported as malformed.
+#[test]
+fn a_parent_and_metadata_of_null_are_none() {
+    let message = MessageSession::new("xeus").message_of_type("iopub_welcome", JsonText::of(&json!({})));
+    let mut frames = SigningKey::new("").encode(&message);
+    // Delimiter, signature, header, parent, metadata, content.
+    frames[3] = Bytes::from_static(b"null");
+    frames[4] = Bytes::from_static(b"null");
+    let read = MessageDecoder::new(SigningKey::new("")).decode(frames).unwrap();
+    assert!(read.parent.is_none());
+    assert_eq!(read.header.msg_type(), "iopub_welcome");
+}
+
 /// A websocket carries no routing frames.
 fn on_the_web(session: &MessageSession) -> JupyterMessage {
     JupyterMessage { identities: Vec::new(), ..rich(session) }

@@ -41,7 +41,7 @@ pub(crate) async fn prepare(
         allow_stdin: false,
         variables: None,
     });
-    let (mut printed, mut idle, mut replied) = (Vec::new(), false, false);
+    let (mut printed, mut idle, mut replied, mut failed) = (Vec::new(), false, false, false);
     while !(idle && replied) {
         match transport.recv().await {
             Incoming::Event {
@@ -59,9 +59,7 @@ pub(crate) async fn prepare(
             Incoming::Event { event, .. } => printed.push(event),
             Incoming::Replied { cell: CELL, verdict, .. } => {
                 replied = true;
-                if verdict != Verdict::Ok && warnings.is_empty() {
-                    warnings.push("the kernel was not prepared".to_owned());
-                }
+                failed = verdict != Verdict::Ok;
             }
             Incoming::Idle(CELL) => idle = true,
             Incoming::Closed(exit) => return Err(exit),
@@ -73,6 +71,10 @@ pub(crate) async fn prepare(
             | Incoming::Busy { .. }
             | Incoming::StopFailed(_) => {}
         }
+    }
+    // The reply may overtake the exception.
+    if failed && warnings.is_empty() {
+        warnings.push("the kernel was not prepared".to_owned());
     }
     Ok(warnings.into_iter().map(Event::Warning).chain(printed).collect())
 }
