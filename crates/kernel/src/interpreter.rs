@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fmt, fs};
 
+use cellwright_jupyter::PythonPrefix;
 use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
@@ -212,6 +213,20 @@ impl Candidate {
     pub fn venv(&self) -> Option<&Path> {
         // Not through links: a virtual environment's `python` is one, and leads out of it.
         self.python.parent()?.parent().filter(|prefix| prefix.join("pyvenv.cfg").is_file())
+    }
+
+    /// Where its Jupyter kernels may be, judged by its path alone: a Python that is a link may be in use under its own path.
+    pub fn prefixes(&self) -> Vec<PythonPrefix> {
+        let prefix = |python: &Path| python.parent().and_then(Path::parent).map(Path::to_owned);
+        let is_environment = self.venv().is_some();
+        let behind = if is_environment { None } else { self.python.canonicalize().ok() };
+        let mut found: Vec<PythonPrefix> = Vec::new();
+        for path in [prefix(&self.python), behind.and_then(|python| prefix(&python))].into_iter().flatten() {
+            if !found.iter().any(|known| known.path == path) {
+                found.push(PythonPrefix { path, is_environment });
+            }
+        }
+        found
     }
 
     /// What its process sees: tools of its environment first, and no trace of another one's.

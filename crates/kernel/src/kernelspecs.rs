@@ -18,11 +18,8 @@ impl KernelspecPlaces {
     pub(crate) async fn around(search: &PythonSearch) -> Self {
         let mut prefixes: Vec<PythonPrefix> = Vec::new();
         for lead in search.leads() {
-            if let Some(Ok(candidate)) = lead.candidate(search).await
-                && let Some(path) = candidate.python.parent().and_then(|bin| bin.parent())
-                && !prefixes.iter().any(|prefix| prefix.path == path)
-            {
-                prefixes.push(PythonPrefix { path: path.into(), is_environment: candidate.venv().is_some() });
+            if let Some(Ok(candidate)) = lead.candidate(search).await {
+                prefixes.extend(candidate.prefixes());
             }
         }
         Self { variables: search.variables.clone(), prefixes }

@@ -4,7 +4,7 @@ mod naming;
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -223,6 +223,7 @@ fn activity(activity: Activity) -> String {
     match activity {
         Activity::Idle => "idle".to_owned(),
         Activity::Busy { waiting: 0 } => "busy".to_owned(),
+        Activity::Busy { waiting: 1 } => "busy, another call waits".to_owned(),
         Activity::Busy { waiting } => format!("busy, {waiting} more calls wait"),
     }
 }
@@ -428,10 +429,7 @@ async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply
     for examined in launch.examine().await? {
         match examined {
             ExaminedPython::Works(candidate, ready) => {
-                if let Some(path) = candidate.python.parent().and_then(Path::parent) {
-                    prefixes
-                        .push(PythonPrefix { path: path.into(), is_environment: candidate.venv().is_some() });
-                }
+                prefixes.extend(candidate.prefixes());
                 let used = if works.is_empty() { "py, used by eval" } else { "py" };
                 lines.push(format!(
                     "{used}: {} {} at {} ({})",

@@ -12,14 +12,18 @@ use crate::config::LoadedConfig;
 use crate::exit::CommandExit;
 use crate::host;
 use crate::print::{self, OutputFormat};
+use kernels::KernelStarts;
 use report::{DoctorCheck, DoctorReport, DoctorTopic};
 
 /// Check what works on this machine, and show how to fix what does not
 ///
-/// Finds Python, starts a kernel and runs a cell the same way as `run` and `mcp`. Checks installed Jupyter kernels,
-/// programs that use the tools, folders and settings. Changes nothing. Exits with 1 if cells cannot run.
+/// Finds Python, starts a kernel and runs a cell the same way as `run` and `mcp`. Starts every installed Jupyter kernel,
+/// and checks programs that use the tools, folders and settings. Changes nothing. Exits with 1 if cells cannot run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorCommand {
+    /// Do not start the installed Jupyter kernels; only check that their programs exist
+    #[arg(long)]
+    no_start: bool,
     #[command(flatten)]
     format: OutputFormat,
 }
@@ -27,7 +31,8 @@ pub(crate) struct DoctorCommand {
 impl DoctorCommand {
     pub(crate) fn run(self) -> anyhow::Result<CommandExit> {
         let runtime = host::runtime()?;
-        let report = host::block_on(&runtime, examine())?;
+        let start = if self.no_start { KernelStarts::Skipped } else { KernelStarts::Tried };
+        let report = host::block_on(&runtime, examine(start))?;
         // A kernel's last threads must not keep us: whatever they hold is gone with the process.
         runtime.shutdown_background();
         if self.format.json {
@@ -39,7 +44,7 @@ impl DoctorCommand {
     }
 }
 
-async fn examine() -> anyhow::Result<DoctorReport> {
+async fn examine(starts: KernelStarts) -> anyhow::Result<DoctorReport> {
     let folder = std::env::current_dir().context("the current folder is gone")?;
     let mut report = DoctorReport::default();
     let config = match LoadedConfig::load(&folder, Vec::new()) {
@@ -57,7 +62,7 @@ async fn examine() -> anyhow::Result<DoctorReport> {
     settings(&config, &mut report);
     folders::examine(&config, &mut report);
     let pythons = python::examine(&config, &folder, &mut report).await;
-    kernels::examine(&config, &pythons, &mut report).await;
+    kernels::examine(&config, &folder, &pythons, starts, &mut report).await;
     clients::examine(&config, &folder, &mut report);
     folders::leftovers(&config, &mut report);
     Ok(report)

@@ -47,9 +47,7 @@ pub(super) async fn examine(
     for found in examined {
         match found {
             ExaminedPython::Works(candidate, ready) => {
-                let prefix =
-                    PythonPrefix { path: ready.prefix.clone(), is_environment: candidate.venv().is_some() };
-                prefixes.push(prefix);
+                prefixes.extend(candidate.prefixes());
                 report.add(working(&candidate, &ready, chosen.is_none()));
                 chosen.get_or_insert((candidate, ready));
             }
