@@ -4,7 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::{fmt, io};
 
-use cellwright_cell::with_causes;
+use cellwright_cell::{Exception, with_causes};
 use cellwright_editing::EditingError;
 use cellwright_notebook::file::FileError;
 
@@ -27,6 +27,8 @@ pub(crate) enum CommandExit {
     Changed,
     TimedOut,
     Interrupted,
+    /// As the code that ran asked for.
+    Asked(u8),
 }
 
 impl CommandExit {
@@ -38,7 +40,35 @@ impl CommandExit {
             Self::Changed => 3,
             Self::TimedOut => 124,
             Self::Interrupted => 130,
+            Self::Asked(code) => code,
         }
+    }
+}
+
+/// How Python itself would have ended at a `SystemExit`.
+pub(crate) struct PythonExit {
+    pub(crate) exit: CommandExit,
+    /// What it would have printed on stderr.
+    pub(crate) message: Option<String>,
+}
+
+impl PythonExit {
+    /// `None` for every other exception.
+    pub(crate) fn of(exception: &Exception) -> Option<Self> {
+        if exception.name != "SystemExit" {
+            return None;
+        }
+        let of = |exit, message| Self { exit, message };
+        Some(match exception.message.as_str() {
+            "" | "None" | "0" => of(CommandExit::Done, None),
+            text => match text.parse::<i128>() {
+                // The system keeps the lowest byte.
+                Ok(code) => {
+                    of(CommandExit::Asked(u8::try_from(code & 0xff).expect("it has eight bits")), None)
+                }
+                Err(_) => of(CommandExit::Failed, Some(text.to_owned())),
+            },
+        })
     }
 }
 

@@ -31,11 +31,20 @@ fn encoding(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// The cells of a script. Text that is no code (`# %% [markdown]`) and cells without code are left out.
+/// A cell of a script.
+struct ScriptCell {
+    title: Option<String>,
+    code: String,
+    /// Lines of the script before it.
+    before: usize,
+}
+
+/// The cells of a script. Text that is no code (`# %% [markdown]`) and cells without code are left out. Each cell begins
+/// with as many empty lines as the script has before it, so that tracebacks count the script's lines.
 pub(crate) fn cells(text: &str) -> Vec<CellRequest> {
     // A string that is never closed is not Python's, or is an error that Python reports.
     let cells = cut(text, open_quotes).unwrap_or_else(|| cut(text, |_, _| None).unwrap_or_default());
-    let runs = |(title, code): &(Option<String>, String)| {
+    let runs = |ScriptCell { title, code, .. }: &ScriptCell| {
         let is_prose = title
             .as_deref()
             .is_some_and(|title| title.starts_with("[markdown]") || title.starts_with("[raw]"));
@@ -44,8 +53,8 @@ pub(crate) fn cells(text: &str) -> Vec<CellRequest> {
     cells
         .into_iter()
         .filter(runs)
-        .map(|(title, code)| {
-            let mut cell = CellRequest::new(code);
+        .map(|ScriptCell { title, code, before }| {
+            let mut cell = CellRequest::new("\n".repeat(before) + &code);
             cell.source.title = title.filter(|title| !title.is_empty());
             cell
         })
@@ -57,15 +66,15 @@ pub(crate) fn cells(text: &str) -> Vec<CellRequest> {
 fn cut(
     text: &str,
     quotes: fn(&str, Option<&'static str>) -> Option<&'static str>,
-) -> Option<Vec<(Option<String>, String)>> {
-    let mut cells = vec![(None, String::new())];
+) -> Option<Vec<ScriptCell>> {
+    let mut cells = vec![ScriptCell { title: None, code: String::new(), before: 0 }];
     let mut open = None;
-    for line in text.split_inclusive('\n') {
+    for (number, line) in text.split_inclusive('\n').enumerate() {
         if let Some(title) = separator(line).filter(|_| open.is_none()) {
-            cells.push((Some(title.to_owned()), String::new()));
+            cells.push(ScriptCell { title: Some(title.to_owned()), code: String::new(), before: number + 1 });
         } else {
             open = quotes(line, open);
-            cells.last_mut().expect("there is a first cell").1.push_str(line);
+            cells.last_mut().expect("there is a first cell").code.push_str(line);
         }
     }
     open.is_none().then_some(cells)
@@ -121,6 +130,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, codes: &[&str]) {
         let found: Vec<_> = cells(text).into_iter().map(|cell| cell.source.code).collect();
+        let found: Vec<_> = found.iter().map(|code| code.trim_start_matches('\n')).collect();
         assert_eq!(found, codes);
     }
 
@@ -163,7 +173,11 @@ mod tests {
         let cell = |title: Option<&str>, code: &str| (title.map(str::to_owned), code.to_owned());
         assert_eq!(
             found,
-            [cell(None, "import os\n"), cell(Some("first"), "x = 1\n\n"), cell(None, "# %%time\ny\n")]
+            [
+                cell(None, "import os\n"),
+                cell(Some("first"), "\n\nx = 1\n\n"),
+                cell(None, "\n\n\n\n\n\n\n# %%time\ny\n")
+            ]
         );
     }
 }

@@ -105,9 +105,27 @@ fn k8_a_kernel_death_is_reported_with_its_cause() {
     let (code, _, stderr) = run(&["run", "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"]);
     assert_eq!(code, 1);
     assert!(stderr.contains("SIGSEGV"), "{stderr}");
-    let (code, _, stderr) = run(&["run", "-c", "import sys; sys.exit(3)"]);
+}
+
+#[test]
+fn a_script_ends_as_python_would_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.py");
+    let run = |code: &str, arguments: &[&str]| {
+        std::fs::write(&script, code).unwrap();
+        run(&[&["run", script.to_str().unwrap()], arguments].concat())
+    };
+    let main = "import sys\ndef main(): return 0\nsys.exit(main())\n# %% never\nprint('never')\n";
+    assert_eq!(run(main, &[]), ok(""));
+    assert_eq!(run("raise SystemExit", &[]), ok(""));
+    assert_eq!(run("import sys; sys.exit(3)", &[]), (3, String::new(), String::new()));
+    assert_eq!(run("exit('enough')", &[]), (1, String::new(), "enough\n".to_owned()));
+    assert_eq!(run("import sys; print(sys.argv[1:])", &["a", "--", "--b"]), ok("['a', '--b']\n"));
+    let (code, _, stderr) = run("x = 1\n# %% two\n\nx / 0\n", &[]);
     assert_eq!(code, 1);
-    assert!(stderr.contains("SystemExit: 3"), "{stderr}");
+    assert!(stderr.contains("File \"<script.py, cell 2>\", line 4, in <module>\n    x / 0\n"), "{stderr}");
+    let (_, _, stderr) = run("x = 1\n# %% two\n%time x\nx / 0\n", &[]);
+    assert!(stderr.contains("line 4"), "{stderr}");
 }
 
 #[test]

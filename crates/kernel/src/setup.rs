@@ -24,6 +24,10 @@ pub struct Setup {
     /// The script that cells come from, if one does: their `__file__`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// What that script finds in `sys.argv` after its own name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, serde(default))]
+    pub arguments: Vec<String>,
     /// What the runner may keep; its own defaults when none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<RunnerLimits>,

@@ -84,7 +84,8 @@ impl Truncation {
         let total = Counted(self.total.lines, "line");
         let shown = match (self.head.lines, self.tail.lines) {
             _ if self.omitted.lines == 0 => {
-                format!("{} of {total} are cut", Thousands(self.cut.lines))
+                let verb = if self.cut.lines == 1 { "is" } else { "are" };
+                format!("{} of {total} {verb} cut", Thousands(self.cut.lines))
             }
             (0, 0) => format!("none of {total} is shown"),
             (0, tail) => format!("of {total} the last {} are shown", Thousands(tail)),

@@ -38,12 +38,21 @@ pub struct SessionSettings {
     pub modules: Vec<PathBuf>,
     /// Where the caller keeps its conversation, for cells that want to know.
     pub session_file: Option<PathBuf>,
-    /// The file that cells come from, which they find as `__file__`.
-    pub script: Option<PathBuf>,
+    /// The file that cells come from.
+    pub script: Option<ScriptFile>,
     /// The file where it is remembered, beyond this process, which sessions ended and why.
     pub ledger: Option<PathBuf>,
     /// The tools that cells may call; without one there is no bridge.
     pub tools: Option<Arc<dyn ToolHost>>,
+}
+
+/// A file of Python whose cells are run as Python would run it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptFile {
+    /// Where it is: `__file__` and `sys.argv[0]`.
+    pub path: PathBuf,
+    /// The rest of `sys.argv`.
+    pub arguments: Vec<String>,
 }
 
 /// The settings of a client on their way to the daemon, in the form that the two ends of the program agree on. A daemon

@@ -24,7 +24,8 @@ pub(crate) fn setup(
         path,
         prelude: settings.prelude.clone(),
         modules,
-        file: settings.script.as_ref().map(|script| script.to_string_lossy().into_owned()),
+        file: settings.script.as_ref().map(|script| script.path.to_string_lossy().into_owned()),
+        arguments: settings.script.as_ref().map(|script| script.arguments.clone()).unwrap_or_default(),
         ..Setup::default()
     };
     (setup, warnings)

@@ -13,7 +13,7 @@ use cellwright_editing::FileKind;
 use cellwright_kernel::{Comms, KernelChoice, Stdin, StopReason};
 use cellwright_session::{
     Abandoned, Call, CallEvent, CallHandle, CallReport, CallUpdate, CellStatus, KernelFate, NotRun, Reset,
-    SessionId, SessionMode, Sessions, StoredOutputs, Timeout,
+    ScriptFile, SessionId, SessionMode, Sessions, StoredOutputs, Timeout,
 };
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,7 +25,7 @@ pub(crate) use self::notebooks::yaml_mapping;
 use self::notebooks::{NotebookRunFlags, NotebookRuns};
 use super::{input_bytes, named};
 use crate::config::LoadedConfig;
-use crate::exit::{self, CommandExit};
+use crate::exit::{self, CommandExit, PythonExit};
 use crate::host::ClientSurroundings;
 use crate::render::{CallRender, JsonRender, PlainRender};
 use crate::{host, script};
@@ -42,19 +42,20 @@ Examples:
   cellwright run report.ipynb -o today.ipynb -p region=north -p rows=1000
   cellwright run -j 4 --junit results.xml notebooks/*.ipynb
   cellwright run -c '1 + 1'
-  cellwright run analysis.py
+  cellwright run analysis.py north 1000
   echo 'print(6 * 7)' | cellwright run -
   cellwright run --session work -c 'x = 1' && cellwright run --session work -c x
 
 Exit codes:
   0    every cell completed
   1    a cell raised an exception, its kernel died, or outputs could not be saved
+  N    the code called sys.exit(N), and its kernel was not to stay
   2    the arguments are wrong
   3    others changed the notebook: the outputs are in a file beside it
   124  a cell took too long
   130  interrupted")]
 pub(crate) struct RunCommand {
-    /// Notebooks, or a Python file (`-`: stdin)
+    /// Notebooks, or a Python file and its arguments (`-`: stdin; put `--` before arguments that begin with a dash)
     #[arg(required_unless_present = "code", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Run this code instead of a file
@@ -91,10 +92,14 @@ pub(crate) struct RunCommand {
 impl RunCommand {
     pub(crate) fn run(mut self) -> anyhow::Result<CommandExit> {
         let is_notebook = |path: &PathBuf| FileKind::of(path) == FileKind::Notebook;
-        let notebooks = self.files.iter().filter(|path| is_notebook(path)).count();
+        let has_script = self.files.first().is_some_and(|first| !is_notebook(first));
+        let notebooks = if has_script { 0 } else { self.files.len() };
+        if let Some(other) = self.files.iter().take(notebooks).find(|path| !is_notebook(path)) {
+            anyhow::bail!("{} is not a notebook; give notebooks, or one file of Python", other.display());
+        }
         anyhow::ensure!(
-            notebooks == self.files.len() || self.files.len() == 1,
-            "give notebooks, or one file of Python"
+            !has_script || self.files.len() == 1 || self.takes_arguments(),
+            "only a file of Python that runs in a kernel of its own takes arguments; leave out --session and --kernel"
         );
         let runtime = host::runtime()?;
         let exit = if notebooks > 0 {
@@ -180,13 +185,20 @@ impl RunCommand {
         if let Some(sessions) = here {
             sessions.shutdown().await; // there is a kernel left when the call could not be followed to its end
         }
-        Ok(exit_code(&*report?))
+        Ok(exit_code(&*report?, kernel))
     }
 
     /// The file that holds the cells, if one does.
-    fn script(&self) -> anyhow::Result<Option<PathBuf>> {
-        let file = self.files.first().filter(|file| *file != Path::new("-"));
-        file.map(std::path::absolute).transpose().context("the current folder is gone")
+    fn script(&self) -> anyhow::Result<Option<ScriptFile>> {
+        let Some(file) = self.files.first().filter(|file| *file != Path::new("-")) else { return Ok(None) };
+        let path = std::path::absolute(file).context("the current folder is gone")?;
+        let arguments = self.files[1..].iter().map(|argument| argument.to_string_lossy().into_owned());
+        Ok(Some(ScriptFile { path, arguments: arguments.collect() }))
+    }
+
+    /// Whether what follows the file can be passed to it.
+    fn takes_arguments(&self) -> bool {
+        self.session.is_none() && self.kernel.is_none() && self.files[0] != Path::new("-")
     }
 
     fn folder(&self) -> anyhow::Result<PathBuf> {
@@ -301,8 +313,12 @@ fn was_stopped(report: &CallReport) -> bool {
     report.cells.iter().any(|cell| cell.status == CellStatus::NotRun(NotRun::Stopped))
 }
 
-fn exit_code(report: &CallReport) -> CommandExit {
+fn exit_code(report: &CallReport, kernel: KernelFate) -> CommandExit {
     match report.failed().map(|cell| &cell.status) {
+        // A kernel that stays did not exit.
+        Some(CellStatus::Error(exception)) if kernel == KernelFate::Ends => {
+            PythonExit::of(exception).map_or(CommandExit::Failed, |exit| exit.exit)
+        }
         None if report.succeeded() => CommandExit::Done,
         Some(CellStatus::Stopped { reason: StopReason::TimedOut(_), .. }) => CommandExit::TimedOut,
         Some(CellStatus::Stopped { .. }) => CommandExit::Interrupted,

@@ -7,6 +7,7 @@ use cellwright_output::{Display, json_text};
 use cellwright_session::{CallEvent, CallReport, CellStatus, KernelFate, NotRun};
 
 use super::CallRender;
+use crate::exit::PythonExit;
 
 /// Streams to stdout and stderr as they come.
 pub(crate) struct PlainRender {
@@ -29,6 +30,12 @@ impl CallRender for PlainRender {
             CallEvent::CellStarted { cell } if self.headings => {
                 let title = self.titles[*cell].as_deref().unwrap_or_default();
                 print_line(&format!("── cell {} of {} {title}", cell + 1, self.titles.len()))
+            }
+            CallEvent::Output { change: OutputChange::Added(Output::Error(exception)), .. }
+                if self.kernel == KernelFate::Ends
+                    && let Some(exit) = PythonExit::of(exception) =>
+            {
+                exit.message.map_or(Ok(()), |message| print_line(&message))
             }
             CallEvent::Output { change, .. } | CallEvent::Late(change) => shown(change),
             CallEvent::LateBefore(late) => on_stdout(&late.collected.text.text),
@@ -61,6 +68,12 @@ impl CallRender for PlainRender {
                 count => print_line(&format!("interrupted: {count} later cells were not run")),
             };
         };
+        if self.kernel == KernelFate::Ends
+            && let CellStatus::Error(exception) = &failed.status
+            && PythonExit::of(exception).is_some()
+        {
+            return Ok(());
+        }
         let name = match (self.titles.len(), &failed.title) {
             (1, _) => "the cell".to_owned(),
             (_, None) => format!("cell {}", failed.index + 1),

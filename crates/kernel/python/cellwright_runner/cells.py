@@ -36,6 +36,7 @@ class Cells:
         self.count = 0
         self.unstored = 0
         self.current = None
+        self.script: str | None = None  # the file they come from, whose lines they count
         self.features = 0  # flags of `from __future__ import`, which last as at the prompt
 
     @uninterruptible
@@ -44,7 +45,7 @@ class Cells:
         self.current = cell = Cell(message)
         if cell.stored:
             self.count += 1
-            cell.file = _file(self.count, message.get("title"))
+            cell.file = _file(self.count, message.get("title"), self.script)
         else:
             self.unstored += 1
             cell.file = "<unnumbered cell %d>" % self.unstored
@@ -129,9 +130,11 @@ class Cells:
             tree = compile(source, file, "exec", flags | ONLY_AST, True)
         except SyntaxError:
             # No valid Python is a magic, so only what does not parse is looked at again.
-            source = part("magics").translate(self.kernel, source)
-            if source is None:
+            translated = part("magics").translate(self.kernel, source)
+            if translated is None:
                 raise
+            # Empty lines in front stand for a script's earlier cells; IPython drops them.
+            source = "\n" * max(0, _lines_before(source) - _lines_before(translated)) + translated
             self.history.parsed_as(cell, source)
         if tree is None:
             tree = compile(source, file, "exec", flags | ONLY_AST, True)
@@ -303,8 +306,10 @@ def lines(source: str, file: str) -> tuple:
     return (len(source), None, (source + "\n").splitlines(True), file)
 
 
-def _file(count: int, title: "str | None") -> str:
+def _file(count: int, title: "str | None", script: "str | None") -> str:
     """What tracebacks call a cell: by the name its reader has for it, `cell 4` of a notebook, if there is one."""
+    if script is not None:
+        return "<%s, cell %d>" % (_one_line(script), count)
     if not title:
         return "<cell %d>" % count
     if title.startswith("cell "):
@@ -314,6 +319,10 @@ def _file(count: int, title: "str | None") -> str:
 
 def _one_line(title: str) -> str:
     return " ".join(title.split())[:80]
+
+
+def _lines_before(source: str) -> int:
+    return len(source) - len(source.lstrip("\n"))
 
 
 def _silenced(source: str, statement) -> bool:

@@ -42,6 +42,8 @@ def configure(kernel, message: dict) -> list:
     _startup_files(kernel, warnings)
     if message.get("file"):
         kernel.namespace["__file__"] = kernel.hidden["__file__"] = sys.argv[0] = message["file"]
+        sys.argv[1:] = message.get("arguments") or []
+        kernel.cells.script = os.path.basename(message["file"])
     kernel.streams.look_for_c_output()
     return warnings
 

@@ -391,7 +391,7 @@ fn worse(one: CommandExit, other: CommandExit) -> CommandExit {
         CommandExit::Done => 0,
         CommandExit::Changed => 1,
         CommandExit::TimedOut => 2,
-        CommandExit::Failed | CommandExit::Misused => 3,
+        CommandExit::Failed | CommandExit::Misused | CommandExit::Asked(_) => 3,
         CommandExit::Interrupted => 4,
     };
     if weight(other) > weight(one) { other } else { one }
