@@ -10,8 +10,8 @@ use cellwright_jupyter::timestamp;
 use cellwright_kernel::Fate;
 use cellwright_notebook::recording::CellTiming;
 use cellwright_session::{
-    CallEvent, CallHandle, CallReport, CallUpdate, CellReport, CellStatus, JobId, KernelFate, Turn,
-    TurnRequest,
+    CallEvent, CallHandle, CallReport, CallUpdate, CellReport, CellStatus, ImageCount, JobId, KernelFate,
+    OutputSettings, Turn, TurnRequest,
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -103,7 +103,9 @@ impl FinishedRun {
 impl NotebookRun {
     pub(crate) fn new(running: CallHandle, plan: RunPlan) -> Self {
         let watch = FileWatch::new(plan.file.mark());
-        let recording = RunRecording::new(plan.limit, plan.report);
+        let indices = plan.cells.iter().map(|cell| cell.index).collect();
+        let report = OutputSettings { images: ImageCount::OfCells(indices), ..plan.report };
+        let recording = RunRecording::new(plan.limit, report);
         let (cells, earlier) = (plan.cells.clone(), plan.earlier.clone());
         let (file, history, notes) = (plan.file, plan.history, plan.notes);
         let kept = KeeperPlan { file, cells, earlier, history, notes };

@@ -66,7 +66,7 @@ impl CollectedOutput {
 
     /// What a report shows of outputs that are recorded already.
     pub fn of<'a>(outputs: impl IntoIterator<Item = Cow<'a, Output>>, settings: &OutputSettings) -> Self {
-        let mut page = ReportPage::new(settings);
+        let mut page = ReportPage::new(settings, CELL);
         for output in outputs {
             page.show(settings, &output);
         }

@@ -46,7 +46,7 @@ pub use report::{
 };
 pub use sessions::{Activity, Force, InterruptDefence, InterruptResult, JobStop, SessionInfo, Sessions};
 pub use settings::{
-    CallSettings, OutputSettings, ResetPolicy, Retry, ScriptFile, SessionLimits, SessionSettings,
+    CallSettings, ImageCount, OutputSettings, ResetPolicy, Retry, ScriptFile, SessionLimits, SessionSettings,
     StoredOutputs,
 };
 pub use words::{KernelFate, duration_words};

@@ -140,10 +140,40 @@ pub struct OutputSettings {
     pub artifacts: Option<Artifacts>,
     /// What goes there.
     pub stored: StoredOutputs,
-    /// Images of the same call that came before: they are counted on.
-    pub images_before: usize,
+    /// How images are counted, so that no two of a call have the same number.
+    pub images: ImageCount,
     /// Most bytes of images and JSON a cell's report holds; what is beyond goes to the artifacts.
     pub shown: usize,
+}
+
+/// How the images of a call are counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageCount {
+    /// From cell to cell, after this many of earlier cells.
+    After(usize),
+    /// Each cell's from 1: cells of a notebook, whose indices in the order of the call these are.
+    OfCells(Arc<[usize]>),
+}
+
+/// What the images of one cell are called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ImageNames {
+    /// By numbers after this one.
+    After(usize),
+    /// By a number and the cell with this index.
+    OfCell(usize),
+}
+
+impl ImageCount {
+    /// The names in the cell at this place in the call.
+    pub(crate) fn of(&self, cell: usize) -> ImageNames {
+        match self {
+            Self::After(before) => ImageNames::After(*before),
+            Self::OfCells(indices) => {
+                indices.get(cell).map_or(ImageNames::After(0), |index| ImageNames::OfCell(*index))
+            }
+        }
+    }
 }
 
 /// What of cells' outputs goes to the artifacts.
@@ -170,7 +200,7 @@ impl Default for OutputSettings {
             colours: Colours::Dropped,
             artifacts: None,
             stored: StoredOutputs::default(),
-            images_before: 0,
+            images: ImageCount::After(0),
             shown: 16 << 20,
         }
     }

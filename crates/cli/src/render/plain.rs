@@ -113,7 +113,7 @@ fn shown(change: &OutputChange) -> anyhow::Result<()> {
     }
 }
 
-/// A traceback for a file: kernels colour theirs for every reader.
+/// A traceback or a value for a file: kernels colour tracebacks for every reader, and Deno colours values too.
 fn without_colours(traceback: &str) -> String {
     let (start, rest) = traceback.split_once("\x1b[").unwrap_or((traceback, ""));
     let mut plain = start.to_owned();
@@ -128,6 +128,7 @@ fn displayed(content: &MimeBundle) -> anyhow::Result<()> {
     let display = Display::from_bundle(&content.data);
     let text = display.text.or_else(|| display.json.as_ref().map(|value| json_text(value, None).text));
     if let Some(text) = text {
+        let text = if io::stdout().is_terminal() { text } else { without_colours(&text) };
         on_stdout(&(text + "\n"))?;
     }
     match display.image {

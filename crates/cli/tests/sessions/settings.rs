@@ -1,8 +1,12 @@
 //! Named sessions obey the settings of the folder they run in, as all others do.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
 
 use cellwright_testkit::python;
 use serde_json::json;
@@ -85,4 +89,52 @@ fn a_session_started_with_a_python_is_joined_without_naming_it() {
     let (_, shown, told) = home.run(&["run", "--session", "s", "--python", "python3", "-c", "'x' in dir()"]);
     assert_eq!(shown, "False\n");
     assert!(told.contains("the variables of the first are in session `s`"), "{told}");
+}
+
+/// Replaces the user's settings.
+fn set(home: &UserHome, settings: &str) {
+    let folder = home.folder.path().join(".config/cellwright");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), settings).unwrap();
+}
+
+#[test]
+fn a_named_session_uses_the_gateway_of_the_settings() {
+    let home = UserHome::new();
+    // The daemon runs before there is a gateway: each call brings its settings.
+    assert_eq!(home.run(&["run", "--session", "s", "-c", "1"]).0, 0);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (heads, received) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let lines = BufReader::new(&stream).lines().map(|line| line.unwrap().to_lowercase());
+            heads.send(lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>()).unwrap();
+            let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            stream.write_all(refusal.as_bytes()).unwrap();
+        }
+    });
+    set(&home, &format!("[kernel]\ndefault = 'gateway'\n[gateway]\nurl = '{url}'\ntoken = 's3cret'\n"));
+    let (code, _, told) = home.run(&["run", "--session", "s", "-c", "1"]);
+    assert_eq!(code, 1);
+    assert!(told.contains(&url) && told.contains("403"), "{told}");
+    let head = received.recv().unwrap();
+    assert!(head.contains(&"authorization: token s3cret".to_owned()), "{head:?}");
+}
+
+#[test]
+fn a_named_session_uses_the_link_of_the_settings() {
+    let home = UserHome::new();
+    let command = json!([python(), "-m", "ipykernel_launcher", "-f", "{connection_file}"]);
+    let spec = json!({ "argv": command, "display_name": "Python", "language": "python" });
+    let folder = home.folder.path().join(".local/share/jupyter/kernels/linked");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("kernel.json"), spec.to_string()).unwrap();
+    let code = "import json\nfrom ipykernel.connect import get_connection_info\njson.loads(get_connection_info())['transport']";
+    for link in ["ipc", "tcp"] {
+        set(&home, &format!("[kernel]\ndefault = 'jupyter:linked'\nlink = '{link}'\n"));
+        let (_, shown, told) = home.run(&["run", "--session", link, "-c", code]);
+        assert_eq!(shown, format!("'{link}'\n"), "{told}");
+    }
 }

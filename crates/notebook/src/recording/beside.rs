@@ -19,8 +19,8 @@ pub(super) struct RecordedCell<R> {
 impl<R: CellOutputs> CellOutputs for RecordedCell<R> {
     type Settings = (CellLimit, R::Settings);
 
-    fn new((limit, report): &Self::Settings) -> Self {
-        Self { record: CellRecord::new(limit), report: R::new(report), places: Vec::new() }
+    fn new((limit, report): &Self::Settings, cell: usize) -> Self {
+        Self { record: CellRecord::new(limit, cell), report: R::new(report, cell), places: Vec::new() }
     }
 
     fn print(&mut self, (limit, report): &Self::Settings, stream: Stream, text: &str, joint: Joint) {
@@ -80,7 +80,7 @@ impl<R> RecordedCell<R> {
 impl CellOutputs for () {
     type Settings = ();
 
-    fn new((): &()) -> Self {}
+    fn new((): &(), _: usize) -> Self {}
 
     fn print(&mut self, (): &(), _: Stream, _: &str, _: Joint) {}
 

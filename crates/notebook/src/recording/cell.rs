@@ -24,7 +24,7 @@ pub(super) struct CellRecord {
 impl CellOutputs for CellRecord {
     type Settings = CellLimit;
 
-    fn new(_: &CellLimit) -> Self {
+    fn new(_: &CellLimit, _: usize) -> Self {
         Self::default()
     }
 

@@ -18,8 +18,8 @@ pub trait CellOutputs {
     /// What is the same for all cells.
     type Settings: fmt::Debug;
 
-    /// None yet.
-    fn new(settings: &Self::Settings) -> Self;
+    /// None yet, of this cell.
+    fn new(settings: &Self::Settings, cell: usize) -> Self;
 
     /// Takes text of a stream.
     fn print(&mut self, settings: &Self::Settings, stream: Stream, text: &str, joint: Joint);
@@ -116,7 +116,7 @@ impl<O: CellOutputs> Reducer<O> {
     pub fn take(&mut self, cell: usize) -> O {
         self.displays.forget(cell);
         let taken = self.cells.remove(&cell).map(|cell| cell.outputs);
-        taken.unwrap_or_else(|| O::new(&self.settings))
+        taken.unwrap_or_else(|| O::new(&self.settings, cell))
     }
 
     /// The cell begins: whatever it showed before is gone.
@@ -206,7 +206,7 @@ impl<O: CellOutputs> Reducer<O> {
     fn cell(&mut self, cell: usize) -> &mut ReducedCell<O> {
         let settings = &self.settings;
         self.cells.entry(cell).or_insert_with(|| ReducedCell {
-            outputs: O::new(settings),
+            outputs: O::new(settings, cell),
             printing: None,
             clear_next: false,
         })

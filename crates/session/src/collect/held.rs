@@ -45,8 +45,8 @@ struct WaitingOutput {
 impl CellOutputs for ReportOutputs {
     type Settings = OutputSettings;
 
-    fn new(settings: &OutputSettings) -> Self {
-        let page = ReportPage::new(settings);
+    fn new(settings: &OutputSettings, cell: usize) -> Self {
+        let page = ReportPage::new(settings, cell);
         Self { page, waiting: VecDeque::new(), gone: 0, weight: 0, displays: 0 }
     }
 

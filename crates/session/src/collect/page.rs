@@ -4,7 +4,7 @@ use cellwright_cell::{Exception, MimeBundle, Output, Stream};
 use cellwright_output::{ArtifactKind, Artifacts, CapturedText, Display, OutputSink, json_text};
 
 use super::{CollectedOutput, NotStored, ShownOutput};
-use crate::settings::OutputSettings;
+use crate::settings::{ImageNames, OutputSettings};
 
 /// What has been shown, for good.
 #[derive(Debug)]
@@ -14,14 +14,14 @@ pub(super) struct ReportPage {
     /// Bytes of what `shown` holds.
     weight: usize,
     images: usize,
-    /// Images of the same call that came before.
-    images_before: usize,
+    names: ImageNames,
     /// Something did not fit and there was nowhere to store it.
     lacks_store: bool,
 }
 
 impl ReportPage {
-    pub(super) fn new(settings: &OutputSettings) -> Self {
+    /// `cell` is the cell's place in the call.
+    pub(super) fn new(settings: &OutputSettings, cell: usize) -> Self {
         let sink = match settings.store() {
             Some(artifacts) => OutputSink::with_artifacts(settings.limits, settings.colours, artifacts),
             None => OutputSink::new(settings.limits, settings.colours),
@@ -31,7 +31,7 @@ impl ReportPage {
             shown: Vec::new(),
             weight: 0,
             images: 0,
-            images_before: settings.images_before,
+            names: settings.images.of(cell),
             lacks_store: false,
         }
     }
@@ -96,7 +96,11 @@ impl ReportPage {
         for shown in more.into_iter().flatten() {
             if let ShownOutput::Image(image) = &shown {
                 self.images += 1;
-                self.sink.write_block(&format!("[image {}: {image}]", self.images_before + self.images));
+                let block = match self.names {
+                    ImageNames::After(before) => format!("[image {}: {image}]", before + self.images),
+                    ImageNames::OfCell(index) => format!("[image {} of cell {index}: {image}]", self.images),
+                };
+                self.sink.write_block(&block);
             }
             let shown = self.within_limit(settings, shown);
             self.shown.push(shown);

@@ -17,7 +17,7 @@ use crate::jobs::JobId;
 use crate::notice::Notice;
 use crate::registry::ClientId;
 use crate::report::{CallReport, CellReport, CellStatus, KernelAfter, KernelReport, KernelUse, NotRun};
-use crate::settings::OutputSettings;
+use crate::settings::{ImageCount, OutputSettings};
 
 /// The call that runs.
 pub(super) struct CurrentCall {
@@ -95,7 +95,8 @@ impl CurrentCall {
             CollectMode::Outputs => {
                 // Images of one call are counted on from cell to cell.
                 let images_before = self.cells.iter().map(|cell| cell.output.image_count).sum();
-                Some(Collector::new(&OutputSettings { images_before, ..settings.clone() }))
+                let images = ImageCount::After(images_before);
+                Some(Collector::new(&OutputSettings { images, ..settings.clone() }))
             }
             CollectMode::Nothing => None,
         };

@@ -405,13 +405,26 @@ async fn a_run_that_takes_long_goes_on_in_the_background_and_is_still_recorded()
     assert_eq!(printed(&fixture, "a.ipynb"), [("begun\ndone\n".to_owned(), json!(1))]);
 }
 
+/// A cell that shows an image.
+const DISPLAYS_IMAGE: &str = "from IPython.display import Image, display\nimport base64\ndisplay(Image(data=base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='), format='png'))";
+
 #[tokio::test]
 async fn images_of_a_run_are_shown() {
     let fixture = Fixture::new();
-    let code = "from IPython.display import Image, display\nimport base64\ndisplay(Image(data=base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='), format='png'))";
-    fixture.put("a.ipynb", &notebook(&[code]));
+    fixture.put("a.ipynb", &notebook(&[DISPLAYS_IMAGE]));
     let reply = fixture.call("notebook", json!({ "action": "run", "path": "a.ipynb", "timeout": 120 })).await;
     let images = reply.content.iter().filter(|content| matches!(content, ReplyPart::Image(_))).count();
     assert_eq!(images, 1, "{}", reply.to_text());
     assert!(cells(&fixture, "a.ipynb")[0]["outputs"][0]["data"]["image/png"].is_string());
+}
+
+#[tokio::test]
+async fn no_two_images_of_a_run_have_the_same_name() {
+    let fixture = Fixture::new();
+    let twice = format!("{DISPLAYS_IMAGE}\n{DISPLAYS_IMAGE}");
+    fixture.put("a.ipynb", &notebook(&[DISPLAYS_IMAGE, "1", &twice]));
+    let told = fixture.ok("notebook", json!({ "action": "run", "path": "a.ipynb", "timeout": 120 })).await;
+    for name in ["image 1 of cell 0", "image 1 of cell 2", "image 2 of cell 2"] {
+        assert_eq!(told.matches(&format!("[{name}: image/png")).count(), 1, "{told}");
+    }
 }
