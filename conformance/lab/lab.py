@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import unittest
 from pathlib import Path
 
 import nbformat
@@ -18,6 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CELLWRIGHT = os.environ.get("CELLWRIGHT_BIN", str(ROOT / "target/debug/cellwright"))
 AGENT = [sys.executable, str(ROOT / "crates/testkit/src/fault_agent.py")]
 WIDGETS = "@jupyter-widgets/jupyterlab-manager"
+SHOTS = os.environ.get("CELLWRIGHT_LAB_SHOTS")
+
+# How a saved notebook names a widget.
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 # The panel of the open notebook, and its cell number N.
 PANEL = "window.jupyterapp.shell.currentWidget"
@@ -125,3 +130,17 @@ class Lab:
         notebook = nbformat.read(self.home / f"{name}.ipynb", as_version=4)
         nbformat.validate(notebook)
         return notebook
+
+
+class LabTest(unittest.TestCase):
+    """Tests that share one JupyterLab."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.lab = Lab()
+        cls.addClassCleanup(cls.lab.close)
+
+    def look(self, name: str) -> None:
+        """Keeps a picture of the page, if `CELLWRIGHT_LAB_SHOTS` names a folder."""
+        if SHOTS:
+            self.lab.browser.look(Path(SHOTS) / f"{name}.png")

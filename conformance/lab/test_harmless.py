@@ -8,7 +8,7 @@ import threading
 import unittest
 from pathlib import Path
 
-from lab import PANEL, Lab, cell
+from lab import PANEL, LabTest, cell
 
 CORPUS = Path(__file__).resolve().parents[2] / "fuzz/corpus/markdown"
 
@@ -68,11 +68,10 @@ class Visits:
         self.server.server_close()
 
 
-class Harmless(unittest.TestCase):
+class Harmless(LabTest):
     @classmethod
     def setUpClass(cls) -> None:
-        cls.lab = Lab()
-        cls.addClassCleanup(cls.lab.close)
+        super().setUpClass()
         cls.visits = Visits()
         cls.addClassCleanup(cls.visits.close)
 

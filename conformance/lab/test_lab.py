@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import unittest
-from pathlib import Path
 
-from lab import PANEL, Lab, cell
-
-SHOTS = os.environ.get("CELLWRIGHT_LAB_SHOTS")
-
-WIDGET = "application/vnd.jupyter.widget-view+json"
+from lab import PANEL, WIDGET, LabTest, cell
 
 
-class InLab(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.lab = Lab()
-        cls.addClassCleanup(cls.lab.close)
-
-    def look(self, name: str) -> None:
-        if SHOTS:
-            self.lab.browser.look(Path(SHOTS) / f"{name}.png")
-
+class InLab(LabTest):
     def test_a_turn_with_everything(self):
         lab = self.lab
         lab.notebook(

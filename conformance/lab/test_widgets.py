@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import unittest
-from pathlib import Path
 
-from lab import Lab, cell
-
-SHOTS = os.environ.get("CELLWRIGHT_LAB_SHOTS")
-WIDGET = "application/vnd.jupyter.widget-view+json"
+from lab import SHOTS, WIDGET, LabTest, cell
 
 
-class Widgets(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.lab = Lab()
-        cls.addClassCleanup(cls.lab.close)
-
-    def look(self, name: str) -> None:
-        if SHOTS:
-            self.lab.browser.look(Path(SHOTS) / f"{name}.png")
-
+class Widgets(LabTest):
     def all(self, selector: str, number: int = 0) -> str:
         return f"[...{cell(number)}.outputArea.node.querySelectorAll({json.dumps(selector)})]"
 
