@@ -3,7 +3,8 @@
 Prints the figures that the project steers by: the sizes of files, type names that a search cannot tell apart, results
 whose error is a bare string, and words of a dialect that the project is leaving. Run it before and after a change.
 
-With `--check` it fails when a type name appears in a second crate.
+With `--check` it fails when a type name appears in a second crate, when a type that mirrors another for serde returns,
+or when a type on the way of a cell or an output is gone or not in ARCHITECTURE.md.
 """
 
 import re
@@ -16,6 +17,15 @@ WORKSPACE = Path(__file__).resolve().parent.parent
 
 TYPE = re.compile(r"^\s*(?:pub(?:\([a-z: ]+\))?\s+)?(?:struct|enum|trait|type|union)\s+([A-Z]\w*)")
 STRING_ERROR = re.compile(r"\bResult<.*,\s*(?:String|&'static str)>")
+MIRROR = re.compile(r"#\[serde\(remote\b")
+
+# The types that hold a cell's code on its way from a tool call to Python, and an output's content on its way back.
+# What wraps them copies nothing. MCP's own content comes last and is not ours.
+JOURNEYS = {
+    "a cell's code": ("CellArguments", "CellSource", "ToRunner"),
+    "an output": ("FrameFields", "OutputChange", "CollectedOutput", "ReplyPart"),
+}
+
 DIALECT = {
     "tell, tells, told": re.compile(r"\b(?:tell|tells|told)\b"),
     "who, whoever": re.compile(r"//.*\b(?:who|whoever|Who|Whoever)\b"),
@@ -106,18 +116,35 @@ def figures() -> str:
         ("type names in several crates", len(shared_by_crates(types))),
         ("types named by one word", f"{one_word} ({one_word / len(types):.0%})"),
         ("results with a string as error", len(STRING_ERROR.findall(whole))),
+        ("mirror types for serde", len(MIRROR.findall(whole))),
+        *((f"types on the way of {what}", len(way)) for what, way in JOURNEYS.items()),
         *((f"words: {words}", len(pattern.findall(whole))) for words, pattern in DIALECT.items()),
     ]
     return "\n".join(f"{name:32} {value}" for name, value in rows)
 
 
 def check() -> list[str]:
-    """What is wrong with type names, one line each."""
-    shared = shared_by_crates(declarations(sources()))
-    return [
+    """What is wrong with types, one line each."""
+    files = sources()
+    types = declarations(files)
+    declared = {name for name, _ in types}
+    page = (WORKSPACE / "ARCHITECTURE.md").read_text()
+    wrong = [
         f"the type name {name} is in several crates ({', '.join(sorted(crates))}): give the new one a name of its own"
-        for name, crates in sorted(shared.items())
+        for name, crates in sorted(shared_by_crates(types).items())
     ]
+    wrong += [
+        f"{path}: serialize the type itself, not a mirror of it"
+        for path, text in files.items()
+        if MIRROR.search(text)
+    ]
+    wrong += [
+        f"{name}, on the way of {what}, is not {'declared' if name not in declared else 'in ARCHITECTURE.md'}"
+        for what, way in JOURNEYS.items()
+        for name in way
+        if name not in declared or f"`{name}`" not in page
+    ]
+    return wrong
 
 
 def main() -> None:
