@@ -47,7 +47,7 @@ pub fn installed(is_installed: impl Fn(&str) -> bool) -> Vec<&'static KnownAgent
     KNOWN.iter().filter(|agent| is_installed(agent.program)).collect()
 }
 
-/// The help for a user who has no agent.
+/// The help for a user without an agent.
 pub fn guidance() -> String {
     let width = KNOWN.iter().map(|agent| agent.title.len()).max().unwrap_or(0);
     let rows = KNOWN.iter().map(|agent| format!("  {:width$}  {}\n", agent.title, agent.install));

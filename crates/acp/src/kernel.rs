@@ -37,7 +37,7 @@ pub struct KernelSetup {
     pub environment: Vec<(OsString, OsString)>,
     /// The agent to begin with.
     pub agent: Option<String>,
-    /// The help for a user who has no agent.
+    /// The help for a user without an agent.
     pub guidance: String,
     /// Why the settings cannot be used. Every prompt reports it, and no agent starts.
     pub trouble: Option<String>,

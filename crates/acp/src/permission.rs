@@ -144,7 +144,7 @@ impl PermissionPolicy {
         }
     }
 
-    /// What would happen to a command, and why, for the user who writes rules.
+    /// What would happen to a command, and why. Helps users to write rules.
     pub(crate) fn explain(&self, command: &str, workspace: &Path) -> String {
         // Some agents send a command as a list of words.
         let words: Option<Vec<String>> = serde_json::from_str(command).ok();
@@ -244,17 +244,14 @@ fn yes_or_no() -> [PermissionOption; 2] {
     ]
 }
 
-/// Reads a rule, and returns how it reads back and whether it applies to a command. The door of the
-/// fuzzer.
-///
-/// # Errors
-/// If the text is not a rule.
-pub fn rule_applies(rule: &str, command: &str) -> Result<(String, bool), String> {
-    let rule: PermissionRule = rule.parse().map_err(|error: RuleError| error.to_string())?;
+/// Reads a rule, and returns how it reads back and whether it applies to a command. `None` if the
+/// text is not a rule. Only the fuzzer and the tests of its corpus call it.
+pub fn rule_applies(rule: &str, command: &str) -> Option<(String, bool)> {
+    let rule: PermissionRule = rule.parse().ok()?;
     let input = serde_json::json!({ "command": command });
     let call = ToolCall::new("call", command).kind(ToolKind::Execute).raw_input(input);
     let applies = rule.applies_to(&RuleSubject::of(&call, Path::new("/workspace")));
-    Ok((rule.to_string(), applies))
+    Some((rule.to_string(), applies))
 }
 
 /// The question for the user to answer by typing. It shows everything that the call would do.

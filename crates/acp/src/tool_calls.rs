@@ -44,7 +44,7 @@ pub(crate) enum PermissionState {
     Bypassed,
 }
 
-/// Who asks for a permission.
+/// Which side asks for a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PermissionAsker {
     /// The agent, for a tool call that it reports on afterwards.

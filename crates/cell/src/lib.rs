@@ -7,8 +7,10 @@ mod causes;
 mod json;
 mod mime;
 mod output;
+mod timestamp;
 
 pub use causes::with_causes;
 pub use json::{ExactJson, escaped_unit, repaired, rounded_number};
 pub use mime::{MimeBundle, MimeData, MimeValue, is_json};
 pub use output::{Exception, Output, OutputChange, Stream, json_weight};
+pub use timestamp::{timestamp, utc_time};

@@ -141,7 +141,7 @@ impl From<Map<String, Value>> for MimeBundle {
     }
 }
 
-/// Of equal types the last counts.
+/// If a type occurs twice, the last one counts.
 impl FromIterator<(String, MimeValue)> for MimeData {
     fn from_iter<I: IntoIterator<Item = (String, MimeValue)>>(items: I) -> Self {
         let mut data = Self::default();

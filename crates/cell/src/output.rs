@@ -37,7 +37,7 @@ pub enum OutputChange {
     },
 }
 
-/// Something to show. Cheap to clone but for its text.
+/// Something to show. Cheap to clone, except for its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Output {
     /// Printed text, in pieces of any size.

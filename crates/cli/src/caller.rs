@@ -1,7 +1,7 @@
 //! The caller of this command. What one caller has read does not count for another.
 //!
-//! A caller is what `CELLWRIGHT_CALLER` (or `--session`) says, else the nearest program above us that is not a shell or a
-//! wrapper such as `timeout` or `uv`, else the terminal. So the commands of one agent share what they have read, and so
+//! A caller is what `CELLWRIGHT_CALLER` (or `--session`) says, or else the nearest program above us that is not a shell or a
+//! wrapper such as `timeout` or `uv`, or else the terminal. So the commands of one agent share what they have read, and so
 //! do those of one terminal.
 
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ struct ProcessStat {
 
 impl ProcessStat {
     fn of(id: u32) -> Option<Self> {
-        // In one read: the system makes the text anew for each.
+        // In one read: the system makes a new text for each read.
         let mut stat = [0; 1024];
         let length = File::open(format!("/proc/{id}/stat")).and_then(|mut file| file.read(&mut stat)).ok()?;
         let stat = String::from_utf8_lossy(&stat[..length]);

@@ -2,6 +2,9 @@
 //!
 //! Every value knows its origin, which `cellwright config` shows. An unknown key is an error with a
 //! suggestion. So is a key that a project may not set.
+//!
+//! The layers are merged here and not by `figment`, which tracks origins too but knows no keys that only the user may set,
+//! and whose messages name neither the variable nor the right spelling.
 
 #[cfg(test)]
 mod document;

@@ -194,7 +194,7 @@ impl ClientSurroundings {
     }
 }
 
-/// Joins the user's session daemon, which is started if there is none.
+/// Joins the user's session daemon, and starts one if none runs.
 pub(crate) async fn daemon_client(config: &LoadedConfig) -> anyhow::Result<SessionClient> {
     Ok(daemon::connect(&daemon_door(config)?).await?)
 }

@@ -29,10 +29,3 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     plain(&(serde_json::to_string(value)? + "\n"))
 }
-
-/// A moment as people write it: `2026-11-18 07:10 UTC`.
-pub(crate) fn utc_time(seconds: u64) -> String {
-    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-    let text = cellwright_jupyter::timestamp(time).replace('T', " ");
-    format!("{} UTC", &text[..text.floor_char_boundary("2026-11-18 07:10".len())])
-}

@@ -35,7 +35,7 @@ pub(crate) struct ShowStyle {
     pub(crate) pen: TextPen,
     /// Columns of a line.
     pub(crate) width: usize,
-    /// How images are drawn, and where; otherwise a note stands for each.
+    /// How images are drawn, and where. Without it, a note replaces each image.
     pub(crate) images: Option<(ImageProtocol, TerminalSize)>,
     /// How much of an output is shown.
     pub(crate) limits: OutputLimits,
@@ -158,7 +158,7 @@ impl<'a> NotebookPage<'a> {
         lines
     }
 
-    /// A drawing, or a note that stands for it.
+    /// A drawing, or a note in its place.
     fn image(&self, address: &ImageAddress, found: &FoundImage) -> Vec<String> {
         let drawn = self.look.images.filter(|_| found.info.is_ok()).map(|(by, terminal)| {
             let image = load_image(self.notebook, address).map_err(|error| error.to_string())?;

@@ -56,7 +56,7 @@ impl FileEditor<'_> {
         Ok(chosen)
     }
 
-    /// Whether cells that are to be run are those the caller was shown. Of `5-` the first cell counts: the rest runs as
+    /// Whether the cells to run are those the caller was shown. For `5-` only the first cell counts: the rest runs as
     /// it is, like a notebook that is run whole. So do sections, and notebooks that the caller never read.
     pub fn check_run(
         &self,
@@ -94,7 +94,7 @@ fn named_cells(cells: &CellSelection) -> Option<Vec<CellRef>> {
     Some(named)
 }
 
-/// The cells of which a run must find what the caller was shown.
+/// The cells that must be as the caller was shown them when the run begins.
 fn checked_cells(part: &CellPart, now: &Notebook) -> Vec<CellRef> {
     match part {
         CellPart::Cell(cell) => vec![cell.clone()],

@@ -26,7 +26,7 @@ pub(crate) struct ShownCell {
 }
 
 impl ReadCoverage {
-    /// Of a view of which these lines were shown.
+    /// These lines of a view were shown.
     pub fn of(view: &NotebookView, shown: &SeenLines) -> Self {
         Self::of_lines(view.form, &view.cells, shown)
     }

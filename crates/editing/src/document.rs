@@ -1,5 +1,5 @@
 //! Where a notebook lives. Today that is a file. A live document in JupyterLab will be another kind of it, with the same
-//! two things to do: read it, and change what it is at this moment.
+//! two operations: read it, and change its current content.
 
 use std::path::{Path, PathBuf};
 
@@ -30,14 +30,14 @@ impl<'a> NotebookDocument<'a> {
         file::read_fingerprinted(&self.path, need)
     }
 
-    /// Changes what it is at this moment: `change` sees the notebook and returns the one to be, or nothing to leave it
+    /// Changes its current content: `change` gets the notebook and returns the new one, or nothing to leave it
     /// alone. No program that respects our locks changes it in between.
     pub(crate) fn change<T, E: From<FileError>>(
         &self,
         if_missing: IfMissing,
         change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
     ) -> Result<UpdatedFile<T>, E> {
-        file::update_with(self.save, &self.path, if_missing, &file::ExpectedFile::Anything, change)
+        file::update_with(self.save, &self.path, if_missing, change)
     }
 
     /// The same for a file that need not be a notebook, nor become one.
@@ -54,7 +54,7 @@ pub(crate) fn key_of(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }
-    // Of a file that is not there yet, the folder is resolved: it may be there the next time.
+    // If the file does not exist yet, its folder is resolved: the file may exist the next time.
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -67,7 +67,7 @@ pub struct FileEditor<'a> {
     pub(crate) save: SaveSettings,
 }
 
-/// A change that is to be made.
+/// A change to make.
 struct PlannedChange {
     edited: EditedNotebook,
     /// How much of the file it may change.
@@ -150,7 +150,7 @@ impl<'a> FileEditor<'a> {
         }
     }
 
-    /// Whether cells that are to be run are those that the caller knows, and say what it knows.
+    /// Whether the cells to run are those that the caller knows, with the text that it knows.
     pub(crate) fn check_known(
         &self,
         file: &FileName,
@@ -319,7 +319,7 @@ impl<'a> FileEditor<'a> {
     }
 }
 
-/// Makes the folder of a file that is to be created, if it can be: what is refused leaves no folder behind.
+/// Makes the folder of a new file once it is certain that the file can be created: a refusal leaves no folder behind.
 fn make_folder(
     file: &FileName,
     can_be_created: impl FnOnce() -> Result<(), EditingError>,

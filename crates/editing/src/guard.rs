@@ -78,7 +78,7 @@ impl<'a> ChangeGuard<'a> {
             self.now.locate(&CellRef::Id(id)).ok()
         };
         let now_at = places(&knowledge.numbers, self.now).get(index).copied().unwrap_or_else(by_id);
-        // Without ids, a cell that was edited where it stands is not another one.
+        // Without ids, a cell that was edited in place is still the same cell.
         if now_at == Some(index) {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl<'a> ChangeGuard<'a> {
     /// Whether the cell at `index` is the known one, as far as that can be said without its neighbours.
     fn is_cell(&self, known: &KnownCell, index: usize) -> bool {
         let is_named = known.id.as_ref().is_some_and(|id| !self.repeated.contains(id));
-        // Of several with the same id, or the same text, the neighbours decide.
+        // If several have the same id or the same text, the neighbours decide.
         (is_named || self.repeated.is_empty()) && known.is(&self.now.cell(index))
     }
 
@@ -257,7 +257,7 @@ impl<'a> ChangeGuard<'a> {
     }
 }
 
-/// What the caller knows each cell of `now` as: by id, else by content and neighbours, else by its place.
+/// The cell that the caller knows for each cell of `now`: by id, or else by content and neighbours, or else by place.
 fn known_cells<'a>(knowledge: &'a NotebookKnowledge, now: &Notebook) -> Vec<Option<(usize, &'a KnownCell)>> {
     let mut known = vec![None; now.len()];
     let places = places(&knowledge.numbers, now);

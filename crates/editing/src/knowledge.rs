@@ -69,7 +69,7 @@ pub struct NotebookKnowledge {
     /// Sources it has seen, or written itself, beside those above. The latest last.
     #[serde(with = "as_texts")]
     earlier: Vec<Fingerprint>,
-    /// The latest version of cells that it has seen, and that no number stands for any more, by id.
+    /// The latest version that it has seen of cells that have no number any more, by id.
     #[serde(with = "as_versions")]
     earlier_cells: BTreeMap<String, Fingerprint>,
 }
@@ -108,7 +108,7 @@ pub(crate) enum FileVersion {
     Earlier,
 }
 
-/// Who changed a cell, as far as the caller knows, since the caller last read or wrote all cells.
+/// Which side changed a cell, as far as the caller knows, since the caller last read or wrote all cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SinceBase {
     /// Nobody else.
@@ -135,7 +135,7 @@ impl KnownCell {
         (self.kind, self.source) == (cell.kind(), source_print(cell))
     }
 
-    /// Whether `cell` is this one, as far as is known: by id, else by what it says.
+    /// Whether `cell` is this one, as far as is known: by id, or else by what it says.
     pub(crate) fn is(&self, cell: &NotebookCell<'_>) -> bool {
         match (&self.id, cell.id()) {
             (Some(known), Some(id)) => *known == id,
@@ -211,7 +211,7 @@ impl NotebookKnowledge {
         self.numbered(number).or_else(|| self.past_the_end.get(&number))
     }
 
-    /// What the caller knows of `cell` of the notebook as it is now: by id, else by its place.
+    /// What the caller knows of `cell` of the notebook as it is now: by id, or else by its place.
     pub(crate) fn known_as(&self, cell: &NotebookCell<'_>) -> Option<(usize, &KnownCell)> {
         let numbered =
             || self.numbers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));

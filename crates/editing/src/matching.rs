@@ -80,7 +80,7 @@ impl CellMatching<'_> {
         }
         let open: Vec<_> =
             self.known.iter().enumerate().filter(|(at, _)| self.places[*at].is_none()).collect();
-        // Of several that say the same, one that stands where it stood is the one.
+        // If several have the same text, the one at the old position is meant.
         for at_same_place in [true, false] {
             for (at, known) in &open {
                 let Some(known) = known.as_ref().filter(|_| self.places[*at].is_none()) else { continue };

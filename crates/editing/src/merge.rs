@@ -1,7 +1,7 @@
 //! A text of a caller's, put into a notebook that others may have changed since the caller read it.
 //!
 //! Each cell of the text continues one that the caller knows. That one is looked for in the notebook as it is now: by
-//! id, else by what it says. A cell that only one side changed takes that side's version, a cell that both changed is a
+//! id, or else by what it says. A cell that only one side changed takes that side's version, a cell that both changed is a
 //! conflict, and cells that others added stay where they added them.
 
 use cellwright_notebook::text::TextCell;
@@ -151,7 +151,7 @@ impl TextMerge<'_> {
         })
     }
 
-    /// Notes that a cell is not as the text is based on: by whom, as far as the caller knows.
+    /// Notes that a cell is not as in the base of the text, and which side changed it, as far as the caller knows.
     fn note_change(&mut self, place: usize) {
         let theirs = self.now.cell(place);
         let is_own = self.latest[place]
@@ -254,7 +254,7 @@ impl std::fmt::Display for TheirChanges {
     }
 }
 
-/// The text's cells in its order, and each cell of others' after the one that it stands behind in the file.
+/// The cells in the order of the text. Each cell of others follows the cell that precedes it in the file.
 fn with_added(mut cells: Vec<MergedCell>, added: Vec<MergedCell>) -> Vec<MergedCell> {
     for cell in added {
         let place = cell.cell.origin.expect("it is in the file");

@@ -34,11 +34,11 @@ pub struct TextPage {
 pub struct PagePart {
     /// The number of the first line, counting from 1.
     pub start: usize,
-    /// The number of the last line, of which a part may be missing.
+    /// The number of the last line. A part of that line may be missing.
     pub end: usize,
     /// The lines, with their line ends.
     pub text: String,
-    /// If the part is one line of which some bytes are not shown: which ones are.
+    /// If the part is one line that is not shown in full: the bytes that are shown.
     pub cut: Option<CutLine>,
 }
 
@@ -151,7 +151,7 @@ pub fn lines(named: &str, text: &str, ranges: &[LineRange], budget: usize) -> Re
     let mut room = budget.max(char::MAX.len_utf8());
     for (at, part) in excerpts.iter().enumerate() {
         let (start, is_first) = (part.start, page.parts.is_empty());
-        // Of the first line of the part.
+        // In the first line of the part.
         let length = part.skipped + part.text.lines().next().unwrap_or_default().len();
         let mut push = |text: &str, end, is_cut| {
             let to = (part.skipped + text.len()).min(length);

@@ -46,14 +46,14 @@ pub struct NotebookRead {
 /// Lines that are shown.
 #[derive(Debug)]
 pub enum ShownLines {
-    /// Those that were asked for, as far as they fit on a page.
+    /// The requested ones that fit on a page.
     Page(TextPage),
     /// Those that match a search.
     Found(SearchPage),
 }
 
 impl ShownLines {
-    /// Of a text, as much as `request` asks for and allows. `named` is what to read to go on.
+    /// The part of a text that `request` asks for and allows. `named` is what to read to go on.
     pub fn of(named: &str, text: &str, request: &ReadRequest<'_>) -> Result<Self, PastTheEnd> {
         let ranges = &request.selector.lines;
         Ok(match request.search {

@@ -115,7 +115,7 @@ impl fmt::Display for EditRefusal {
 impl std::error::Error for EditRefusal {}
 
 impl EditRefusal {
-    /// The same for a number that stands for a place among the cells. A place has no id.
+    /// The same for a number that means a place among the cells. A place has no id.
     pub(crate) fn of_place(self) -> Self {
         match self {
             Self::CellMoved { index, now_at, id: _ } => Self::CellMoved { index, now_at, id: None },

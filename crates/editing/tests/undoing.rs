@@ -128,7 +128,7 @@ fn undo_made_a_second_cell_with_the_same_id() {
         );
         assert!(folder.undo(&caller).unwrap().to_string().contains("as cell 0"));
         assert_eq!(folder.sources(), ["a", "b", "c"]);
-        assert!(refused(folder.undo(&caller)).contains("no change of it is kept"));
+        assert!(refused(folder.undo(&caller)).contains("it has no change"));
     }
 }
 
@@ -234,7 +234,7 @@ fn history_showed_a_change_as_made_whose_undo_was_undone_and_done_again() {
     let expected = [("a", vec![1]), ("aa", vec![2]), ("a", vec![3, 1])];
     assert_eq!(seen, expected.map(|(source, undone)| (source.to_owned(), undone)));
     // Nothing is left to undo: the text is the old one.
-    assert!(refused(folder.undo(&caller)).contains("no change of it is kept that could be undone"));
+    assert!(refused(folder.undo(&caller)).contains("it has no change that can be undone"));
 }
 
 #[test]

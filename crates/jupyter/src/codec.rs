@@ -19,7 +19,7 @@ type SignatureBytes = [u8; 32];
 pub struct SigningKey(Option<Hmac<Sha256>>);
 
 impl SigningKey {
-    /// A key as it stands in a connection file.
+    /// A key as a connection file has it.
     pub fn new(key: &str) -> Self {
         let hmac = || Hmac::new_from_slice(key.as_bytes()).expect("a key may have any length");
         Self((!key.is_empty()).then(hmac))

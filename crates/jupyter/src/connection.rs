@@ -223,9 +223,9 @@ impl ReservedAddresses {
 
     /// Five free ports.
     ///
-    /// On Linux they stay bound, without listening: the system then gives them to nobody who asks for any port,
-    /// while the kernel, which asks for them by number and with `SO_REUSEADDR` as `ZeroMQ` does, gets them. Elsewhere
-    /// they are freed here, and a start that fails because another took one is to be tried again.
+    /// On Linux they stay bound, without listening. Then the system does not hand them out as free ports, but the kernel
+    /// gets them, because it asks for them by number and with `SO_REUSEADDR`, as `ZeroMQ` does. On other systems they are
+    /// freed here; if another process takes one meanwhile, the start fails and must be tried again.
     pub fn tcp(ip: IpAddr) -> io::Result<Self> {
         let mut ports = [0; 5];
         let mut sockets = Vec::new();

@@ -30,9 +30,7 @@ pub use heartbeat::HeartbeatState;
 pub use json::JsonText;
 pub use kernel_folder::KernelFolder;
 pub use kernelspec::{InterruptMode, KernelJson, KernelSpec, SpecError};
-pub use message::{
-    JupyterMessage, MessageContentError, MessageHeader, MessageSession, PROTOCOL_VERSION, timestamp,
-};
+pub use message::{JupyterMessage, MessageContentError, MessageHeader, MessageSession, PROTOCOL_VERSION};
 pub use paths::{JupyterEnvironment, PythonPrefix};
 pub use server::{BindError, ClientMessage, ClientRequest, CloseReport, KernelServer, ServerSender};
 pub use stream_text::{StreamPieces, StreamText};

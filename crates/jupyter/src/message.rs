@@ -1,8 +1,9 @@
 //! Messages: their sender, their content, and what they answer.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use bytes::Bytes;
+use cellwright_cell::timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -89,7 +90,7 @@ struct HeaderFields {
 }
 
 impl MessageHeader {
-    /// Reads a header; `None` for the empty object that stands for no parent, and for the `null` that xeus sends.
+    /// Reads a header. `None` for the empty object, which means that there is no parent, and for the `null` that xeus sends.
     pub fn parse(text: Bytes) -> Result<Option<Self>, serde_json::Error> {
         let fields: Option<HeaderFields> = JsonText::from(text.clone()).parse()?;
         let fields = fields.filter(|fields| !(fields.msg_id.is_empty() && fields.msg_type.is_empty()));
@@ -195,45 +196,9 @@ impl MessageSession {
     }
 }
 
-/// ISO 8601 in UTC with microseconds, as Jupyter writes it.
-pub fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
-}
-
-/// Days since 1970 to a date of the Gregorian calendar.
-/// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_written_as_jupyter_writes_them() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00.000000Z"),
-            (951_782_399, "2000-02-28T23:59:59.000000Z"),
-            (951_868_800, "2000-03-01T00:00:00.000000Z"),
-            (1_709_164_800, "2024-02-29T00:00:00.000000Z"),
-            (4_107_542_399, "2100-02-28T23:59:59.000000Z"),
-            (4_107_542_400, "2100-03-01T00:00:00.000000Z"),
-        ] {
-            assert_eq!(timestamp(UNIX_EPOCH + Duration::from_secs(seconds)), text);
-        }
-    }
 
     #[test]
     fn a_header_keeps_fields_it_does_not_know() {

@@ -63,7 +63,7 @@ impl<'a> JupyterEnvironment<'a> {
         self.data_path().into_iter().chain([ipython]).map(|folder| folder.join("kernels")).collect()
     }
 
-    /// The prefix a folder of a kernel is in, else the best one: whose Python runs it.
+    /// The prefix a folder of a kernel is in, or else the best one: whose Python runs it.
     pub fn prefix_of(&self, resource_dir: &Path) -> Option<&Path> {
         let holding = self.prefixes.iter().find(|prefix| resource_dir.starts_with(&prefix.path));
         holding.or(self.prefixes.first()).map(|prefix| prefix.path.as_path())

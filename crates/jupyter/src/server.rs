@@ -236,7 +236,7 @@ impl ServerSender {
     }
 
     /// Publishes a message to everyone. Never waits: a client that lags by more than its queue of 64 MiB misses it. Meant
-    /// for status and whatever else must not be held up by a slow reader.
+    /// for status and other messages that a slow reader must not delay.
     pub fn publish(&self, message: JupyterMessage) {
         let topic = Bytes::copy_from_slice(message.header.msg_type().as_bytes());
         let message = JupyterMessage { identities: vec![topic], ..message };
@@ -245,9 +245,9 @@ impl ServerSender {
         }
     }
 
-    /// Waits while a reader lags, unless it has stopped reading altogether, then publishes. Meant for output, which
-    /// then nobody who reads loses. Call it where only the code that makes the output waits, not where requests are
-    /// received: a client that waits for its reply does not always read iopub. Cancel-safe: what was not published is not.
+    /// Waits while a reader lags, unless it has stopped reading altogether, then publishes. Meant for output, so that no
+    /// reader loses any. Call it where only the code that makes the output waits, not where requests are received: a client
+    /// that waits for its reply does not always read iopub. Cancel-safe: a dropped call publishes nothing.
     pub async fn publish_when_read(&self, message: JupyterMessage) {
         self.iopub.room(PATIENCE).await;
         self.publish(message);
@@ -319,7 +319,7 @@ impl ClientRequest {
         &self.message.header
     }
 
-    /// Tells everyone that the kernel is at work on this request.
+    /// Announces to all clients that the kernel works on this request.
     pub fn begin(&mut self) {
         if !self.begun {
             self.begun = true;

@@ -150,13 +150,13 @@ impl Iterator for StreamPieces {
     }
 }
 
-/// What stands between the quotes of a JSON string.
+/// The text between the quotes of a JSON string.
 fn inner(text: &RawValue) -> Result<&str, serde_json::Error> {
     let quoted = text.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     quoted.ok_or_else(|| serde::de::Error::custom("`text` is not a string"))
 }
 
-/// The character that an escape at the start of `rest` stands for, and the escape's length. The text was checked to be JSON.
+/// The character that an escape at the start of `rest` means, and the escape's length. The text is known to be JSON.
 fn unescape(rest: &str) -> (char, usize) {
     let simple = match rest.as_bytes().get(1) {
         Some(b'n') => '\n',

@@ -71,7 +71,7 @@ enum PendingRequest {
 }
 
 impl Conversation {
-    /// The message for a request; none when there is nothing to say. [`KernelRequest::Shutdown`] is the transport's.
+    /// The message for a request. `None` if there is nothing to send. [`KernelRequest::Shutdown`] is up to the transport.
     pub(crate) fn say(
         &mut self,
         session: &MessageSession,
@@ -358,7 +358,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Whose output it is. One that shows something has started, whether it said so or not.
+    /// The cell that the output belongs to. A cell that shows something has started, whether it said so or not.
     fn owner(&mut self, of_cell: bool) -> Option<CellId> {
         if !of_cell {
             return None;

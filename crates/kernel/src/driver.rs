@@ -200,7 +200,7 @@ impl Driver {
             DriverCommand::Ask { question: Question::Variables { .. }, answer }
                 if self.running.is_some() && !self.transport.lists_meanwhile() =>
             {
-                drop(answer.send(Err(AskError::Busy))); // whoever asked may have gone
+                drop(answer.send(Err(AskError::Busy))); // the caller may have gone
             }
             DriverCommand::Ask { question, answer } => {
                 let id = QuestionId(self.new_id());
@@ -309,7 +309,7 @@ impl Driver {
         }
     }
 
-    /// The silence in which the other half of a cell's end stays out begins anew.
+    /// Restarts the wait for the missing half of a cell's end.
     fn settle_later(&mut self) {
         if let Some(SentCell { settled_by: Some(by), .. }) = &mut self.running {
             *by = Instant::now() + self.graces.settle;
@@ -404,7 +404,8 @@ async fn any_cancelled(waiting: &VecDeque<WaitingCell>) {
     .await;
 }
 
-async fn passed(deadline: Option<Instant>) {
+/// Waits for a deadline; forever without one.
+pub(crate) async fn passed(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => pending().await,

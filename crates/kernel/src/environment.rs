@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 /// The variables of a process.
 pub type EnvVars = HashMap<OsString, OsString>;
 
-/// Names that pass; a trailing `*` stands for any ending.
+/// Names that pass. A trailing `*` matches any ending.
 const ALLOWED: &[&str] = &[
     // User and place.
     "PATH",
@@ -151,13 +151,13 @@ const SECRET_WORDS: &[&str] = &[
     "TOKENS",
 ];
 
-/// Names that look like a secret and are none.
+/// Names that look like a secret but are not.
 const HARMLESS: &[&str] = &["PWD", "SSH_AUTH_SOCK", "XAUTHORITY"];
 
 /// Which variables pass, beyond those that always do.
 #[derive(Clone, Debug, Default)]
 pub struct VariableRules {
-    /// More names; a trailing `*` stands for any ending. A whole name passes even when it looks like
+    /// More names. A trailing `*` matches any ending. A whole name passes even if it looks like
     /// a secret: a full name is deliberate.
     pub allow: Vec<String>,
     /// Names that do not pass after all.

@@ -40,11 +40,11 @@ impl CellSource {
 pub struct KernelCell {
     /// Its code.
     pub source: CellSource,
-    /// The wall-clock time it may take; none, or zero, for as long as it likes.
+    /// The wall-clock time it may take. `None` or zero means no limit.
     pub timeout: Option<Duration>,
     /// Whether it may ask for input.
     pub stdin: Stdin,
-    /// The caller's environment; none for the one the kernel was started with. What differs reaches this cell and is
+    /// The caller's environment. `None` means the one the kernel was started with. What differs reaches this cell and is
     /// undone after it. Kernels that are not our runner do not have it.
     pub variables: Option<EnvVars>,
     /// Cancelling this stops the cell.
@@ -92,7 +92,7 @@ pub struct Execution {
 pub enum CellUpdate {
     /// It did something.
     Event(Event),
-    /// It is over; asked again, the same.
+    /// It is over. Further calls return the same.
     Finished(FinishedCell),
 }
 

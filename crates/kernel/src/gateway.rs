@@ -2,6 +2,9 @@
 //!
 //! A kernel is made and ended by REST and talks through a websocket. A connection that breaks is made again under the
 //! same session, for which servers keep what was missed; what may be missing anyway is reported.
+//!
+//! This is much code for the transport that is used least. It stays because founding document 001 asks for gateways, also
+//! for one that all processes share, and because a link that breaks without it loses outputs in silence.
 
 mod address;
 mod connect;
@@ -48,7 +51,7 @@ struct GatewayTransport {
     owner: KernelOwner,
 }
 
-/// Who started a kernel.
+/// Which side started a kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KernelOwner {
     Us,

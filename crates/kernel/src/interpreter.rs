@@ -110,7 +110,7 @@ impl PythonSearch {
         for folder in self.project() {
             for name in [".venv", "venv"] {
                 let venv = folder.join(name);
-                // A folder that only happens to be called so is nobody's environment.
+                // A folder that merely has this name is not an environment.
                 if venv.join("pyvenv.cfg").is_file() || fs::symlink_metadata(venv.join("bin/python")).is_ok()
                 {
                     leads.push(PythonLead::Prefix(venv, PythonOrigin::Project));
@@ -148,7 +148,7 @@ impl PythonSearch {
             return PythonLead::Prefix(place, PythonOrigin::Explicit);
         }
         if named.components().count() == 1 && !place.exists() {
-            // `3.12` is as good a name as `python3.12`.
+            // `3.12` means the same as `python3.12`.
             let versioned = format!("python{}", named.display());
             let mut programs = self.on_path(named).chain(self.on_path(versioned));
             let found = programs.find_map(|python| pyenv::behind_shim(self, python, PythonOrigin::Explicit));
@@ -194,7 +194,7 @@ impl PythonLead {
         }
     }
 
-    /// The Python there, why there is none, or nothing worth mentioning.
+    /// The Python there, why it cannot be used, or nothing worth a mention.
     pub(crate) async fn candidate(self, search: &PythonSearch) -> Option<Result<Candidate, RejectedPython>> {
         let (python, origin) = match self {
             Self::Program(python, origin) => (python, origin),
@@ -234,7 +234,7 @@ impl Candidate {
         let bin = self.python.parent().filter(|bin| !bin.as_os_str().is_empty());
         let own_tools = match self.origin {
             PythonOrigin::Conda | PythonOrigin::Pyenv => true,
-            // One of another folder, conda's or pyenv's perhaps: `pip` is to be its own. The order of those on `PATH` stays.
+            // It is in another folder, perhaps conda's or pyenv's, and `pip` must belong to it. The order of `PATH` stays otherwise.
             PythonOrigin::Explicit => {
                 let path = variables.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
                 bin.is_some_and(|bin| !env::split_paths(path).any(|folder| folder == bin))
@@ -256,7 +256,7 @@ impl Candidate {
     }
 }
 
-/// Why a file cannot be started, as far as its entry shows.
+/// Why a file cannot be started, judging by its directory entry.
 #[derive(Debug, thiserror::Error)]
 enum NotRunnable {
     #[error("it is a folder")]

@@ -147,7 +147,7 @@ impl Kernel {
     /// Ends the kernel: asks it to leave, then terminates, then kills, and says how it went. A cell
     /// that runs is stopped; cells that wait are not run.
     pub async fn shutdown(&self) -> Exit {
-        // Gone already is as good.
+        // It may have ended already.
         drop(self.commands.send(DriverCommand::Shutdown).await);
         self.ended().await
     }

@@ -25,7 +25,7 @@ impl KernelspecPlaces {
         Self { variables: search.variables.clone(), prefixes }
     }
 
-    /// The kernel of that name, else the best one for a language of that name.
+    /// The kernel of that name, or else the best one for a language of that name.
     pub(crate) fn find(&self, wanted: &str) -> Result<KernelSpec, SpecError> {
         let variable = |name: &str| self.variables.get(OsStr::new(name)).cloned();
         let kernel_path = self.surroundings(&variable).kernel_path();

@@ -39,7 +39,7 @@ pub use request::{AskError, Completions, KernelVariable, KernelVariables, Questi
 pub use runner::{LaunchError, RunnerKernel, RunnerLaunch};
 pub use setup::{Module, Prelude, RunnerLimits, Setup};
 pub use start::{
-    AboutKernel, Gateways, InvalidKernelChoice, KernelChoice, KernelStart, Launcher, StartAny, StartError,
-    StartRunner, StartedKernel,
+    AboutKernel, ExistingKernel, Gateways, InvalidKernelChoice, KernelChoice, KernelStart, Launcher,
+    StartAny, StartError, StartRunner, StartedKernel,
 };
 pub use token::random_token;

@@ -30,7 +30,7 @@ pub enum Outcome {
     },
     /// The kernel died under it.
     Died(Death),
-    /// It is over, and whether it raised an exception is not known: the kernel's reply did not arrive.
+    /// It is over, but it is unknown whether it raised an exception: the kernel's reply did not arrive.
     Unknown,
 }
 
@@ -83,7 +83,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// What is to be said of the kernel's variables.
+    /// What to report about the kernel's variables.
     pub fn variables(&self) -> &'static str {
         match self {
             Self::Process(_) | Self::Lost(_) => "the variables are gone",

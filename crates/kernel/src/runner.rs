@@ -13,16 +13,16 @@ mod wakeups;
 mod wire;
 
 use std::collections::VecDeque;
-use std::future;
 use std::time::Duration;
 
 use cellwright_cell::Stream;
 use cellwright_process::{ChildProcess, ProcessState, Signal};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 pub use launch::{ExaminedPython, LaunchError, RejectedPython, Rejection, RunnerKernel, RunnerLaunch};
 pub use wire::RunnerReady;
 
+use crate::driver::passed;
 use crate::event::Event;
 use crate::outcome::Exit;
 use crate::startup;
@@ -62,7 +62,7 @@ struct RunnerTransport {
     lines: LineBuffer,
     /// Sent and not started yet.
     sent: VecDeque<CellId>,
-    /// Whose text the pipes carry.
+    /// The cell whose text the pipes carry.
     cell: Option<CellId>,
     /// Translated and not taken yet: one message may mean two things.
     ready: VecDeque<Incoming>,
@@ -129,14 +129,14 @@ impl RunnerTransport {
                     RunnerLife::Alive | RunnerLife::HungUp { .. } | RunnerLife::Ended(_) => Exit::Process(exit),
                 });
             }
-            () = until(self.loading.as_ref().map(|(_, until)| *until)) => {
+            () = passed(self.loading.as_ref().map(|(_, until)| *until)) => {
                 // It ends with an exception, which is reported like any other of a module; the next one is loaded.
                 drop(self.child.signal(Signal::SIGINT));
                 if let Some((_, until)) = &mut self.loading {
                     *until = Instant::now() + self.modules_within;
                 }
             }
-            () = until(hung_up) => {
+            () = passed(hung_up) => {
                 drop(self.child.signal(Signal::SIGKILL)); // fails only when it has just ended
                 self.life = RunnerLife::Disowned;
             }
@@ -148,7 +148,7 @@ impl RunnerTransport {
     fn read(&mut self) {
         let ended = matches!(self.life, RunnerLife::Ended(_));
         for stream in [Stream::Stdout, Stream::Stderr] {
-            // What a dead process left is no more than its pipes hold.
+            // A dead process leaves at most what its pipes hold.
             while self.order.wants(stream) || ended {
                 let read = match stream {
                     Stream::Stdout => self.stdout.read(&mut self.chunk),
@@ -362,11 +362,4 @@ fn decode(line: &BoundedLine<'_>, trace: bool) -> RunnerFrame {
     };
     tracing::warn!("{problem}");
     RunnerFrame { mark: None, message: RunnerMessage::Warning(problem) }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => future::pending().await,
-    }
 }

@@ -19,6 +19,7 @@ use crate::setup::Setup;
 
 pub use any::{Gateways, StartAny};
 pub use choice::{InvalidKernelChoice, KernelChoice};
+pub use existing::ExistingKernel;
 
 /// A way to start kernels.
 pub trait Launcher: Send + Sync + 'static {
@@ -35,7 +36,7 @@ pub struct KernelStart {
     pub cwd: PathBuf,
     /// What its first cell finds.
     pub setup: Setup,
-    /// The environment it inherits, as far as the rules let it; none for this process's.
+    /// The environment it inherits, as far as the rules let it. `None` means this process's.
     pub variables: Option<EnvVars>,
 }
 

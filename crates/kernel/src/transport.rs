@@ -51,7 +51,7 @@ pub trait Transport: Send + 'static {
     /// What becomes of comm messages from here on. At first they are dropped.
     fn pass_comms(&mut self, _comms: Comms) {}
 
-    /// Begins a request about comms, whose answer is [`Incoming::Answered`]; why not, where there are none.
+    /// Begins a request about comms, whose answer is [`Incoming::Answered`]. A transport without comms returns the reason.
     fn ask_comms(&mut self, _id: QuestionId, _request: CommRequest) -> Result<(), AskError> {
         Err(AskError::Failed("it has no comms".to_owned()))
     }
@@ -114,14 +114,14 @@ pub enum KernelRequest {
         source: CellSource,
         /// Whether it may ask for input.
         allow_stdin: bool,
-        /// The caller's environment; none for the one the kernel was started with.
+        /// The caller's environment. `None` means the one the kernel was started with.
         variables: Option<EnvVars>,
     },
     /// The answer to [`Incoming::Input`].
     Input {
         /// The cell that asked.
         cell: CellId,
-        /// The line, or why there is none.
+        /// The line, or why it is missing.
         answer: InputAnswer,
     },
     /// Ask something that is not a cell.
@@ -147,7 +147,7 @@ pub enum Incoming {
     },
     /// Something to show; of no cell when it came from a thread or a child after the cell's end.
     Event {
-        /// Whose it is.
+        /// The cell it belongs to.
         cell: Option<CellId>,
         /// What it is.
         event: Event,
@@ -194,6 +194,6 @@ pub enum Verdict {
     Error,
     /// An interrupt ended it.
     Interrupted,
-    /// It is over, and the kernel's own account did not arrive.
+    /// It is over, but the kernel's own report did not arrive.
     Unknown,
 }

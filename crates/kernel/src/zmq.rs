@@ -49,7 +49,7 @@ struct ZmqTransport {
     life: ZmqLife,
 }
 
-/// Whose the kernel is.
+/// Which side owns the kernel.
 enum KernelProcess {
     Ours(Box<OwnedKernel>),
     Theirs {
@@ -125,7 +125,7 @@ impl ZmqTransport {
         }
     }
 
-    /// A kernel of others was ended or restarted. Of one of ours, the process shows it.
+    /// A kernel of others was ended or restarted. For our own kernels the process shows it.
     fn take_gone(&mut self) {
         if let (Some(why), KernelProcess::Theirs { .. }) = (self.conversation.gone(), &self.process) {
             self.conversation.bury();

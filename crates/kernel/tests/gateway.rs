@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange};
 use cellwright_kernel::gateway::{Address, GatewayError, GatewayKernel, GatewayLaunch};
-use cellwright_kernel::{CellUpdate, Comms, Event, Exit, KernelCell, Outcome};
+use cellwright_kernel::{CellUpdate, Comms, Event, Execution, Exit, KernelCell, Outcome};
 use cellwright_testkit::eventually;
 use cellwright_testkit::servers::{Server, TOKEN, free_port};
 use proxy::Proxy;
@@ -48,6 +48,14 @@ async fn run(launched: &GatewayKernel, code: &str) -> Seen {
         }
     }
     seen
+}
+
+/// A cell that has printed and now sleeps.
+async fn running(launched: &GatewayKernel) -> Execution {
+    let code = "print('running', flush=True)\nimport time\ntime.sleep(600)";
+    let mut execution = launched.kernel.execute(KernelCell::new(code)).await;
+    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
+    execution
 }
 
 #[tokio::test]
@@ -127,11 +135,7 @@ async fn a_gateway_that_is_killed_and_started_anew_ends_the_cell_with_the_truth(
     let port = free_port();
     let server = Server::kernel_gateway_at(port, &[]).await;
     let launched = start(server.address()).await;
-    let mut execution = launched
-        .kernel
-        .execute(KernelCell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
-        .await;
-    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
+    let execution = running(&launched).await;
     drop(server);
     let again = Server::kernel_gateway_at(port, &[]).await;
     let (_, finished) = execution.collect().await;
@@ -147,11 +151,7 @@ async fn a_kernel_whose_server_lets_us_in_no_more_is_out_of_reach_and_not_said_t
     let port = free_port();
     let server = Server::kernel_gateway_at(port, &[]).await;
     let launched = start(server.address()).await;
-    let mut execution = launched
-        .kernel
-        .execute(KernelCell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
-        .await;
-    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
+    let execution = running(&launched).await;
     drop(server);
     let _again = Server::kernel_gateway_at(port, &["--KernelGatewayApp.auth_token=another"]).await;
     let (_, finished) = execution.collect().await;
@@ -168,11 +168,7 @@ async fn a_link_that_stays_cut_is_given_up_and_another_kernel_is_as_good() {
         ..launch(server.address_at(proxy.port), Path::new("/"))
     };
     let launched = launch.start().await.unwrap();
-    let mut execution = launched
-        .kernel
-        .execute(KernelCell::new("print('running', flush=True)\nimport time\ntime.sleep(600)"))
-        .await;
-    while !matches!(execution.next().await, CellUpdate::Event(Event::Output(_))) {}
+    let execution = running(&launched).await;
     proxy.shut();
     let (_, finished) = execution.collect().await;
     let Outcome::Died(death) = finished.outcome else { panic!("{finished:?}") };

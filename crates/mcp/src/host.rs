@@ -31,7 +31,7 @@ pub struct McpHost {
 /// Where file tools may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkspaceRoots {
-    /// Where the client says, if it does; else the start folder.
+    /// The client's roots, if it names any; otherwise the start folder.
     Client,
     /// In these folders.
     Fixed(Vec<PathBuf>),
@@ -64,7 +64,7 @@ impl McpHost {
         }
     }
 
-    /// The workspace with these roots, or with the start folder as its root when there are none.
+    /// The workspace with these roots. Without roots, its root is the start folder.
     pub(crate) fn workspace(&self, roots: Vec<PathBuf>) -> io::Result<Workspace> {
         Ok(Workspace::new(&self.start)?.with_roots(roots).with_outside(self.outside))
     }

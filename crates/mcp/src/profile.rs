@@ -58,7 +58,7 @@ pub(crate) enum ToolHints {
     Anthropic,
 }
 
-/// A client of which nothing is known.
+/// An unknown client.
 const UNKNOWN: ClientProfile = ClientProfile {
     // Many clients give up after a minute.
     room: ReplyRoom { bytes: usize::MAX, lines: usize::MAX, patience: Some(Duration::from_secs(50)) },

@@ -52,6 +52,10 @@ pub fn serve_stdio(host: McpHost, stop: CancellationToken) -> BoxFuture<'static,
 }
 
 /// One JSON message a line.
+///
+/// Lines are read here and not by a codec of `tokio-util`: after a line that is too long, its reader ends once before it goes
+/// on, which rmcp takes for the end of the client. The other two bounded readers differ on purpose: `acp` gives an agent up
+/// whose line is too long and must see what is already there, and the runner's lines are borrowed from a chunk.
 struct MessageLines {
     reader: BufReader<StdioReader>,
     /// What came of a line so far; kept here so that `receive` is cancel-safe.

@@ -209,7 +209,7 @@ impl Notebook {
                     return CellSlot::New(cell);
                 };
                 match used.get_mut(index) {
-                    // A text copied into a new notebook: its numbers speak of the notebook it came from.
+                    // A text copied into a new notebook: its numbers mean cells of the notebook it came from.
                     None if is_new => {}
                     None => notes.push(ChangeNote::UnknownOrigin { line, cell: index }),
                     Some(true) => notes.push(ChangeNote::RepeatedOrigin { line, cell: index }),
@@ -268,7 +268,7 @@ impl Notebook {
         touched
     }
 
-    /// Which cell of this notebook each one of `other` is: the one with the same id, else an equal one at the same place.
+    /// Which cell of this notebook each one of `other` is: the one with the same id, or else an equal one at the same place.
     fn origins_in(&self, other: &Self) -> Vec<Option<usize>> {
         let of_cell = |cell: NotebookCell<'_>| match cell.id() {
             Some(id) => self.locate(&CellRef::Id(id.into_owned())).ok(),
@@ -336,7 +336,7 @@ impl Notebook {
         has_count || cell.get("outputs").is_some_and(|outputs| !outputs.elements().is_empty())
     }
 
-    /// The notebook made of `slots`, of which those at `moved` are said to come from elsewhere.
+    /// The notebook made of `slots`. The report says that the cells at `moved` come from another place.
     fn edited(
         &self,
         action: &'static str,

@@ -7,7 +7,7 @@ use std::thread;
 /// Work on this many bytes is worth a thread.
 pub(crate) const LARGE: usize = 8 << 20;
 
-/// Does two things at once, `first` on a thread of its own; one after the other where the system has no more threads.
+/// Does two things at once, `first` on a thread of its own. If the system has no more threads, does one after the other.
 pub(crate) fn both<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
     let first = Mutex::new(Some(first));
     let run_first = || {

@@ -154,7 +154,7 @@ impl<'a> NotebookCell<'a> {
         joined(&self.source_json())
     }
 
-    /// Its JSON as it stands in the file.
+    /// Its JSON as the file has it.
     pub fn raw(&self) -> &'a str {
         &self.text[self.spans.whole.clone()]
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::cell::{CellSpans, NotebookCell};
 use crate::json::Json;
 use crate::plan::NotACell;
-use crate::splice::{Layout, with_members, without_member};
+use crate::splice::{Layout, with_members};
 
 /// The JSON of a cell, as a file has or had it.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl<'a> CellJson<'a> {
         NotebookCell { text: self.text, spans: &self.spans, index: 0 }
     }
 
-    /// Its members with the JSON of their values. Of equal keys the last counts.
+    /// Its members with the JSON of their values. If a key occurs twice, the last one counts.
     pub fn members(&self) -> Vec<(Cow<'a, str>, &'a str)> {
         self.json().members().into_iter().map(|member| (member.key, member.value.raw())).collect()
     }
@@ -38,14 +38,11 @@ impl<'a> CellJson<'a> {
     pub fn with_member(&self, key: &str, value: Option<&str>) -> String {
         let json = self.json();
         let layout = Layout::of(&json);
-        let Some(value) = value else {
-            return without_member(&json, &layout, key).unwrap_or_else(|| self.text.to_owned());
-        };
         // Where the member is new, its key is written as JSON.
         let is_there = json.get(key).is_some();
         let quoted = serde_json::Value::from(key).to_string();
         let written = if is_there { key } else { &quoted[1..quoted.len() - 1] };
-        with_members(&json, &layout, vec![(written, value.to_owned())])
+        with_members(&json, &layout, vec![(written, value.map(str::to_owned))])
     }
 
     fn json(&self) -> Json<'a> {

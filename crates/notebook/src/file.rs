@@ -31,7 +31,7 @@ use self::lock::{FileAccess, LockedFile, notebook_in, open, unreadable, when_who
 use self::save::{FileContent, FileStamp};
 use crate::both::LARGE;
 use crate::notebook::{Notebook, ParseError};
-use crate::snapshot::{Fingerprint, Snapshot};
+use crate::snapshot::Fingerprint;
 
 /// Why a notebook file could not be read or written. The file is then as it was.
 #[derive(Debug, thiserror::Error)]
@@ -106,17 +106,6 @@ impl FileError {
     }
 }
 
-/// What the caller believes is in the file.
-#[derive(Debug, Clone)]
-pub enum ExpectedFile {
-    /// Whatever is there.
-    Anything,
-    /// What it once read.
-    Fingerprint(Fingerprint),
-    /// What it once read, with enough detail to say what changed.
-    Snapshot(Box<Snapshot>),
-}
-
 /// What to do when there is no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfMissing {
@@ -140,24 +129,12 @@ pub enum ReadNeed {
     All,
 }
 
-/// Reads a notebook, and what the file is.
-pub fn read_for(path: &Path, need: ReadNeed) -> Result<(Notebook, Snapshot), FileError> {
+/// Reads a notebook, and the fingerprint of the file.
+pub fn read_fingerprinted(path: &Path, need: ReadNeed) -> Result<(Notebook, Fingerprint), FileError> {
     if need == ReadNeed::Sources
         && let Some(seen) = large_sources(path, |file| skim(file, sources::CHUNK))?
     {
         return Ok(seen);
-    }
-    let notebook = read(path)?;
-    let snapshot = Snapshot::of(&notebook);
-    Ok((notebook, snapshot))
-}
-
-/// Reads a notebook, and the fingerprint of the file.
-pub fn read_fingerprinted(path: &Path, need: ReadNeed) -> Result<(Notebook, Fingerprint), FileError> {
-    if need == ReadNeed::Sources
-        && let Some((notebook, snapshot)) = large_sources(path, |file| skim(file, sources::CHUNK))?
-    {
-        return Ok((notebook, snapshot.fingerprint()));
     }
     let notebook = read(path)?;
     let fingerprint = Fingerprint::of_file(&notebook);
@@ -186,7 +163,7 @@ pub enum FoundFile {
     Nothing,
 }
 
-/// What an update came to.
+/// The result of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpdatedFile<T> {
     /// What `change` returned beside the notebook.
@@ -203,21 +180,9 @@ pub struct UpdatedFile<T> {
 pub fn update<T, E: From<FileError>>(
     path: &Path,
     if_missing: IfMissing,
-    expected: &ExpectedFile,
     change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
 ) -> Result<T, E> {
-    update_with(&SaveSettings::default(), path, if_missing, expected, change).map(|updated| updated.outcome)
-}
-
-/// As [`update`], and returns which of several that find no file is the one that created it.
-pub fn update_or_create<T, E: From<FileError>>(
-    path: &Path,
-    if_missing: IfMissing,
-    expected: &ExpectedFile,
-    change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
-) -> Result<(T, FoundFile), E> {
-    update_with(&SaveSettings::default(), path, if_missing, expected, change)
-        .map(|UpdatedFile { outcome, found, .. }| (outcome, found))
+    update_with(&SaveSettings::default(), path, if_missing, change).map(|updated| updated.outcome)
 }
 
 /// As [`update`], saved as `settings` say. Finishes first what an earlier save in place could not.
@@ -225,7 +190,6 @@ pub fn update_with<T, E: From<FileError>>(
     settings: &SaveSettings,
     path: &Path,
     if_missing: IfMissing,
-    expected: &ExpectedFile,
     change: impl Fn(&Notebook) -> Result<(Option<Notebook>, T), E>,
 ) -> Result<UpdatedFile<T>, E> {
     recover(path, settings)?;
@@ -240,7 +204,6 @@ pub fn update_with<T, E: From<FileError>>(
                 let Some((locked, notebook)) = read else {
                     continue; // replaced by another writer while we waited for it
                 };
-                check_expected(path, expected, &notebook)?;
                 let (changed, outcome) = change(&notebook)?;
                 let saved = match changed {
                     Some(changed) => {
@@ -258,10 +221,6 @@ pub fn update_with<T, E: From<FileError>>(
                 if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
                     let what = "a symlink to a file that is not there";
                     return Err(FileError::NotAFile { path: path.into(), what }.into());
-                }
-                if let ExpectedFile::Fingerprint(_) | ExpectedFile::Snapshot(_) = expected {
-                    let what = "it is gone".to_owned();
-                    return Err(FileError::Changed { path: path.into(), what }.into());
                 }
                 let empty = Notebook::empty();
                 let (changed, outcome) = change(&empty)?;
@@ -300,20 +259,6 @@ pub fn update_bytes<T, E: From<FileError>>(
         };
         return Ok(UpdatedFile { outcome, found: FoundFile::File, saved });
     }
-}
-
-fn check_expected(path: &Path, expected: &ExpectedFile, notebook: &Notebook) -> Result<(), FileError> {
-    let now = || Fingerprint::of_file(notebook);
-    let what = match expected {
-        ExpectedFile::Anything => return Ok(()),
-        ExpectedFile::Fingerprint(fingerprint) if *fingerprint == now() => return Ok(()),
-        ExpectedFile::Fingerprint(_) => format!("its fingerprint is {} now", now()),
-        ExpectedFile::Snapshot(snapshot) => match snapshot.changes_to(notebook) {
-            nothing if nothing.is_empty() => return Ok(()),
-            changes => changes,
-        },
-    };
-    Err(FileError::Changed { path: path.into(), what })
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ const MOST: usize = 100;
 /// Something in a notebook that nbformat does not accept, or that its author cannot have meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormatProblem {
-    /// The cell it is in; none for the notebook around the cells.
+    /// The cell it is in. `None` means the notebook around the cells.
     pub cell: Option<usize>,
     /// Where it is there: `metadata.tags`, `outputs[2].data`.
     pub place: String,
@@ -128,7 +128,7 @@ impl Checker {
             return self.fault("must be an object", None);
         }
         let members = value.members();
-        // Of equal keys the last counts.
+        // If a key occurs twice, the last one counts.
         let last: HashMap<&str, &JsonMember<'_>> =
             members.iter().map(|member| (&*member.key, member)).collect();
         let minor = self.minor;

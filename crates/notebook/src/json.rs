@@ -2,7 +2,8 @@
 //!
 //! A notebook is checked once, whole, by [`scan`]; afterwards [`Json`] walks the checked text on demand.
 //! What Python's `json` accepts is accepted (`NaN`, `Infinity`, lone surrogates, duplicate keys), because
-//! Python wrote the files; nothing is ever normalised, because nobody asked for it.
+//! Python wrote the files; nothing is ever normalised, because nobody asked for it. Neither `serde_json`'s `RawValue` nor
+//! `jiter` accepts all of that and says where each value is.
 
 pub(crate) mod scan;
 pub(crate) mod string;

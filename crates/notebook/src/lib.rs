@@ -62,4 +62,4 @@ pub use plan::{NotACell, RawCell};
 pub use report::{CellChange, ChangeNote, ChangeReport, TouchedCell, index_ranges, out_of_order};
 pub use results::CellResults;
 pub use select::{Selector, Target};
-pub use snapshot::{Fingerprint, NotAFingerprint, NotASnapshot, Snapshot};
+pub use snapshot::{Fingerprint, NotAFingerprint};

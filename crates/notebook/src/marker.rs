@@ -18,7 +18,7 @@ pub(crate) enum MarkedLine<'a> {
     Marker { kind: CellKind, cell: Option<usize> },
     /// A line of a cell's source that was written with one `%` more; this is the line without it.
     Escaped { before: &'a str, after: &'a str },
-    /// Looks like a marker, is none.
+    /// Looks like a marker but is not one.
     NearMiss(MarkerMiss),
     /// A line of a cell's source.
     Text,

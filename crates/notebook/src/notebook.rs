@@ -24,7 +24,7 @@ pub struct Notebook {
     pub(crate) minor: i64,
 }
 
-/// A cell, where in the notebook's text it is, and the text that its own spans speak of.
+/// A cell, its position in the notebook's text, and the text that its own spans refer to.
 #[derive(Clone)]
 pub(crate) struct PlacedCell {
     pub(crate) at: usize,
@@ -129,7 +129,7 @@ pub enum NoSuchCell {
         /// The id asked for.
         id: String,
     },
-    /// The file is invalid: ids are to be unique.
+    /// The file is invalid: ids must be unique.
     #[error("{} cells have the id `{id}` (cells {}); name one by its index", at.len(), list(at))]
     Ambiguous {
         /// The id asked for.

@@ -55,7 +55,7 @@ impl<'a> NotebookOutput<'a> {
         Self { members: json.members(), json }
     }
 
-    /// Its JSON as it stands in the file.
+    /// Its JSON as the file has it.
     pub fn raw(&self) -> &'a str {
         self.json.raw()
     }
@@ -81,7 +81,7 @@ impl<'a> NotebookOutput<'a> {
         text.elements().iter().map(Json::string).collect::<Option<String>>().map(Cow::Owned)
     }
 
-    /// The traceback of an error, as it is in the file. `None` if there is none.
+    /// The traceback of an error, as the file has it. `None` for other outputs.
     pub fn traceback(&self) -> Option<String> {
         let lines: Vec<_> = self.get("traceback")?.elements().iter().filter_map(Json::string).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
@@ -118,7 +118,7 @@ impl<'a> NotebookOutput<'a> {
         self.get(key)?.string()
     }
 
-    /// Of equal keys the last counts.
+    /// If a key occurs twice, the last one counts.
     fn get(&self, key: &str) -> Option<&Json<'a>> {
         self.members.iter().rfind(|member| member.key == key).map(|member| &member.value)
     }

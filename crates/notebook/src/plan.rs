@@ -15,7 +15,7 @@ use crate::print::JsonNode;
 use crate::recording::{self, Results};
 use crate::results::CellResults;
 use crate::source::SourceForm;
-use crate::splice::{Layout, Spacing, SpliceItem, SplicePart, parts, rebuild, with_members, with_value};
+use crate::splice::{Layout, Spacing, SpliceItem, SplicePart, parts, with_members};
 
 /// A cell of the notebook to be.
 #[derive(Debug)]
@@ -122,14 +122,16 @@ impl Notebook {
             let json = flat.cell(*index).json();
             if let Some(id) = ids.next() {
                 let id = format!("\"{id}\"");
-                items[*index] =
-                    SpliceItem::Changed(*index, with_members(&json, &Layout::of(&json), vec![("id", id)]));
+                items[*index] = SpliceItem::Changed(
+                    *index,
+                    with_members(&json, &Layout::of(&json), vec![("id", Some(id))]),
+                );
             }
         }
         flat.assembled(items)
     }
 
-    /// The notebook with other content in one of a cell's outputs; none when that is no display.
+    /// The notebook with other content in one of a cell's outputs. `None` if that output is not a display.
     #[must_use]
     pub fn with_display(&self, cell: usize, output: usize, content: &MimeBundle) -> Option<Self> {
         let flat = self.flat();
@@ -140,13 +142,13 @@ impl Notebook {
         let layout = Layout::of(output);
         let data = flat.escaped(&layout, &cell, &recording::data(content));
         let metadata = flat.escaped(&layout, &cell, &JsonNode::Value(content.metadata.clone().into()));
-        let changed = with_members(output, &layout, vec![("data", data), ("metadata", metadata)]);
+        let changed = with_members(output, &layout, vec![("data", Some(data)), ("metadata", Some(metadata))]);
         let mut text = flat.text().to_owned();
         text.replace_range(output.span.clone(), &changed);
         Some(Self::parse(text.into_bytes()).expect("a spliced notebook is a notebook"))
     }
 
-    /// What is written as a value of an object set as `layout`, in the hand of `cell`.
+    /// The text of a value in an object with this `layout`, with escapes as `cell` has them.
     fn escaped(&self, layout: &Layout, cell: &NotebookCell<'_>, node: &JsonNode) -> String {
         let mut printer = layout.printer(JsonEscapes::Needed);
         let written = printer.node(node);
@@ -167,7 +169,7 @@ impl Notebook {
         };
         let layout = Layout::of(&root).of_value(&metadata);
         let value = layout.printer(JsonEscapes::Needed).value(value);
-        let changed = with_members(&metadata, &layout, vec![(key, value)]);
+        let changed = with_members(&metadata, &layout, vec![(key, Some(value))]);
         let mut text = self.text().to_owned();
         text.replace_range(metadata.span.clone(), &changed);
         Self::parse(text.into_bytes()).expect("a spliced notebook is a notebook")
@@ -231,51 +233,43 @@ impl Notebook {
     fn reworked(&self, cell: &NotebookCell<'_>, rework: CellRework<'_>) -> String {
         let json = cell.json();
         let layout = Layout::of(&json);
-        let members = json.members();
         let kind = rework.kind.unwrap_or(cell.kind());
-        let clear = rework.clear && cell.kind() == CellKind::Code;
-        let becomes_code = kind == CellKind::Code && cell.kind() != CellKind::Code;
-        // A cell whose type or source changes leaves with what its type requires and without what it forbids.
-        // What a type of somebody else's requires is not known.
+        let is_code = kind == CellKind::Code;
+        let becomes_code = is_code && cell.kind() != CellKind::Code;
+        // A cell whose type or source changes gets what its type requires and loses what it forbids. What the type of
+        // another program requires is not known.
         let is_known = cell.unknown_type().is_none();
         let conforms = rework.kind.is_some() || (rework.source.is_some() && is_known);
-        let mut missing = if conforms && kind == CellKind::Code {
-            let is_kept = |key: &str| !becomes_code && members.iter().any(|member| member.key == key);
-            let required = [("execution_count", "null"), ("outputs", "[]")];
-            required.into_iter().filter(|(key, _)| !is_kept(key)).collect()
-        } else {
-            Vec::new()
-        };
-        let mut items = Vec::with_capacity(members.len() + missing.len());
-        for (at, member) in members.iter().enumerate() {
-            // Jupyter sorts the keys of a cell; new ones go where they would be.
-            while let Some((key, value)) = missing.first().filter(|(key, _)| *key < &*member.key) {
-                items.push(SpliceItem::New(layout.member(key, value)));
-                missing.remove(0);
-            }
-            let value = match &*member.key {
-                // What the type that it had or has forbids.
-                "outputs" | "execution_count" | "attachments" if becomes_code => continue,
-                "outputs" | "execution_count" if conforms && kind != CellKind::Code => continue,
-                "cell_type" if rework.kind.is_some() => Some(format!("\"{kind}\"")),
-                "outputs" if clear && !member.value.elements().is_empty() => Some("[]".to_owned()),
-                "execution_count" if clear && member.value.raw() != "null" => Some("null".to_owned()),
-                "source" if member.value.span == cell.spans.source => rework.source.map(|source| {
-                    let form = SourceForm::of(&member.value, &layout);
-                    form.rewrite(&member.value, source, self.escapes(source, Some(cell)))
-                }),
-                _ => None,
-            };
-            items.push(match value {
-                Some(value) => SpliceItem::Changed(at, with_value(member, &value)),
-                None => SpliceItem::Kept(at),
-            });
+        let members = json.members();
+        let mut changes = Vec::new();
+        if let Some(kind) = rework.kind {
+            changes.push(("cell_type", Some(format!("\"{kind}\""))));
         }
-        items.extend(missing.into_iter().map(|(key, value)| SpliceItem::New(layout.member(key, value))));
-        let mut out = "{".to_owned();
-        rebuild(&mut out, json.text, &json.sequence(), items, || layout.nested());
-        out.push('}');
-        out
+        if becomes_code {
+            changes.push(("attachments", None));
+        }
+        for (key, empty) in [("execution_count", "null"), ("outputs", "[]")] {
+            let value = members.iter().rfind(|member| member.key == key).map(|member| &member.value);
+            let has_results = || {
+                value.is_some_and(|value| match key {
+                    "outputs" => !value.elements().is_empty(),
+                    _ => value.raw() != empty,
+                })
+            };
+            if becomes_code || (conforms && !is_code) {
+                changes.push((key, None)); // of the old type
+            }
+            let is_missing = becomes_code || (conforms && value.is_none());
+            if is_code && (is_missing || (rework.clear && has_results())) {
+                changes.push((key, Some(empty.to_owned())));
+            }
+        }
+        if let Some(source) = rework.source {
+            let old = cell.source_json();
+            let form = SourceForm::of(&old, &layout);
+            changes.push(("source", Some(form.rewrite(&old, source, self.escapes(source, Some(cell))))));
+        }
+        with_members(&json, &layout, changes)
     }
 
     /// The JSON of a new cell, set like `model`.
@@ -305,7 +299,7 @@ impl Notebook {
         layout.object(members)
     }
 
-    /// How to write `source`: as the cell it belongs to is written, else as the file is.
+    /// How to write `source`: as the cell it belongs to is written, or else as the file is.
     fn escapes(&self, source: &str, model: Option<&NotebookCell<'_>>) -> JsonEscapes {
         if source.is_ascii() {
             return JsonEscapes::Needed;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::json::string::{self, JsonEscapes};
 use crate::json::{Json, JsonKind};
 
-/// What is to be written.
+/// What to write.
 #[derive(Debug)]
 pub(crate) enum JsonNode {
     Value(Value),
@@ -18,7 +18,7 @@ pub(crate) enum JsonNode {
 /// How values are written in one place of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonPrinter {
-    /// Line end, indentation of the member whose value is written, and one step of it; none when all is on one line.
+    /// Line end, indentation of the member whose value is written, and one step of it. `None` if everything is on one line.
     pub(crate) lines: Option<(String, String, String)>,
     /// Between a key and its value.
     pub(crate) colon: String,

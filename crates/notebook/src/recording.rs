@@ -7,7 +7,7 @@
 //! That is [`Reducer`], for every holder of outputs. A [`Recording`] holds them for a notebook:
 //!
 //! - Carriage returns and backspaces are applied as a terminal would; escape sequences stay as they were printed.
-//! - What a cell shows is bounded: of more the beginning and the end are kept, and a line between them says so.
+//! - What a cell shows is bounded. If there is more, the beginning and the end stay, with a line between them that says so.
 
 mod beside;
 mod cell;
@@ -42,9 +42,9 @@ pub struct CellTiming {
 pub struct Results {
     outputs: Arc<Vec<RunOutput>>,
     beyond: Option<Arc<OverflowOutput>>,
-    /// The number the kernel gave the cell; none while it runs.
+    /// The number the kernel gave the cell. `None` while it runs.
     pub execution_count: Option<u64>,
-    /// When it ran, if that is to be kept.
+    /// When it ran, if times are recorded.
     pub timing: Option<CellTiming>,
 }
 
@@ -55,7 +55,7 @@ enum RunOutput {
 }
 
 impl Results {
-    /// The outputs in their order; none if there is not room for all of them in a notebook.
+    /// The outputs in their order. `None` if a notebook has no room for all of them.
     pub fn whole(&self) -> Option<impl Iterator<Item = Cow<'_, Output>>> {
         let outputs = self.outputs.iter().map(|output| match output {
             RunOutput::Stream { name, printed } => Cow::Owned(Output::text(*name, printed.text())),
@@ -157,7 +157,7 @@ impl<R: CellOutputs> Recording<R> {
         })
     }
 
-    /// The content itself if a cell may hold it, else a note on what it was.
+    /// The content itself if a cell may hold it, or else a note on what it was.
     pub fn fitting(&self, content: &Arc<MimeBundle>) -> Arc<MimeBundle> {
         let (limit, _) = self.reducer.settings();
         if content.weight() <= limit.bytes { Arc::clone(content) } else { limit.note(content) }
@@ -172,7 +172,7 @@ impl<R: CellOutputs> Recording<R> {
 }
 
 impl CellLimit {
-    /// What stands for content that does not fit.
+    /// What replaces content that does not fit.
     fn note(&self, content: &MimeBundle) -> Arc<MimeBundle> {
         let (bytes, limit) = (content.weight(), self.bytes);
         let types: Vec<_> = content.data.iter().map(|(mime, _)| mime).collect();

@@ -149,7 +149,7 @@ enum MatchOverlap {
 /// A text, and which of its lines are markers.
 struct MarkedLines<'a> {
     text: &'a str,
-    /// In order, without their line ends; none in a plain text.
+    /// In order, without their line ends. A plain text has none.
     markers: Vec<Range<usize>>,
 }
 
@@ -162,7 +162,7 @@ impl<'a> MarkedLines<'a> {
         Self { text, markers }
     }
 
-    /// Where `old` is in the sources; where it is at all if it shows a marker.
+    /// Where `old` occurs in the sources, or anywhere in the text if `old` contains a marker.
     fn places(&self, old: &str, overlaps: MatchOverlap) -> impl Iterator<Item = usize> {
         let finder = memchr::memmem::Finder::new(old).into_owned();
         let (length, means_markers) = (old.len(), old.contains(marker::SHOWN));

@@ -78,14 +78,6 @@ impl CellChange {
             Self::Altered => "altered",
         }
     }
-
-    /// Whether cells have other places after it.
-    pub fn moves_cells(self) -> bool {
-        match self {
-            Self::Inserted | Self::Deleted | Self::Moved => true,
-            Self::Edited | Self::Retyped | Self::Cleared | Self::Altered => false,
-        }
-    }
 }
 
 /// Something an edit did that the caller did not ask for in so many words. Cells are named by their old index.

@@ -4,7 +4,7 @@ use crate::cell::{CellKind, NotebookCell};
 use crate::json::{Json, JsonKind};
 use crate::notebook::Notebook;
 use crate::plan::NotACell;
-use crate::splice::{Layout, with_members, without_member};
+use crate::splice::{Layout, with_members};
 
 /// What a code cell has of its last run, as the file's own JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,22 +36,20 @@ impl<'a> NotebookCell<'a> {
         (has_outputs || results.execution_count != "null").then_some(results)
     }
 
-    /// The cell's JSON with other results, each of which is JSON.
+    /// The cell's JSON with other results, which must be JSON.
     pub(crate) fn with_results_of(&self, results: &CellResults<'_>) -> String {
         let json = self.json();
         let layout = Layout::of(&json);
         let mut changes = vec![
-            ("execution_count", results.execution_count.to_owned()),
-            ("outputs", results.outputs.to_owned()),
+            ("execution_count", Some(results.execution_count.to_owned())),
+            ("outputs", Some(results.outputs.to_owned())),
         ];
         if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == JsonKind::Object) {
             let layout = layout.of_value(&metadata);
-            let timed = match results.execution {
-                Some(times) => Some(with_members(&metadata, &layout, vec![("execution", times.to_owned())])),
-                // The times of another run say nothing of these outputs.
-                None => without_member(&metadata, &layout, "execution"),
-            };
-            changes.extend(timed.map(|metadata| ("metadata", metadata)));
+            // Times of another run do not belong to these outputs.
+            let times = results.execution.map(str::to_owned);
+            let timed = with_members(&metadata, &layout, vec![("execution", times)]);
+            changes.push(("metadata", Some(timed)));
         }
         with_members(&json, &layout, changes)
     }

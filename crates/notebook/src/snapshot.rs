@@ -7,7 +7,7 @@ use std::str::FromStr;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use crate::both::{LARGE, both};
-use crate::cell::{CellKind, NotebookCell};
+use crate::cell::NotebookCell;
 use crate::notebook::Notebook;
 
 /// The identity of a file's bytes. Equal for equal bytes; not a protection against forgery.
@@ -15,12 +15,12 @@ use crate::notebook::Notebook;
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
-    /// Of these bytes.
+    /// The fingerprint of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(xxh3_128(bytes))
     }
 
-    /// Of the file `notebook` is.
+    /// The fingerprint of the file that `notebook` is.
     pub fn of_file(notebook: &Notebook) -> Self {
         let mut hashing = FingerprintHasher::default();
         notebook.pieces().for_each(|piece| hashing.add(piece.as_bytes()));
@@ -63,24 +63,21 @@ impl FromStr for Fingerprint {
     }
 }
 
-/// What a notebook was: enough to say which cells have changed since, and small enough to keep.
-#[derive(Debug, Clone)]
-pub struct Snapshot {
+/// What a notebook was: enough to say which cells have changed since.
+pub(crate) struct Snapshot {
     fingerprint: Fingerprint,
     cells: Vec<CellPrint>,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct CellPrint {
-    kind: CellKind,
+struct CellPrint {
     id: Option<String>,
     source: u128,
     whole: u128,
 }
 
 impl Snapshot {
-    /// Of `notebook` as it is.
-    pub fn of(notebook: &Notebook) -> Self {
+    /// The snapshot of `notebook`.
+    pub(crate) fn of(notebook: &Notebook) -> Self {
         let fingerprint = || Fingerprint::of_file(notebook);
         let cells = || notebook.cells().map(|cell| CellPrint::of(&cell)).collect();
         if notebook.size() < LARGE {
@@ -90,26 +87,8 @@ impl Snapshot {
         Self { fingerprint, cells }
     }
 
-    pub(crate) fn made_of(fingerprint: Fingerprint, cells: Vec<CellPrint>) -> Self {
-        Self { fingerprint, cells }
-    }
-
-    /// Of the whole file.
-    pub fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
-    }
-
-    /// Whether `now` has the same cells in the same places: their types, ids and sources. Outputs may be others.
-    pub fn has_cells_of(&self, now: &Notebook) -> bool {
-        let same = |(before, now): (&CellPrint, NotebookCell<'_>)| {
-            let now = CellPrint::of(&now);
-            (before.kind, &before.id, before.source) == (now.kind, &now.id, now.source)
-        };
-        self.cells.len() == now.len() && self.cells.iter().zip(now.cells()).all(same)
-    }
-
     /// What is different in `now`, in words: `cell 3 was edited; 2 cells were added`. Empty when nothing is.
-    pub fn changes_to(&self, now: &Notebook) -> String {
+    pub(crate) fn changes_to(&self, now: &Notebook) -> String {
         const LISTED: usize = 5;
         let now = Snapshot::of(now);
         if now.fingerprint == self.fingerprint {
@@ -153,46 +132,9 @@ impl Snapshot {
     }
 }
 
-/// For keeping: a line for the file, then one for each cell.
-impl fmt::Display for Snapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.fingerprint)?;
-        self.cells.iter().try_for_each(|CellPrint { kind, id, source, whole }| {
-            let (source, whole) = (Fingerprint(*source), Fingerprint(*whole));
-            writeln!(f, "{kind} {source} {whole} {}", serde_json::json!(id)) // JSON, for an id may hold anything
-        })
-    }
-}
-
-/// A text that is not a snapshot as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a line of a snapshot")]
-pub struct NotASnapshot(String);
-
-impl FromStr for Snapshot {
-    type Err = NotASnapshot;
-
-    fn from_str(text: &str) -> Result<Self, NotASnapshot> {
-        let cell = |line: &str| {
-            let mut parts = line.splitn(4, ' ');
-            let kind = parts.next()?.parse().ok()?;
-            let mut print = || Some(parts.next()?.parse::<Fingerprint>().ok()?.0);
-            let (source, whole) = (print()?, print()?);
-            Some(CellPrint { kind, id: serde_json::from_str(parts.next()?).ok()?, source, whole })
-        };
-        let refused = |line: &str| NotASnapshot(line.to_owned());
-        let mut lines = text.lines();
-        let first = lines.next().unwrap_or_default();
-        let fingerprint = first.parse().map_err(|_| refused(first))?;
-        let cells = lines.map(|line| cell(line).ok_or_else(|| refused(line)));
-        Ok(Self { fingerprint, cells: cells.collect::<Result<_, _>>()? })
-    }
-}
-
 impl CellPrint {
-    pub(crate) fn of(cell: &NotebookCell<'_>) -> Self {
+    fn of(cell: &NotebookCell<'_>) -> Self {
         Self {
-            kind: cell.kind(),
             id: cell.id().map(std::borrow::Cow::into_owned),
             source: xxh3_128(cell.source().as_bytes()),
             whole: xxh3_128(cell.raw().as_bytes()),
@@ -205,18 +147,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stored_snapshot_finds_the_same_changes() {
+    fn changes_are_found_by_id_and_by_place() {
         let notebook = |source: &str| {
             let cells = format!(
                 r#"{{"cell_type":"raw","id":"a\n b","source":"{source}"}},{{"cell_type":"raw","source":""}}"#
             );
             Notebook::parse(format!(r#"{{"cells":[{cells}],"nbformat":4}}"#).into_bytes()).unwrap()
         };
-        let kept: Snapshot = Snapshot::of(&notebook("x")).to_string().parse().unwrap();
-        assert_eq!(kept.changes_to(&notebook("x")), "");
-        assert_eq!(kept.changes_to(&notebook("y")), "cell 0 was edited");
-        for other in ["", "x", "0123456789abcdef0123456789abcdef\nw x y z"] {
-            assert!(other.parse::<Snapshot>().is_err(), "{other}");
-        }
+        let before = Snapshot::of(&notebook("x"));
+        assert_eq!(before.changes_to(&notebook("x")), "");
+        assert_eq!(before.changes_to(&notebook("y")), "cell 0 was edited");
     }
 }

@@ -93,18 +93,18 @@ fn literal(line: &str, escapes: JsonEscapes) -> String {
 struct WrittenSource<'a> {
     /// Each line, from the strings it was cut into. (Mostly one; other programs cut elsewhere too.)
     lines: Vec<Vec<LineFragment<'a>>>,
-    /// Of each string, how many fragments it has.
+    /// How many fragments each string has.
     strings: Vec<usize>,
 }
 
 /// What one string has of one line.
 #[derive(Clone, Copy)]
 struct LineFragment<'a> {
-    /// Which; none when no string has it just so.
+    /// Which string. `None` if no string has exactly this text.
     string: Option<usize>,
     /// As it is written, without the line feed.
     raw: &'a str,
-    /// How the line feed is written; empty when there is none.
+    /// How the line feed is written. Empty without one.
     line_feed: &'a str,
 }
 
@@ -138,7 +138,7 @@ impl<'a> WrittenSource<'a> {
         written
     }
 
-    /// Of each line of `source`, which line of this one it is, if it is one.
+    /// For each line of `source`, the line of this one that it is, if any.
     fn kept_in(&self, source: &str) -> Vec<Option<usize>> {
         // Without line feeds: the last line stays what it is when another comes after it.
         let old: Vec<String> = self
@@ -176,7 +176,7 @@ impl<'a> WrittenSource<'a> {
         pieces
     }
 
-    /// The strings of an array that reads `source`. One of which all stays is kept, with the white space around it.
+    /// The strings of an array that reads `source`. A string that does not change is kept, with the white space around it.
     fn items(&self, source: &str, escapes: JsonEscapes) -> Vec<SpliceItem> {
         let string = |piece: &SourcePiece<'_>| match piece {
             SourcePiece::Old(fragment) => fragment.string,

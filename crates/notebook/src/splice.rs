@@ -1,7 +1,7 @@
 //! Rebuilding one array or object of a file: kept items are copied with the white space around them,
 //! new ones are set the way their neighbours are.
 
-use crate::json::{Json, JsonMember, JsonSequence, string::JsonEscapes};
+use crate::json::{Json, JsonSequence, string::JsonEscapes};
 use crate::print::JsonPrinter;
 
 /// An item of the sequence to be.
@@ -27,7 +27,7 @@ impl Spacing {
         Self { first: String::new(), next, comma: String::new(), last: String::new() }
     }
 
-    /// How `sequence` is set, as far as it shows; `otherwise` for what it is too short to show.
+    /// The layout of `sequence`, with `otherwise` for what it is too short to show.
     pub(crate) fn of(text: &str, sequence: &JsonSequence, otherwise: impl FnOnce() -> Self) -> Self {
         let Some(end) = sequence.items.len().checked_sub(1) else {
             return otherwise();
@@ -46,7 +46,7 @@ impl Spacing {
     }
 }
 
-/// How an object is set: what stands before its members, between key and value, and before its closing brace.
+/// How an object is laid out: the space before its members, between key and value, and before its closing brace.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     members: Spacing,
@@ -126,14 +126,14 @@ fn line_start(space: &str) -> Option<(&str, &str)> {
     Some((&space[start..=newline], &space[newline + 1..]))
 }
 
-/// A part of what stands between the brackets of a sequence.
+/// A part of the text between the brackets of a sequence.
 pub(crate) enum SplicePart<'a> {
     /// White space, or a comma.
     Between(&'a str),
     Item(SpliceItem),
 }
 
-/// What stands between the brackets of `sequence` once its items are `items`, set as `spacing` where it is new.
+/// The text between the brackets of `sequence` once its items are `items`. New parts are laid out as in `spacing`.
 pub(crate) fn parts<'a>(
     text: &'a str,
     sequence: &JsonSequence,
@@ -169,8 +169,8 @@ pub(crate) fn parts<'a>(
     parts
 }
 
-/// Appends what stands between the brackets of `sequence` once its items are `items`.
-/// `otherwise` is how to set it when it has too few items to show how it is set.
+/// Appends the text between the brackets of `sequence` once its items are `items`.
+/// `otherwise` is its layout if it has too few items to show one.
 pub(crate) fn rebuild(
     out: &mut String,
     text: &str,
@@ -187,37 +187,27 @@ pub(crate) fn rebuild(
     }
 }
 
-/// A copy of `member` with another value.
-pub(crate) fn with_value(member: &JsonMember<'_>, value: &str) -> String {
-    let head = &member.value.text[member.key_span.start..member.value.span.start];
-    format!("{head}{value}")
-}
+/// A change of an object's member: its new value as JSON, or `None` to remove it.
+pub(crate) type MemberChange<'a> = (&'a str, Option<String>);
 
-/// A copy of `object` without `key`; none when it has no such member.
-pub(crate) fn without_member(object: &Json<'_>, layout: &Layout, key: &str) -> Option<String> {
-    let members = object.members();
-    let kept: Vec<_> = (0..members.len()).filter(|at| members[*at].key != key).collect();
-    if kept.len() == members.len() {
-        return None;
-    }
-    let mut out = "{".to_owned();
-    let items = kept.into_iter().map(SpliceItem::Kept).collect();
-    rebuild(&mut out, object.text, &object.sequence(), items, || layout.members.clone());
-    out.push('}');
-    Some(out)
-}
-
-/// A copy of `object`, set as `layout`, with other values for some keys. Those it does not have go where Jupyter, which sorts keys,
-/// would put them.
-pub(crate) fn with_members(object: &Json<'_>, layout: &Layout, changes: Vec<(&str, String)>) -> String {
+/// A copy of `object`, laid out as `layout`, with these changes. If a key occurs twice, the last one is replaced, or all are
+/// removed. A key that is both removed and set becomes a new member. New members go where Jupyter, which sorts keys, would put
+/// them. All rewriting of cells goes through here.
+pub(crate) fn with_members(object: &Json<'_>, layout: &Layout, changes: Vec<MemberChange<'_>>) -> String {
     let members = object.members();
     let last = |key: &str| members.iter().rposition(|member| member.key == key);
+    let is_removed = |(key, value): &MemberChange<'_>| value.is_none() && last(key).is_some();
+    let removed: Vec<_> = changes.iter().filter(|change| is_removed(change)).map(|(key, _)| *key).collect();
     let (mut replaced, mut missing) = (Vec::new(), Vec::new());
     for (key, value) in changes {
-        match last(key) {
-            Some(at) => replaced.push((at, value)),
-            None => missing.push((key, value)),
+        match (last(key).filter(|_| !removed.contains(&key)), value) {
+            (Some(at), Some(value)) => replaced.push((at, value)),
+            (None, Some(value)) => missing.push((key, value)),
+            (_, None) => {}
         }
+    }
+    if replaced.is_empty() && missing.is_empty() && removed.is_empty() {
+        return object.raw().to_owned();
     }
     missing.sort_by_key(|(key, _)| *key);
     let mut missing = missing.into_iter().peekable();
@@ -226,8 +216,14 @@ pub(crate) fn with_members(object: &Json<'_>, layout: &Layout, changes: Vec<(&st
         while let Some((key, value)) = missing.next_if(|(key, _)| *key < &*member.key) {
             items.push(SpliceItem::New(layout.member(key, &value)));
         }
+        if removed.contains(&&*member.key) {
+            continue;
+        }
         items.push(match replaced.iter().find(|(place, _)| *place == at) {
-            Some((_, value)) => SpliceItem::Changed(at, with_value(member, value)),
+            Some((_, value)) => {
+                let head = &object.text[member.key_span.start..member.value.span.start];
+                SpliceItem::Changed(at, format!("{head}{value}"))
+            }
             None => SpliceItem::Kept(at),
         });
     }

@@ -83,7 +83,7 @@ pub fn print_cell(text: &mut String, index: usize, kind: CellKind, source: &str)
     text.push('\n');
 }
 
-/// Appends text so that no line of it can be taken for a marker.
+/// Appends text so that none of its lines can be mistaken for a marker.
 pub fn print_lines(text: &mut String, source: &str) {
     // Only a line with `%%` can need care; most sources have none and are copied whole.
     if memchr::memmem::find(source.as_bytes(), b"%%").is_none() {

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
-use cellwright_notebook::file::{self, ExpectedFile, FileError, FoundFile, IfMissing, ReadNeed};
+use cellwright_notebook::file::{self, FileError, FoundFile, IfMissing, ReadNeed, SaveSettings, UpdatedFile};
 use cellwright_notebook::{
-    Action, CellChange, CellKind, CellRef, EditedNotebook, NewCell, Notebook, OutputsAfterEdit, ParseError,
-    Snapshot, text,
+    Action, CellChange, CellKind, CellRef, EditedNotebook, Fingerprint, NewCell, Notebook, OutputsAfterEdit,
+    ParseError, text,
 };
 
 #[track_caller]
@@ -295,18 +295,14 @@ fn n15_a_save_by_another_program_between_read_and_write_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nb.ipynb");
     fs::write(&path, with_cells(MARKDOWN, 4)).unwrap();
-    let read = Snapshot::of(&file::read(&path).unwrap());
     let theirs = with_cells(&format!("{CODE},{MARKDOWN}"), 4);
-    fs::write(&path, &theirs).unwrap();
-
-    let told = |expected: ExpectedFile| {
-        let error = update_with(&path, &expected, |notebook| edit(notebook, 0, "y").notebook).unwrap_err();
-        assert!(matches!(error, FileError::Changed { .. }));
-        assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
-        error.to_string().replace(&*path.to_string_lossy(), "nb.ipynb")
-    };
-    insta::assert_snapshot!(told(ExpectedFile::Snapshot(Box::new(read.clone()))), @"nb.ipynb: changed since it was read, so nothing was written (cell 0 has other outputs or metadata; 1 cell was added); read it again");
-    insta::assert_snapshot!(told(ExpectedFile::Fingerprint(read.fingerprint())), @"nb.ipynb: changed since it was read, so nothing was written (its fingerprint is ab93fbcf627903da6e74e4b3a07619d8 now); read it again");
+    let error = update_with(&path, |notebook| {
+        fs::write(&path, &theirs).unwrap(); // a program that ignores our lock
+        edit(notebook, 0, "y").notebook
+    });
+    let message = error.unwrap_err().to_string().replace(&*path.to_string_lossy(), "nb.ipynb");
+    assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
+    insta::assert_snapshot!(message, @"nb.ipynb: changed since it was read, so nothing was written (cell 0 has other outputs or metadata; 1 cell was added); read it again");
 }
 
 #[test]
@@ -315,8 +311,8 @@ fn n15_a_save_during_the_edit_itself_wins() {
     let path = folder.path().join("nb.ipynb");
     fs::write(&path, with_cells(MARKDOWN, 4)).unwrap();
     let theirs = with_cells(CODE, 4);
-    let error = update_with(&path, &ExpectedFile::Anything, |notebook| {
-        fs::write(&path, &theirs).unwrap(); // a program that knows nothing of our lock
+    let error = update_with(&path, |notebook| {
+        fs::write(&path, &theirs).unwrap(); // a program that ignores our lock
         edit(notebook, 0, "y").notebook
     });
     assert!(matches!(error, Err(FileError::Changed { .. })), "{error:?}");
@@ -330,15 +326,16 @@ fn n21_of_two_that_create_a_notebook_one_says_so() {
     let path = folder.path().join("nb.ipynb");
     let create = |meanwhile: &dyn Fn()| {
         let insert = Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Raw, "x")] };
-        file::update_or_create::<_, FileError>(
+        let updated = file::update_with::<_, FileError>(
+            &SaveSettings::default(),
             &path,
             IfMissing::Create,
-            &ExpectedFile::Anything,
             |notebook| {
                 meanwhile();
                 Ok((act(notebook, &insert).notebook, notebook.len()))
             },
-        )
+        );
+        updated.map(|UpdatedFile { outcome, found, .. }| (outcome, found))
     };
     // The first finds no file, and one when it is about to create it.
     let second = std::cell::OnceCell::new();
@@ -368,7 +365,7 @@ fn n19_permissions_owner_and_symlinks_survive_a_save() {
     }
     let before = fs::metadata(&real).unwrap();
     symlink("real.ipynb", &link).unwrap();
-    update_with(&link, &ExpectedFile::Anything, |notebook| edit(notebook, 0, "y").notebook).unwrap();
+    update_with(&link, |notebook| edit(notebook, 0, "y").notebook).unwrap();
     let after = fs::metadata(&real).unwrap();
     assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -384,7 +381,7 @@ fn n19_a_notebook_with_any_name_can_be_saved() {
     for name in [longest.as_bytes(), b"\xff\xfe.ipynb"] {
         let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
         fs::write(&path, with_cells(MARKDOWN, 4)).unwrap();
-        update_with(&path, &ExpectedFile::Anything, |notebook| edit(notebook, 0, "y").notebook).unwrap();
+        update_with(&path, |notebook| edit(notebook, 0, "y").notebook).unwrap();
         assert_eq!(file::read(&path).unwrap().cell(0).source(), "y");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
@@ -448,16 +445,14 @@ fn a_large_file_is_read_and_replaced_byte_for_byte() {
     assert!(read.text() == text && read.len() == 400);
     assert!(read.cells().enumerate().all(|(at, cell)| cell.source() == format!("größe\n{at}")));
     // Its sources alone are the same, and so is what is known of the file.
-    let (sources, snapshot) = file::read_for(&path, ReadNeed::Sources).unwrap();
+    let (sources, fingerprint) = file::read_fingerprinted(&path, ReadNeed::Sources).unwrap();
     assert_eq!(sources.to_marked_text(), read.to_marked_text());
-    assert_eq!(snapshot.to_string(), Snapshot::of(&read).to_string());
+    assert_eq!(fingerprint, Fingerprint::of_file(&read));
     assert!(sources.size() < text.len() / 10, "{}", sources.size());
     let edit = |at: usize, source: &str| {
         let action = Action::Edit { cell: CellRef::Index(at), source: source.to_owned() };
-        update_with(&path, &ExpectedFile::Anything, |notebook| {
-            notebook.act(&action, OutputsAfterEdit::Keep).unwrap().notebook
-        })
-        .unwrap();
+        update_with(&path, |notebook| notebook.act(&action, OutputsAfterEdit::Keep).unwrap().notebook)
+            .unwrap();
     };
     edit(200, "größe\nchanged");
     edit(399, "größe");
@@ -466,16 +461,12 @@ fn a_large_file_is_read_and_replaced_byte_for_byte() {
     // What is wrong with it is said as of a small one.
     fs::write(&path, &expected[..expected.len() - 4]).unwrap();
     let (cut, whole) =
-        (file::read_for(&path, ReadNeed::Sources).unwrap_err(), file::read(&path).unwrap_err());
+        (file::read_fingerprinted(&path, ReadNeed::Sources).unwrap_err(), file::read(&path).unwrap_err());
     assert_eq!(format!("{cut:?}"), format!("{whole:?}"));
 }
 
-fn update_with(
-    path: &Path,
-    expected: &ExpectedFile,
-    change: impl Fn(&Notebook) -> Option<Notebook>,
-) -> Result<(), FileError> {
-    file::update(path, IfMissing::Fail, expected, |notebook| Ok((change(notebook), ())))
+fn update_with(path: &Path, change: impl Fn(&Notebook) -> Option<Notebook>) -> Result<(), FileError> {
+    file::update(path, IfMissing::Fail, |notebook| Ok((change(notebook), ())))
 }
 
 fn entries(folder: &Path) -> Vec<String> {

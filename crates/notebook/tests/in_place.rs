@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cellwright_notebook::file::{
-    self, ExpectedFile, FileError, IfMissing, SaveMethod, SaveSettings, TrackedFile, UpdatedFile,
+    self, FileError, IfMissing, SaveMethod, SaveSettings, TrackedFile, UpdatedFile,
 };
 use cellwright_notebook::{Action, CellRef, Notebook, OutputsAfterEdit};
 
@@ -37,9 +37,7 @@ fn mount(arguments: &[&str]) {
 }
 
 fn edit(settings: &SaveSettings, path: &Path, source: &str) -> Result<UpdatedFile<()>, FileError> {
-    file::update_with(settings, path, IfMissing::Fail, &ExpectedFile::Anything, |notebook| {
-        Ok((Some(edited(notebook, source)), ()))
-    })
+    file::update_with(settings, path, IfMissing::Fail, |notebook| Ok((Some(edited(notebook, source)), ())))
 }
 
 fn edited(notebook: &Notebook, source: &str) -> Notebook {

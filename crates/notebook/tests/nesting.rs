@@ -2,9 +2,7 @@
 
 use cellwright_notebook::file::skim;
 use cellwright_notebook::recording::Recording;
-use cellwright_notebook::{
-    Action, CellKind, CellRef, NewCell, Notebook, OutputsAfterEdit, ParseError, Snapshot,
-};
+use cellwright_notebook::{Action, CellKind, CellRef, NewCell, Notebook, OutputsAfterEdit, ParseError};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -60,7 +58,6 @@ fn do_everything(notebook: &Notebook) {
     for cell in notebook.cells() {
         drop((cell.tags(), cell.outputs(), cell.source(), cell.execution_count()));
     }
-    Snapshot::of(notebook);
     drop((notebook.language(), notebook.kernel_name()));
     readable(&notebook.with_metadata("new", &serde_json::json!({ "a": [1] })));
     let mut recording = Recording::new(1 << 20);

@@ -290,7 +290,7 @@ impl ArtifactId {
     }
 
     fn random() -> Self {
-        // Without letters that are taken for digits or for one another.
+        // Without letters that look like digits or like each other.
         const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         let mut random = [0; ID_LENGTH];
         getrandom::fill(&mut random).expect("the system has random numbers");

@@ -190,7 +190,7 @@ fn last_resort(bundle: &MimeData) -> Option<String> {
     (!what.is_empty()).then(|| format!("[display that text cannot show: {what}]"))
 }
 
-/// Whether a text is no more than the name of an object, such as `<IPython.core.display.HTML object>`.
+/// Whether a text only names an object, such as `<IPython.core.display.HTML object>`.
 fn only_names(text: &str) -> bool {
     let text = text.trim();
     let inner = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));

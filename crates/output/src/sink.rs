@@ -37,7 +37,7 @@ impl Default for OutputLimits {
     }
 }
 
-/// What a run printed, as far as it is shown.
+/// The shown part of what a run printed.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CapturedText {
     /// The text, with the notice of `truncation` on a line of its own where something was left out.

@@ -1,5 +1,8 @@
 //! What only the inside can see: memory held, a disk that is full, and the reference parser.
 
+#[path = "../tests/printed.rs"]
+mod printed;
+
 use std::fs::{self, File};
 
 use cellwright_cell::Stream;
@@ -9,26 +12,7 @@ use crate::{
     Artifacts, Colours, Extent, FullText, OutputLimits, OutputSink, artifacts::ArtifactDraft, screen::Screen,
     spill::Spill,
 };
-
-/// Texts made of what tells terminals apart, and of bytes that are no text.
-pub(crate) fn printed() -> impl Strategy<Value = Vec<u8>> {
-    let piece = prop_oneof![
-        6 => "[a-z ]{0,12}".prop_map(String::into_bytes),
-        3 => Just(b"\n".to_vec()),
-        1 => Just(b"\r\n".to_vec()),
-        2 => Just(b"\r".to_vec()),
-        2 => Just(b"\x08".to_vec()),
-        1 => Just(b"\t".to_vec()),
-        2 => "\\PC{1,4}".prop_map(String::into_bytes),
-        1 => Just("e\u{301}👩‍👩‍👧漢".as_bytes().to_vec()),
-        2 => "\x1b\\[[0-9;]{0,4}[ABCDEFGJKm]".prop_map(String::into_bytes),
-        1 => "\x1b[\\]P_][a-z]{0,5}(\x07|\x1b\\\\)?".prop_map(String::into_bytes),
-        1 => "\x1b[(EDM]".prop_map(String::into_bytes),
-        1 => prop::collection::vec(any::<u8>(), 1..6),
-        1 => "[a-z]{60,90}".prop_map(String::into_bytes),
-    ];
-    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
-}
+use printed::printed;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]

@@ -60,7 +60,7 @@ pub enum FullText {
 }
 
 impl FullText {
-    /// The same, of an output of which something is missing for this reason.
+    /// The same, of an output that is incomplete for this reason.
     pub(crate) fn short_of(self, reason: Option<&str>) -> Self {
         match (self, reason) {
             (Self::Artifact(id), Some(reason)) => Self::Incomplete { id, reason: reason.to_owned() },

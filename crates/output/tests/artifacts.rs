@@ -152,15 +152,18 @@ fn pruning_removes_the_oldest_and_spares_what_is_being_written() {
     assert!(artifacts.directory().join("README").exists());
 }
 
+/// A run that has printed 100 lines and goes on.
+fn early_sink(artifacts: &Artifacts) -> OutputSink {
+    let limits = OutputLimits { head: 50, tail: 50, line: 50 };
+    let mut sink = OutputSink::with_artifacts(limits, Colours::Dropped, artifacts);
+    sink.write(Stream::Stdout, &b"early\n".repeat(100));
+    sink
+}
+
 #[test]
 fn a_snapshot_names_an_artifact_that_can_be_read_while_the_run_goes_on() {
     let (_folder, artifacts) = store();
-    let mut sink = OutputSink::with_artifacts(
-        OutputLimits { head: 50, tail: 50, line: 50 },
-        Colours::Dropped,
-        &artifacts,
-    );
-    sink.write(Stream::Stdout, &b"early\n".repeat(100));
+    let mut sink = early_sink(&artifacts);
     let truncation = sink.snapshot().truncation.unwrap();
     let artifact = artifacts.open(truncation.full.artifact().unwrap()).unwrap();
     assert_eq!(artifact.bytes, 600);
@@ -173,12 +176,7 @@ fn a_snapshot_names_an_artifact_that_can_be_read_while_the_run_goes_on() {
 #[test]
 fn an_abandoned_run_leaves_all_it_printed_in_the_artifact_it_named() {
     let (_folder, artifacts) = store();
-    let mut sink = OutputSink::with_artifacts(
-        OutputLimits { head: 50, tail: 50, line: 50 },
-        Colours::Dropped,
-        &artifacts,
-    );
-    sink.write(Stream::Stdout, &b"early\n".repeat(100));
+    let mut sink = early_sink(&artifacts);
     let id = sink.snapshot().truncation.unwrap().full.artifact().unwrap().clone();
     sink.write(Stream::Stdout, b"late\n");
     drop(sink);

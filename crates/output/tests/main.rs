@@ -3,5 +3,6 @@
 mod artifacts;
 mod display;
 mod laws;
+mod printed;
 mod sink;
 mod terminal;

@@ -30,7 +30,7 @@ const STDERR_SETTLES: Duration = Duration::from_millis(100);
 /// A running child, leader of its own process group.
 ///
 /// Whatever is left of the group is killed when the child has ended, and the whole group is killed
-/// when this is dropped. So are descendants in other groups, as far as they were seen before the child ended.
+/// when this is dropped. So are descendants in other groups that were seen before the child ended.
 pub struct ChildProcess {
     /// The other end of the child's standard input, when piped.
     pub stdin: Option<pipe::Sender>,

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 /// How a child ended, as far as it can be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ChildExit {
-    /// It left by itself.
+    /// It exited by itself.
     Code(i32),
     /// A signal ended it.
     Signal {
@@ -38,7 +38,7 @@ impl ChildExit {
         }
     }
 
-    /// Whether the child left by itself with code 0.
+    /// Whether the child exited by itself with code 0.
     pub fn success(self) -> bool {
         self == Self::Code(0)
     }

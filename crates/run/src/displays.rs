@@ -1,4 +1,7 @@
 //! Displays outside the cells of a run: those of earlier runs, which later cells may update.
+//!
+//! Kept, because in JupyterLab `update_display` changes a display of any cell of the notebook. Without this, a progress bar
+//! of a cell that is not run again would keep its old state in the file while the code says that it is done.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +29,7 @@ pub struct EarlierDisplay {
 }
 
 impl EarlierDisplay {
-    /// The notebook with other content in it; none when what that run left is not there any more.
+    /// The notebook with other content in it. `None` if what that run left is gone.
     pub(crate) fn updated(&self, notebook: &Notebook, content: &MimeBundle) -> Option<Notebook> {
         let FoundCell::Same(index) = FoundCell::of(&self.cell, notebook) else { return None };
         let ran = notebook.cell(index).execution_count().and_then(|count| u64::try_from(count).ok());
@@ -56,7 +59,7 @@ impl OtherDisplays {
         self.displays.values().flat_map(|(cells, _)| cells).copied().collect()
     }
 
-    /// What all of them show now; none when nothing was updated.
+    /// What all of them show now. `None` if nothing was updated.
     pub fn collected(&self, settings: &OutputSettings) -> Option<CollectedOutput> {
         let shown = self.displays.values().map(|(_, shown)| Cow::Borrowed(shown));
         (!self.displays.is_empty()).then(|| CollectedOutput::of(shown, settings))

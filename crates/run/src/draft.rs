@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use cellwright_editing::{RunEntry, RunHistory};
-use cellwright_notebook::file::{self, ExpectedFile, FileError, FoundFile, IfMissing, TrackedFile};
+use cellwright_notebook::file::{self, FileError, FoundFile, IfMissing, TrackedFile};
 use cellwright_notebook::{EditedNotebook, NoSuchCell, Notebook};
 
 use crate::note::RunNote;
@@ -110,8 +110,7 @@ impl DraftChange<'_> {
             self.entry.take().withdraw();
             if is_copy { self.copy_over(now) } else { self.with_parameters(now) }
         };
-        let written =
-            file::update_with(&self.request.save, self.path, if_missing, &ExpectedFile::Anything, change);
+        let written = file::update_with(&self.request.save, self.path, if_missing, change);
         let written = match written {
             Err(PlanError::File(source @ FileError::Parse { .. })) if is_copy && !self.request.force => {
                 Err(PlanError::OtherFile { path: self.path.to_owned(), source })

@@ -30,7 +30,7 @@ struct RanCell {
 }
 
 impl RunRecord {
-    /// Notes what a run came to.
+    /// Notes the result of a run.
     pub fn note(&mut self, FinishedRun { report, cells, displays, .. }: &FinishedRun) {
         let ran = self.sessions.entry(report.key.clone()).or_default();
         if ran.kernel != report.kernel.about {
@@ -56,7 +56,7 @@ impl RunRecord {
         self.sessions.get(session).map(|ran| ran.displays.clone()).unwrap_or_default()
     }
 
-    /// The first cell that is out of date in the session, whose kernel is this now; none when all are current.
+    /// The first cell that is out of date in the session, which now has this kernel. `None` if all are current.
     pub fn first_stale(
         &self,
         session: &SessionKey,

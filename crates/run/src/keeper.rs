@@ -36,7 +36,7 @@ pub(crate) enum KeeperNews {
     /// Results to be saved.
     Results {
         results: Vec<(usize, Results)>,
-        /// The cells whose results these are for good, unless a display in them is updated.
+        /// The cells whose results are final, unless a display in them is updated.
         finished: Vec<usize>,
         /// What displays of earlier runs, by their place among those, show now.
         updates: BTreeMap<usize, Arc<MimeBundle>>,
@@ -260,7 +260,7 @@ impl KeeperThread {
         match self.save(&batch) {
             Ok(()) if finished.is_empty() => {}
             Ok(()) => drop(saved.send(SaveReport::Saved(std::mem::take(finished)))), // nobody may want to know
-            // Some programs remove a file and make it anew: once is no reason to leave it.
+            // Some programs remove a file and create it again: one miss is no reason to leave it.
             Err(error) if before.is_some() && is_lasting(&error) => {
                 match self.step_aside(words_for(&error)) {
                     Ok(()) => drop(saved.send(SaveReport::Saved(std::mem::take(finished)))), // nobody may want to know
@@ -299,7 +299,7 @@ impl KeeperThread {
             *merged += usize::from(since == FileSince::Changed);
             replaced.keep(notebook, batch.keys().map(|at| (*at, places[at])));
             let put = put(notebook, places, batch);
-            // One that is not there any more is none of ours.
+            // A display that is gone is no longer ours to change.
             let update = |notebook: Notebook, (display, content): (&usize, &Arc<MimeBundle>)| {
                 earlier[*display].updated(&notebook, content).unwrap_or(notebook)
             };

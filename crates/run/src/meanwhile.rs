@@ -1,7 +1,7 @@
 //! What others do to a notebook while its cells run.
 //!
 //! A cell runs what it says when its turn comes, so that an edit made before that is not lost on the run; one that is gone by then does
-//! not run. Whether an output may be put under a cell is decided anew at each save, by the same [`FoundCell`].
+//! not run. Each save decides again whether an output may go under a cell, by the same [`FoundCell`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

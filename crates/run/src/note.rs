@@ -31,7 +31,7 @@ pub enum RunNote {
 }
 
 impl RunNote {
-    /// Whether something is gone for good.
+    /// Whether something is lost.
     pub fn is_loss(&self) -> bool {
         match self {
             Self::ReplacedFile { unkept, .. } => unkept.is_some(),

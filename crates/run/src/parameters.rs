@@ -72,7 +72,7 @@ impl InjectedNotebook {
     }
 }
 
-/// The notebook with the parameters in it; none when there are none.
+/// The notebook with the parameters in it. `None` without parameters.
 pub(crate) fn inject(
     notebook: &Notebook,
     parameters: &[Parameter],

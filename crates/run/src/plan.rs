@@ -30,7 +30,7 @@ const LIMIT: usize = 32 << 20;
 pub struct RunRequest {
     /// The notebook.
     pub path: PathBuf,
-    /// Where the outputs go; none for the notebook itself.
+    /// Where the outputs go. `None` means the notebook itself.
     pub output: Option<PathBuf>,
     /// Which of its cells.
     pub cells: CodeSelection,
@@ -124,7 +124,7 @@ pub struct NotebookHome {
     pub session: String,
     /// The notebook's folder.
     pub cwd: PathBuf,
-    /// The kernel its metadata names; none when any Python will do.
+    /// The kernel that its metadata names. `None` if any Python will do.
     pub kernel: Option<KernelChoice>,
 }
 

@@ -4,9 +4,8 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use cellwright_cell::{Exception, MimeBundle, Output, OutputChange};
+use cellwright_cell::{Exception, MimeBundle, Output, OutputChange, timestamp};
 use cellwright_editing::RunEntry;
-use cellwright_jupyter::timestamp;
 use cellwright_kernel::Fate;
 use cellwright_notebook::recording::CellTiming;
 use cellwright_session::{
@@ -73,7 +72,7 @@ pub enum RunUpdate {
     Finished,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct FinishedRun {
     /// The cells, with what they said when their turn came.
@@ -324,7 +323,7 @@ impl NotebookRun {
         is_shown
     }
 
-    /// The cell is over: what there is of it is saved soon, and at once when something went wrong.
+    /// The cell is over. Its results are saved soon, and at once if something went wrong.
     fn end(&mut self, report: &CellReport) {
         let cell = report.index;
         self.recording.note_full_text(cell);

@@ -57,7 +57,7 @@ impl UnsavedResults {
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
-    /// When it is to be saved, if there is something.
+    /// When to save it, if there is something.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }

@@ -27,13 +27,11 @@ pub trait ToolHost: Send + Sync + 'static {
     ///
     /// The caller's session is busy meanwhile: a tool that ran cells in the same session would wait for itself, so refuse
     /// that.
-    fn call(
-        &self,
-        scope: ToolScope,
-        name: String,
-        args: Value,
-    ) -> BoxFuture<'_, Result<Value, ToolCallError>>;
+    fn call(&self, scope: ToolScope, name: String, args: Value) -> ToolAnswer<'_>;
 }
+
+/// What a tool will return.
+pub type ToolAnswer<'a> = BoxFuture<'a, Result<Value, ToolCallError>>;
 
 /// Why a tool returned no value. The text is raised in the cell.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
@@ -52,12 +50,12 @@ impl fmt::Debug for dyn ToolHost {
     }
 }
 
-/// For sessions whose calls bring their tools: there are none but theirs.
+/// For sessions whose calls bring their own tools: there are no others.
 #[derive(Debug, Default)]
 pub struct OfCallers;
 
 impl ToolHost for OfCallers {
-    fn call(&self, _: ToolScope, _: String, _: Value) -> BoxFuture<'_, Result<Value, ToolCallError>> {
+    fn call(&self, _: ToolScope, _: String, _: Value) -> ToolAnswer<'_> {
         Box::pin(async { Err("no call runs here at the moment that has brought tools".into()) })
     }
 }

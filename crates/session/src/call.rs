@@ -44,7 +44,7 @@ pub struct Call {
     pub stdin: Stdin,
     /// Whether comm messages of the kernel come as [`CallEvent::Comm`] while it runs. The report does not have them.
     pub comms: Comms,
-    /// The environment that a kernel started for it inherits, as far as the rules let it; none for this process's.
+    /// The environment that a kernel started for it inherits, as far as the rules let it. `None` means this process's.
     #[serde(with = "wire::variables")]
     pub variables: Option<EnvVars>,
     /// The settings of its client, for a daemon that serves many. Sessions of the client's own process have them already.
@@ -60,7 +60,7 @@ pub struct Call {
     /// Cancelling this stops the call; it ends with a report all the same.
     #[serde(skip)]
     pub stop: CancellationToken,
-    /// The tools that its cells may call; none for those of the settings.
+    /// The tools that its cells may call. `None` means those of the settings.
     #[serde(skip)]
     pub tools: Option<Arc<dyn ToolHost>>,
 }
@@ -68,7 +68,7 @@ pub struct Call {
 impl Call {
     /// A call that runs nothing: it makes a session's kernel ready for its first cell, or a fresh one.
     ///
-    /// The empty cell waits until the kernel is set up, and reports what that came to.
+    /// The empty cell waits until the kernel is set up, and reports the result.
     pub fn ensure_kernel(
         session: SessionId,
         cwd: impl Into<PathBuf>,
@@ -235,7 +235,7 @@ pub enum CallEvent {
     },
     /// A message on a comm, in calls that want them.
     Comm {
-        /// Which cell caused it; none for one of an earlier cell, or of a thread.
+        /// Which cell caused it. `None` means one of an earlier cell, or of a thread.
         cell: Option<usize>,
         /// What it says.
         comm: Box<Comm>,
@@ -364,7 +364,7 @@ pub(crate) enum LeftCall {
 pub enum CallUpdate {
     /// Something happened.
     Event(CallEvent),
-    /// It is over; asked again, the same.
+    /// It is over. Further calls return the same.
     Finished(Arc<CallReport>),
 }
 
@@ -433,7 +433,7 @@ impl CallHandle {
         self.release()
     }
 
-    /// The same, but events are still handed to the reader of this. A call in a daemon sends no more.
+    /// The same, but events still go to the reader of this. A call in a daemon sends no further events.
     pub fn release(&mut self) -> JobId {
         if let Some(leave) = self.leave.take() {
             leave(LeftCall::Detached);

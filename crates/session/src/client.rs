@@ -152,7 +152,7 @@ impl SessionClient {
         })
     }
 
-    /// Begins to stop a background call, if it has not ended; [`SessionClient::wait`] returns what it came to.
+    /// Begins to stop a background call, if it has not ended. [`SessionClient::wait`] returns its result.
     pub fn stop_job(&self, id: JobId) -> BoxFuture<'_, Result<JobStop, SessionError>> {
         Box::pin(async move {
             match &self.place {

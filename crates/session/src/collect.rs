@@ -23,7 +23,7 @@ const CELL: usize = 0;
 /// What a cell showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollectedOutput {
-    /// Its text: printed, displayed and the traceback, in order. `[image 1: …]` stands where an image was shown.
+    /// Its text: printed, displayed and the traceback, in order. `[image 1: …]` marks where an image was shown.
     pub text: CapturedText,
     /// What is more than text, in order.
     pub shown: Vec<ShownOutput>,

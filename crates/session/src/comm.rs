@@ -29,7 +29,7 @@ pub struct Comm {
 pub struct CommBuffer {
     /// How many bytes it has.
     pub bytes: usize,
-    /// They, in base64; none of a buffer that did not fit in what is passed on of a message.
+    /// Its bytes in base64. `None` for a buffer that exceeds what is passed on of a message.
     pub base64: Option<String>,
 }
 

@@ -4,7 +4,7 @@
 //! socket lies in a folder of the user's own, and both sides check the user at the other end. Both must be the same version: a
 //! daemon of another version exits if it has nothing to lose; otherwise the client reports it.
 //!
-//! One connection stays open as long as the client lives, and stands for it; each request has a connection of its
+//! One connection represents the client and stays open as long as it lives; each request has a connection of its
 //! own, so a slow reader of one call holds up nothing else. Messages are JSON after their length.
 
 mod client;
@@ -51,7 +51,7 @@ pub struct DaemonPlace {
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// Another one runs.
-    #[error("a session daemon runs already at `{}`", socket.display())]
+    #[error("a session daemon is already running at `{}`", socket.display())]
     Running {
         /// Its socket.
         socket: PathBuf,
@@ -186,7 +186,7 @@ enum CallMessage {
     Answer(InputAnswer),
     /// What the cell is whose turn has come.
     Turn(Turn),
-    /// What a tool came to.
+    /// The result of a tool.
     ToolAnswer {
         number: u64,
         value: Result<Value, ToolCallError>,

@@ -56,7 +56,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// What calls must have in common to meet the same kernel.
+/// What calls must have in common to share a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SessionKey {
     /// The session's name.

@@ -44,7 +44,7 @@ pub enum JobState {
         /// What comes first.
         place: QueuePlace,
     },
-    /// It goes on; this is what it came to so far.
+    /// It is still running. This is its result so far.
     Running(Arc<CallReport>),
     /// It is over.
     Finished(Arc<CallReport>),

@@ -419,7 +419,7 @@ impl Registry {
     fn end_unused(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let unused = self.idle().filter(|(_, entry)| entry.holders.is_empty());
-        // A deadline past the end of time is none.
+        // A deadline beyond the range of the clock means no deadline.
         let due = unused.filter_map(|(key, entry)| {
             Some((entry.free_since.checked_add(entry.idle)?, entry.idle, key.clone()))
         });

@@ -1,4 +1,4 @@
-//! What a call came to.
+//! Reports: the results of calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::identity::SessionKey;
 use crate::notice::Notice;
 use crate::words::KernelFate;
 
-/// What a call came to. Of one that is still running: so far.
+/// The result of a call, or its result so far if it is still running.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallReport {
     /// Where it ran.
@@ -22,9 +22,9 @@ pub struct CallReport {
     pub cells: Vec<Arc<CellReport>>,
     /// What the session's earlier cells showed after their end and nobody has seen yet.
     pub late: Option<Arc<CollectedOutput>>,
-    /// What is to be known about the kernel.
+    /// The state of the kernel.
     pub kernel: KernelReport,
-    /// What else is to be known, in order.
+    /// Other notices, in order.
     pub notices: Vec<Notice>,
     /// Why it could not go on, when that was not a cell's doing.
     pub error: Option<SessionError>,
@@ -64,7 +64,7 @@ impl CallReport {
     }
 }
 
-/// What a cell came to.
+/// The result of a cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CellReport {
     /// Its place in the call.
@@ -119,7 +119,7 @@ pub enum CellStatus {
     },
     /// The kernel died under it.
     Died(Death),
-    /// It is over, and whether it raised an exception is not known: the kernel's reply did not arrive.
+    /// It is over, but it is unknown whether it raised an exception: the kernel's reply did not arrive.
     Unknown,
     /// It was not run.
     NotRun(NotRun),
@@ -138,7 +138,7 @@ pub enum NotRun {
     Error,
 }
 
-/// What is to be known about the kernel.
+/// The state of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelReport {
     /// What it is, when there is one.

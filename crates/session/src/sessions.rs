@@ -101,7 +101,7 @@ pub enum Activity {
     },
 }
 
-/// What an interrupt came to.
+/// The result of an interrupt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InterruptResult {
     /// No cell ran.

@@ -33,7 +33,7 @@ pub struct SessionSettings {
     pub path: Vec<PathBuf>,
     /// What every kernel finds predefined.
     pub prelude: Prelude,
-    /// Folders of extension modules. Of modules with the same name the last folder's wins; a relative folder is
+    /// Folders of extension modules. If modules have the same name, the one in the last folder wins. A relative folder is
     /// below the working folder of the session.
     pub modules: Vec<PathBuf>,
     /// Where the caller keeps its conversation, for cells that want to know.

@@ -10,7 +10,7 @@ use cellwright_kernel::{Module, Setup};
 use crate::bridge::BridgeAccess;
 use crate::settings::SessionSettings;
 
-/// The setup of a kernel in `cwd`, and what is to be said about it.
+/// The setup of a kernel in `cwd`, and warnings about it.
 pub(crate) fn setup(
     settings: &SessionSettings,
     cwd: &Path,

@@ -81,7 +81,7 @@ pub(crate) enum Control {
     Restart {
         reply: oneshot::Sender<Result<(), SessionError>>,
     },
-    /// What the call came to so far. Left unanswered when it is not here.
+    /// The result of the call so far. Not answered if the call is not here.
     Progress {
         job: JobId,
         reply: oneshot::Sender<(Arc<CallReport>, Option<QueuePlace>)>,
@@ -333,7 +333,7 @@ fn finish(ticket: Option<Ticket>, to: &watch::Sender<Option<Arc<CallReport>>>, r
     to.send_replace(Some(Arc::new(report)));
 }
 
-/// What the kernel says outside its cells; nothing when there is none. Cancel-safe.
+/// What the kernel says outside its cells. Waits forever without a kernel. Cancel-safe.
 async fn hear(live: Option<&mut LiveKernel>) -> Result<Event, Exit> {
     match live {
         Some(live) => live.background.next().await,

@@ -107,8 +107,8 @@ impl Server {
     }
 }
 
-/// A port that nothing listens on, and that no other test gets while this process lives. It is one that the system gives
-/// to nobody who asks for any port, so a server that starts a moment later still finds it free.
+/// A port that nothing listens on, and that no other test gets while this process lives. The system never hands it out as a
+/// free port, so a server that starts a moment later still finds it free.
 pub fn free_port() -> u16 {
     const PORTS: Range<u16> = 20_000..32_000;
     static TAKEN: Mutex<Vec<File>> = Mutex::new(Vec::new());

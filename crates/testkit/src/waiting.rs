@@ -34,13 +34,13 @@ pub fn eventually_blocking(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process exists and has not ended: a zombie waits for its parent, but runs no more.
+/// Whether a process exists and has not ended. A zombie has ended and waits for its parent.
 pub fn alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
 }
 
-/// Waits until a process has ended, whoever's child it is.
+/// Waits until a process has ended. It need not be our child.
 pub async fn end_of(pid: u32) {
     in_a_thread(move || end_of_blocking(pid)).await;
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::reply::ToolFailure;
 
-/// How alike two names must be for one to be taken for a slip of the other.
+/// How alike two names must be for one to count as a misspelling of the other.
 const ALIKE: f64 = 0.7;
 
 /// The schema of an argument type: flat, and without what a model does not need.

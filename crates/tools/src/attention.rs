@@ -26,7 +26,7 @@ impl<'a> CallWatch<'a> {
         Self { context, question: None, limit, patience: Box::pin(sleep(limit.unwrap_or_default())) }
     }
 
-    /// Puts the question of a cell that asks, and takes back that of one that is over. Other events are handed back.
+    /// Asks the question of a cell, and withdraws it when the cell is over. Returns other events.
     pub(crate) fn take(&mut self, event: CallEvent) -> Option<CallEvent> {
         match event {
             CallEvent::Input { request, .. } => self.question = Some(Box::pin(answer(self.context, request))),
@@ -41,7 +41,7 @@ impl<'a> CallWatch<'a> {
     }
 
     /// Sees to questions, until the call has been followed for long enough. While a user thinks, the client is patient
-    /// anyway, so the time starts anew with the answer. Cancel-safe.
+    /// anyway, so the time starts again with the answer. Cancel-safe.
     pub(crate) async fn ends(&mut self) {
         loop {
             match (&mut self.question, self.limit) {

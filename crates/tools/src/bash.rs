@@ -113,7 +113,7 @@ async fn turn(shells: &ClientShells, context: &CallContext) -> Result<Option<Cal
     }
 }
 
-/// Waits for the command's end, stopping it when its time is over; `None` when it is to go on in the background.
+/// Waits for the command's end, and stops it when its time is over. `None` if it continues in the background.
 async fn follow(
     shared: &ToolboxState,
     context: &CallContext,

@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use cellwright_session::bridge::{ToolCallError, ToolHost, ToolScope};
-use futures_util::future::BoxFuture;
+use cellwright_session::bridge::{ToolAnswer, ToolCallError, ToolHost, ToolScope};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -26,12 +25,7 @@ pub(crate) fn of(toolbox: &Arc<ToolboxState>, client: &Arc<ToolClient>) -> Arc<d
 }
 
 impl ToolHost for ClientTools {
-    fn call(
-        &self,
-        scope: ToolScope,
-        name: String,
-        args: Value,
-    ) -> BoxFuture<'_, Result<Value, ToolCallError>> {
+    fn call(&self, scope: ToolScope, name: String, args: Value) -> ToolAnswer<'_> {
         Box::pin(async move {
             let toolbox = self.toolbox.upgrade().ok_or(GONE)?;
             let client = self.client.upgrade().ok_or(GONE)?;
@@ -55,12 +49,7 @@ impl ToolBridge {
 }
 
 impl ToolHost for ToolBridge {
-    fn call(
-        &self,
-        scope: ToolScope,
-        name: String,
-        args: Value,
-    ) -> BoxFuture<'_, Result<Value, ToolCallError>> {
+    fn call(&self, scope: ToolScope, name: String, args: Value) -> ToolAnswer<'_> {
         Box::pin(async move {
             let toolbox = self.toolbox.get().and_then(Weak::upgrade).ok_or("the tools are gone")?;
             let client = toolbox.client_with(&scope.session).ok_or(GONE)?;

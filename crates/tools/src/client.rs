@@ -61,7 +61,7 @@ impl SessionLink {
 pub struct SessionNames {
     /// The session of calls that name none.
     pub default: SessionId,
-    /// Put before every name, so that clients that do not know of each other do not meet.
+    /// A prefix for every name, so that clients do not share sessions by accident.
     pub prefix: String,
 }
 
@@ -74,7 +74,7 @@ impl SessionNames {
     /// The session a call means.
     pub(crate) fn session(&self, named: Option<&str>) -> Result<SessionId, ToolFailure> {
         let name = named.unwrap_or(self.default.as_str());
-        // The name alone is judged, so that a message speaks of what the caller wrote.
+        // Only the name is checked, so that a message shows what the caller wrote.
         let name: SessionId = name.parse()?;
         Ok(format!("{}{name}", self.prefix).parse()?)
     }
@@ -127,7 +127,7 @@ impl ToolClient {
         matches!(self.sessions.home, SessionHome::Daemon(_))
     }
 
-    /// A call could not be made; a daemon that was lost is joined anew by the next.
+    /// A call could not be made. If its daemon was lost, the next call joins a new one.
     pub(crate) async fn failed(&self, error: SessionError) -> ToolFailure {
         if matches!(error, SessionError::Daemon(_)) {
             *self.sessions.joined.lock().await = None;
@@ -190,7 +190,7 @@ impl Drop for ToolClient {
         };
         let (sessions, names) = (Arc::clone(sessions), self.names.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            // Ends by itself; a runtime that is going down takes the sessions with it.
+            // Ends by itself. The end of the runtime ends the sessions, too.
             drop(
                 runtime.spawn(
                     async move {

@@ -185,7 +185,7 @@ pub(crate) async fn background(
     }
 }
 
-/// What a call came to that continues in the background, and how to follow it.
+/// The result of a call that continues in the background, and how to follow it.
 pub(crate) fn goes_on(
     shared: &ToolboxState,
     context: &CallContext,

@@ -4,11 +4,11 @@ mod naming;
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_jupyter::{JupyterEnvironment, KernelSpec, PythonPrefix};
+use cellwright_kernel::ExistingKernel;
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::runner::ExaminedPython;
 use cellwright_session::{
@@ -23,7 +23,6 @@ use self::naming::{SessionReference, find};
 use crate::bash;
 use crate::client::ToolClient;
 use crate::handle::BackgroundHandle;
-use crate::joinable::joinable;
 use crate::reply::{ToolFailure, ToolReply};
 use crate::report::{self, CallStage, CellNaming};
 use crate::shell::{CommandPhase, CommandStop, ShellCommand};
@@ -451,8 +450,8 @@ async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply
         lines.push(format!("jupyter:{name}: {} ({})", about.display_name, about.language));
         works.push(json!({ "language": about.language, "name": format!("jupyter:{name}") }));
     }
-    let runtime = runtime_folder(&launch.search.variables);
-    for kernel in blocking(move || Ok(joinable(&runtime))).await? {
+    let variables = launch.search.variables.clone();
+    for kernel in blocking(move || Ok(ExistingKernel::all(&variables))).await? {
         let choice = format!("existing:{}", kernel.file.display());
         let (name, age) = (kernel.name.as_deref().unwrap_or("Jupyter"), duration_words(kernel.age));
         lines.push(format!(
@@ -461,12 +460,6 @@ async fn kernels(shared: &ToolboxState, client: &ToolClient) -> Result<ToolReply
         works.push(json!({ "language": kernel.name, "name": choice, "running": true }));
     }
     Ok(ToolReply::text(lines.join("\n")).with(json!({ "kernels": works })))
-}
-
-/// Where Jupyter keeps the connection files of running kernels.
-fn runtime_folder(variables: &EnvVars) -> PathBuf {
-    let variable = |name: &str| variables.get(OsStr::new(name)).cloned();
-    JupyterEnvironment::new(&variable, Vec::new()).runtime_dir()
 }
 
 /// The Jupyter kernels that are installed for these Pythons, for the user and for everyone.

@@ -16,7 +16,6 @@ mod displays;
 mod edit;
 mod eval;
 mod handle;
-mod joinable;
 mod kernel;
 mod mode;
 mod notebook;

@@ -217,21 +217,16 @@ enum NotebookChange {
     Undo(Option<u64>),
 }
 
-/// A moment as people write it: `2026-11-18 07:10 UTC`.
-fn utc_time(seconds: u64) -> String {
-    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-    let text = cellwright_jupyter::timestamp(time).replace('T', " ");
-    format!("{} UTC", &text[..text.floor_char_boundary("2026-11-18 07:10".len())])
-}
-
 fn history(changes: &[PastChange]) -> ToolReply {
-    let line = |change: &PastChange| format!("{}: {}, {change}", change.number, utc_time(change.time));
+    let line = |change: &PastChange| {
+        format!("{}: {}, {change}", change.number, cellwright_cell::utc_time(change.time))
+    };
     let lines = changes.iter().map(line).collect::<Vec<_>>().join("\n");
-    let text = if lines.is_empty() { "no change of it is kept".to_owned() } else { lines };
+    let text = if lines.is_empty() { "no change can be undone".to_owned() } else { lines };
     ToolReply::text(text).with(serde_json::json!({ "changes": changes }))
 }
 
-/// An action of which the cells are not looked up yet.
+/// An action whose cells are not looked up yet.
 enum CellWork {
     Edit { cell: CellSelection, source: String },
     Insert { at: Option<usize>, cells: Vec<NewCell> },

@@ -22,7 +22,7 @@ pub struct ToolReply {
 /// A part of a reply.
 #[derive(Debug, Clone)]
 pub enum ReplyPart {
-    /// Text as it was printed or stands in a file.
+    /// Text as it was printed, or as a file has it.
     Text(String),
     /// A remark of ours, apart from the text so that this can be used as it is.
     Note(String),
@@ -69,7 +69,7 @@ impl ToolReply {
         self.note(notice);
     }
 
-    /// This and then what came of it. Of data both have, the later counts.
+    /// This reply and the one that follows it. If both have a fact, the later one counts.
     pub(crate) fn followed_by(mut self, next: Self) -> Self {
         self.content.extend(next.content);
         self.is_error |= next.is_error;

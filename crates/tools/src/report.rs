@@ -1,4 +1,4 @@
-//! What a call of cells came to, in words and as data.
+//! The result of a call of cells, in words and as data.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ pub(crate) enum CellNaming<'a> {
 }
 
 impl CellNaming<'_> {
-    /// What stands before a cell's output, if anything is needed there.
+    /// What comes before a cell's output, if anything is needed there.
     fn header(&self, cell: &CellReport, total: usize) -> String {
         let name = match self {
             Self::Counted if total == 1 => return String::new(),
@@ -133,7 +133,7 @@ pub(crate) fn reply(
 /// How a cell ended, when that needs words.
 fn end(cell: &CellReport, fate: KernelFate) -> Option<String> {
     match &cell.status {
-        // Of those that did not go well the traceback says it, the header, or the error of the whole call.
+        // For a cell that failed, the traceback, the header or the error of the whole call says so.
         CellStatus::Ok
         | CellStatus::Waiting
         | CellStatus::Running
@@ -146,7 +146,7 @@ fn end(cell: &CellReport, fate: KernelFate) -> Option<String> {
     }
 }
 
-/// What else is to be known, one line each.
+/// Other facts, one line each.
 fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(about) = &report.kernel.about {
@@ -161,7 +161,7 @@ fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> V
                     KernelChoice::Existing { .. } => {
                         format!("[reconnected, because the kernel was out of reach: {about}]")
                     }
-                    // Of a server's kernel nobody knows whether it is there.
+                    // Whether a server's kernel still exists is unknown.
                     KernelChoice::Python { .. }
                     | KernelChoice::Jupyter { .. }
                     | KernelChoice::Gateway { .. } => {

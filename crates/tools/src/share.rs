@@ -15,7 +15,7 @@ pub(crate) fn shared<'a>(
     texts: &[&'a CapturedText],
 ) -> Vec<Cow<'a, CapturedText>> {
     let budget = settings.budget(context);
-    // Each keeps within the settings' budget by itself already; what it has more is its notice.
+    // Each already keeps within the settings' budget. Only its notice comes on top.
     let most = settings.limits.head.saturating_add(settings.limits.tail);
     let lengths: Vec<_> = texts.iter().map(|text| text.text.len().min(most)).collect();
     let share = fair_share(&lengths, budget);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cellwright_output::{Artifacts, CapturedText};
 use cellwright_session::{CallReport, CellReport, JobId};
 
-/// Calls remembered. Sessions keep no more of them.
+/// How many calls are remembered. Sessions keep as many.
 const MOST: usize = 64;
 
 /// Most bytes of news that are shown as such. For more, the beginning and the end of everything say more.
@@ -53,7 +53,7 @@ impl ShownJobs {
         news
     }
 
-    /// The end of a call was reported. Who asks once more wants all of it.
+    /// The end of a call was reported. A caller that asks once more wants all of it.
     pub(crate) fn forget(&self, job: JobId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
     }

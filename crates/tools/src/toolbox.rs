@@ -175,7 +175,7 @@ pub trait ProgressSink: Send + Sync {
 
 /// Puts a question of running code to the user.
 pub trait InputPrompter: Send + Sync {
-    /// The answer, or why there is none. With `password` it is not to be shown.
+    /// The answer, or why there is none. With `password`, do not show what is typed.
     fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, NoAnswer>>;
 }
 

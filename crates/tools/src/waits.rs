@@ -69,7 +69,7 @@ impl ToolboxState {
     }
 }
 
-/// A call that names no Python may meet the kernel of one that does.
+/// A call that names no Python may join the kernel of a call that does.
 fn is_same(one: &SessionKey, other: &SessionKey) -> bool {
     let both_python =
         matches!((&one.kernel, &other.kernel), (KernelChoice::Python { .. }, KernelChoice::Python { .. }));

@@ -29,7 +29,7 @@ pub enum OutsidePaths {
     /// They are refused.
     #[default]
     Refused,
-    /// They are as good as any.
+    /// They are like any others.
     Allowed,
 }
 
@@ -211,7 +211,7 @@ impl ResolvedPath {
     }
 }
 
-/// The path without links, and whether something is there. Of a path that does not exist, the part that does is
+/// The path without links, and whether something is there. If the path does not exist, the part that does is
 /// resolved. `NotFound` means a link to nothing: what is behind it cannot be judged.
 fn without_links(path: &Path) -> io::Result<(PathBuf, bool)> {
     let mut missing: Vec<OsString> = Vec::new();

@@ -183,7 +183,7 @@ impl RouterSender {
         self.0.send(identity, message)
     }
 
-    /// Notes that the peer known as `identity` has shown who it is. It may send messages of up to
+    /// Notes that the peer known as `identity` has proved its identity. It may send messages of up to
     /// [`SocketOptions::max_message`] from now on.
     pub fn vouch(&self, identity: &[u8]) {
         if let Some(peer) = self.0.peers().get(identity) {

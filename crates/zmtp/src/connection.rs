@@ -98,7 +98,7 @@ pub(crate) struct ConnectedPeer {
     pub(crate) topics: TopicPrefixes,
     /// The conversation is over, or must be: another connection took over its identity.
     pub(crate) gone: CancellationToken,
-    /// The owner knows who it is. Until then it may send less.
+    /// The peer has proved its identity. Until then it may send less.
     pub(crate) vouched: CancellationToken,
 }
 
@@ -175,7 +175,7 @@ async fn read(
 }
 
 /// The next message or command. A stranger's message that is too large for strangers stays unread until the owner
-/// vouches for the peer: the message that shows who it is may still wait there.
+/// vouches for the peer: the message that proves its identity may still wait there.
 async fn next_incoming(
     decoder: &mut FrameDecoder,
     peer: &ConnectedPeer,

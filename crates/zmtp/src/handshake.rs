@@ -67,7 +67,7 @@ pub(crate) enum ConnectionFault {
         "the peer hung up during the handshake; it may want a security mechanism, only NULL is spoken here"
     )]
     HungUp,
-    #[error("the peer has not shown who it is, and sends {size} bytes")]
+    #[error("the peer sends {size} bytes before it has proved its identity")]
     Stranger { size: u64 },
     #[error("the peer closed the connection")]
     Closed,

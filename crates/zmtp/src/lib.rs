@@ -77,7 +77,7 @@ pub struct SocketOptions {
     pub reconnect: Backoff,
 }
 
-/// A peer that sends nothing at all for `interval + timeout` is taken for dead.
+/// A peer that sends nothing at all for `interval + timeout` counts as dead.
 #[derive(Debug, Clone, Copy)]
 pub struct Heartbeat {
     /// How often to send a PING.

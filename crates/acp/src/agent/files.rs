@@ -17,7 +17,7 @@ const MOST_COMPARED: u64 = 1024 * 1024;
 pub(super) fn read(request: &ReadTextFileRequest) -> Result<String, Error> {
     let path = absolute(&request.path)?;
     let failed = |error| failure(path, &error);
-    // Looked at before it is opened: opening a FIFO waits for somebody who writes to it.
+    // Looked at before it is opened: opening a FIFO waits for a writer.
     if !path.metadata().map_err(failed)?.is_file() {
         return Err(refused(format!("`{}` is not a regular file", path.display())));
     }

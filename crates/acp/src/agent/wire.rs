@@ -118,6 +118,7 @@ fn has_line(buffer: &[u8]) -> bool {
     memchr::memchr(b'\n', buffer).is_some()
 }
 
+/// A reader of its own: `IncomingLines::next` looks at what is buffered, which codecs hide.
 async fn next_line(reader: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     line.shrink_to(USUAL);

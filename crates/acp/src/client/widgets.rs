@@ -122,7 +122,7 @@ impl WidgetComms {
         };
         let listener = state.listeners.get(&received.comm_id);
         if let Some(listener) = listener.filter(|listener| Some(listener.action) == action) {
-            listener.heard.try_send(WidgetId(received.comm_id)).ok(); // whoever clicks on is not heard
+            listener.heard.try_send(WidgetId(received.comm_id)).ok(); // further clicks are ignored
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) enum ConversationTask {
     Command(AgentCommand),
 }
 
-/// Decides who gets a task: the conversation starts it, or its cell withdraws it. The first taker
+/// Decides what becomes of a task: the conversation starts it, or its cell withdraws it. The first taker
 /// wins.
 #[derive(Clone, Default)]
 pub(crate) struct StartFlag(Arc<AtomicBool>);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agent_client_protocol_schema::v1::ToolCall;
 use serde_json::Value;
 
-/// The fields in which agents put a command. A call that has several runs who knows which.
+/// The fields in which agents put a command. If a call has several, we cannot know which one runs.
 const LINES: [&str; 4] = ["command", "cmd", "script", "shell_command"];
 
 const ENVIRONMENTS: [&str; 2] = ["env", "environment"];

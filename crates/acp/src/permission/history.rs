@@ -28,7 +28,7 @@ pub(crate) struct DecisionRecord {
     /// The files it named, and what it would change in them.
     pub(crate) paths: Vec<String>,
     pub(crate) allowed: bool,
-    /// Who decided, and how.
+    /// What decided (the user, a rule or a default), and how.
     pub(crate) decision: String,
 }
 

@@ -251,8 +251,8 @@ fn the_corpus_of_the_fuzzer_is_judged() {
     for entry in std::fs::read_dir(folder).expect("the corpus") {
         let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("readable");
         let (rule, command) = text.split_once('\n').expect("a rule and a command");
-        if let Ok((read_back, applies)) = rule_applies(rule, command) {
-            assert_eq!(rule_applies(&read_back, command), Ok((read_back, applies)));
+        if let Some((read_back, applies)) = rule_applies(rule, command) {
+            assert_eq!(rule_applies(&read_back, command), Some((read_back, applies)));
         }
     }
 }

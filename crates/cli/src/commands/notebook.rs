@@ -202,10 +202,11 @@ fn history(path: &Path, caller: &CallerArguments, format: OutputFormat) -> anyho
         return print::json(&changes);
     }
     if changes.is_empty() {
-        return print::plain("no change of it is kept\n");
+        return print::plain("no change can be undone\n");
     }
-    let line =
-        |change: &PastChange| format!("{:>4}  {}  {change}\n", change.number, print::utc_time(change.time));
+    let line = |change: &PastChange| {
+        format!("{:>4}  {}  {change}\n", change.number, cellwright_cell::utc_time(change.time))
+    };
     print::plain(&changes.iter().map(line).collect::<String>())
 }
 

@@ -34,14 +34,14 @@ Selectors, after the path:
   nb.ipynb#3            cell 3                       nb.ipynb#2,5-7        cells 2 and 5 to 7
   nb.ipynb#5-           cell 5 to the end            nb.ipynb#id:abcd1234  the cell with that id
   nb.ipynb#\"Results\"    the section under a heading  nb.ipynb#7.0          output 0 of cell 7, whole
-  nb.ipynb:raw          the file's own JSON          nb.ipynb#3:raw        the JSON of a cell or an output
+  nb.ipynb:raw          the file's own JSON          nb.ipynb#3:raw        the JSON of a cell
   nb.ipynb#7.0:1@4001   line 1 from its byte 4001 on, for lines longer than a page
 
 Examples:
   cellwright read analysis.ipynb
   cellwright read 'analysis.ipynb#3-7' --outputs text
   cellwright read analysis.ipynb --image 3.0 --to plot.png
-  cellwright read artifact://k3v9q2xa:1000-1200   of an output that was too long for its place")]
+  cellwright read artifact://k3v9q2xa:1000-1200   lines of an output that was too long for a reply")]
 pub(crate) struct ReadCommand {
     /// The file, and optionally a selector; or `artifact://ID`
     #[arg(value_name = "PATH[SELECTOR]")]
@@ -100,9 +100,9 @@ struct ExcerptJson<'a> {
 
 /// What is said of a file beside its lines.
 struct FileFacts {
-    /// Of a notebook.
+    /// A notebook's.
     cells: Option<usize>,
-    /// Of a text file.
+    /// A text file's.
     lines: Option<usize>,
     fingerprint: Fingerprint,
 }

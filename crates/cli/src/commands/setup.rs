@@ -78,7 +78,7 @@ impl SetupPython {
         print::plain(&format!("{made} {} by {with}: {}{}\n", venv.display(), named(&python), self.packages()))
     }
 
-    /// Leaves an environment that works as it is, but for packages that were asked for.
+    /// Leaves an environment that works as it is, except for packages that were asked for.
     async fn add_to(&self, launch: &RunnerLaunch, venv: &Path) -> anyhow::Result<()> {
         let python = started(launch, venv).await.map_err(|error| {
             let message =

@@ -21,8 +21,8 @@ use crate::print::{self, OutputFormat};
 /// Call one of the tools that `cellwright mcp` offers
 ///
 /// For scripts, and for agents that have a shell but no MCP: the same tools with the same replies. The tool's result
-/// goes to stdout, notes about it go to stderr. A caller's calls share what they have read. With --session, variables
-/// and background cells stay for the next call. Exits with 1 if the tool failed.
+/// goes to stdout, notes about it go to stderr. The calls of one caller share a memory of what they read. With
+/// --session, variables and background cells stay for the next call. Exits with 1 if the tool failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

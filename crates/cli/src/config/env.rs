@@ -32,7 +32,7 @@ pub(super) const PROGRAM_VARIABLES: &[(&str, &str)] = &[
     ("XDG_RUNTIME_DIR", "where sockets and tokens are (a private folder among the temporary files)"),
 ];
 
-/// A variable that sets a key. Of several that are set, the first in the table wins.
+/// A variable that sets a key. If several are set, the first in the table wins.
 pub(super) struct SettingVariable {
     pub(super) name: &'static str,
     pub(super) key: &'static str,
@@ -47,14 +47,14 @@ const fn variable(
     SettingVariable { name, key, read }
 }
 
-/// Whether the stages of the start are to be shown. Asked before anything else is read, so it is no setting.
+/// Whether to show the stages of the start. It is read before all settings, so it is not one.
 pub(crate) fn asks_for_startup_times() -> bool {
     ["CELLWRIGHT_DEBUG_STARTUP", "PI_DEBUG_STARTUP"]
         .iter()
         .any(|name| std::env::var(name).is_ok_and(|value| matches!(switch(&value), Ok(Value::Boolean(true)))))
 }
 
-/// Ours before the older names they replace.
+/// Ours before the older names they replace. Those stay: the founding documents promise `PI_` and `ACP_` names.
 pub(super) const VARIABLES: &[SettingVariable] = &[
     variable("CELLWRIGHT_TOOLS", "tools.mode", tool_mode),
     variable("PI_PY", "tools.mode", tool_mode),

@@ -97,7 +97,7 @@ impl LoadedConfig {
     }
 }
 
-/// The keys of a file and the agents it declares; none when there is no such file.
+/// The keys of a file and the agents it declares. Empty if the file does not exist.
 type SettingsLayer = (BTreeMap<&'static str, (Value, SettingOrigin)>, BTreeMap<String, DeclaredAgent>);
 
 /// Lays a project's settings over the user's, without undoing what the user restricts.
@@ -187,7 +187,7 @@ fn typed<'a>(values: impl IntoIterator<Item = (&'static str, &'a Value)>) -> any
         names.push(key);
     }
     table.try_into().map_err(|error: toml::de::Error| {
-        // Rust's names of types are none of the user's.
+        // Users do not know Rust's names of types.
         let why = ["u64", "usize"].iter().fold(error.message().to_owned(), |why, name| {
             why.replace(&format!("expected {name}"), "expected a whole number")
         });

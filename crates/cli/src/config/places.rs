@@ -1,4 +1,5 @@
-//! Where things live on this machine.
+//! Where things live on this machine, by the rules of XDG. `etcetera` does the same but reads the environment of this
+//! process; the daemon needs the folders of its callers, and the runtime folder must be private.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

@@ -43,7 +43,7 @@ impl CallRender for JsonRender {
 }
 
 impl JsonRender {
-    /// What threads showed before the call: as they showed it, or, of much, the text and what is more than text.
+    /// What threads showed before the call: change by change, or, if there is much, its text and then its displays.
     fn late(&self, late: &LateOutput) -> anyhow::Result<()> {
         if let Some(changes) = &late.changes {
             return changes.iter().try_for_each(|change| print::json(&with("late", None, output(change))));

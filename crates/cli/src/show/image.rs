@@ -1,4 +1,4 @@
-//! Images as terminals take them.
+//! Images as terminals take them. (`viuer` needs the whole `image` crate, and prints instead of returning lines.)
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
 //! Markdown for a terminal: what standard Markdown, Jupyter's tables, strikethrough and mathematics mean, in lines.
+//! (`termimad` has a parser of its own that knows less Markdown, and tables that do not fit.)
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -41,7 +42,7 @@ pub(super) fn lines(source: &str, room: usize, pen: TextPen, tables: TableExtent
     writer.lines
 }
 
-/// What stands before the lines of a quote or a list's item.
+/// What precedes the lines of a quote or of an item in a list.
 struct LineMargin {
     first: String,
     rest: String,
@@ -64,7 +65,7 @@ struct MarkdownWriter {
     table: Option<TextTable>,
     /// Where the open links and images lead.
     targets: Vec<String>,
-    /// Whether a block was written that the next one stands apart from.
+    /// Whether a block was written, so that the next one needs an empty line before it.
     wants_gap: bool,
 }
 
@@ -221,7 +222,7 @@ impl MarkdownWriter {
                 }
             }
             TagEnd::Image => {
-                // The data of an image that stands in the text itself is nothing to read.
+                // The data of an image that is embedded in the text is not for reading.
                 let target = self.targets.pop().filter(|target| !target.starts_with("data:"));
                 let target = target.map(|target| format!(" ({target})")).unwrap_or_default();
                 self.push(TextStyle::DIM, &format!("{target}]"));

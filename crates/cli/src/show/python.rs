@@ -1,4 +1,5 @@
 //! Python with colours. It distinguishes strings, comments, numbers and names, no more: a cell may be half a program.
+//! (`syntect` would colour other languages too, at the price of megabytes of grammars in the binary.)
 
 use super::style::TextStyle;
 

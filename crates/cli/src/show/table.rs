@@ -31,9 +31,9 @@ pub(super) struct TextTable {
 /// A column's widths.
 #[derive(Debug, Clone, Copy)]
 struct ColumnWidths {
-    /// Of its longest cell.
+    /// The width of its longest cell.
     natural: usize,
-    /// Of its longest word.
+    /// The width of its longest word.
     word: usize,
     /// The least it can have.
     least: usize,
@@ -203,7 +203,7 @@ fn groups(columns: &[ColumnWidths], room: usize) -> Vec<Vec<usize>> {
     groups
 }
 
-/// The widths of the chosen columns: natural if that fits, else the widest are made narrower first, down to their
+/// The widths of the chosen columns: natural if that fits, or else the widest are made narrower first, down to their
 /// longest words, and below that only if need be.
 fn widths(columns: &[ColumnWidths], chosen: &[usize], room: usize) -> Vec<usize> {
     let room = room.saturating_sub(SEPARATOR.width() * chosen.len().saturating_sub(1));
@@ -236,7 +236,7 @@ fn longest_word(cell: &StyledText) -> usize {
     plain(cell).split([' ', '\n']).map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
-/// Whether a cell reads as a number, or as what stands for one.
+/// Whether a cell reads as a number, or as a placeholder for one.
 fn is_number(text: &str) -> bool {
     let text = text.trim();
     let digits =

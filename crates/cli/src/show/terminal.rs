@@ -62,7 +62,7 @@ impl TerminalSize {
     }
 }
 
-/// The protocol the terminal's variables speak for. Inside a multiplexer they speak of the terminal around it.
+/// The protocol that the terminal's variables imply. Inside a multiplexer they describe the terminal around it.
 pub(crate) fn protocol_named(variable: impl Fn(&str) -> Option<String>) -> Option<ImageProtocol> {
     let holds = |name: &str, part: &str| variable(name).is_some_and(|value| value.contains(part));
     if variable("TMUX").is_some() || holds("TERM", "tmux") || holds("TERM", "screen") {

@@ -1,7 +1,7 @@
 //! When a run saves, and in which order it does what a save needs.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -110,21 +110,26 @@ fn when_we_are_killed_at_most_the_results_of_the_last_second_are_lost() {
     assert_eq!(desk.shown("a.ipynb"), expected);
 }
 
-#[test]
-fn a_notebook_that_is_mounted_as_a_single_file_runs_and_the_report_says_that_it_was_written_in_place() {
-    let desk = Desk::with(&[code("a", "print('a')"), code("b", "print('b')")]);
+/// Runs a shell script, with our binary as `$0`, where it may mount file systems of its own.
+fn with_mounts(desk: &Desk, script: &str) -> Output {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
-    let script = "mount --bind a.ipynb a.ipynb && exec $0 run a.ipynb";
-    let ran = command
+    command
         .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_cellwright")])
         .current_dir(desk.path())
         .env("XDG_STATE_HOME", desk.path().join("state"))
         .stdin(Stdio::null())
         .output()
-        .expect("unshare, of util-linux");
+        .expect("unshare, of util-linux")
+}
+
+#[test]
+fn a_notebook_that_is_mounted_as_a_single_file_runs_and_the_report_says_that_it_was_written_in_place() {
+    let desk = Desk::with(&[code("a", "print('a')"), code("b", "print('b')")]);
+    let script = "mount --bind a.ipynb a.ipynb && exec $0 run a.ipynb";
+    let ran = with_mounts(&desk, script);
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(ran.status.success(), "{told}");
     assert!(told.contains("note: the notebook was written in place"), "{told}");
@@ -161,22 +166,12 @@ print('x' * 20_000)";
     let wait = "import os, time\nwhile not os.path.exists('../go'): time.sleep(0.01)\nos.remove('filler')";
     let desk = Desk::with(&[code("a", fill), code("b", wait)]);
     fs::create_dir(desk.path().join("full")).unwrap();
-    let mut command = Command::new("unshare");
-    if !nix::unistd::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
     // The second cell makes room once the trouble has been reported.
     let script = "mount -t tmpfs -o size=128k tmpfs full && cp a.ipynb full/ &&
         $0 run --json full/a.ipynb | while read -r event; do
             printf '%s\\n' \"$event\"; case $event in *not_saved*) touch go;; esac
         done; cp full/a.ipynb b.ipynb";
-    let ran = command
-        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_cellwright")])
-        .current_dir(desk.path())
-        .env("XDG_STATE_HOME", desk.path().join("state"))
-        .stdin(Stdio::null())
-        .output()
-        .expect("unshare, of util-linux");
+    let ran = with_mounts(&desk, script);
     let events = String::from_utf8(ran.stdout).unwrap();
     let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let failed: Vec<_> = events.iter().filter(|event| event["event"] == "not_saved").collect();

@@ -14,7 +14,7 @@ use crate::knowledge::{FileKnowledge, LineSource, NotebookKnowledge, OwnChange, 
 use crate::report::EditReport;
 
 impl FileEditor<'_> {
-    /// Undoes a change: the one with this number, else the latest that was not undone.
+    /// Undoes a change: the one with this number, or else the latest that was not undone.
     pub fn undo(
         &self,
         file: &FileName,
@@ -127,7 +127,7 @@ fn restored_cells(
     knowledge: Option<&NotebookKnowledge>,
 ) -> Vec<bool> {
     let seen = SeenSources::of(knowledge);
-    // Of a cell that others changed since, too, the caller knows another version.
+    // If others changed the cell too, the caller knows another version of it.
     let knew = |cell: &NotebookCell<'_>| {
         let known = knowledge.and_then(|knowledge| knowledge.known_as(cell));
         known.is_none_or(|(_, known)| known.says_what(cell))

@@ -160,7 +160,7 @@ fn planned_text(
     })
 }
 
-/// Whether nbformat would accept a notebook, but for what can be repaired.
+/// Whether nbformat would accept a notebook after repairs.
 fn valid(file: &FileName, json: &Notebook, options: &ChangeOptions) -> Result<(), EditingError> {
     let problem = json.check().into_iter().find(|problem| problem.is_invalid() && problem.repair.is_none());
     match problem {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use cellwright_notebook::{CellJson, Fingerprint, Notebook, NotebookCell};
 use serde::{Deserialize, Serialize};
 
-/// What a cell is found by: its id, else what it says, and which one it is of those that say the same.
+/// How a cell is found: by its id, or else by its text and its number among cells with the same text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CellKey {
     id: Option<String>,

@@ -16,10 +16,10 @@ use super::{HistoryStore, OldPlace, StoredChange, UndoStep, UndoSteps};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UndoError {
     /// There is no change to undo.
-    #[error("no change of it is kept that could be undone")]
+    #[error("it has no change that can be undone")]
     Nothing,
     /// There is no such change.
-    #[error("no change {number} of it is kept; `history` lists those there are")]
+    #[error("it has no change {number}; `history` lists the changes that can be undone")]
     NoSuchChange {
         /// The number asked for.
         number: u64,
@@ -31,7 +31,7 @@ pub enum UndoError {
         number: u64,
     },
     /// Others changed a cell since, which undoing would take away.
-    #[error("cell {cell} was changed since change {number}; use force to undo it all the same")]
+    #[error("cell {cell} was changed since change {number}; use force to undo it anyway")]
     ChangedSince {
         /// The cell.
         cell: usize,
@@ -40,14 +40,14 @@ pub enum UndoError {
     },
     /// The whole file was replaced, and others changed it since.
     #[error(
-        "the notebook was changed since change {number}, which replaced all of it; use force to undo it all the same"
+        "the notebook was changed since change {number}, which replaced all of it; use force to undo it anyway"
     )]
     ReplacedSince {
         /// The change's number.
         number: u64,
     },
     /// What was there before cannot be put back.
-    #[error("what change {number} took away cannot be put back: the stored change is damaged")]
+    #[error("what change {number} removed cannot be restored: the stored change is damaged")]
     Unusable {
         /// The change's number.
         number: u64,
@@ -55,7 +55,7 @@ pub enum UndoError {
 }
 
 impl HistoryStore {
-    /// The change to undo: the one asked for, else the latest that was not undone and is no undo itself.
+    /// The change to undo: the requested one, or else the latest that was not undone and is not an undo itself.
     pub(crate) fn to_undo(&self, file: &Path, asked: Option<u64>) -> Result<(u64, StoredChange), UndoError> {
         let changes = self.changes(file);
         let number = match asked {
@@ -154,7 +154,7 @@ impl<'a> UndoPlan<'a> {
     /// Where a cell is that says again what it said before the change: others went back, or the change was stored and we
     /// were killed before it was made.
     fn already_restored(&self, key: &CellKey, before: &NotebookCell<'_>) -> Option<usize> {
-        // Without an id, it is the one that stands there.
+        // Without ids, it is the cell at this position.
         let place = if key.has_id() { self.finder.place(key) } else { Some(key.index) };
         let now = self.now.cell(place.filter(|place| *place < self.now.len())?);
         let is_back = (now.kind(), now.source()) == (before.kind(), before.source());
@@ -279,7 +279,7 @@ impl<'a> UndoPlan<'a> {
         self.slots.get(at.checked_sub(1)?)?.origin
     }
 
-    /// Where a cell belongs among the slots: beside its old neighbours, as far as they are there.
+    /// Where a cell belongs among the slots: beside those of its old neighbours that still exist.
     fn old_position(&self, place: &OldPlace) -> usize {
         let slot = |key: &Option<CellKey>| self.slot_of(self.finder.place(key.as_ref()?)?);
         match (slot(&place.behind), slot(&place.before)) {

@@ -12,7 +12,7 @@ use crate::coverage::{ReadCoverage, ShownCell};
 use crate::matching::places;
 use crate::view::ViewForm;
 
-/// How many sources are remembered that no number stands for any more, such as earlier versions of a cell.
+/// How many sources are remembered that have no number any more, such as earlier versions of a cell.
 const EARLIER_SOURCES: usize = 20_000;
 
 /// How many earlier files are remembered.
@@ -55,7 +55,7 @@ impl NotebookKnowledge {
         let sources: HashSet<_> = now.cells().map(|cell| source_print(&cell)).collect();
         let is_other = |known: &KnownCell, cell: &NotebookCell<'_>| match (&known.id, cell.id()) {
             (Some(known), Some(id)) => *known != id,
-            // Without ids: a cell whose old source is gone was probably edited where it stands.
+            // Without ids: a cell whose old source is gone was probably edited in place.
             _ => !known.says_what(cell) && sources.contains(&known.source),
         };
         let is_renumbered = |knowledge: &Self, shown: &ShownCell| {
@@ -219,7 +219,7 @@ impl NotebookKnowledge {
         }
     }
 
-    /// Forgets the base but for the sources that were seen. Of its cells, later versions may be known.
+    /// Forgets the base, except for the sources that were seen. Later versions of its cells may be known.
     fn retire_base(&mut self) {
         for known in self.base.take().into_iter().flatten() {
             let later = known.as_ref().and_then(|known| known.id.as_ref());
@@ -326,7 +326,7 @@ impl OwnChange<'_> {
         })
     }
 
-    /// Whether numbers stay as the caller knows them: if they were wrong already, that is to be noticed.
+    /// Whether numbers stay as the caller knows them. Numbers that were already wrong must be noticed.
     fn keeps_numbers(&self, was: &[Option<KnownCell>]) -> bool {
         !self.is_current(was)
     }

@@ -36,7 +36,7 @@ impl NotebookView {
         Some(if cell.lines.contains(&line) {
             format!("#{}:{}", cell.index, line - cell.lines.start() + 1)
         } else {
-            // An attachment, which stands below the outputs.
+            // An attachment, which is shown below the outputs.
             format!("#{}", cell.index)
         })
     }

@@ -65,7 +65,7 @@ impl OutputContent {
         }
     }
 
-    /// What it is and how large. Of its images the types alone.
+    /// Its kind and size, and only the types of its images.
     pub fn describe(&self, output: &NotebookOutput<'_>) -> String {
         self.described(output, |image| image.mime.clone())
     }

@@ -88,7 +88,7 @@ fn image_in<'a>(
 }
 
 impl NotebookView {
-    /// One image alone: what it is, and the image beside the text. Of an SVG, which is text, its text.
+    /// One image alone: a line about it, and the image beside the text. An SVG is text and is shown as text.
     pub(super) fn show_image(&mut self, notebook: &Notebook, address: ImageAddress) -> Result<(), ViewError> {
         let cell = notebook.cell(notebook.locate(address.cell())?);
         if let ImageAddress::Attachment { name, .. } = &address

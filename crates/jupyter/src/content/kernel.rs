@@ -36,7 +36,7 @@ contents! {
         name: String,
         /// The language's version.
         version: String,
-        /// Of source files.
+        /// The MIME type of source files.
         mimetype: String,
         /// With the dot.
         file_extension: String,

@@ -137,12 +137,12 @@ impl Conversation {
     }
 
     /// Half of the cell's end has come. Before the second half, what is missing is reported.
-    fn end(&mut self, half: EndedHalf, told: Incoming) {
+    fn end(&mut self, half: EndedHalf, news: Incoming) {
         match self.cell.as_mut().map(|cell| (cell.ended, cell)) {
             Some((EndedHalf::Neither, cell)) => cell.ended = half,
             Some((EndedHalf::Replied | EndedHalf::Idle, _)) => {
                 if let Some(warning) = self.cell.take().and_then(|cell| self.missing(&cell)) {
-                    let (Incoming::Replied { cell, .. } | Incoming::Idle(cell)) = told else {
+                    let (Incoming::Replied { cell, .. } | Incoming::Idle(cell)) = news else {
                         unreachable!("it is one half of a cell's end")
                     };
                     self.ready
@@ -151,7 +151,7 @@ impl Conversation {
             }
             None => {}
         }
-        self.ready.push_back(told);
+        self.ready.push_back(news);
     }
 
     /// Notes where the numbers of the cell's messages begin and end, and which were for other clients.
@@ -172,7 +172,7 @@ impl Conversation {
         let Some(cell) = &mut self.cell else { return };
         let of_probe = message.parent.as_ref().is_some_and(|parent| cell.is_probe(parent));
         match state {
-            // What came between two cells is not this one's, as far as is known.
+            // What came between two cells probably does not belong to this one.
             ExecutionState::Busy if of_cell => cell.after = cell.after.max(number.saturating_sub(1)),
             ExecutionState::Idle if of_cell || of_probe => drop(cell.until.get_or_insert(number)),
             ExecutionState::Busy
@@ -182,7 +182,7 @@ impl Conversation {
         }
     }
 
-    /// What is to be said about messages that did not come, now that a cell is over.
+    /// What to report about missing messages at the end of a cell.
     fn missing(&mut self, cell: &CurrentCell) -> Option<String> {
         let broken_after = self.broken_after.take();
         let broken = "the connection broke and was made again";

@@ -1,4 +1,4 @@
-//! Comms, as far as someone wants them.
+//! Comms, for callers that want them.
 
 use cellwright_jupyter::content::{
     CommClose, CommInfoReply, CommInfoRequest, CommMsg, CommOpen, ExecutionState, MessageContent,

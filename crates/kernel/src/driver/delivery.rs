@@ -46,7 +46,7 @@ impl Driver {
         mailbox.close(finished);
     }
 
-    /// Whom the kernel has to wait for.
+    /// The reader that the kernel has to wait for.
     pub(super) fn full_mailbox(&self) -> Option<FullMailbox> {
         if let Some(KernelEnding { then: EndingStep::GiveUp, .. }) = self.ending {
             return None; // it is killed: what is left is what its pipes hold

@@ -29,12 +29,12 @@ pub(super) struct SentCell {
     pub(super) exception: Option<Exception>,
     pub(super) reply: Option<(Verdict, Option<u64>)>,
     pub(super) idle: bool,
-    /// When half of the end has come: until when a silence is taken for the other half.
+    /// When half of the end has come: the deadline after which silence counts as the other half.
     pub(super) settled_by: Option<Instant>,
     /// How much had come of an unfinished message when that was looked at last.
     pub(super) arriving: usize,
     pub(super) input: Option<oneshot::Receiver<InputAnswer>>,
-    /// Who answers when it asks for input.
+    /// Where its requests for input are answered.
     pub(super) stdin: Stdin,
     /// What was left of its time when it asked a person.
     pub(super) time_left: Option<Duration>,
@@ -78,7 +78,7 @@ impl SentCell {
     ) -> Self {
         let timeout = timeout.filter(|timeout| !timeout.is_zero());
         let now = Instant::now();
-        // A deadline past the end of time is none.
+        // A deadline beyond the range of the clock means no deadline.
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         Self {
             id,
@@ -104,7 +104,7 @@ impl SentCell {
         }
     }
 
-    /// It asks for input. While a person thinks, its time stands still.
+    /// It asks for input. Its time limit does not run while a person thinks.
     pub(super) fn ask(&mut self, input: oneshot::Receiver<InputAnswer>) {
         self.input = Some(input);
         if self.stdin == Stdin::Person
@@ -127,7 +127,7 @@ impl SentCell {
     pub(super) fn finished(&self, kernel: Fate) -> FinishedCell {
         let (verdict, execution_count) = match self.reply {
             Some((verdict, count)) => (verdict, count),
-            // Only the idle came: the cell is over. That no exception was shown proves nothing: the reply alone has some.
+            // Only the idle came: the cell is over. No exception was shown, which proves nothing: some are only in the reply.
             None => (Verdict::Unknown, None),
         };
         let verdict = match verdict {

@@ -1,7 +1,7 @@
-//! A cell that was sent and does not start: what the kernel is at, and when it is given up.
+//! A cell that was sent and does not start: what the kernel is doing, and when it is given up.
 //!
 //! That a cell starts is the heartbeat of a kernel: asking for one before every cell would double the time of a short one.
-//! Only when the start stays out is the kernel looked at. One that is busy says so itself, and is waited for.
+//! The kernel is only examined if the start does not come. A busy kernel reports that itself, and the driver waits.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::transport::Pulse;
 const PATIENCE: u32 = 4;
 
 impl Driver {
-    /// Looks at a kernel that has not started its cell in time. `Some` when it is given up.
+    /// Examines a kernel that has not started its cell in time. `Some` if it is given up.
     pub(super) fn look_after(&mut self, now: Instant) -> Option<Exit> {
         let graces = self.graces;
         let Some(SentCell { awaited: Some(awaited), phase, .. }) = &mut self.running else { return None };

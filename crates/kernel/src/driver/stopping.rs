@@ -17,7 +17,7 @@ pub struct Graces {
     pub interrupt: Duration,
     /// For a cell to start, before the kernel is looked at; and between two looks.
     pub start: Duration,
-    /// For a kernel that does not start a cell to show that it lives, before it is given up. One that computes
+    /// How long a kernel that does not start a cell may stay silent before it is given up. One that computes
     /// has four times as long.
     pub answer: Duration,
     /// For a kernel to leave after it was asked to.
@@ -26,7 +26,7 @@ pub struct Graces {
     pub terminate: Duration,
     /// For the system to end a kernel that was killed.
     pub kill: Duration,
-    /// For silence after the reply, or after the idle, before the other one is given up.
+    /// How long to wait in silence for the idle after the reply, or for the reply after the idle.
     pub settle: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Default for Graces {
     }
 }
 
-/// How far the ending of the kernel has come; what is to be done at `until`.
+/// How far the end of the kernel has come, and what happens at `until`.
 #[derive(Clone, Copy)]
 pub(super) struct KernelEnding {
     pub(super) then: EndingStep,
@@ -134,7 +134,7 @@ impl Driver {
         }
     }
 
-    /// Takes one step towards the kernel's end. `Some` when there is none left to take.
+    /// Takes one step towards the kernel's end. `Some` if no step is left.
     fn escalate(&mut self, then: EndingStep) -> Option<Exit> {
         let (step, next, grace) = match then {
             EndingStep::Terminate => (StopStep::Terminate, EndingStep::Kill, self.graces.terminate),
@@ -162,7 +162,7 @@ impl Driver {
         [running, self.ending.map(|ending| ending.until)].into_iter().flatten().min()
     }
 
-    /// Does what is due. `Some` when the kernel is given up.
+    /// Does what is due. `Some` if the kernel is given up.
     pub(super) fn pass_deadlines(&mut self) -> Option<Exit> {
         let now = Instant::now();
         if let Some(exit) = self.look_after(now) {

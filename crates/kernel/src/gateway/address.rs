@@ -71,7 +71,7 @@ impl Address {
         self.token.is_some()
     }
 
-    /// What every request says to be let in: the token, else the URL's name and password.
+    /// What authorises each request: the token, or else the URL's name and password.
     pub(super) fn authorization(&self) -> Option<Result<HeaderValue, InvalidHeaderValue>> {
         let text = if let Some(token) = &self.token {
             format!("token {token}") // kernel gateways know no `Bearer`

@@ -60,10 +60,10 @@ impl HttpConnection {
 
     async fn open_in_any_time(address: &Address, purpose: HttpPurpose) -> Result<Self, GatewayError> {
         let url = address.url();
-        let through_proxy = |proxy: &Proxy, why| GatewayError::Proxy {
+        let through_proxy = |proxy: &Proxy, failure: ConnectionFailure| GatewayError::Proxy {
             address: address.to_string(),
             proxy: proxy.to_string(),
-            why,
+            why: failure.why(),
         };
         let (mut stream, forwarder) = match proxy::route(proxy::of_environment(), url, purpose) {
             Route::Direct => {
@@ -71,11 +71,11 @@ impl HttpConnection {
                 (stream.map_err(|error| ConnectionFailure::of(&error).at(address))?, None)
             }
             Route::Forwarded(proxy) => {
-                let stream = proxy.connect().await.map_err(|why| through_proxy(&proxy, why))?;
+                let stream = proxy.connect().await.map_err(|failure| through_proxy(&proxy, failure))?;
                 (stream, Some(proxy))
             }
             Route::Tunnel(proxy) => {
-                (proxy.tunnel(url).await.map_err(|why| through_proxy(&proxy, why))?, None)
+                (proxy.tunnel(url).await.map_err(|failure| through_proxy(&proxy, failure))?, None)
             }
         };
         if url.scheme() == "https" {
@@ -113,7 +113,7 @@ impl ConnectionFailure {
         }
     }
 
-    fn why(self) -> String {
+    pub(super) fn why(self) -> String {
         let (Self::Tls(why) | Self::Broken(why)) = self;
         why
     }
@@ -166,7 +166,7 @@ async fn addresses(url: &Url) -> io::Result<Vec<SocketAddr>> {
 }
 
 /// A connection that acknowledges what it reads at once. A server that sends two small messages waits with the second for
-/// the acknowledgement of the first, which systems put off for 40 ms.
+/// the acknowledgement of the first, which systems delay by 40 ms.
 struct PromptStream(TcpStream);
 
 impl AsyncRead for PromptStream {

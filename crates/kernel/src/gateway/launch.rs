@@ -33,12 +33,12 @@ const PROOF: Duration = Duration::from_secs(1);
 pub struct GatewayLaunch {
     /// Which server.
     pub address: Address,
-    /// The name of a kernelspec of the server, or of a language; the id of a kernel that runs there; none for the server's
+    /// The name of a kernelspec of the server, or of a language; the id of a kernel that runs there. `None` means the server's
     /// default.
     pub name: Option<String>,
     /// The folder cells are to run in, where the server has it.
     pub cwd: std::path::PathBuf,
-    /// Our environment, of which `KERNEL_*` and the user's name go to the server.
+    /// Our environment. `KERNEL_*` and the user's name go to the server.
     pub variables: EnvVars,
     /// What the first cell of a Python kernel finds.
     pub setup: Setup,

@@ -106,7 +106,7 @@ impl LinkKeeper {
         loop {
             if let Some((channel, message)) = unsent {
                 if let Err(broken) = socket.send(*channel, message).await {
-                    return Some(broken);
+                    return Some(broken.why());
                 }
                 *unsent = None;
             }
@@ -124,12 +124,12 @@ impl LinkKeeper {
                         Ok(Arrival::Message(channel, message)) => room.send(LinkNews::Message(channel, message)),
                         Ok(Arrival::Other(Some(error))) => room.send(LinkNews::Unreadable(error.to_string())),
                         Ok(Arrival::Other(None)) => {}
-                        Err(broken) => return Some(broken),
+                        Err(broken) => return Some(broken.why()),
                     }
                 }
                 _ = pings.tick() => {
                     if let Err(broken) = socket.ping().await {
-                        return Some(broken);
+                        return Some(broken.why());
                     }
                 }
                 () = sleep_until(heard + SILENCE), if self.news.capacity() > 0 => {

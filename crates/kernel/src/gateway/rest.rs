@@ -47,7 +47,7 @@ pub enum GatewayError {
         /// We had a token.
         with_token: bool,
     },
-    /// It only lets people in who type a password.
+    /// It only accepts a typed password.
     #[error(
         "{address} only accepts a password, which programs cannot use; \
          start it with a token (`--IdentityProvider.token=…`) and set CELLWRIGHT_GATEWAY_TOKEN to it"
@@ -224,7 +224,7 @@ impl RestClient {
         self.ask(Method::POST, &path, "such kernel", None, ANSWER).await.map(drop)
     }
 
-    /// Ends a kernel. One that is gone is as good.
+    /// Ends a kernel. It may have ended already.
     pub(super) async fn delete(&self, kernel: &str) -> Result<(), GatewayError> {
         let path = format!("api/kernels/{kernel}");
         let mut attempt = 1;
@@ -255,19 +255,20 @@ impl RestClient {
         };
         let (head, body) = exchanged?;
         if head.status.is_success() {
-            return body.map_err(|why| self.not_jupyter(why));
+            return body;
         }
         let text = body.unwrap_or_default(); // the status is enough
         Err(refusal(&self.address, &head, what, &String::from_utf8_lossy(&text)))
     }
 
-    /// Sends a request on a connection of its own, and waits for all of the answer; why its body cannot be read.
+    /// Sends a request on a connection of its own, and waits for all of the answer. The body has its own error: the status
+    /// of a refusal is enough.
     async fn exchange(
         &self,
         method: Method,
         url: &Url,
         body: Option<Value>,
-    ) -> Result<(response::Parts, Result<Bytes, String>), GatewayError> {
+    ) -> Result<(response::Parts, Result<Bytes, GatewayError>), GatewayError> {
         let connection = HttpConnection::open(&self.address, HttpPurpose::Requests).await?;
         let request = self.request(&method, url, body, connection.forwarder.as_ref())?;
         let failed = |error: hyper::Error| {
@@ -289,9 +290,9 @@ impl RestClient {
         let body = match Limited::new(body, LONGEST).collect().await {
             Ok(body) => Ok(body.to_bytes()),
             Err(error) if error.is::<LengthLimitError>() => {
-                Err(format!("its answer has more than {LONGEST} bytes"))
+                Err(self.not_jupyter(format!("its answer has more than {LONGEST} bytes")))
             }
-            Err(error) => Err(with_causes(&*error)),
+            Err(error) => Err(self.not_jupyter(with_causes(&*error))),
         };
         Ok((head, body))
     }
@@ -382,7 +383,7 @@ impl KernelSpecs {
         self.kernelspecs.into_keys().collect()
     }
 
-    /// The kernel of that name, else the best for a language of that name; the default when none is named.
+    /// The kernel of that name, or else the best one for a language of that name. Without a name, the default.
     pub(super) fn choose(self, wanted: Option<&str>, address: &Address) -> Result<String, GatewayError> {
         let installed: Vec<_> = self.kernelspecs.keys().cloned().collect();
         let found = match wanted {

@@ -108,7 +108,7 @@ pub enum SharedError {
     /// Another process does not let go of the lock.
     #[error("process {holder} is starting or stopping the gateway and does not end; the lock is `{}`", path.display())]
     Locked {
-        /// Who.
+        /// Its process.
         holder: String,
         /// The lock.
         path: PathBuf,
@@ -130,7 +130,7 @@ pub enum SharedError {
 }
 
 impl SharedGateway {
-    /// The gateway's address; starts it when there is none that is well. Processes that ask at the same time get the same.
+    /// The gateway's address. Starts a gateway unless a healthy one runs. Processes that ask at the same time get the same one.
     pub async fn address(&self) -> Result<Address, SharedError> {
         self.prepare()?;
         // Most calls need no lock.

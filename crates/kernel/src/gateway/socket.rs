@@ -24,7 +24,6 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use super::address::Address;
 use super::connect::{ByteStream, ConnectionFailure, HttpConnection, HttpPurpose};
 use super::rest::{GatewayError, refusal};
-use cellwright_cell::with_causes;
 
 /// How long a server may take to open a websocket; it may be waiting for the kernel.
 const OPEN: Duration = Duration::from_secs(30);
@@ -141,12 +140,15 @@ impl Socket {
         }
     }
 
-    pub(super) async fn send(&mut self, channel: Channel, message: &JupyterMessage) -> Result<(), String> {
+    pub(super) async fn send(
+        &mut self,
+        channel: Channel,
+        message: &JupyterMessage,
+    ) -> Result<(), ConnectionFailure> {
         let frame = match self.way.framing {
             Framing::V1 => websocket::encode_v1(channel.name(), message),
-            Framing::Json => {
-                websocket::encode_json(channel.name(), message).map_err(|error| with_causes(&error))?
-            }
+            Framing::Json => websocket::encode_json(channel.name(), message)
+                .map_err(|error| ConnectionFailure::of(&error))?,
         };
         let frame = match frame {
             WebsocketFrame::Binary(bytes) => tungstenite::Message::Binary(bytes),
@@ -154,15 +156,16 @@ impl Socket {
                 tungstenite::Message::Text(Utf8Bytes::try_from(text).expect("JSON is UTF-8"))
             }
         };
-        self.stream.send(frame).await.map_err(|error| with_causes(&error))
+        self.stream.send(frame).await.map_err(|error| ConnectionFailure::of(&error))
     }
 
-    pub(super) async fn ping(&mut self) -> Result<(), String> {
-        self.stream.send(tungstenite::Message::Ping(Bytes::new())).await.map_err(|error| with_causes(&error))
+    pub(super) async fn ping(&mut self) -> Result<(), ConnectionFailure> {
+        let ping = tungstenite::Message::Ping(Bytes::new());
+        self.stream.send(ping).await.map_err(|error| ConnectionFailure::of(&error))
     }
 
     /// What comes next; `Err` with the reason when the connection is lost. Cancel-safe.
-    pub(super) async fn recv(&mut self) -> Result<Arrival, String> {
+    pub(super) async fn recv(&mut self) -> Result<Arrival, ConnectionFailure> {
         let next = self.stream.next().await;
         self.way.arriving.store(0, Ordering::Relaxed);
         let frame = match next {
@@ -170,11 +173,15 @@ impl Socket {
             Some(Ok(tungstenite::Message::Text(text))) => WebsocketFrame::Text(text.into()),
             Some(Ok(tungstenite::Message::Close(reason))) => {
                 let reason = reason.map(|reason| format!(" ({})", reason.reason)).unwrap_or_default();
-                return Err(format!("the server closed the connection{reason}"));
+                let why = format!("the server closed the connection{reason}");
+                return Err(ConnectionFailure::Broken(why));
             }
             Some(Ok(_)) => return Ok(Arrival::Other(None)),
-            Some(Err(error)) => return Err(with_causes(&error)),
-            None => return Err("the server closed the connection".to_owned()),
+            Some(Err(error)) => return Err(ConnectionFailure::of(&error)),
+            None => {
+                let why = "the server closed the connection".to_owned();
+                return Err(ConnectionFailure::Broken(why));
+            }
         };
         let decoded = match (self.way.framing, &frame) {
             (Framing::V1, WebsocketFrame::Binary(bytes)) => websocket::decode_v1(bytes),
@@ -191,7 +198,7 @@ impl Socket {
     }
 
     pub(super) async fn close(mut self) {
-        drop(self.stream.close(None).await); // a connection that is lost is as good
+        drop(self.stream.close(None).await); // the connection may be lost already
     }
 }
 

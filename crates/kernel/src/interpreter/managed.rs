@@ -39,7 +39,7 @@ pub enum SetupError {
     },
 }
 
-/// Makes the virtual environment `venv` anew, with `uv` when it is on `PATH` and else with `python`,
+/// Rebuilds the virtual environment `venv`, with `uv` if it is on `PATH` and otherwise with `python`,
 /// and installs `packages` into it. Returns its Python.
 pub fn create_managed<'a>(
     search: &'a PythonSearch,

@@ -1,6 +1,6 @@
 //! The runner's Python files on disk.
 //!
-//! They lie in a folder named by their content, so versions do not meet and bytecode is cached. A
+//! They are in a folder that is named after their content, so versions stay apart and bytecode is cached. A
 //! sweeper may have removed them since the last start: each start looks.
 
 use std::io::Write as _;

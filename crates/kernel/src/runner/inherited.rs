@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::environment::{EnvVars, VariableRules};
 use crate::setup::Setup;
 
-/// Variables that say which Python runs and where: the kernel's own are right, whoever calls.
+/// Variables that say which Python runs and where: the kernel's own are right for every caller.
 const KERNELS_OWN: &[&str] = &["PATH", "PWD", "VIRTUAL_ENV"];
 const KERNELS_OWN_PREFIXES: &[&str] = &["CONDA_", "PYTHON"];
 

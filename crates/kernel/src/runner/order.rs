@@ -64,7 +64,7 @@ impl StreamOrder {
         self.frames.push_back(frame);
     }
 
-    /// Whether this pipe is to be read: one that came to a mark waits for the other.
+    /// Whether to read this pipe. A pipe that has reached a mark waits for the other one.
     pub(super) fn wants(&self, stream: Stream) -> bool {
         let lane = match stream {
             Stream::Stdout => &self.stdout,
@@ -130,7 +130,7 @@ impl StreamOrder {
 }
 
 impl StreamLane {
-    /// The mark this pipe stands at; a pipe at its end has passed them all.
+    /// The mark that this pipe has reached. A pipe at its end has passed all marks.
     fn mark(&self) -> Option<PipeMark> {
         match self.pieces.front() {
             Some(PipePiece::Mark(mark)) => Some(*mark),

@@ -53,7 +53,7 @@ impl Pipe {
     pub(super) fn read(&self, chunk: &mut [u8]) -> Option<usize> {
         let mut answer = None;
         if let Some(watched) = &self.watched {
-            // Not called when it has not heard of data. Told that there is no more, it forgets that there was some.
+            // The closure only runs if tokio has heard of data. If it returns `WouldBlock`, tokio forgets that there was data.
             drop(watched.try_io(|| {
                 let read = self.read_now(chunk);
                 answer = Some(read);

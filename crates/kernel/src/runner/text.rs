@@ -26,7 +26,7 @@ pub(super) struct PipeMark {
 }
 
 impl PipeMark {
-    /// The one that a pipe at its end stands at.
+    /// The mark of a pipe at its end.
     pub(super) const LAST: Self = Self { number: u64::MAX, starts: false };
 }
 

@@ -18,7 +18,7 @@ const SHORT_CELL: Duration = Duration::from_millis(2);
 const LOOKED_AT: Duration = Duration::from_micros(250);
 
 pub(super) struct Wakeups {
-    /// Goes off when the text pipes are to be watched. One timer for all cells, moved on before it goes off while they
+    /// Goes off when it is time to watch the text pipes. One timer for all cells, moved on before it goes off while they
     /// are short: setting one for each would cost more than such a cell.
     alarm: Pin<Box<Sleep>>,
     /// The alarm is set.
@@ -28,7 +28,7 @@ pub(super) struct Wakeups {
 }
 
 impl Wakeups {
-    /// The text pipes are to be watched at once.
+    /// Watches the text pipes at once.
     pub(super) fn new() -> Self {
         Self { alarm: Box::pin(sleep_until(Instant::now())), watches_later: true, looks_until: None }
     }
@@ -45,7 +45,7 @@ impl Wakeups {
         self.watches_later = true;
     }
 
-    /// Waits until the text pipes are to be watched; for ever if they are. Cancel-safe.
+    /// Waits until it is time to watch the text pipes, forever if they are watched already. Cancel-safe.
     pub(super) async fn watch_is_due(&mut self) {
         if !self.watches_later {
             return future::pending().await;
@@ -54,7 +54,7 @@ impl Wakeups {
         self.watches_later = false;
     }
 
-    /// Whether frames are to be looked for before anyone sleeps.
+    /// Whether to look for frames before anyone sleeps.
     pub(super) fn is_looking(&self) -> bool {
         self.looks_until.is_some()
     }

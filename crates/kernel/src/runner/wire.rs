@@ -106,7 +106,7 @@ impl From<KernelRequest> for ToRunner {
     }
 }
 
-/// A message from the runner, and the mark it stands at.
+/// A message from the runner, and its mark.
 #[derive(Debug)]
 pub(super) struct RunnerFrame {
     pub(super) mark: Option<u64>,

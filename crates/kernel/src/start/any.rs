@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use cellwright_cell::with_causes;
-use cellwright_jupyter::JupyterEnvironment;
 use futures_util::future::BoxFuture;
 
 use super::existing;
@@ -103,8 +102,7 @@ impl StartAny {
             return join(file).await;
         }
         let search = self.search(&start);
-        let variable = |name: &str| search.variables.get(std::ffi::OsStr::new(name)).cloned();
-        let folder = JupyterEnvironment::new(&variable, Vec::new()).runtime_dir();
+        let folder = existing::runtime_folder(&search.variables);
         let name = named.to_string_lossy();
         let (looked_in, wanted) = (folder.clone(), name.to_string());
         let running = tokio::task::spawn_blocking(move || existing::running(&looked_in, &wanted)).await;

@@ -21,7 +21,7 @@ pub enum KernelChoice {
     },
     /// A kernel on a Jupyter server.
     Gateway {
-        /// The name of a kernelspec there, or a language, or the id of a kernel that runs; none for the server's default.
+        /// The name of a kernelspec there, or a language, or the id of a kernel that runs. `None` means the server's default.
         name: Option<Box<str>>,
     },
     /// A kernel that runs already.

@@ -6,8 +6,8 @@
 //!
 //! | the file holds | then |
 //! |---|---|
-//! | the old content | the save had not begun: nothing is to be done |
-//! | the new content | the save was complete: nothing is to be done |
+//! | the old content | the save had not begun: nothing to do |
+//! | the new content | the save was complete: nothing to do |
 //! | at each place a byte of the old or of the new content | the new content is written again |
 //! | anything else | somebody has saved it since: it stays |
 //!
@@ -27,7 +27,7 @@ use super::save::{FileContent, FileStamp, NameHolder, SaveMethod, SaveSettings, 
 use super::{FileError, leftovers};
 use crate::snapshot::{Fingerprint, FingerprintHasher};
 
-/// Saves in place. `why` is what stands against a rename.
+/// Saves in place. `why` is the reason against a rename.
 pub(super) fn save(
     locked: &LockedFile<'_>,
     original: FileContent<'_>,
@@ -56,7 +56,7 @@ pub(super) fn save(
     let at = journal_of(folder, locked.target);
     journal.write(&at).map_err(|FileReplaceError { source, .. }| failed("write a journal for it")(source))?;
     if let Err(error) = overwrite(&file, &journal.new) {
-        // A full disk, say. What was there needs no more room than it had.
+        // For example, the disk is full. The old content fits into the room that it had.
         return Err(match overwrite(&file, &journal.old) {
             Ok(()) => {
                 drop(fs::remove_file(&at)); // it would be found to be of no use

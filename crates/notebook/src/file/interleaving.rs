@@ -25,7 +25,7 @@ fn save_by_rename(path: &Path, content: &str) {
 
 /// A process of ours that appends a cell. `meanwhile` runs when it has read the file and before it saves.
 fn append(path: &Path, source: &str, meanwhile: impl Fn()) -> Result<(), FileError> {
-    update(path, IfMissing::Fail, &ExpectedFile::Anything, |notebook| {
+    update(path, IfMissing::Fail, |notebook| {
         meanwhile();
         let insert = Action::Insert { at: None, cells: vec![NewCell::new(CellKind::Raw, source)] };
         Ok((notebook.act(&insert, OutputsAfterEdit::Clear).unwrap().notebook, ()))

@@ -146,7 +146,7 @@ pub(super) enum FileAccess {
     Lock,
 }
 
-/// Opens `target`; errors speak of `path`, the name the caller knows it by.
+/// Opens `target`. Errors name `path`, which the caller knows.
 pub(super) fn open(path: &Path, target: &Path, for_what: FileAccess) -> Result<File, FileError> {
     // Without waiting: a named pipe would wait for a writer that may never come.
     let open = |write| OpenOptions::new().read(true).write(write).custom_flags(libc::O_NONBLOCK).open(target);

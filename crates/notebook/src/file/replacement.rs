@@ -1,5 +1,8 @@
 //! Putting content in a file's place, whole or not at all. Every file of a user that we write is written here, or in place
 //! where that is impossible (see [`super::in_place`]).
+//!
+//! Owner, permissions, access lists and attributes are copied by hand, because a rename puts another file in place: without
+//! that, a save would silently change who may read a notebook.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write as _};
@@ -43,7 +46,7 @@ pub(super) enum CommitResult {
 }
 
 impl FileReplacement {
-    /// For the file at `target`, of which owner, group and permissions stay. A link would be replaced: resolve it before.
+    /// For the file at `target`, whose owner, group and permissions stay. A link would be replaced, so resolve it first.
     pub fn of(target: &Path, content: &[u8]) -> Result<Self, FileReplaceError> {
         Self::of_pieces(target, &[content])
     }
@@ -65,7 +68,7 @@ impl FileReplacement {
         Ok(Self { temporary, target: target.to_owned() })
     }
 
-    /// For a file that is not there yet, with these permissions as far as the umask lets them; its folder must be there.
+    /// For a file that does not exist yet, with these permissions, reduced by the umask. Its folder must exist.
     pub fn new_file(target: &Path, mode: u32, content: &[u8]) -> Result<Self, FileReplaceError> {
         Self::new_file_of_pieces(target, mode, &[content])
     }
@@ -220,7 +223,7 @@ fn keep_owner(file: &File, old: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Keeps what the system knows of a file beside its permissions: its access list, and labels and notes as far as it lets us. What the folder
+/// Keeps what the system stores about a file beside its permissions: its access list, and those labels and notes that it lets us set. What the folder
 /// gives to new files is taken away.
 fn keep_attributes(file: &File, target: &Path) -> io::Result<()> {
     /// The access list: more detail than permissions have.

@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 
 use crate::both::LARGE;
-use crate::cell::{CellSpans, NotebookCell};
+use crate::cell::CellSpans;
 use crate::json::{JsonScanner, SyntaxError, TextSpan, string::decode};
 use crate::notebook::Notebook;
-use crate::snapshot::{CellPrint, FingerprintHasher, Snapshot};
+use crate::snapshot::{Fingerprint, FingerprintHasher};
 
 /// Bytes that are read at once: few enough that they are in the processor's cache until they have been looked at.
 pub(super) const CHUNK: usize = 512 << 10;
@@ -14,15 +14,15 @@ pub(super) const CHUNK: usize = 512 << 10;
 /// If more than this is not outputs, the file is better read at once.
 const LONGEST: usize = LARGE;
 
-/// A notebook without the outputs of its cells, and what it is with them; read `chunk` bytes at a time, and held only as far as it is needed.
-/// Nothing when it is not a notebook, or one that must be seen whole.
-pub fn skim(file: impl Read, chunk: usize) -> Option<(Notebook, Snapshot)> {
+/// A notebook without the outputs of its cells, and the fingerprint of the whole file. Reads `chunk` bytes at a time, and holds only what it needs.
+/// `None` if it is not a notebook, or one that must be seen whole.
+pub fn skim(file: impl Read, chunk: usize) -> Option<(Notebook, Fingerprint)> {
     let mut window = TextWindow::onto(file, chunk);
     let cells = window.notebook()?;
     let TextWindow { kept, chunks, .. } = window;
     let notebook = Notebook::parse(kept.into_bytes()).ok()?;
-    // Of two lists of cells the last counts; here we have seen both.
-    (notebook.len() == cells.len()).then(|| (notebook, Snapshot::made_of(chunks.hashing.done(), cells)))
+    // If there are two lists of cells, the last one counts. Here we have seen both.
+    (notebook.len() == cells).then(|| (notebook, chunks.hashing.done()))
 }
 
 /// The longest start of a character that is not all of it.
@@ -90,9 +90,9 @@ impl<R: Read> TextWindow<R> {
         Self { text: String::new(), at: 0, depth: 0, chunks, more: MoreChunks::Maybe, kept: String::new() }
     }
 
-    /// Keeps the notebook's text without outputs; returns what its cells are with them.
-    fn notebook(&mut self) -> Option<Vec<CellPrint>> {
-        let mut cells = Vec::new();
+    /// Keeps the notebook's text without outputs, and returns how many cells it has seen.
+    fn notebook(&mut self) -> Option<usize> {
+        let mut cells = 0;
         self.keep(|text, scanner| {
             if text[scanner.at..].starts_with('\u{feff}') {
                 scanner.at += '\u{feff}'.len_utf8();
@@ -121,17 +121,16 @@ impl<R: Read> TextWindow<R> {
         Some(cells)
     }
 
-    fn cells(&mut self, seen: &mut Vec<CellPrint>) -> Option<()> {
+    fn cells(&mut self, seen: &mut usize) -> Option<()> {
         self.keep(|_, scanner| open(scanner, b'['))?;
         self.depth = 2;
         loop {
-            let index = seen.len();
+            let index = *seen;
             let ((spans, is_last), span) = self.step(|text, scanner| {
                 let cell = CellSpans::scan(text, scanner, index)?;
                 Ok((cell, scanner.delimiter(b']')?))
             })?;
-            let cell = NotebookCell { text: &self.text, spans: &spans, index };
-            seen.push(CellPrint::of(&cell));
+            *seen += 1;
             let outputs = spans.outputs.unwrap_or(span.end..span.end);
             let parts = [
                 &self.text[span.start..outputs.start],
@@ -159,7 +158,7 @@ impl<R: Read> TextWindow<R> {
         Some(found)
     }
 
-    /// Steps over something, which is at the returned place until the next step. Nothing if it is not what it should be.
+    /// Steps over something, which is at the returned place until the next step. `None` if it is not what is expected.
     fn step<T>(
         &mut self,
         look: impl Fn(&str, &mut JsonScanner<'_>) -> Result<T, SyntaxError>,
@@ -212,11 +211,11 @@ mod tests {
     fn check(bytes: &[u8], chunks: &[usize]) -> bool {
         let whole = Notebook::parse(bytes.to_vec());
         let whole =
-            whole.map(|whole| (whole.to_marked_text(), whole.language(), Snapshot::of(&whole).to_string()));
+            whole.map(|whole| (whole.to_marked_text(), whole.language(), Fingerprint::of_file(&whole)));
         let mut skimmed = 0;
         for chunk in chunks {
             if let Some((notebook, seen)) = skim(bytes, *chunk) {
-                let found = (notebook.to_marked_text(), notebook.language(), seen.to_string());
+                let found = (notebook.to_marked_text(), notebook.language(), seen);
                 assert_eq!(Ok(&found), whole.as_ref());
                 skimmed += 1;
             }

@@ -13,7 +13,7 @@ use super::lock::{FileAccess, LockedFile, WRITE_WAIT, notebook_in, open, unreada
 use super::save::{self, FileContent, FileStamp, SaveMethod, SaveSettings, SavedFile};
 use crate::notebook::Notebook;
 
-/// How often to begin anew when others write all the time.
+/// How often to start over while others write all the time.
 const PATIENCE: usize = 100;
 
 /// A notebook file that is changed again and again. Between two changes it is not locked, and what it holds is remembered, so
@@ -110,7 +110,7 @@ impl TrackedFile {
         &self.settings
     }
 
-    /// Saves what `change` makes of the notebook. What others wrote meanwhile is handed to it first, and so is what one of
+    /// Saves what `change` makes of the notebook. It first gets what others wrote meanwhile, and also what one of
     /// them wrote at the very moment we saved.
     pub fn update<E: From<FileError>>(
         &mut self,
@@ -157,6 +157,8 @@ impl TrackedFile {
     }
 
     /// What a program that writes in place put into the file we replaced, between our last look and the rename; else the file.
+    ///
+    /// Kept, although the time is short: editors and sync programs do write in place, and nobody's bytes may be lost.
     fn written_meanwhile(
         &self,
         mut replaced: File,

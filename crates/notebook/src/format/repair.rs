@@ -10,7 +10,7 @@ use crate::report::ChangeNote;
 
 impl Notebook {
     /// The notebook without the problems that [`Notebook::check`] can repair: cells get the ids they lack, or that an earlier
-    /// cell has, and lines their line ends. `None` when there are none. Every other byte stays.
+    /// cell has, and lines their line ends. `None` if nothing is missing. Every other byte stays.
     pub fn repaired(&self, repairs: &[Repair]) -> Option<Notebook> {
         let lines = repairs.contains(&Repair::LineEnds).then(|| with_line_ends(self)).flatten();
         let notebook = lines.as_ref().unwrap_or(self);

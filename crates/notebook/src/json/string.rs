@@ -48,7 +48,7 @@ pub(crate) fn decode(inside: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Appends the character that an escape stands for, and returns how many bytes spell it.
+/// Appends the character that an escape means, and returns how many bytes spell it.
 fn unescape(escape: &str, text: &mut String) -> usize {
     match escape.as_bytes()[1] {
         b'b' => text.push('\u{8}'),

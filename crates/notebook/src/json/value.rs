@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
         raw.strip_suffix(".0").unwrap_or(raw).parse().ok()
     }
 
-    /// The elements of an array; none for any other value.
+    /// The elements of an array. Empty for any other value.
     pub(crate) fn elements(&self) -> Vec<Json<'a>> {
         if self.kind() != JsonKind::Array {
             return Vec::new();
@@ -82,7 +82,7 @@ impl<'a> Json<'a> {
         self.sequence().items.into_iter().map(|span| Json { text: self.text, span }).collect()
     }
 
-    /// The members of an object, in file order; none for any other value.
+    /// The members of an object, in file order. Empty for any other value.
     pub(crate) fn members(&self) -> Vec<JsonMember<'a>> {
         if self.kind() != JsonKind::Object {
             return Vec::new();

@@ -9,7 +9,7 @@ use crate::cell::{CellKind, CellSpans};
 use crate::json::{Json, JsonScanner, SyntaxError, TextSpan};
 use crate::pieces::Pieces;
 
-/// What one pass over the file found. Of equal keys the last counts.
+/// What one pass over the file found. If a key occurs twice, the last one counts.
 pub(super) struct NotebookIndex {
     root: TextSpan,
     major: Option<i64>,

@@ -70,7 +70,7 @@ impl<R: CellOutputs> CellOutputs for RecordedCell<R> {
 }
 
 impl<R> RecordedCell<R> {
-    /// Which of the notebook's outputs a display is; none if there was no room for it.
+    /// Which of the notebook's outputs a display is. `None` if there was no room for it.
     pub(super) fn place_in_notebook(&self, place: usize) -> Option<usize> {
         self.places.get(place)?.0
     }

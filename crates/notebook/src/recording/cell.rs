@@ -36,7 +36,7 @@ impl CellOutputs for CellRecord {
         }
     }
 
-    /// Keeps it while there is room, else a note on what it was.
+    /// Keeps it while there is room, or else a note on what it was.
     fn add(&mut self, limit: &CellLimit, mut output: Output, _: Stability) -> Option<usize> {
         if !self.has_room(limit, output.weight()) {
             match &mut output {

@@ -16,7 +16,7 @@ pub(crate) struct PrintedText {
     unfinished: String,
 }
 
-/// The last line, as far as it is not plain text.
+/// The last line, from where it is more than plain text.
 #[derive(Debug, Clone, Default)]
 enum PrintedLine {
     /// Nothing in it was written over: it is the end of the text, from here on.

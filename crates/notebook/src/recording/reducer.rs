@@ -37,7 +37,7 @@ pub trait CellOutputs {
     fn clear(&mut self, settings: &Self::Settings);
 }
 
-/// How text stands to the output before it.
+/// How text relates to the output before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joint {
     /// It begins an output.
@@ -112,7 +112,7 @@ impl<O: CellOutputs> Reducer<O> {
         (&self.settings, &mut self.cells.get_mut(&cell).expect("just looked at").outputs)
     }
 
-    /// The outputs of a cell, for good.
+    /// The final outputs of a cell.
     pub fn take(&mut self, cell: usize) -> O {
         self.displays.forget(cell);
         let taken = self.cells.remove(&cell).map(|cell| cell.outputs);

@@ -1,6 +1,6 @@
 //! A line while it is written over.
 
-/// Longest escape sequence that is taken for one. Images travel in longer ones, but not in a line that is drawn on.
+/// The longest escape sequence that is recognised. Images travel in longer ones, but not in a line that is overwritten.
 const LONGEST_ESCAPE: usize = 4096;
 
 /// The escape sequence that the ESC at the start of a text begins.
@@ -59,7 +59,7 @@ impl EscapeSequence {
         line.len()
     }
 
-    /// Where the sequence begins that the text ends in the middle of; at the end of the text when there is none.
+    /// Where an incomplete sequence at the end of the text begins. Without one, the end of the text.
     pub(super) fn unfinished(text: &str) -> usize {
         let mut from = text.rfind('\n').map_or(0, |at| at + 1);
         while let Some(at) = text[from..].find('\x1b') {
@@ -183,7 +183,7 @@ impl PrintedRow {
         }
     }
 
-    /// The escape sequences where the cursor stands.
+    /// The escape sequences at the cursor.
     fn at_cursor(&self) -> &str {
         self.glyphs.get(self.cursor).map_or(&self.end, |next| &next.before)
     }

@@ -3,7 +3,7 @@
 /// Why a text selects nothing. It names what is wrong, and not what would be right: that depends on the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// Nothing stands where a cell should.
+    /// A cell is missing.
     #[error("a cell is missing")]
     NoCell,
     /// Neither a number, nor a range, nor an id.

@@ -68,7 +68,7 @@ pub(super) fn section(notebook: &Notebook, heading: &str) -> Result<Range<usize>
     Ok(start.cell..end)
 }
 
-/// The headings of a markdown text. Lines inside fences are none.
+/// The headings of a markdown text. Lines inside fences are not headings.
 fn headings(cell: usize, source: &str) -> Vec<Heading> {
     let mut headings = Vec::new();
     let mut open: Option<Heading> = None;

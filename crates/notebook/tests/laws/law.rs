@@ -2,8 +2,7 @@
 
 use cellwright_notebook::replace::{Matches, TextKind, TextReplacement, replace};
 use cellwright_notebook::{
-    Action, CellChange, CellKind, CellRef, Fingerprint, NewCell, Notebook, OutputsAfterEdit, Snapshot, file,
-    text,
+    Action, CellChange, CellKind, CellRef, Fingerprint, NewCell, Notebook, OutputsAfterEdit, file, text,
 };
 
 /// A source with everything that could go wrong on the way through JSON and through markers.
@@ -52,7 +51,7 @@ fn skimming_finds_what_reading_finds(notebook: &Notebook) {
     for chunk in [1 + notebook.size() / 7, 1 << 20] {
         // It may leave an odd one to the reader of all.
         if let Some((sources, seen)) = file::skim(notebook.text().as_bytes(), chunk) {
-            assert_eq!(seen.to_string(), Snapshot::of(notebook).to_string());
+            assert_eq!(seen, Fingerprint::of_file(notebook));
             assert_eq!(sources.to_marked_text(), notebook.to_marked_text());
             assert_eq!(sources.language(), notebook.language());
         }

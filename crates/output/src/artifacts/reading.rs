@@ -69,7 +69,7 @@ pub struct Hit {
 
 impl Artifact {
     /// Reads lines by number, counting from 1, up to `budget` bytes of text: the same lines, under the
-    /// same numbers, that the notice of a truncated output speaks of. A line longer than the budget is cut.
+    /// same numbers, that the notice of a truncated output names. A line longer than the budget is cut.
     pub fn lines(&self, wanted: RangeInclusive<u64>, budget: usize) -> Result<ArtifactPage, ArtifactError> {
         let first = (*wanted.start()).max(1);
         let mut page = ArtifactPage { text: String::new(), first, lines: 0, next: None };
@@ -117,7 +117,7 @@ impl Artifact {
         self.ends_of(limits, FullText::Artifact(self.id.clone()))
     }
 
-    /// The first and last lines within `limits` of an output of which this is known already.
+    /// The first and last lines within `limits` of an output whose size is known.
     pub fn ends_of(&self, limits: OutputLimits, full: FullText) -> Result<CapturedText, ArtifactError> {
         self.require_text()?;
         let mut sink = OutputSink::new(limits, Colours::Dropped);

@@ -62,7 +62,7 @@ struct SkippedElement {
 struct CodeElement {
     name: String,
     text: String,
-    /// Of a block; lines mean nothing in a span.
+    /// For a block. Lines mean nothing in a span.
     language: Option<String>,
 }
 
@@ -325,7 +325,7 @@ impl HtmlPage {
         self.writer().separate(Gap::Paragraph);
     }
 
-    /// Whether a tag is inside of code and means no more than a new line there.
+    /// Whether a tag is inside code and only means a new line there.
     fn continues_code(&mut self, name: &str) -> bool {
         let is_in_cell = self.is_in_cell();
         let Some(code) = &mut self.code else { return false };

@@ -77,7 +77,7 @@ pub struct Pixels {
     pub rgba: Vec<u8>,
 }
 
-/// What stands for an image that cannot be shown.
+/// What replaces an image that cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BrokenImage {
     #[error("[{mime} that is not an image]")]
@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for Image {
 }
 
 impl Image {
-    /// An image file. `None` if its bytes are none of the formats.
+    /// An image file. `None` if its bytes have none of the formats.
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let format = ImageFormat::of(&bytes)?;
         let size = pixel_size(format, &bytes);
@@ -146,7 +146,7 @@ impl Image {
         broken.map(Err)
     }
 
-    /// The image as a model can take it: itself if it is within `limits`, else scaled down, as JPEG where
+    /// The image as a model can take it: itself if it is within `limits`, or else scaled down, as JPEG where
     /// PNG would be too long.
     pub fn bounded(&self, limits: ImageLimits) -> Result<Cow<'_, Self>, UnboundedImage> {
         let refused = |reason: &str| UnboundedImage { image: self.to_string(), reason: reason.to_owned() };
@@ -281,7 +281,7 @@ fn pixel_size(format: ImageFormat, bytes: &[u8]) -> Option<PixelSize> {
     }
 }
 
-/// The size in the attributes of the outermost element: `width` and `height`, else the `viewBox`.
+/// The size in the attributes of the outermost element: `width` and `height`, or else the `viewBox`.
 fn svg_size(bytes: &[u8]) -> Option<PixelSize> {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(16 * 1024)]);
     let (_, tag) = text.split_once("<svg")?;

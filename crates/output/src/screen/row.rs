@@ -274,7 +274,7 @@ fn combine(cells: &mut [ScreenCell], column: usize, mark: char) -> bool {
     true
 }
 
-/// Blanks the other half of a wide character of which one half is about to be overwritten.
+/// Blanks the other half of a wide character when one half is about to be overwritten.
 fn split_wide(cells: &mut [ScreenCell], at: usize) {
     if matches!(cells[at].glyph, ScreenGlyph::RightHalf) {
         cells[at - 1].glyph = ScreenGlyph::Char(' ');

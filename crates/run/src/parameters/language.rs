@@ -159,7 +159,7 @@ impl ParameterLanguage {
         }
     }
 
-    /// The value in the language; none where it has no such value.
+    /// The value in the language. `None` if the language has no such value.
     fn literal(self, value: &ParameterValue) -> Option<String> {
         Some(match value {
             ParameterValue::Null => self.null().to_owned(),

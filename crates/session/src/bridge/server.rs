@@ -140,7 +140,7 @@ impl BridgeServer {
         })
     }
 
-    /// Whose token comes with the request.
+    /// The session whose token comes with the request.
     fn admit(&self, head: &Parts) -> Result<(String, BridgePass), BridgeRefusal> {
         let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         // A browser that was led here by a name of its own, or by a page, is no cell of ours.

@@ -1,4 +1,4 @@
-//! Outputs as a report shows them: one text, and what is more than text.
+//! Outputs as a report shows them: one text, and images and data beside it.
 
 use cellwright_cell::{Exception, MimeBundle, Output, Stream};
 use cellwright_output::{ArtifactKind, Artifacts, CapturedText, Display, OutputSink, json_text};
@@ -6,7 +6,7 @@ use cellwright_output::{ArtifactKind, Artifacts, CapturedText, Display, OutputSi
 use super::{CollectedOutput, NotStored, ShownOutput};
 use crate::settings::{ImageNames, OutputSettings};
 
-/// What has been shown, for good.
+/// What has been shown and will not change.
 #[derive(Debug)]
 pub(super) struct ReportPage {
     sink: OutputSink,
@@ -130,7 +130,7 @@ impl ReportPage {
         Some(text)
     }
 
-    /// The thing itself while there is room, else where it was stored.
+    /// The thing itself while there is room, or else where it was stored.
     fn within_limit(&mut self, settings: &OutputSettings, shown: ShownOutput) -> ShownOutput {
         let (kind, bytes, what) = match &shown {
             ShownOutput::Image(image) => (image.format.kind(), image.bytes.clone(), image.to_string()),

@@ -42,7 +42,7 @@ pub(crate) struct DaemonConnection {
     presence: tokio::sync::Mutex<DaemonPresence>,
 }
 
-/// What stands for us at a daemon, as long as it is open.
+/// Represents us at a daemon, as long as it is open.
 pub(super) struct DaemonPresence {
     client: u64,
     /// The daemon's process: another one knows nothing of us.
@@ -280,7 +280,7 @@ impl FollowedCall {
             };
             let event = match message? {
                 DaemonMessage::Event(event) => {
-                    // Its question is over with it; an answer that comes now would be taken for the next one's.
+                    // Its question ends with it: an answer that comes now would go to the next question.
                     if matches!(event, CallEvent::CellFinished(_)) {
                         input = None;
                     }

@@ -1,4 +1,4 @@
-//! Reaching the daemon, which is started if there is none.
+//! Reaching the daemon, and starting one if none runs.
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -35,10 +35,10 @@ pub struct DaemonSpawn {
     pub arguments: Vec<OsString>,
 }
 
-/// Joins the user's daemon, and starts it if there is none. Clients that do so at the same time start one.
+/// Joins the user's daemon, and starts it if none runs. Clients that do so at the same time start only one.
 ///
-/// Calls that have no [`variables`](crate::Call::variables) of their own find Python by the environment of whoever
-/// started the daemon. A daemon that dies later is replaced, and the next report says so.
+/// Calls without [`variables`](crate::Call::variables) of their own find Python by the environment in which the daemon was
+/// started. A daemon that dies later is replaced, and the next report says so.
 pub fn connect(door: &DaemonDoor) -> BoxFuture<'_, Result<SessionClient, DaemonError>> {
     Box::pin(async { Ok(SessionClient::of_daemon(DaemonConnection::open(door.clone()).await?)) })
 }
@@ -57,7 +57,7 @@ pub struct DaemonDoor {
 }
 
 impl DaemonDoor {
-    /// Joins the daemon, and starts it if there is none.
+    /// Joins the daemon, and starts it if none runs.
     pub(super) async fn enter(&self) -> Result<DaemonPresence, DaemonError> {
         let Self { place, version, spawn, settings: _ } = self;
         place.prepare()?;
@@ -86,7 +86,7 @@ impl DaemonDoor {
 /// Waits until no daemon holds its lock: one that leaves ends its kernels first.
 async fn left(place: &DaemonPlace) -> Result<(), DaemonError> {
     let lock = open_private(place.lock())?;
-    // Not by waiting for the lock itself: that could not be given up, and would take it from a daemon that starts later.
+    // Waiting for the lock itself could not be cancelled, and would take the lock from a daemon that starts later.
     while let Err(TryLockError::WouldBlock) = lock.try_lock() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::DaemonMessage;
-use crate::bridge::{ToolCallError, ToolHost, ToolScope};
+use crate::bridge::{ToolAnswer, ToolCallError, ToolHost, ToolScope};
 
 /// Calls that wait to be sent; one more waits in the cell.
 const WAITING: usize = 16;
@@ -45,12 +44,7 @@ impl ForwardedTools {
 }
 
 impl ToolHost for ForwardedTools {
-    fn call(
-        &self,
-        scope: ToolScope,
-        name: String,
-        args: Value,
-    ) -> BoxFuture<'_, Result<Value, ToolCallError>> {
+    fn call(&self, scope: ToolScope, name: String, args: Value) -> ToolAnswer<'_> {
         Box::pin(async move {
             let gone = "the client that ran this cell has left, and its tools with it";
             let (answer, answered) = oneshot::channel();

@@ -148,7 +148,7 @@ impl CurrentCall {
 }
 
 impl Worker {
-    /// What a call came to so far.
+    /// The result of a call so far.
     pub(super) fn report(&mut self, current: &mut CurrentCall) -> CallReport {
         let mut cells = current.cells.clone();
         if let Some(running) = &mut current.running {

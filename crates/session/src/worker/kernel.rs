@@ -31,7 +31,7 @@ const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(10);
 /// How often a kernel's memory is measured at most: it takes milliseconds.
 const MEASURED_EVERY: Duration = Duration::from_secs(5);
 
-/// A kernel that lives, as far as we know.
+/// A kernel that is alive, as far as we know.
 pub(super) struct LiveKernel {
     pub(super) kernel: Arc<Kernel>,
     pub(super) background: Background,

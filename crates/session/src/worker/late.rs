@@ -8,11 +8,11 @@ use crate::call::LateOutput;
 use crate::collect::{CollectedOutput, Collector};
 use crate::settings::OutputSettings;
 
-/// How much of what threads print between two calls is taken in. A kernel that prints more is held up until the next
+/// How much of what threads print between two calls is kept. A kernel that prints more is held up until the next
 /// call, as by a full pipe: nobody would notice it filling the disk.
 const ROOM: usize = 64 << 20;
 
-/// Up to how much of it is kept change by change, for programs. Of more there is what a report holds.
+/// How much of it is kept change by change, for programs. If there is more, they get what a report holds.
 const EXACT: usize = 1 << 20;
 
 /// What a change takes beside its content: one that clears has none, and comes as often as any.

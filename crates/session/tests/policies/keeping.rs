@@ -1,11 +1,12 @@
 //! Who holds sessions, and which ones go.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::StartError;
 use cellwright_session::{
-    CellRequest, CellStatus, Departure, Force, KernelReplacement, KernelUse, NotRun, Notice, Reset,
-    ResetPolicy, SessionError,
+    Call, CallReport, CellRequest, CellStatus, Departure, Force, KernelReplacement, KernelUse, NotRun,
+    Notice, Reset, ResetPolicy, SessionError,
 };
 
 use super::support::{Fixture, begin, run, statuses};
@@ -181,9 +182,8 @@ async fn k20_a_reset_does_not_wipe_what_others_hold_unless_forced() {
     assert!(run(&fixture.client, call).await.unwrap().succeeded());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_reset_is_refused_while_another_is_in_progress() {
-    let fixture = Fixture::new();
+/// Asks twice for a reset while a cell runs. Returns the call and the report of the second.
+async fn two_resets(fixture: &Fixture) -> (Call, Arc<CallReport>) {
     fixture.run("a", &["print"]).await;
     let busy = fixture.client.call(fixture.call("a", &["sleep 5"])).await.unwrap();
     let mut call = fixture.call("a", &[]);
@@ -192,7 +192,13 @@ async fn a_reset_is_refused_while_another_is_in_progress() {
     let second = fixture.client.call(call.clone()).await.unwrap();
     busy.report().await;
     assert_eq!(first.report().await.kernel.usage, KernelUse::Replaced(KernelReplacement::Reset));
-    let refused = second.report().await;
+    (call, second.report().await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_is_refused_while_another_is_in_progress() {
+    let fixture = Fixture::new();
+    let (call, refused) = two_resets(&fixture).await;
     assert_eq!(refused.error, Some(SessionError::ResetInProgress));
     assert_eq!(statuses(&refused), [&CellStatus::NotRun(NotRun::Error)]);
     // One that comes later is another.
@@ -203,15 +209,7 @@ async fn a_reset_is_refused_while_another_is_in_progress() {
 #[tokio::test(start_paused = true)]
 async fn resets_asked_for_at_the_same_time_are_one_if_so_set() {
     let fixture = Fixture::with(|settings| settings.resets = ResetPolicy::Join);
-    fixture.run("a", &["print"]).await;
-    let busy = fixture.client.call(fixture.call("a", &["sleep 5"])).await.unwrap();
-    let mut call = fixture.call("a", &[]);
-    call.cells = resetting(Reset::Yes, "print");
-    let first = fixture.client.call(call.clone()).await.unwrap();
-    let second = fixture.client.call(call.clone()).await.unwrap();
-    busy.report().await;
-    assert_eq!(first.report().await.kernel.usage, KernelUse::Replaced(KernelReplacement::Reset));
-    let joined = second.report().await;
+    let (call, joined) = two_resets(&fixture).await;
     assert_eq!(joined.kernel.usage, KernelUse::Reused);
     assert_eq!(joined.notices, [Notice::ResetJoined { cell: 0 }]);
     // One that comes later is another.
@@ -266,13 +264,11 @@ async fn a_restart_stops_the_cell_and_several_are_one() {
 #[tokio::test(start_paused = true)]
 async fn when_everyone_has_left_every_kernel_is_ended() {
     let Fixture { sessions, client, kernels, folder } = Fixture::new();
-    let call =
-        cellwright_session::Call::new("a".parse().unwrap(), folder.path(), vec![CellRequest::new("print")]);
+    let call = Call::new("a".parse().unwrap(), folder.path(), vec![CellRequest::new("print")]);
     run(&client, call).await.unwrap();
     sessions.shutdown().await;
     assert_eq!(kernels.log(0), ["execute print", "shutdown"]);
-    let call =
-        cellwright_session::Call::new("a".parse().unwrap(), folder.path(), vec![CellRequest::new("print")]);
+    let call = Call::new("a".parse().unwrap(), folder.path(), vec![CellRequest::new("print")]);
     assert_eq!(run(&client, call).await.unwrap_err(), SessionError::Ended(Departure::ShutDown));
 }
 

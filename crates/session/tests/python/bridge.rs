@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use cellwright_session::bridge::{ToolCallError, ToolHost, ToolScope};
-use futures_util::future::BoxFuture;
+use cellwright_session::bridge::{ToolAnswer, ToolCallError, ToolHost, ToolScope};
 use serde_json::{Value, json};
 
 use super::support::Fixture;
@@ -12,12 +11,7 @@ use super::support::Fixture;
 pub(crate) struct Echo;
 
 impl ToolHost for Echo {
-    fn call(
-        &self,
-        scope: ToolScope,
-        name: String,
-        args: Value,
-    ) -> BoxFuture<'_, Result<Value, ToolCallError>> {
+    fn call(&self, scope: ToolScope, name: String, args: Value) -> ToolAnswer<'_> {
         Box::pin(async move {
             match name.as_str() {
                 "echo" => Ok(json!({"session": scope.session.session.as_str(), "args": args})),

@@ -57,12 +57,12 @@ pub(super) async fn find(
     match sessions.as_slice() {
         [only] => Ok(only.clone()),
         [] => {
-            let mut told = format!("there is no session `{name}`; eval starts one");
+            let mut message = format!("there is no session `{name}`; eval starts one");
             if !elsewhere.is_empty() {
-                told.push_str(". One of that name is in another folder: ");
-                told.push_str(&listed(&elsewhere));
+                message.push_str(". One of that name is in another folder: ");
+                message.push_str(&listed(&elsewhere));
             }
-            Err(ToolFailure::new(told))
+            Err(ToolFailure::new(message))
         }
         several => Err(ToolFailure::new(format!(
             "`{name}` names several sessions; say which with \"cwd\" or \"language\": {}",

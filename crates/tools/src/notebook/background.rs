@@ -18,7 +18,7 @@ use crate::report::{self, CallStage, CellNaming};
 use crate::toolbox::{CallContext, ToolboxState};
 use crate::workspace::ResolvedPath;
 
-/// Runs that are over and can still be asked for. Sessions keep no more of their calls.
+/// How many finished runs are kept. Sessions keep as many of their calls.
 const MOST: usize = 64;
 
 /// Runs that go on in the background, and some that did; the oldest first.
@@ -32,7 +32,7 @@ pub(crate) struct BackgroundRun {
     cells: Vec<PlannedCell>,
     /// What its cells have shown, until it is over.
     progress: RunProgress,
-    /// What it came to, once that is in the file.
+    /// Its result, once that is in the file.
     finished: watch::Receiver<Option<Arc<FinishedRun>>>,
 }
 
@@ -109,7 +109,7 @@ impl BackgroundRun {
             }
         };
         let naming = CellNaming::Notebook(&self.cells);
-        // Asked also when it is over: then the session knows that its end was collected.
+        // Also asked after the end: then the session knows that the end was collected.
         let state = context.client.sessions().await?.wait(self.job, Duration::ZERO).await?;
         let finished = if is_over { self.finished.borrow().clone() } else { None };
         let job = wait.map(|_| self.job);

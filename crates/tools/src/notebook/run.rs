@@ -247,7 +247,7 @@ fn is_saved(FinishedRun { kept, .. }: &FinishedRun) -> bool {
     kept.side.is_none() && kept.failed.is_none()
 }
 
-/// What a run that is over came to; of one in the background, only what is new.
+/// The result of a finished run. For a run in the background, only what is new.
 pub(super) fn reply(
     shared: &ToolboxState,
     context: &CallContext,
@@ -264,7 +264,7 @@ pub(super) fn reply(
     reply
 }
 
-/// What the notebook holds now of the cells that ran, and what else is to be known.
+/// What the notebook now holds of the cells that ran, and other facts.
 fn outcome(
     shared: &ToolboxState,
     context: &CallContext,

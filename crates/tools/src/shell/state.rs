@@ -1,7 +1,7 @@
 //! Folder and environment that pass from one command to the next.
 //!
 //! After a command its shell writes what the next one has to know to a file: exported variables, functions, aliases, the
-//! folder. The next shell reads it. Before the first command of a client stands what login files set up, gathered once for all
+//! folder. The next shell reads it. The first command of a client starts with what login files set up, gathered once for all
 //! clients and for `bash()` in their cells; or the snapshot that was named in the settings, which is just that.
 
 use std::ffi::{OsStr, OsString};

@@ -161,7 +161,7 @@ impl FormField {
             FieldKind::YesNo => Ok(Some(Content::Boolean(value == Value::Bool(true)))),
             FieldKind::Text(_) | FieldKind::Integer { .. } | FieldKind::Number { .. } => {
                 let typed = value.as_str().unwrap_or_default();
-                // The default was in the field. Who empties it means nothing.
+                // The default was in the field. A user that empties it means no value.
                 match typed.trim() {
                     "" if self.required => Err(AnswerFault::Missing),
                     "" => Ok(None),

@@ -188,7 +188,7 @@ async fn call(
     }
 }
 
-/// What importing a package came to.
+/// The result of importing a package.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ImportResult {

@@ -47,7 +47,7 @@ pub(crate) enum McpClient {
     Copilot,
 }
 
-/// Whom an entry is for.
+/// Which users an entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InstallScope {
     /// The user, everywhere.
@@ -362,7 +362,7 @@ impl<'a> ClientEnvironment<'a> {
         absolute_path(self.variables, name)
     }
 
-    /// The repository the folder is in, else the folder.
+    /// The repository the folder is in, or else the folder.
     fn project(self) -> &'a Path {
         self.folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(self.folder)
     }

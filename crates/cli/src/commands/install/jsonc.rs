@@ -46,7 +46,7 @@ pub(super) fn put(text: &str, section: &str, name: &str, entry: &ServerEntry) ->
     Ok(text)
 }
 
-/// One edit towards `section.name` holding `entry`; none when it does.
+/// One edit towards `section.name` holding `entry`. `None` if it already does.
 fn step(text: &str, section: &str, name: &str, entry: &ServerEntry) -> anyhow::Result<Option<String>> {
     if text.trim_start_matches(BYTE_ORDER_MARK).trim().is_empty() {
         return Ok(Some(format!("{text}{{}}\n")));
@@ -115,7 +115,7 @@ struct JsoncObject<'d, 'a> {
 }
 
 impl<'d, 'a> JsoncObject<'d, 'a> {
-    /// The member of that name. Of several, a reader takes one and a writer perhaps another: none is taken.
+    /// The member of that name. Refused if there are several, because readers and writers may choose different ones.
     fn member(&self, name: &str) -> anyhow::Result<Option<&'d ObjectProp<'a>>> {
         let mut found = self.members.iter().filter(|member| member.name.as_str() == name);
         match (found.next(), found.next()) {

@@ -9,7 +9,7 @@ use cellwright_notebook::file::{FileReplaceError, FileReplacement};
 
 use super::InstallScope;
 
-/// The text of a file; none when there is no file.
+/// The text of a file. `None` if it does not exist.
 pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -60,7 +60,7 @@ fn edited(text: &str, edit: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>)
     Ok(if windows { edited.replace('\n', "\r\n") } else { edited })
 }
 
-/// Changes a value; what stands around it stays.
+/// Changes a value. What surrounds it stays.
 fn set(table: &mut dyn TableLike, key: &str, wanted: &Value) {
     let mut wanted = toml_value(wanted);
     match table.get_mut(key).and_then(Item::as_value_mut) {

@@ -248,8 +248,8 @@ async fn run_one(common: &RunContext, request: &RunRequest, is_last: bool) -> (C
     let exit = match follow(common, request, is_last, &mut show).await {
         Ok(exit) => exit,
         Err(error) => {
-            let told = show.advised(one_line(error.as_ref()));
-            show.failed(&told);
+            let message = show.advised(one_line(error.as_ref()));
+            show.failed(&message);
             of_error(&error)
         }
     };
@@ -311,7 +311,7 @@ async fn follow(
         call.comms = Comms::Forwarded;
     }
     let mut run = plan.start(&common.client, call).await?;
-    // A person who waits sees that time passes.
+    // People see that time passes.
     let mut clock = tokio::time::interval(Duration::from_secs(1));
     loop {
         let next = tokio::select! {

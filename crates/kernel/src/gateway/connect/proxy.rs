@@ -12,7 +12,6 @@ use hyper_util::rt::TokioIo;
 use url::{Host, Url};
 
 use super::{ByteStream, ConnectionFailure, http, tcp, tls};
-use cellwright_cell::with_causes;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,29 +74,34 @@ impl Proxy {
     }
 
     /// Connects to the proxy itself.
-    pub(super) async fn connect(&self) -> Result<Box<dyn ByteStream>, String> {
+    pub(super) async fn connect(&self) -> Result<Box<dyn ByteStream>, ConnectionFailure> {
         let secure = match self.uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
-            Some(_) | None => return Err("only HTTP proxies can be used, not SOCKS".to_owned()),
+            Some(_) | None => {
+                let why = "only HTTP proxies can be used, not SOCKS".to_owned();
+                return Err(ConnectionFailure::Broken(why));
+            }
         };
-        let url = Url::parse(&self.uri.to_string()).map_err(|error| with_causes(&error))?;
-        let stream = tcp(&url).await.map_err(|error| with_causes(&error))?;
-        if secure { tls::secure(stream, &url).await.map_err(ConnectionFailure::why) } else { Ok(stream) }
+        let url = Url::parse(&self.uri.to_string()).map_err(|error| ConnectionFailure::of(&error))?;
+        let stream = tcp(&url).await.map_err(|error| ConnectionFailure::of(&error))?;
+        if secure { tls::secure(stream, &url).await } else { Ok(stream) }
     }
 
     /// Connects to a server through the proxy.
-    pub(super) async fn tunnel(&self, url: &Url) -> Result<Box<dyn ByteStream>, String> {
-        let (mut sender, _driver) = http(self.connect().await?).await.map_err(|error| with_causes(&error))?;
+    pub(super) async fn tunnel(&self, url: &Url) -> Result<Box<dyn ByteStream>, ConnectionFailure> {
+        let broken = |error: hyper::Error| ConnectionFailure::of(&error);
+        let (mut sender, _driver) = http(self.connect().await?).await.map_err(broken)?;
         let authority = authority(url);
         let request = Request::builder().method(Method::CONNECT).uri(&authority).header(HOST, &authority);
-        let mut request = request.body(Full::<Bytes>::default()).map_err(|error| with_causes(&error))?;
+        let request = request.body(Full::<Bytes>::default());
+        let mut request = request.map_err(|error| ConnectionFailure::of(&error))?;
         self.authorize(&mut request);
-        let answer = sender.send_request(request).await.map_err(|error| with_causes(&error))?;
+        let answer = sender.send_request(request).await.map_err(broken)?;
         if !answer.status().is_success() {
-            return Err(format!("it answered {}", answer.status()));
+            return Err(ConnectionFailure::Broken(format!("it answered {}", answer.status())));
         }
-        let tunnel = hyper::upgrade::on(answer).await.map_err(|error| with_causes(&error))?;
+        let tunnel = hyper::upgrade::on(answer).await.map_err(broken)?;
         Ok(Box::new(TokioIo::new(tunnel)))
     }
 }
@@ -174,7 +178,7 @@ mod tests {
         else {
             panic!("it was passed by");
         };
-        assert_eq!(proxy.connect().await.err().unwrap(), "only HTTP proxies can be used, not SOCKS");
+        assert_eq!(proxy.connect().await.err().unwrap().why(), "only HTTP proxies can be used, not SOCKS");
         assert_eq!(proxy.to_string(), "socks5h://proxy:1080/");
     }
 }

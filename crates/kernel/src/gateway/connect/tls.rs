@@ -17,7 +17,7 @@ pub(super) async fn secure(
     stream: Box<dyn ByteStream>,
     url: &Url,
 ) -> Result<Box<dyn ByteStream>, ConnectionFailure> {
-    let config = config().await.map_err(ConnectionFailure::Tls)?;
+    let config = config().await?;
     let name = match url.host() {
         Some(Host::Domain(name)) => ServerName::try_from(name.to_owned()).map_err(|error| {
             ConnectionFailure::Tls(format!("its name cannot be in a certificate: {error}"))
@@ -37,7 +37,7 @@ pub(super) async fn secure(
 }
 
 /// Made once in a process, when it is first needed: there are hundreds of certificates to read.
-async fn config() -> Result<Arc<ClientConfig>, String> {
+async fn config() -> Result<Arc<ClientConfig>, ConnectionFailure> {
     static CONFIG: OnceCell<Arc<ClientConfig>> = OnceCell::const_new();
     let made = CONFIG.get_or_try_init(async || {
         let reading = tokio::task::spawn_blocking(|| config_with(roots()?));
@@ -46,10 +46,10 @@ async fn config() -> Result<Arc<ClientConfig>, String> {
     made.await.cloned()
 }
 
-fn config_with(roots: RootCertStore) -> Result<ClientConfig, String> {
+fn config_with(roots: RootCertStore) -> Result<ClientConfig, ConnectionFailure> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| with_causes(&error))?
+        .map_err(|error| ConnectionFailure::Tls(with_causes(&error)))?
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -57,17 +57,17 @@ fn config_with(roots: RootCertStore) -> Result<ClientConfig, String> {
 }
 
 /// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
-fn roots() -> Result<RootCertStore, String> {
+fn roots() -> Result<RootCertStore, ConnectionFailure> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Systems have some that nothing can read; the others are as good without them.
+    // Some systems have certificates that nothing can read. The others work without them.
     let (added, unusable) = roots.add_parsable_certificates(found.certs);
     let errors: Vec<_> = found.errors.iter().map(|error| with_causes(error)).collect();
     let message = errors.join("; ");
     tracing::debug!(added, unusable, errors = message, "read the certificates to trust");
     match (added, message.as_str()) {
-        (0, "") => Err("this system has no certificates to trust".to_owned()),
-        (0, message) => Err(format!("there are no certificates to trust: {message}")),
+        (0, "") => Err(ConnectionFailure::Tls("this system has no certificates to trust".to_owned())),
+        (0, message) => Err(ConnectionFailure::Tls(format!("there are no certificates to trust: {message}"))),
         (1.., _) => Ok(roots),
     }
 }

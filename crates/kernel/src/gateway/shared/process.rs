@@ -74,7 +74,7 @@ impl GatewayInfo {
         };
         if let Some(pid) = pid(self.pid) {
             // Before it has left our session it has no group of its own.
-            let _ = kill_process_group(pid, signal).or_else(|_| kill_process(pid, signal)); // gone is as good
+            let _ = kill_process_group(pid, signal).or_else(|_| kill_process(pid, signal)); // it may have ended already
         }
     }
 }
@@ -86,7 +86,7 @@ fn pid(number: u32) -> Option<Pid> {
 /// When a process started, in the system's ticks; `None` if there is no such process, or the system does not show it.
 pub(super) fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
-    // The name, in parentheses, may hold anything; a zombie is as good as gone.
+    // The name, in parentheses, may contain anything. A zombie counts as gone.
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     (!["Z", "X"].contains(fields.first()?)).then(|| fields.get(19)?.parse().ok())?
 }

@@ -17,7 +17,7 @@ pub(super) struct TableRows {
     rows: Vec<Vec<String>>,
     row: Vec<String>,
     cell: Option<TableCell>,
-    /// Of the first columns, how many further rows are covered by a cell above.
+    /// For each of the first columns, how many further rows a cell above covers.
     covered: Vec<usize>,
     spanned: usize,
     has_header: bool,

@@ -229,7 +229,7 @@ impl Writer {
         }
     }
 
-    /// Writes what was put off until there is a word.
+    /// Writes what was held back until a word follows.
     fn begin(&mut self) {
         let gap = std::mem::take(&mut self.gap);
         let (length, marker) = self.marker.take().unwrap_or((self.prefix.len(), String::new()));

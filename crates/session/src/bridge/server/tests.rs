@@ -1,12 +1,11 @@
 use std::path::Path;
 
 use cellwright_kernel::KernelChoice;
-use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::bridge::{Bridge, BridgeAccess, Caller, ToolCallError, ToolScope};
+use crate::bridge::{Bridge, BridgeAccess, Caller, ToolAnswer, ToolScope};
 use crate::identity::SessionKey;
 
 /// Answers with the arguments; `wait` never does, and says when it is dropped.
@@ -21,7 +20,7 @@ impl Drop for Waiting {
 }
 
 impl ToolHost for Host {
-    fn call(&self, _: ToolScope, name: String, args: Value) -> BoxFuture<'_, Result<Value, ToolCallError>> {
+    fn call(&self, _: ToolScope, name: String, args: Value) -> ToolAnswer<'_> {
         Box::pin(async move {
             if name == "wait" {
                 let _waiting = Waiting(self.0.clone());

@@ -119,7 +119,7 @@ fn value(text: &str) -> anyhow::Result<ParameterValue> {
 fn number(text: &str) -> anyhow::Result<Option<ParameterValue>> {
     let word = text.trim();
     let unsigned = word.strip_prefix(['-', '+']).unwrap_or(word);
-    // An underscore stands between two digits.
+    // An underscore separates two digits.
     let is_grouped = |at: usize| {
         let digit =
             |at: Option<usize>| at.and_then(|at| unsigned.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);
@@ -138,7 +138,7 @@ fn number(text: &str) -> anyhow::Result<Option<ParameterValue>> {
         }
         return Ok(serde_json::from_str::<Value>(&whole).ok().map(Into::into));
     }
-    // Rust reads what Python does, but for the underscores.
+    // Rust reads what Python does, except for underscores.
     Ok(format!("{sign}{digits}").parse::<f64>().ok().map(Into::into))
 }
 

@@ -5,14 +5,14 @@ use std::time::SystemTime;
 use anyhow::Context as _;
 use cellwright_cell::{Output, OutputChange, Stream};
 use cellwright_kernel::CellSource;
-use cellwright_notebook::file::{self, ExpectedFile, FileError, IfMissing};
+use cellwright_notebook::file::{self, FileError, IfMissing};
 use cellwright_run::{FinishedRun, Parameter};
 use cellwright_session::{Call, CallEvent, CallUpdate, CellRequest, SessionClient};
 use serde_json::{Map, Value, json};
 
 use crate::host;
 
-/// Asks Python what there is, in one expression: the notebook's variables are none of our business.
+/// Asks Python what there is, in one expression, so that the notebook gets no variables of ours.
 const ENVIRONMENT: &str = "print(__import__('json').dumps({\
 'python': __import__('platform').python_version(), \
 'platform': __import__('platform').platform(), \
@@ -29,7 +29,7 @@ pub(super) async fn keep(
     let parameters = parameters.iter().map(|parameter| (parameter.name.clone(), parameter.value.to_json()));
     let mut record = json!({
         "version": host::VERSION,
-        "started": cellwright_jupyter::timestamp(began),
+        "started": cellwright_cell::timestamp(began),
         "seconds": report.duration.as_secs_f64(),
         "completed": report.succeeded(),
         "kernel": report.kernel.about.as_ref().map(ToString::to_string),
@@ -38,7 +38,7 @@ pub(super) async fn keep(
     if let Some(Value::Object(environment)) = environment(client, finished).await {
         record.as_object_mut().expect("an object was made").extend(environment);
     }
-    file::update::<_, FileError>(&kept.path, IfMissing::Fail, &ExpectedFile::Anything, |notebook| {
+    file::update::<_, FileError>(&kept.path, IfMissing::Fail, |notebook| {
         Ok((Some(notebook.with_metadata("cellwright", &record)), ()))
     })
     .context("what it ran with could not be recorded")

@@ -53,7 +53,7 @@ pub(super) struct RunDisplay {
     suite: TestSuite,
 }
 
-/// What a run came to, as a test suite.
+/// The result of a run, as a test suite.
 #[derive(Debug, Default)]
 pub(super) struct TestSuite {
     name: String,
@@ -181,7 +181,7 @@ impl RunDisplay {
 
     fn notes(&mut self, notes: &[RunNote]) -> anyhow::Result<()> {
         let mut show = |note: &RunNote| {
-            // What is gone for good is shown also when little is asked for.
+            // Lost outputs are shown even with `--quiet`.
             if note.is_loss() {
                 return self.lines.error(&format!("warning: {note}"));
             }
@@ -190,7 +190,7 @@ impl RunDisplay {
         notes.iter().try_for_each(&mut show)
     }
 
-    /// It is over. What it ran with may not have been recorded, for a reason.
+    /// It is over. Has the reason if what it ran with could not be recorded.
     pub(super) fn end(&mut self, finished: &FinishedRun, unrecorded: Option<&str>) -> anyhow::Result<()> {
         let FinishedRun { report, kept, saved, .. } = finished;
         if !saved.is_empty() {
