@@ -85,6 +85,8 @@ pub(crate) fn leads_to(path: &Path, folder: &Path) -> Option<PathBuf> {
     Some(inside.unwrap_or(real))
 }
 
+/// A path without links. `tools` has a stricter one, which refuses links to nothing. Here such a
+/// link counts as the file it is: a write replaces it and does not follow it.
 fn real(path: &Path) -> Option<PathBuf> {
     // The first existing ancestor decides where a new file would be. A `..` below it cannot be
     // resolved.
