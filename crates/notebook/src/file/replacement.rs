@@ -2,7 +2,7 @@
 //! where that is impossible (see [`super::in_place`]).
 //!
 //! Owner, permissions, access lists and attributes are copied by hand, because a rename puts another file in place: without
-//! that, a save would silently change who may read a notebook.
+//! that, a save would silently change the rights to read a notebook.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write as _};

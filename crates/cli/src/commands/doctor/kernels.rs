@@ -111,13 +111,13 @@ async fn described(
         return vec![DoctorCheck::note(DoctorTopic::Jupyter, text).details(details)];
     };
     match trial {
-        Ok(KernelTrial { seconds, warnings }) => {
+        KernelTrial::Started { seconds, warnings } => {
             details["start_seconds"] = seconds.into();
             let good = DoctorCheck::good(DoctorTopic::Jupyter, format!("{text} starts")).details(details);
             let warnings = warnings.into_iter().map(|text| DoctorCheck::note(DoctorTopic::Jupyter, text));
             std::iter::once(good).chain(warnings).collect()
         }
-        Err(why) => {
+        KernelTrial::Failed(why) => {
             let text = format!("{text} does not start: {why}");
             let check = DoctorCheck::new(DoctorTopic::Jupyter, trouble, text);
             vec![check.fix(format!("install it again, or remove it: {remove}")).details(details)]
@@ -132,10 +132,14 @@ struct KernelStarter<'a> {
     folder: &'a Path,
 }
 
-/// What starting a kernel came to.
-struct KernelTrial {
-    seconds: f64,
-    warnings: Vec<String>,
+/// The result of starting a kernel.
+enum KernelTrial {
+    Started {
+        seconds: f64,
+        warnings: Vec<String>,
+    },
+    /// Why it did not start, for people.
+    Failed(String),
 }
 
 impl<'a> KernelStarter<'a> {
@@ -150,8 +154,8 @@ impl<'a> KernelStarter<'a> {
         Self { sessions, folder }
     }
 
-    /// Starts a kernel and ends it. Returns why it did not start, or `None` where kernels are not started.
-    async fn start(&self, name: &str) -> Option<Result<KernelTrial, String>> {
+    /// Starts a kernel and ends it. Returns `None` where kernels are not started.
+    async fn start(&self, name: &str) -> Option<KernelTrial> {
         let (_, client) = self.sessions.as_ref()?;
         let session = "doctor".parse().expect("a valid name");
         let kernel = KernelChoice::Jupyter { name: name.into() };
@@ -165,19 +169,22 @@ impl<'a> KernelStarter<'a> {
         });
         let report = match started.await {
             Ok(Ok(report)) => report,
-            Ok(Err(why)) => return Some(Err(why)),
-            Err(_) => return Some(Err(format!("it was not ready after {} seconds", STARTS.as_secs()))),
+            Ok(Err(why)) => return Some(KernelTrial::Failed(why)),
+            Err(_) => {
+                let why = format!("it was not ready after {} seconds", STARTS.as_secs());
+                return Some(KernelTrial::Failed(why));
+            }
         };
         let seconds = began.elapsed().as_secs_f64();
         drop(client.end(&report.key, Force::Yes).await); // it may have ended by itself
         Some(match (&report.error, report.failed()) {
-            (Some(error), _) => Err(crate::exit::one_line(error)),
-            (None, Some(failed)) => Err(failed.output.text.text.trim_end().to_owned()),
+            (Some(error), _) => KernelTrial::Failed(crate::exit::one_line(error)),
+            (None, Some(failed)) => KernelTrial::Failed(failed.output.text.text.trim_end().to_owned()),
             (None, None) => {
                 let warnings = report.notices.iter().filter_map(|notice| {
                     if let Notice::Warning(text) = notice { Some(text.clone()) } else { None }
                 });
-                Ok(KernelTrial { seconds, warnings: warnings.collect() })
+                KernelTrial::Started { seconds, warnings: warnings.collect() }
             }
         })
     }
