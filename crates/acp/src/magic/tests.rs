@@ -161,6 +161,32 @@ fn every_magic_is_in_the_docs() {
 }
 
 #[test]
+fn the_docs_name_no_magic_that_does_not_exist() {
+    let page = include_str!("../../../../docs/agent-kernel.md");
+    let is_known = |words: &[&str]| commands::COMMANDS.iter().any(|entry| entry.words.starts_with(words));
+    for row in page.lines().filter(|line| line.starts_with("| `%")) {
+        let column = row.split(" | ").next().unwrap();
+        let mut topic = None;
+        for code in column.split('`').skip(1).step_by(2) {
+            let words = code.trim_start_matches('%').trim_start_matches("agent ").split(' ');
+            let is_word = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+            let words: Vec<_> = words.take_while(is_word).collect();
+            let topic = *topic.get_or_insert(words[0]);
+            assert!(is_known(&words) || is_known(&[topic, words[0]]), "`{code}` of {row}");
+        }
+    }
+}
+
+#[test]
+fn every_magic_of_the_table_is_read() {
+    for entry in commands::COMMANDS {
+        // Without its arguments a magic may be refused, but not as an unknown one.
+        let read = arguments::magic(entry.words);
+        assert!(!matches!(read, Err(UsageError::NoSuchWord { .. })), "{:?}: {read:?}", entry.words);
+    }
+}
+
+#[test]
 fn servers_have_a_command_or_an_address() {
     assert_eq!(
         server_of("%agent mcp add jupyter uvx jupyter-mcp-server@latest --flag"),
