@@ -1,23 +1,25 @@
-//! Links the unwinder of GCC's runtime into the program where there is one to link.
-//!
-//! Rust's own way is the shared library `libgcc_s`. Loading that one library is a twentieth of the time that a
-//! command such as `cellwright read` takes.
+//! Gives the program its long version: `0.1.0 (1a2b3c4d5 2026-11-18)` for a release, `0.1.0 (debug)` while developing.
 
-use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
-    let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|is| is == value);
-    let is_cross = std::env::var("TARGET").ok() != std::env::var("HOST").ok();
-    if !is("CARGO_CFG_TARGET_OS", "linux") || !is("CARGO_CFG_TARGET_ENV", "gnu") || is_cross {
-        return;
+    println!("cargo::rerun-if-env-changed=CELLWRIGHT_COMMIT");
+    let version = std::env::var("CARGO_PKG_VERSION").expect("Cargo sets it");
+    let profile = std::env::var("PROFILE").expect("Cargo sets it");
+    // A debug build does not name its commit: naming it would compile the program again after each commit.
+    let build = if profile == "release" { commit().unwrap_or(profile) } else { profile };
+    println!("cargo::rustc-env=CELLWRIGHT_LONG_VERSION={version} ({build})");
+}
+
+/// The commit and its day, from the environment (a source package has no repository) or from git.
+fn commit() -> Option<String> {
+    if let Ok(commit) = std::env::var("CELLWRIGHT_COMMIT") {
+        return Some(commit);
     }
-    let answer = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
-    let Some(archive) = answer.ok().and_then(|answer| String::from_utf8(answer.stdout).ok()) else { return };
-    // Without the archive, `cc` answers with its bare name.
-    if let Some(folder) = Path::new(archive.trim()).parent().filter(|folder| folder.is_absolute()) {
-        println!("cargo::rustc-link-search=native={}", folder.display());
-        println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
+    for file in ["HEAD", "logs/HEAD"] {
+        println!("cargo::rerun-if-changed=../../.git/{file}");
     }
+    let output = Command::new("git").args(["log", "-1", "--format=%h %cs", "--abbrev=9"]).output().ok()?;
+    let commit = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !commit.is_empty()).then_some(commit)
 }

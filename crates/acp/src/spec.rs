@@ -106,6 +106,15 @@ const LOGO: &str = include_str!("spec/logo.svg");
 mod tests {
     use super::*;
 
+    /// The wheel brings the kernelspec as a file: it finds the program by its own folder, without PATH.
+    #[test]
+    fn the_kernelspec_in_the_wheel_is_the_one_that_install_writes() {
+        let file = "../../packaging/wheel.data/data/share/jupyter/kernels/cellwright-agent/kernel.json";
+        let described = description(Path::new("{resource_dir}/../../../../bin/cellwright"), None, None);
+        let written = serde_json::to_string_pretty(&described).unwrap() + "\n";
+        assert_eq!(std::fs::read_to_string(file).unwrap(), written);
+    }
+
     #[test]
     fn only_our_kernelspecs_are_replaced_and_removed() {
         let kernels = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod gateway;
 pub(crate) mod install;
+pub(crate) mod installation;
 pub(crate) mod kernel;
 pub(crate) mod mcp;
 pub(crate) mod notebook;

@@ -21,7 +21,7 @@ use crate::exit::{CommandExit, ErrorFormat};
 
 /// Jupyter notebooks and live kernels for people and agents.
 #[derive(Parser)]
-#[command(name = "cellwright", version, after_help = exit::CODES, max_term_width = 100)]
+#[command(name = "cellwright", version = commands::installation::VERSION, after_help = exit::CODES, max_term_width = 100)]
 struct CommandLine {
     #[command(subcommand)]
     command: CliCommand,
@@ -46,6 +46,8 @@ enum CliCommand {
     Gateway(commands::gateway::GatewayCommand),
     Kernel(commands::kernel::KernelCommand),
     Daemon(commands::daemon::DaemonCommand),
+    #[command(name = "self")]
+    Installation(commands::installation::SelfCommand),
 }
 
 impl CliCommand {
@@ -66,6 +68,7 @@ impl CliCommand {
             Self::Gateway(gateway) => gateway.run(),
             Self::Kernel(kernel) => kernel.run(),
             Self::Daemon(daemon) => daemon.run(),
+            Self::Installation(installation) => installation.run(),
         }
         .map(|()| CommandExit::Done)
     }

@@ -5,6 +5,7 @@ mod doctor;
 mod doors;
 mod gateway;
 mod install;
+mod installation;
 mod kernel;
 mod looks;
 mod notebooks;

@@ -48,6 +48,11 @@ pub(crate) struct InstallCommand {
 }
 
 impl InstallCommand {
+    /// The command that removes the entry from the user's file of a client.
+    pub(crate) fn removal(client: McpClient) -> Self {
+        Self { client, project: false, print: false, remove: true }
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let variables: HashMap<OsString, OsString> = std::env::vars_os().collect();
         let folder = std::env::current_dir().context("the current folder is gone")?;

@@ -3,6 +3,8 @@
 mod install;
 mod run;
 
+pub(crate) use install::installed;
+
 use clap::Subcommand;
 
 use crate::config::LoadedConfig;

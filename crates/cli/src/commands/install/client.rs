@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{jsonc, toml_text, yaml_text};
+use super::{jsonc, settings_file, toml_text, yaml_text};
 use crate::config::{absolute_path, home_folder};
 
 /// What our server is called in every list.
@@ -248,6 +248,14 @@ impl McpClient {
         };
         let there = files.iter().find(|file| file.exists());
         there.or(files.last()).cloned()
+    }
+
+    /// The user's file, if it has an entry of ours.
+    pub(crate) fn file_with_our_entry(self, around: ClientEnvironment<'_>) -> Option<PathBuf> {
+        let path = self.file(InstallScope::User, around)?;
+        let text = settings_file::read(&path).ok()??;
+        let file = self.place().read(&text).ok()?;
+        file.get(self.section())?.get(NAME).is_some().then_some(path)
     }
 
     /// The user's file, under the names it may have; new ones get the last.

@@ -64,12 +64,14 @@ impl KernelInstall {
     }
 }
 
+/// The agent kernels that Jupyter finds.
+pub(crate) fn installed(config: &LoadedConfig) -> Vec<KernelSpec> {
+    let specs = KernelSpec::all(&kernel_path(config)).into_values();
+    specs.filter_map(Result::ok).filter(spec::is_ours).collect()
+}
+
 pub(super) fn list(config: &LoadedConfig, format: OutputFormat) -> anyhow::Result<()> {
-    let specs: Vec<_> = KernelSpec::all(&kernel_path(config))
-        .into_values()
-        .filter_map(Result::ok)
-        .filter(spec::is_ours)
-        .collect();
+    let specs = installed(config);
     let agents = agents::all(config);
     if format.json {
         let kernels = specs.iter().map(|spec| {

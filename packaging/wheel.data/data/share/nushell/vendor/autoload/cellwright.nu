@@ -1,0 +1,1 @@
+../../../../../../../crates/cli/src/commands/installation/cellwright.nu
