@@ -185,6 +185,5 @@ mod tests {
         check("cellwright read -- --out", &[]);
         check("cellwright read --session x", &[]);
         check("cellwright run --kernel gate", &[]);
-        check("", &[]);
     }
 }
