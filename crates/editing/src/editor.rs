@@ -6,20 +6,19 @@ mod writing;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::file::{
-    FileError, FoundFile, IfMissing, ReadNeed, SaveMethod, SaveSettings, UpdatedFile,
-};
+use cellwright_notebook::file::{FileError, IfMissing, ReadNeed, SaveSettings};
 use cellwright_notebook::replace::TextReplacement;
 use cellwright_notebook::{
     Action, CellRef, ChangeNote, EditedNotebook, Fingerprint, Notebook, OutputsAfterEdit,
 };
 
 use crate::coverage::ReadCoverage;
-use crate::document::{NotebookDocument, fingerprint};
+use crate::document::{ChangedDocument, NotebookDocument, fingerprint};
 use crate::error::EditingError;
 use crate::guard::ChangeGuard;
 use crate::history::{ChangeFile, ChangeReach, HistoryStore, PastChange, StoredChange};
 use crate::knowledge::{FileKnowledge, LineSource, NotebookKnowledge, OwnChange};
+use crate::live::LiveNotebooks;
 use crate::memory::ReadMemory;
 use crate::report::EditReport;
 
@@ -65,6 +64,7 @@ pub struct FileEditor<'a> {
     pub(crate) memory: &'a dyn ReadMemory,
     history: Option<&'a HistoryStore>,
     pub(crate) save: SaveSettings,
+    live: Option<&'a dyn LiveNotebooks>,
 }
 
 /// A change to make.
@@ -109,7 +109,7 @@ impl PlannedChange {
 impl<'a> FileEditor<'a> {
     /// An editor for the caller with this memory. Without a history, changes cannot be undone.
     pub fn new(memory: &'a dyn ReadMemory, history: Option<&'a HistoryStore>) -> Self {
-        Self { memory, history, save: SaveSettings::default() }
+        Self { memory, history, save: SaveSettings::default(), live: None }
     }
 
     /// The same, saving as `save` says.
@@ -118,13 +118,19 @@ impl<'a> FileEditor<'a> {
         Self { save, ..self }
     }
 
+    /// The same for notebooks that may be open in pages. What is open is read and changed there.
+    #[must_use]
+    pub fn with_live(self, live: Option<&'a dyn LiveNotebooks>) -> Self {
+        Self { live, ..self }
+    }
+
     pub(crate) fn document(&self, file: &FileName) -> NotebookDocument<'_> {
-        NotebookDocument::file(&file.path, &self.save)
+        NotebookDocument::of(&file.path, &self.save, self.live)
     }
 
     /// Reads a notebook, and which file it is. What is then shown of it must be reported by [`FileEditor::saw`].
     pub fn open(&self, file: &FileName, need: ReadNeed) -> Result<(Notebook, Fingerprint), EditingError> {
-        self.document(file).read(need).map_err(|error| EditingError::File(error.called(&file.named)))
+        self.document(file).read(need).map_err(|error: EditingError| error.called(&file.named))
     }
 
     /// Remembers what was shown of a notebook. If that fails, a later change may be refused.
@@ -273,18 +279,13 @@ impl<'a> FileEditor<'a> {
             report.notes.splice(0..0, report_notes);
             Ok((edited.notebook, (report, now_is, knowledge)))
         });
-        let UpdatedFile { outcome, found, saved } = changed.map_err(|error: EditingError| {
+        let ChangedDocument { outcome, note } = changed.map_err(|error: EditingError| {
             recorded.withdraw();
             error.called(&file.named)
         })?;
         recorded.keep();
         let (mut report, fingerprint, knowledge) = outcome;
-        if found == FoundFile::Nothing {
-            report.notes.push(ChangeNote::Created);
-        }
-        if saved == Some(SaveMethod::InPlace) {
-            report.notes.push(ChangeNote::InPlace);
-        }
+        report.notes.extend(note);
         if known.as_ref() != Some(&knowledge) {
             drop(self.memory.remember(&key, FileKnowledge::Notebook(knowledge))); // a later change is refused then
         }

@@ -10,6 +10,7 @@ use cellwright_notebook::select::PastTheEnd;
 use cellwright_notebook::{EditError, FormatProblem, NoSuchCell, ReplaceTextError};
 
 use crate::history::UndoError;
+use crate::live::PageError;
 use crate::refusal::EditRefusal;
 use crate::text_file::TextFileError;
 use crate::view::ViewError;
@@ -20,6 +21,9 @@ pub enum EditingError {
     /// The file itself.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The page that shows the notebook.
+    #[error(transparent)]
+    Page(#[from] PageError),
     /// A plain text file.
     #[error(transparent)]
     TextFile(#[from] TextFileError),
@@ -184,6 +188,7 @@ impl EditingError {
             Self::File(FileError::Changed { .. }) | Self::Unexpected { .. } | Self::Gone { .. } => true,
             Self::Refused { source, .. } => source.is_change(),
             Self::TextFile(error) => error.is_change(),
+            Self::Page(error) => matches!(error, PageError::Stale { .. }),
             Self::Undo { source, .. } => {
                 matches!(source, UndoError::ChangedSince { .. } | UndoError::ReplacedSince { .. })
             }

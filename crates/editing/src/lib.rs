@@ -24,6 +24,7 @@ mod file_kind;
 mod guard;
 mod history;
 mod knowledge;
+mod live;
 mod matching;
 mod memory;
 mod merge;
@@ -37,6 +38,7 @@ pub mod view;
 
 pub use content::{ContentError, NewContent};
 pub use coverage::{ReadCoverage, SeenLines};
+pub use document::{PageTextError, change_page_text, page_text};
 pub use editor::{ChangeOptions, FileEditor, FileName};
 pub use error::EditingError;
 pub use file_kind::FileKind;
@@ -44,6 +46,7 @@ pub use history::{
     HistoryStore, PastChange, RunEntry, RunHistory, UndoError, UnkeptOutputs, has_same_results,
 };
 pub use knowledge::{FileKnowledge, NotebookKnowledge, TextKnowledge};
+pub use live::{LiveHome, LiveNotebooks, LivePage, PageCell, PageContent, PageError, PageStep};
 pub use memory::{DiskMemory, ProcessMemory, ReadMemory};
 pub use reading::{NotebookRead, ReadRequest, ShownLines};
 pub use refusal::{CellConflict, CellVersion, EditRefusal, UnseenParts};

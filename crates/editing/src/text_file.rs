@@ -7,6 +7,7 @@ use std::path::Path;
 use cellwright_notebook::Fingerprint;
 use cellwright_notebook::file::{
     FileError, FileReplaceError as SaveError, FileReplacement as SavedFile, SaveMethod, UpdatedFile, recover,
+    update_bytes,
 };
 use cellwright_notebook::replace::{ReplacedText, TextKind, TextReplacement, replace};
 
@@ -240,7 +241,7 @@ impl FileEditor<'_> {
         change: impl Fn(&[u8]) -> Result<(Option<Vec<u8>>, T), EditingError>,
     ) -> Result<UpdatedFile<T>, EditingError> {
         let named = || file.named.clone();
-        self.document(file).change_bytes(change).map_err(|error| match error {
+        update_bytes(&self.save, &file.path, change).map_err(|error| match error {
             EditingError::File(FileError::Changed { .. }) => TextFileError::Changed { named: named() }.into(),
             EditingError::File(FileError::Io { attempt, source, .. }) => {
                 TextFileError::Io { named: named(), attempt, source }.into()

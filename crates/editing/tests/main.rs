@@ -2,6 +2,7 @@
 
 mod broken;
 mod keeping;
+mod live;
 mod losses;
 mod model;
 mod page;

@@ -120,6 +120,8 @@ pub enum ChangeNote {
     },
     /// The file was written in place, because it could not be replaced.
     InPlace,
+    /// The notebook is open in a page, which has the change now.
+    InPage,
     /// The file is again what it was before, which is not a notebook.
     PutBack,
     /// The change could not be stored, so it cannot be undone.
@@ -250,6 +252,7 @@ impl fmt::Display for ChangeNote {
                 write!(f, "{} had the id of an earlier cell and got another", cells_named(cells))
             }
             Self::LineEndsAdded => f.write_str("lines in the JSON had no line ends; they were added"),
+            Self::InPage => f.write_str("changed in the page where the notebook is open, which saves it"),
             Self::InPlace => f.write_str("the file was written in place, since it could not be replaced"),
             Self::UnknownOrigin { line, cell } => {
                 write!(f, "line {line}: there is no cell {cell}, so this became a new cell")

@@ -1,11 +1,12 @@
 //! Undoing changes.
 
-use cellwright_notebook::file::{IfMissing, SaveMethod, UpdatedFile};
+use cellwright_notebook::file::IfMissing;
 use cellwright_notebook::{ChangeNote, ChangeReport, EditedNotebook, Fingerprint, Notebook, NotebookCell};
 
 use super::{
     ChangeOptions, FileEditor, FileName, KnowledgeUpdate, PendingRecord, PlannedChange, check_expected,
 };
+use crate::document::ChangedDocument;
 use crate::error::EditingError;
 use crate::history::{
     ChangeReach, StoredChange, StoredContent, UndoError, UndoSteps, undone, with_old_results,
@@ -90,15 +91,13 @@ impl FileEditor<'_> {
             report.notes.splice(0..0, std::iter::once(ChangeNote::Undid { change: number }).chain(note));
             Ok(((before != now).then(|| before.clone()), (report, replaced, origins)))
         });
-        let UpdatedFile { outcome: (mut report, replaced, origins), saved, .. } =
+        let ChangedDocument { outcome: (mut report, replaced, origins), note } =
             changed.map_err(|error| {
                 recorded.withdraw();
                 error.called(&file.named)
             })?;
         recorded.keep();
-        if saved == Some(SaveMethod::InPlace) {
-            report.notes.push(ChangeNote::InPlace);
-        }
+        report.notes.extend(note);
         match (self.knowledge(&key), replaced, &restored) {
             (Some(mut knowledge), Some(replaced), Some(restored)) => {
                 let given = restored_cells(&replaced, restored, &origins, Some(&knowledge));

@@ -1,6 +1,6 @@
 //! Writing all of a notebook: as marked text, as JSON, or over a file that is not a notebook.
 
-use cellwright_notebook::file::{FileError, IfMissing, SaveMethod, UpdatedFile};
+use cellwright_notebook::file::{FileError, IfMissing};
 use cellwright_notebook::text::TextCell;
 use cellwright_notebook::{ChangeNote, Fingerprint, Notebook};
 
@@ -8,7 +8,7 @@ use super::{
     ChangeOptions, FileEditor, FileName, KnowledgeUpdate, PendingRecord, PlannedChange, check_expected,
 };
 use crate::content::NewContent;
-use crate::document::fingerprint;
+use crate::document::{ChangedDocument, fingerprint};
 use crate::error::{EditingError, UnreadableNotebook};
 use crate::guard::ChangeGuard;
 use crate::history::{ChangeReach, StoredChange, StoredContent, UndoSteps};
@@ -83,17 +83,14 @@ impl FileEditor<'_> {
             let note = self.record(file, &key, &change, options, &recorded)?;
             Ok((Some(after.text().as_bytes().to_vec()), note))
         });
-        let UpdatedFile { outcome: note, saved, .. } = changed.map_err(|error| {
+        let ChangedDocument { outcome: kept, note } = changed.map_err(|error| {
             recorded.withdraw();
             error.called(&file.named)
         })?;
         recorded.keep();
         let mut report = edited.report;
         report.notes.push(ChangeNote::Overwritten);
-        report.notes.extend(note);
-        if saved == Some(SaveMethod::InPlace) {
-            report.notes.push(ChangeNote::InPlace);
-        }
+        report.notes.extend(kept.into_iter().chain(note));
         let mut knowledge = NotebookKnowledge::default();
         knowledge.wrote_all(&after);
         drop(self.memory.remember(&key, FileKnowledge::Notebook(knowledge))); // a later write is refused then
