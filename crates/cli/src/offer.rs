@@ -64,6 +64,7 @@ impl ToolOptions {
                 .map(PathBuf::from),
             launch,
             history: Some(config.places.history()),
+            live: None,
             save: config.places.save_settings(),
         })
     }

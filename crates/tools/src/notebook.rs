@@ -1,6 +1,7 @@
 //! `notebook`: changing and running a notebook cell by cell.
 
 pub(crate) mod background;
+mod page_run;
 mod run;
 
 use std::sync::Arc;

@@ -33,6 +33,13 @@ pub(crate) struct ReadArguments {
     search: Option<String>,
 }
 
+impl ReadArguments {
+    /// A part of a notebook with its outputs.
+    pub(crate) fn with_outputs(path: String) -> Self {
+        Self { path, outputs: Some(OutputsArgument::Text), search: None }
+    }
+}
+
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum OutputsArgument {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use cellwright_editing::{FileEditor, HistoryStore, ProcessMemory, ReadMemory};
+use cellwright_editing::{FileEditor, HistoryStore, LiveNotebooks, ProcessMemory, ReadMemory};
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::{KernelChoice, RunnerLaunch};
 use cellwright_notebook::file::SaveSettings;
@@ -61,6 +61,8 @@ pub struct ToolSettings {
     pub launch: RunnerLaunch,
     /// Where it is kept what changes of notebooks took away; without it they cannot be undone.
     pub history: Option<HistoryStore>,
+    /// Notebooks that are open in pages; without it, all are in their files.
+    pub live: Option<Arc<dyn LiveNotebooks>>,
 }
 
 /// What may go on when its call is answered.
@@ -479,7 +481,9 @@ impl ToolSettings {
 
     /// The caller's editor.
     pub(crate) fn editor<'a>(&'a self, context: &'a CallContext) -> FileEditor<'a> {
-        FileEditor::new(&*context.memory, self.history.as_ref()).saving(self.save.clone())
+        FileEditor::new(&*context.memory, self.history.as_ref())
+            .saving(self.save.clone())
+            .with_live(self.live.as_deref())
     }
 
     /// The image as a reply can hold it, or a note on why it cannot.

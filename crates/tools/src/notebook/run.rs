@@ -16,6 +16,7 @@ use cellwright_session::{JobId, OutputSettings, Reset, SessionKey, Timeout};
 use serde_json::json;
 
 use super::background::{BackgroundRun, new_reply};
+use super::page_run;
 use crate::attention::CallWatch;
 use crate::bridge;
 use crate::client::ToolClient;
@@ -71,6 +72,9 @@ pub(super) async fn run(
     wanted: CellChoice,
     how: NotebookRunOptions,
 ) -> Result<ToolReply, ToolFailure> {
+    if let Some(page) = page_run::page(shared, place).await? {
+        return page_run::run(shared, context, place, page, wanted, how).await;
+    }
     if how.background && shared.settings.background == BackgroundPolicy::Nothing {
         return Err(ToolFailure::new(
             "`background` has no effect here: the run ends with this call; leave it out, and the call waits for the end",

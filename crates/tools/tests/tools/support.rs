@@ -67,6 +67,7 @@ impl Fixture {
             shell_snapshot: None,
             launch,
             history: Some(HistoryStore::new(folder.path().join("history"))),
+            live: None,
             save: SaveSettings { journal: Some(folder.path().join("journal")) },
         };
         change(&mut settings);
