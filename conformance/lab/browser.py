@@ -101,6 +101,17 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyDown", **key)
         self.call("Input.dispatchKeyEvent", type="keyUp", key="Enter", code="Enter", windowsVirtualKeyCode=13)
 
+    def press(self, key: str, code: str, number: int, *, control: bool = False) -> None:
+        event = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": 2 if control else 0}
+        self.call("Input.dispatchKeyEvent", type="rawKeyDown", **event)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **event)
+
+    def undo(self, *, of_cells: bool = False) -> None:
+        """Ctrl-Z in a cell, or `z` for changes of the list of cells."""
+        if of_cells:
+            self.press("Escape", "Escape", 27)
+        self.press("z", "KeyZ", 90, control=not of_cells)
+
     def type(self, text: str) -> None:
         self.call("Input.insertText", text=text)
 

@@ -49,6 +49,7 @@ class Lab:
         }
         for name in [name for name in environment if name.startswith(("XDG_", "CELLWRIGHT_", "ACP_"))]:
             del environment[name]
+        self.environment = environment
         install = [CELLWRIGHT, "kernel", "install", "--agent", "fault", "--name", "agent"]
         subprocess.run(install, check=True, env=environment, stdout=subprocess.DEVNULL)
         options = [
@@ -88,6 +89,13 @@ class Lab:
     def page_config(self) -> Path:
         """What pages are made from that are opened from here on: the server reads it for each."""
         return self.home / ".jupyter/labconfig/page_config.json"
+
+    def extension(self, action: str) -> str:
+        """Installs or removes the extension, and gives what the command says."""
+        command = [CELLWRIGHT, "lab", action]
+        return subprocess.run(
+            command, check=True, env=self.environment, capture_output=True, text=True
+        ).stdout
 
     def without_widgets(self) -> None:
         self.page_config.parent.mkdir(parents=True, exist_ok=True)

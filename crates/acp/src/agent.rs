@@ -11,6 +11,7 @@ mod connection;
 mod event;
 mod files;
 mod log;
+mod page_files;
 mod services;
 mod terminals;
 #[cfg(test)]
@@ -49,10 +50,12 @@ use self::connection::{AgentConnection, RequestError};
 pub(crate) use self::event::{AgentEvent, OpenElicitation, PermissionQuestion, UnknownMessage};
 pub(crate) use self::files::leads_to;
 pub(crate) use self::log::AgentLog;
+use self::page_files::PageFiles;
 use self::services::{AgentServices, AgentStreams};
 use self::terminals::AgentTerminals;
 pub(crate) use self::terminals::TerminalNews;
 use self::wire::IncomingLines;
+use crate::page::PageBridge;
 use crate::task;
 
 /// The most events that wait. When the channel is full, the agent waits.
@@ -181,6 +184,7 @@ impl AgentProcess {
     pub(crate) async fn start(
         launch: &AgentLaunch,
         log: AgentLog,
+        page: PageBridge,
     ) -> Result<(Self, mpsc::Receiver<AgentEvent>), AgentStartError> {
         if !launch.cwd.is_dir() {
             return Err(AgentStartError::NoFolder(launch.cwd.clone()));
@@ -214,6 +218,7 @@ impl AgentProcess {
             terminals: AgentTerminals::default(),
             environment: launch.environment.clone(),
             cwd: launch.cwd.clone(),
+            notebooks: PageFiles::new(page),
         });
         let stop = CancellationToken::new();
         let (connection, outgoing) = AgentConnection::new();

@@ -9,6 +9,7 @@ mod cell_run;
 mod introspect;
 mod magics;
 mod menu;
+mod page;
 mod router;
 mod sessions;
 
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::router::MessageRouter;
 use crate::agent::{AgentFiles, AgentLaunch};
+use crate::page::PageBridge;
 use crate::permission::ApprovalMode;
 
 /// The settings of a kernel.
@@ -52,6 +54,8 @@ pub struct KernelSetup {
     pub own_servers: OwnServers,
     /// The notebook that the kernel is for, if it is known.
     pub notebook: Option<NotebookPlace>,
+    /// The way to the pages that show it, for tools that change it.
+    pub page: PageBridge,
 }
 
 /// Where a notebook is, and where its conversation is remembered.

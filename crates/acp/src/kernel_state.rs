@@ -12,6 +12,7 @@ use crate::client::widgets::WidgetComms;
 use crate::conversation::updates::UpdateFilter;
 use crate::failure::{CellFailure, FailureKind};
 use crate::kernel::KernelSetup;
+use crate::page::PageBridge;
 use crate::permission::PermissionPolicy;
 use crate::turn::{StopSignal, TurnPlace};
 
@@ -20,6 +21,8 @@ use crate::turn::{StopSignal, TurnPlace};
 pub(crate) struct KernelState {
     pub(crate) comms: WidgetComms,
     pub(crate) stdin: StdinQuestions,
+    /// The way to the pages that show the notebook.
+    pub(crate) page: PageBridge,
     pub(crate) policy: Mutex<PermissionPolicy>,
     pub(crate) history: Mutex<CellHistory>,
     /// Where agents work.
@@ -59,6 +62,7 @@ impl KernelState {
         Self {
             comms: WidgetComms::default(),
             stdin: StdinQuestions::default(),
+            page: setup.page.clone(),
             policy: Mutex::new(PermissionPolicy { mode: setup.approval, ..PermissionPolicy::default() }),
             history: Mutex::default(),
             workspace: setup.workspace.clone(),

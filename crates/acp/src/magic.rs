@@ -57,6 +57,8 @@ pub(crate) enum MagicCommand {
     Config(Option<Vec<String>>),
     Env(EnvMagic),
     Commands,
+    /// Shows the pages with the notebook, or lets the agent into the page.
+    Page(PageMagic),
     /// Set the mode, or show the modes.
     Mode(Option<String>),
     /// Set the model, or show the models.
@@ -143,6 +145,14 @@ pub(crate) enum EnvMagic {
     Show,
     Set(String, String),
     Unset(String),
+}
+
+/// What `%agent page` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageMagic {
+    Show,
+    /// Puts the bridge into the page in which the cell runs.
+    Allow,
 }
 
 /// How turns are shown.

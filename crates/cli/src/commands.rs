@@ -8,6 +8,7 @@ pub(crate) mod gateway;
 pub(crate) mod install;
 pub(crate) mod installation;
 pub(crate) mod kernel;
+pub(crate) mod lab;
 pub(crate) mod mcp;
 pub(crate) mod notebook;
 pub(crate) mod read;

@@ -45,6 +45,7 @@ enum CliCommand {
     Session(commands::session::SessionCommand),
     Gateway(commands::gateway::GatewayCommand),
     Kernel(commands::kernel::KernelCommand),
+    Lab(commands::lab::LabCommand),
     Daemon(commands::daemon::DaemonCommand),
     #[command(name = "self")]
     Installation(commands::installation::SelfCommand),
@@ -67,6 +68,7 @@ impl CliCommand {
             Self::Session(session) => session.run(),
             Self::Gateway(gateway) => gateway.run(),
             Self::Kernel(kernel) => kernel.run(),
+            Self::Lab(lab) => lab.run(),
             Self::Daemon(daemon) => daemon.run(),
             Self::Installation(installation) => installation.run(),
         }

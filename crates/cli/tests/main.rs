@@ -7,6 +7,7 @@ mod gateway;
 mod install;
 mod installation;
 mod kernel;
+mod lab;
 mod looks;
 mod notebooks;
 mod run;

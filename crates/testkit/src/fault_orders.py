@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import fault_notebooks
 import fault_questions
 from fault_wire import (
     ask,
@@ -377,6 +378,6 @@ def order_sleep(session, rest):
 
 ORDERS = {
     name[6:]: function
-    for name, function in [*vars(fault_questions).items(), *globals().items()]
+    for name, function in [*vars(fault_notebooks).items(), *vars(fault_questions).items(), *globals().items()]
     if name.startswith("order_")
 }

@@ -43,6 +43,16 @@ pub(super) fn read(request: &ReadTextFileRequest) -> Result<String, Error> {
     Ok(text)
 }
 
+/// The lines of a text that an agent asks for.
+pub(super) fn part(text: &str, request: &ReadTextFileRequest) -> String {
+    if request.line.is_none() && request.limit.is_none() {
+        return text.to_owned();
+    }
+    let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let first = number(request.line.unwrap_or(1)).saturating_sub(1);
+    text.split_inclusive('\n').skip(first).take(number(request.limit.unwrap_or(u32::MAX))).collect()
+}
+
 /// Replaces the text of a file, or creates the file. The change is atomic. Links and permissions
 /// stay.
 pub(super) fn write(request: &WriteTextFileRequest) -> Result<(), Error> {

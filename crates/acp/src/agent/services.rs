@@ -31,6 +31,7 @@ use super::LEAVING;
 use super::connection::{AgentConnection, IncomingMessage, OutgoingLines, RequestResponder};
 use super::event::{AgentEvent, OpenElicitation, PermissionQuestion, QuestionDefault, UnknownMessage};
 use super::files;
+use super::page_files::{PageFiles, PageWrite};
 use super::terminals::{self, AgentTerminal, AgentTerminals};
 use super::wire::{self, IncomingLines};
 use crate::permission;
@@ -41,6 +42,8 @@ pub(super) struct AgentServices {
     pub(super) terminals: AgentTerminals,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) cwd: PathBuf,
+    /// Notebooks that are open in pages.
+    pub(super) notebooks: PageFiles,
 }
 
 /// Our ends of an agent's pipes.
@@ -202,7 +205,12 @@ impl AgentServices {
             QuestionDefault::Undecided
         };
         self.ask(&request.session_id, self.touches(ToolKind::Read, "Read", &request.path), usual).await?;
-        blocking(move || files::read(&request)).await.map(ReadTextFileResponse::new)
+        blocking(move || match self.notebooks.read(&request.path)? {
+            Some(text) => Ok(files::part(&text, &request)),
+            None => files::read(&request),
+        })
+        .await
+        .map(ReadTextFileResponse::new)
     }
 
     async fn write(self: Arc<Self>, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
@@ -212,7 +220,12 @@ impl AgentServices {
         let change = Diff::new(request.path.clone(), request.content.clone()).old_text(old);
         let fields = fields.content(vec![ToolCallContent::Diff(change)]);
         self.ask(&request.session_id, fields, QuestionDefault::Undecided).await?;
-        blocking(move || files::write(&request)).await.map(|()| WriteTextFileResponse::new())
+        blocking(move || match self.notebooks.write(&request.path, &request.content)? {
+            PageWrite::Page => Ok(()),
+            PageWrite::File => files::write(&request),
+        })
+        .await
+        .map(|()| WriteTextFileResponse::new())
     }
 
     async fn create_terminal(

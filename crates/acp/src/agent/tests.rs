@@ -11,6 +11,8 @@ use agent_client_protocol_schema::v1::{
     PromptResponse, SessionId, SessionUpdate, SetSessionModeRequest, StopReason, TextContent,
 };
 use cellwright_testkit::{end_of, eventually};
+
+use crate::page::PageBridge;
 use tokio::sync::mpsc;
 
 fn launch(args: &[&str]) -> AgentLaunch {
@@ -48,7 +50,8 @@ struct TestTurn {
 impl TestAgent {
     async fn begin(args: &[&str]) -> Self {
         let log = AgentLog::default();
-        let (agent, events) = AgentProcess::start(&launch(args), log.clone()).await.expect("it starts");
+        let (agent, events) =
+            AgentProcess::start(&launch(args), log.clone(), PageBridge::default()).await.expect("it starts");
         let session = call(&agent, NewSessionRequest::new("/tmp")).await.expect("a session").session_id;
         Self { agent, log, events, session }
     }
@@ -157,23 +160,30 @@ async fn the_exit_of_an_agent_that_dies_is_reported() {
 #[tokio::test]
 async fn failed_starts_are_explained() {
     let missing = AgentLaunch { program: "/no/such/agent".into(), ..launch(&[]) };
-    let error = AgentProcess::start(&missing, AgentLog::default()).await.expect_err("no such program");
+    let error = AgentProcess::start(&missing, AgentLog::default(), PageBridge::default())
+        .await
+        .expect_err("no such program");
     assert_eq!(error.to_string(), "could not start `/no/such/agent`");
 
     let missing = AgentLaunch { cwd: "/no/such/folder".into(), ..launch(&[]) };
-    let error = AgentProcess::start(&missing, AgentLog::default()).await.expect_err("no such folder");
+    let error = AgentProcess::start(&missing, AgentLog::default(), PageBridge::default())
+        .await
+        .expect_err("no such folder");
     assert!(matches!(error, AgentStartError::NoFolder(_)));
 
     let error =
-        AgentProcess::start(&launch(&["--no-initialize"]), AgentLog::default()).await.expect_err("it leaves");
+        AgentProcess::start(&launch(&["--no-initialize"]), AgentLog::default(), PageBridge::default())
+            .await
+            .expect_err("it leaves");
     let AgentStartError::Initialize(CallError::Ended { exit, stderr }) = error else { panic!("{error:?}") };
     assert_eq!((exit.to_string().as_str(), stderr.as_str()), ("exited with code 1", "no license found\n"));
 }
 
 #[tokio::test]
 async fn an_agent_of_another_version_is_refused_with_the_reason() {
-    let error =
-        AgentProcess::start(&launch(&["--version", "2"]), AgentLog::default()).await.expect_err("not ours");
+    let error = AgentProcess::start(&launch(&["--version", "2"]), AgentLog::default(), PageBridge::default())
+        .await
+        .expect_err("not ours");
     let AgentStartError::Initialize(CallError::Refused { message, .. }) = error else { panic!("{error:?}") };
     assert!(message.contains("version"), "{message}");
 }
@@ -181,7 +191,9 @@ async fn an_agent_of_another_version_is_refused_with_the_reason() {
 #[tokio::test]
 async fn a_session_opens_after_signing_in() {
     let (agent, _events) =
-        AgentProcess::start(&launch(&["--auth"]), AgentLog::default()).await.expect("it starts");
+        AgentProcess::start(&launch(&["--auth"]), AgentLog::default(), PageBridge::default())
+            .await
+            .expect("it starts");
     let error = call(&agent, NewSessionRequest::new("/tmp")).await.expect_err("not signed in");
     assert!(matches!(error, CallError::AuthRequired));
     assert_eq!(agent.auth_methods().len(), 3);

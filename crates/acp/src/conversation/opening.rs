@@ -115,7 +115,7 @@ impl AgentConversation {
         // `%agent log` is most useful when the start fails or never ends.
         let log = AgentLog::default();
         lock(&self.facts).log = Some(log.clone());
-        let mut started = Box::pin(AgentProcess::start(&choice.launch, log));
+        let mut started = Box::pin(AgentProcess::start(&choice.launch, log, self.state.page.clone()));
         // A start can take long. The cell shows that it is alive.
         let started = loop {
             tokio::select! {

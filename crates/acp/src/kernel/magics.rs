@@ -84,6 +84,7 @@ impl CellRun<'_> {
             MagicCommand::Options(Some((option, value))) => {
                 self.perform(AgentCommand::Configure { option, value }).await?
             }
+            MagicCommand::Page(page) => self.page(page).await,
             MagicCommand::Log(lines) => self.log(lines),
             MagicCommand::Render(None) => match *lock(&self.kernel.style) {
                 None => "auto".to_owned(),

@@ -24,6 +24,8 @@ pub(crate) struct MessageRouter {
     server: KernelServer,
     kernel: Arc<PromptKernel>,
     main: CellQueue,
+    /// The cells that an agent asked the page to run. The cell of its turn waits for them.
+    asked: CellQueue,
     subshells: HashMap<String, CellQueue>,
 }
 
@@ -35,9 +37,11 @@ enum RouterStep {
 impl MessageRouter {
     pub(crate) fn new(server: KernelServer, setup: Arc<KernelSetup>) -> Self {
         let state = KernelState::new(&setup);
+        state.page.connect(server.sender().clone());
         let kernel = Arc::new(PromptKernel::new(setup, Arc::new(state)));
         let main = CellQueue::new(Arc::clone(&kernel));
-        Self { server, kernel, main, subshells: HashMap::new() }
+        let asked = CellQueue::new(Arc::clone(&kernel));
+        Self { server, kernel, main, asked, subshells: HashMap::new() }
     }
 
     pub(crate) async fn run(mut self, end: CancellationToken, interrupts: &Notify) {
@@ -59,10 +63,11 @@ impl MessageRouter {
             }
         }
         self.kernel.state.end();
+        self.kernel.state.page.end();
         self.kernel.retire_menu().await;
         self.kernel.sessions.end().await;
         // Before the sockets close, every cell is answered and its output is sent.
-        let queues = self.subshells.into_values().chain([self.main]);
+        let queues = self.subshells.into_values().chain([self.main, self.asked]);
         futures_util::future::join_all(queues.map(CellQueue::end)).await;
         let closed = self.server.close().await;
         if closed.unsent > 0 {
@@ -73,7 +78,10 @@ impl MessageRouter {
     fn take(&mut self, mut request: ClientRequest) -> RouterStep {
         let msg_type = request.header().msg_type().to_owned();
         if msg_type == "execute_request" {
+            let metadata = request.message().metadata.parse().unwrap_or_default();
+            let is_asked = self.kernel.state.page.runs(&metadata);
             match request.header().subshell_id() {
+                None if is_asked => self.asked.push(request),
                 None => self.main.push(request),
                 Some(id) => match self.subshells.get(id) {
                     Some(queue) => queue.push(request),
@@ -112,11 +120,15 @@ impl MessageRouter {
                 request.done();
             }
             "comm_msg" => {
-                self.kernel.state.comms.received(request.message(), request.sender());
+                if !self.kernel.state.page.received(request.message()) {
+                    self.kernel.state.comms.received(request.message(), request.sender());
+                }
                 request.done();
             }
             "comm_close" => {
-                self.kernel.state.comms.closed(request.message());
+                if !self.kernel.state.page.closed(request.message()) {
+                    self.kernel.state.comms.closed(request.message());
+                }
                 request.done();
             }
             "interrupt_request" => {

@@ -8,7 +8,7 @@ use agent_client_protocol_schema::v1::{
 };
 
 use super::commands::{help, no_such};
-use super::{EnvMagic, MagicCommand, McpMagic, PermissionsMagic, RenderMagic, SessionMagic};
+use super::{EnvMagic, MagicCommand, McpMagic, PageMagic, PermissionsMagic, RenderMagic, SessionMagic};
 use crate::conversation::SessionScope;
 use crate::permission::{self, RuleError};
 
@@ -40,6 +40,8 @@ pub(crate) enum UsageError {
     NotALineCount(String),
     #[error("`{0}` is not a way to show turns; use auto, rich or stream")]
     NoSuchRendering(String),
+    #[error("`%agent page` takes `allow` or nothing, not `{0}`")]
+    NoSuchPageWord(String),
     #[error("name one session")]
     NameOneSession,
     #[error("name one server")]
@@ -86,6 +88,9 @@ pub(super) fn magic(words: &[&str]) -> Result<MagicCommand, UsageError> {
         }
         ["env", rest @ ..] => MagicCommand::Env(env(rest)?),
         ["commands"] => MagicCommand::Commands,
+        ["page"] => MagicCommand::Page(PageMagic::Show),
+        ["page", "allow"] => MagicCommand::Page(PageMagic::Allow),
+        ["page", other, ..] => return Err(UsageError::NoSuchPageWord((*other).to_owned())),
         ["mode", rest @ ..] => MagicCommand::Mode(optional(rest)?),
         ["model", rest @ ..] => MagicCommand::Model(optional(rest)?),
         ["options"] => MagicCommand::Options(None),

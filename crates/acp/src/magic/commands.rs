@@ -124,6 +124,12 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
     row(&["mcp", "enable"], "NAME", ArgumentKind::Server, "offer a server again"),
     row(&["mcp", "disable"], "NAME", ArgumentKind::Server, "keep a server, but do not offer it"),
     row(&["commands"], "", ArgumentKind::Nothing, "show the agent's slash commands"),
+    row(
+        &["page"],
+        "[allow]",
+        ArgumentKind::Words(&["allow"]),
+        "show the pages with this notebook; `allow` lets the agent change it in this page until it is loaded again",
+    ),
     row(&["mode"], "[NAME]", ArgumentKind::Mode, "show the agent's modes, or switch to another"),
     row(&["model"], "[NAME]", ArgumentKind::Model, "show the agent's models, or switch to another"),
     row(&["options"], "[NAME VALUE]", ArgumentKind::Option, "show the options of the session, or set one"),

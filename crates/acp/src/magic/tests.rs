@@ -129,6 +129,8 @@ fn every_magic_is_read() {
         ("%agent env 'KEY=a b=c'", MagicCommand::Env(EnvMagic::Set("KEY".into(), "a b=c".into()))),
         ("%agent env unset KEY", MagicCommand::Env(EnvMagic::Unset("KEY".into()))),
         ("%agent commands", MagicCommand::Commands),
+        ("%agent page", MagicCommand::Page(PageMagic::Show)),
+        ("%agent page allow", MagicCommand::Page(PageMagic::Allow)),
         ("%agent mode", MagicCommand::Mode(None)),
         ("%agent model opus", MagicCommand::Model(text("opus"))),
         ("%agent options", MagicCommand::Options(None)),

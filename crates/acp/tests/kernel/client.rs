@@ -348,5 +348,6 @@ fn setup(workspace: &std::path::Path, args: &[&str]) -> KernelSetup {
         debug_updates: Vec::new(),
         own_servers: OwnServers::new(|_| Vec::new()),
         notebook: None,
+        page: cellwright_acp::page::PageBridge::default(),
     }
 }

@@ -7,6 +7,8 @@ pub(crate) use install::installed;
 
 use clap::Subcommand;
 
+pub(super) use self::install::{python_prefix, surroundings, variable};
+
 use crate::config::LoadedConfig;
 use crate::print::OutputFormat;
 

@@ -18,9 +18,11 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{AgentConnection, RequestError};
 use crate::agent::event::AgentEvent;
 use crate::agent::log::AgentLog;
+use crate::agent::page_files::PageFiles;
 use crate::agent::services::{AgentServices, AgentStreams, serve};
 use crate::agent::terminals::AgentTerminals;
 use crate::agent::wire::IncomingLines;
+use crate::page::PageBridge;
 
 /// Long enough for anything that happens at all.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -53,6 +55,7 @@ impl TestConnection {
             terminals: AgentTerminals::default(),
             environment: Vec::new(),
             cwd: std::env::temp_dir(),
+            notebooks: PageFiles::new(PageBridge::default()),
         });
         let (connection, outgoing) = AgentConnection::new();
         let stop = CancellationToken::new();

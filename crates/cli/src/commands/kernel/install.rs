@@ -122,7 +122,7 @@ fn kernel_path(config: &LoadedConfig) -> Vec<PathBuf> {
     surroundings(config, &|name| variable(config, name)).kernel_path()
 }
 
-fn surroundings<'a>(
+pub(in crate::commands) fn surroundings<'a>(
     config: &LoadedConfig,
     variable: &'a dyn Fn(&str) -> Option<OsString>,
 ) -> JupyterEnvironment<'a> {
@@ -130,7 +130,7 @@ fn surroundings<'a>(
 }
 
 /// The environment whose Jupyter would be started here.
-fn python_prefix(config: &LoadedConfig) -> Option<PythonPrefix> {
+pub(in crate::commands) fn python_prefix(config: &LoadedConfig) -> Option<PythonPrefix> {
     let environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().find_map(|name| variable(config, name));
     if let Some(path) = environment {
         return Some(PythonPrefix { path: path.into(), is_environment: true });
@@ -140,6 +140,6 @@ fn python_prefix(config: &LoadedConfig) -> Option<PythonPrefix> {
     Some(PythonPrefix { path, is_environment: false })
 }
 
-fn variable(config: &LoadedConfig, name: &str) -> Option<OsString> {
+pub(in crate::commands) fn variable(config: &LoadedConfig, name: &str) -> Option<OsString> {
     config.environment.get(&OsString::from(name)).filter(|value| !value.is_empty()).cloned()
 }

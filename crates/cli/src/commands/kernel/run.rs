@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::catalog;
 use cellwright_acp::kernel::{self, KernelSetup, NotebookPlace, OwnServers};
+use cellwright_acp::page::PageBridge;
 use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::ConnectionInfo;
 use futures_util::FutureExt as _;
@@ -116,6 +117,7 @@ impl KernelRun {
             debug_updates: agent.debug_updates.clone(),
             own_servers: OwnServers::new(agents::own_servers::of),
             notebook,
+            page: PageBridge::default(),
             trouble: None,
         }
     }
@@ -144,6 +146,7 @@ fn without_settings(workspace: PathBuf, trouble: String) -> KernelSetup {
         debug_updates: Vec::new(),
         own_servers: OwnServers::new(|_| Vec::new()),
         notebook: None,
+        page: PageBridge::default(),
         trouble: Some(trouble),
     }
 }
