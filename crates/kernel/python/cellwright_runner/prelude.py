@@ -187,6 +187,9 @@ class ToolError(RuntimeError):
     """A tool answered with an error."""
 
 
+_FIRST_PARAMETERS = {"bash": "command", "kernel": "action", "notebook": "action"}  # of the others it is `path`
+
+
 class Tools:
     """`tool.<name>(**arguments)` calls a tool of the session that runs this cell; its untruncated, typed result."""
 
@@ -194,7 +197,12 @@ class Tools:
         if name.startswith("_"):
             raise AttributeError(name)
 
-        def call(**arguments):
+        def call(*first, **arguments):
+            if first:
+                parameter = _FIRST_PARAMETERS.get(name, "path")
+                if len(first) > 1 or parameter in arguments:
+                    raise TypeError("%s() takes its arguments by name, all but %s" % (name, parameter))
+                arguments[parameter] = first[0]
             return _call_tool(name, arguments)
 
         call.__name__ = call.__qualname__ = name

@@ -1,5 +1,7 @@
 //! One websocket to a kernel behind a server.
 
+mod head;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
+use self::head::WholeHead;
 use super::address::Address;
 use super::connect::{ByteStream, ConnectionFailure, HttpConnection, HttpPurpose};
 use super::rest::{GatewayError, refusal};
@@ -124,7 +127,8 @@ impl Socket {
         }
         let connection = HttpConnection::open(address, HttpPurpose::Websocket).await?;
         let limits = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
-        let stream = CountedStream { stream: connection.stream, arriving: Arc::clone(&way.arriving) };
+        let stream = Box::new(WholeHead::new(connection.stream));
+        let stream = CountedStream { stream, arriving: Arc::clone(&way.arriving) };
         let opened = client_async_with_config(request, stream, Some(limits)).await;
         match opened {
             Ok((stream, _)) => Ok(Some(Self { stream, way })),

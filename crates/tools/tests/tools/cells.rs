@@ -158,6 +158,8 @@ async fn cells_call_tools_and_get_whole_values() {
     for (call, told) in [
         ("tool.eval(code='1')", "would wait for itself"),
         ("tool.read(path='/etc/passwd')", "outside the workspace"),
+        ("print(tool.read('big.txt')['bytes'])", "300000"),
+        ("tool.read('big.txt', 1)", "read() takes its arguments by name, all but path"),
         ("tool.red()", "did you mean `read`?"),
     ] {
         let code = format!("try:\n    {call}\nexcept Exception as e:\n    print(e)");
