@@ -8,7 +8,7 @@ fn main() {
     let profile = std::env::var("PROFILE").expect("Cargo sets it");
     // A debug build does not name its commit: naming it would compile the program again after each commit.
     let build = if profile == "release" { commit().unwrap_or(profile) } else { profile };
-    println!("cargo::rustc-env=CELLWRIGHT_LONG_VERSION={version} ({build})");
+    println!("cargo::rustc-env=PROGRAM_VERSION={version} ({build})");
 }
 
 /// The commit and its day, from the environment (a source package has no repository) or from git.

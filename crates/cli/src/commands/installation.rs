@@ -61,7 +61,7 @@ impl SelfCommand {
 }
 
 /// What `cellwright --version` prints: the version, and the commit and profile of the build.
-pub(crate) const VERSION: &str = env!("CELLWRIGHT_LONG_VERSION");
+pub(crate) const VERSION: &str = env!("PROGRAM_VERSION");
 
 /// One line of a list in JSON.
 fn print_lines(format: OutputFormat, value: &impl Serialize, text: &str) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use super::kernel::{python_prefix, surroundings, variable};
 use crate::config::LoadedConfig;
 use crate::print::{self, OutputFormat};
 
-/// Let the agent of a notebook change it where you see it: an extension for JupyterLab and Notebook 7
+/// Show changes of agents at once in open notebooks: an extension for JupyterLab and Notebook 7
 #[derive(Debug, clap::Args)]
 pub(crate) struct LabCommand {
     #[command(subcommand)]
@@ -20,7 +20,7 @@ pub(crate) struct LabCommand {
 
 #[derive(Debug, Subcommand)]
 enum LabSubcommand {
-    /// Install the extension; pages have it when they are loaded again
+    /// Install the extension; reload open pages to use it
     Install {
         #[command(flatten)]
         place: LabPlace,
