@@ -43,7 +43,7 @@ pub enum Comms {
 }
 
 /// A comm that is open in a kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct OpenComm {
     /// Its id.
     pub comm: String,

@@ -17,8 +17,9 @@ use cellwright_cell::{MimeBundle, Output, OutputChange, with_causes};
 use cellwright_jupyter::content::{
     ClearOutput, CommClose, CommMsg, CommOpen, CompleteReply, CompleteRequest, DisplayData, ErrorOutput,
     ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult, ExecutionState, InputReply, InputRequest,
-    InspectReply, InspectRequest, InterruptReply, InterruptRequest, KernelInfoReply, KernelInfoRequest,
-    MessageContent, ReplyStatus, ShutdownReply, ShutdownRequest, Status, StreamOutput, UpdateDisplayData,
+    InspectReply, InspectRequest, InterruptReply, InterruptRequest, IsCompleteReply, IsCompleteRequest,
+    KernelInfoReply, KernelInfoRequest, MessageContent, ReplyStatus, ShutdownReply, ShutdownRequest, Status,
+    StreamOutput, UpdateDisplayData,
 };
 use cellwright_jupyter::{Channel, JsonText, JupyterMessage, MessageSession, StreamPieces};
 use serde_json::Value;
@@ -28,7 +29,7 @@ pub(crate) use setup::prepare;
 use crate::comm::Comms;
 use crate::event::{Event, InputAnswer};
 use crate::execution::CellSource;
-use crate::request::{AskError, Completions, KernelVariables, Question, Reply};
+use crate::request::{AskError, CodeCompleteness, Completions, KernelVariables, Question, Reply};
 use crate::transport::{CellId, Incoming, KernelRequest, QuestionId, StopFailed, StopStep};
 use cell::{CurrentCell, RaisedException};
 use numbers::MessageNumbers;
@@ -62,6 +63,7 @@ pub(crate) struct Conversation {
 enum PendingRequest {
     Complete(QuestionId),
     Inspect(QuestionId),
+    Completeness(QuestionId),
     Variables(QuestionId),
     Ping(QuestionId),
     Comms(QuestionId),
@@ -121,6 +123,10 @@ impl Conversation {
                     }
                     Question::Variables { limit } => {
                         (PendingRequest::Variables(id), session.message(&setup::list_variables(limit)))
+                    }
+                    Question::Completeness { code } => {
+                        let content = IsCompleteRequest { code, ..IsCompleteRequest::default() };
+                        (PendingRequest::Completeness(id), session.message(&content))
                     }
                     Question::Ping => {
                         (PendingRequest::Ping(id), session.message(&KernelInfoRequest::default()))
@@ -382,6 +388,16 @@ impl Conversation {
                 let InspectReply { status, found, data, metadata, .. } = message.parse()?;
                 let content = found.then(|| MimeBundle { data, metadata });
                 (id, done(&status).map(|()| Reply::Inspection(content)))
+            }
+            PendingRequest::Completeness(id) => {
+                let IsCompleteReply { status, indent, .. } = message.parse()?;
+                let completeness = match status.as_str() {
+                    "complete" => CodeCompleteness::Complete,
+                    "incomplete" => CodeCompleteness::Incomplete { indent },
+                    "invalid" => CodeCompleteness::Invalid,
+                    _ => CodeCompleteness::Unknown, // `unknown`, or an error of a kernel that knows no such request
+                };
+                (id, Ok(Reply::Completeness(completeness)))
             }
             PendingRequest::Variables(id) => {
                 let reply: ExecuteReply = message.parse()?;

@@ -11,7 +11,7 @@ use crate::driver::{Driver, DriverCommand, Graces};
 use crate::execution::{Background, Execution, KernelCell};
 use crate::mailbox::Mailbox;
 use crate::outcome::{Death, Exit, FinishedCell, Outcome};
-use crate::request::{AskError, Completions, KernelVariables, Question, Reply};
+use crate::request::{AskError, CodeCompleteness, Completions, KernelVariables, Question, Reply};
 use crate::transport::{StopFailed, Transport};
 
 /// Commands wait here while the driver is busy; a sender of more waits with them.
@@ -83,6 +83,15 @@ impl Kernel {
     ) -> Result<Option<MimeBundle>, AskError> {
         match self.ask(Question::Inspect { code: code.into(), cursor, detail }).await? {
             Reply::Inspection(found) => Ok(found),
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    /// Whether code that is being typed is a whole.
+    pub async fn completeness(&self, code: impl Into<String>) -> Result<CodeCompleteness, AskError> {
+        match self.ask(Question::Completeness { code: code.into() }).await? {
+            Reply::Completeness(completeness) => Ok(completeness),
+            Reply::Pong => Ok(CodeCompleteness::Unknown),
             other => Err(mismatch(&other)),
         }
     }

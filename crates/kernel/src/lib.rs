@@ -35,7 +35,9 @@ pub use event::{CellStage, Event, InputAnswer, KernelInput};
 pub use execution::{Background, CellSource, CellUpdate, Execution, KernelCell, Stdin};
 pub use kernel::Kernel;
 pub use outcome::{Death, Exit, Fate, FinishedCell, Outcome, StopReason};
-pub use request::{AskError, Completions, KernelVariable, KernelVariables, Question, Reply};
+pub use request::{
+    AskError, CodeCompleteness, Completions, KernelVariable, KernelVariables, Question, Reply,
+};
 pub use runner::{LaunchError, RunnerKernel, RunnerLaunch};
 pub use setup::{Module, Prelude, RunnerLimits, Setup};
 pub use start::{

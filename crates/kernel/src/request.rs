@@ -6,7 +6,7 @@ use crate::comm::OpenComm;
 use crate::outcome::Exit;
 
 /// What can be asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Question {
     /// How could the code at the cursor go on?
     Complete {
@@ -29,12 +29,17 @@ pub enum Question {
         /// At most this many.
         limit: usize,
     },
+    /// Does Enter run this, or start a new line?
+    Completeness {
+        /// The code so far.
+        code: String,
+    },
     /// Are you there?
     Ping,
 }
 
 /// What is answered, by the kind of [`Question`] or [`CommRequest`](crate::CommRequest).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Reply {
     /// To [`Question::Complete`].
     Completions(Completions),
@@ -42,6 +47,8 @@ pub enum Reply {
     Inspection(Option<MimeBundle>),
     /// To [`Question::Variables`].
     Variables(KernelVariables),
+    /// To [`Question::Completeness`].
+    Completeness(CodeCompleteness),
     /// To [`Question::Ping`].
     Pong,
     /// To [`CommRequest::List`](crate::CommRequest::List).
@@ -50,8 +57,24 @@ pub enum Reply {
     Said,
 }
 
+/// Whether code that is being typed is a whole.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum CodeCompleteness {
+    /// It can be run.
+    Complete,
+    /// More has to come.
+    Incomplete {
+        /// How the next line starts.
+        indent: String,
+    },
+    /// No more text would make it right.
+    Invalid,
+    /// The kernel cannot say: our runner leaves it to its caller, who knows Python.
+    Unknown,
+}
+
 /// Ways to go on with the code at a cursor.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Completions {
     /// What could stand between `start` and `end`.
     pub matches: Vec<String>,

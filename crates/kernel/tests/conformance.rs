@@ -6,6 +6,7 @@ mod document;
 mod kernels;
 mod table;
 
+use cellwright_kernel::CodeCompleteness;
 use kernels::{Fixture, Kind};
 
 async fn check(kind: Kind) {
@@ -17,6 +18,12 @@ async fn check(kind: Kind) {
     }
     assert!(wrong.is_empty(), "on {kind:?}\n{}", wrong.join("\n"));
     answers_questions(&mut fixture).await;
+    let open = fixture.kernel.completeness("for x in y:").await.unwrap();
+    let expected = match kind {
+        Kind::Runner => CodeCompleteness::Unknown,
+        _ => CodeCompleteness::Incomplete { indent: "    ".to_owned() },
+    };
+    assert_eq!(open, expected);
     fixture.kernel.shutdown().await;
 }
 

@@ -47,8 +47,8 @@ impl<'a> NotebookCell<'a> {
         if let Some(metadata) = json.get("metadata").filter(|metadata| metadata.kind() == JsonKind::Object) {
             let layout = layout.of_value(&metadata);
             // Times of another run do not belong to these outputs.
-            let times = results.execution.map(str::to_owned);
-            let timed = with_members(&metadata, &layout, vec![("execution", times)]);
+            let execution = results.execution.map(str::to_owned);
+            let timed = with_members(&metadata, &layout, vec![("execution", execution)]);
             changes.push(("metadata", Some(timed)));
         }
         with_members(&json, &layout, changes)

@@ -36,6 +36,7 @@ async fn main() {
         Some("daemon") => {
             daemon::leave_terminal();
             settings.limits.idle = Duration::from_secs(10);
+            settings.limits.journal = 1 << 20;
             settings.tools = Some(Arc::new(OfCallers));
             let linger = Duration::from_millis(200);
             let version = env::var("HOST_VERSION").unwrap_or_else(|_| "1".into());

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use cellwright_kernel::KernelVariables;
+use cellwright_kernel::{KernelVariables, Question, Reply};
 use futures_util::future::BoxFuture;
 
 use crate::call::{Call, CallHandle};
@@ -11,6 +11,7 @@ use crate::daemon::{DaemonConnection, DaemonRequest};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::{JobId, JobInfo, JobState};
+use crate::journal::{FollowFrom, SessionFollower};
 use crate::local::LocalClient;
 use crate::sessions::{Force, InterruptResult, JobStop, SessionInfo};
 use crate::settings::SessionSettings;
@@ -80,6 +81,38 @@ impl SessionClient {
                     daemon.ask(DaemonRequest::Variables { key: key.clone(), limit }).await
                 }
             }
+        })
+    }
+
+    /// Asks a session's kernel something that is not a cell. Refused while a cell runs.
+    pub fn ask<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        question: Question,
+    ) -> BoxFuture<'a, Result<Reply, SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                SessionPlace::Here(local) => local.question(key, question).await,
+                SessionPlace::Daemon(daemon) => {
+                    daemon.ask(DaemonRequest::Ask { key: key.clone(), question }).await
+                }
+            }
+        })
+    }
+
+    /// Watches what happens in a session, whoever runs it. That neither holds nor delays it.
+    pub fn follow<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        from: FollowFrom,
+    ) -> BoxFuture<'a, Result<SessionFollower, SessionError>> {
+        Box::pin(async move {
+            Ok(match &self.place {
+                SessionPlace::Here(local) => SessionFollower::here(local.follow(key, from)?),
+                SessionPlace::Daemon(daemon) => {
+                    SessionFollower::of_daemon(daemon.follow(key.clone(), from).await?)
+                }
+            })
         })
     }
 

@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cellwright_kernel::InputAnswer;
+use cellwright_kernel::{InputAnswer, Question};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ use tokio::net::UnixStream;
 use tokio_util::bytes::Bytes;
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
-pub(crate) use client::DaemonConnection;
+pub(crate) use client::{DaemonConnection, FollowedSession};
 pub use server::{ReadSettings, ServeSettings, serve};
 pub use start::{DaemonDoor, DaemonSpawn, connect, leave_terminal};
 
@@ -35,6 +35,7 @@ use crate::bridge::ToolCallError;
 use crate::call::{Call, CallEvent, Turn};
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
+use crate::journal::FollowFrom;
 use crate::report::CallReport;
 use crate::sessions::Force;
 
@@ -166,14 +167,41 @@ enum ConnectionPurpose {
 pub(crate) enum DaemonRequest {
     Call(Box<Call>),
     Sessions,
-    Variables { key: SessionKey, limit: usize },
-    Interrupt { key: SessionKey },
-    Restart { key: SessionKey, force: Force },
-    End { key: SessionKey, force: Force },
+    Variables {
+        key: SessionKey,
+        limit: usize,
+    },
+    Ask {
+        key: SessionKey,
+        question: Question,
+    },
+    /// Answered by a result, and then by [`SessionEvent`](crate::SessionEvent)s.
+    Follow {
+        key: SessionKey,
+        from: FollowFrom,
+    },
+    Interrupt {
+        key: SessionKey,
+    },
+    Restart {
+        key: SessionKey,
+        force: Force,
+    },
+    End {
+        key: SessionKey,
+        force: Force,
+    },
     Jobs,
-    Wait { job: JobId, at_most: std::time::Duration },
-    StopJob { job: JobId },
-    ForgetJob { job: JobId },
+    Wait {
+        job: JobId,
+        at_most: std::time::Duration,
+    },
+    StopJob {
+        job: JobId,
+    },
+    ForgetJob {
+        job: JobId,
+    },
 }
 
 /// What a client says during a call.

@@ -18,6 +18,7 @@ mod error;
 mod identity;
 mod interrupt;
 mod jobs;
+mod journal;
 mod ledger;
 mod local;
 mod notice;
@@ -40,6 +41,7 @@ pub use comm::{Comm, CommBuffer};
 pub use error::SessionError;
 pub use identity::{InvalidSessionId, SessionId, SessionKey};
 pub use jobs::{JobId, JobInfo, JobState, QueuePlace};
+pub use journal::{FollowFrom, SessionEvent, SessionFollower};
 pub use notice::{Departure, Notice};
 pub use report::{
     CallReport, CellReport, CellStatus, KernelAfter, KernelReplacement, KernelReport, KernelUse, NotRun,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cellwright_kernel::{KernelChoice, KernelVariables};
+use cellwright_kernel::{KernelChoice, KernelVariables, Question, Reply};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use crate::call::{Abandoned, Call, CallEvent, CallHandle, EVENTS, LeaveCall, Lef
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::{Job, JobId, JobInfo, JobState, KeptReason};
+use crate::journal::{FollowFrom, JournalReader};
 use crate::notice::{Departure, Notice};
 use crate::registry::{ClientId, SharedState};
 use crate::sessions::{Activity, Force, InterruptResult, JobStop, SessionInfo, SessionsHost};
@@ -177,6 +178,14 @@ impl LocalClient {
         limit: usize,
     ) -> Result<KernelVariables, SessionError> {
         self.ask(key, |reply| Control::Variables { limit, reply }).await?
+    }
+
+    pub(crate) async fn question(&self, key: &SessionKey, question: Question) -> Result<Reply, SessionError> {
+        self.ask(key, |reply| Control::Ask { question, reply }).await?
+    }
+
+    pub(crate) fn follow(&self, key: &SessionKey, from: FollowFrom) -> Result<JournalReader, SessionError> {
+        Ok(self.host.shared.lock().session(key)?.journal.read(from))
     }
 
     pub(crate) async fn interrupt(&self, key: &SessionKey) -> Result<InterruptResult, SessionError> {

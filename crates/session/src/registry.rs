@@ -16,6 +16,7 @@ use crate::bridge::Bridge;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::Jobs;
+use crate::journal::Journal;
 use crate::ledger::{SessionLedger, SessionRecord};
 use crate::notice::{Departure, Notice};
 use crate::settings::{SessionLimits, SessionSettings};
@@ -72,6 +73,7 @@ pub(crate) struct SessionEntry {
     /// How long it may stay so, as its last call said.
     idle: Duration,
     pub(crate) began: Instant,
+    pub(crate) journal: Arc<Journal>,
     /// Tells it from an earlier session under the same key.
     number: u64,
     end: Arc<SessionEnd>,
@@ -269,13 +271,14 @@ impl SharedState {
         let (status_sender, status) = watch::channel(WorkerStatus::default());
         let end = Arc::new(SessionEnd { token: self.root.child_token(), why: OnceLock::new() });
         let departed = registry.take_departed(key);
+        let journal = Journal::new(self.settings.limits.journal);
         let worker = Worker::new(
             Arc::clone(self),
             key.clone(),
             Arc::clone(&end),
-            call_inbox,
-            control_inbox,
+            (call_inbox, control_inbox),
             status_sender,
+            Arc::clone(&journal),
             departed,
         );
         self.tasks.spawn(worker.run().boxed());
@@ -291,6 +294,7 @@ impl SharedState {
             free_since: now,
             idle: limits.idle,
             began: now,
+            journal,
             number,
             end,
         }
@@ -303,7 +307,15 @@ impl SharedState {
         let (status, _) = watch::channel(WorkerStatus::default());
         let end = Arc::new(SessionEnd { token: self.root.child_token(), why: OnceLock::new() });
         drop(calls.try_send(call)); // there is room for one
-        let worker = Worker::new(Arc::clone(self), key.clone(), end, call_inbox, control_inbox, status, None);
+        let worker = Worker::new(
+            Arc::clone(self),
+            key.clone(),
+            end,
+            (call_inbox, control_inbox),
+            status,
+            Journal::new(0), // no name, so nobody can watch it
+            None,
+        );
         self.tasks.spawn(worker.run().boxed());
         control
     }

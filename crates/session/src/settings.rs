@@ -92,6 +92,8 @@ pub struct SessionLimits {
     pub memory: Option<u64>,
     /// Most finished background calls whose reports are kept.
     pub jobs: usize,
+    /// Most bytes that are kept of what happens in a session, for those who watch it. 0 keeps nothing, and nobody can.
+    pub journal: usize,
 }
 
 impl Default for SessionLimits {
@@ -105,6 +107,7 @@ impl Default for SessionLimits {
             crash_window: Duration::from_mins(10),
             memory: Some(4 << 30),
             jobs: 32,
+            journal: 0,
         }
     }
 }

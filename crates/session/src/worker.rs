@@ -20,7 +20,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cellwright_kernel::environment::EnvVars;
-use cellwright_kernel::{AboutKernel, AskError, Comms, Event, Exit, KernelVariables, Stdin};
+use cellwright_kernel::{
+    AboutKernel, AskError, Comms, Event, Exit, Kernel, KernelVariables, Question, Reply, Stdin,
+};
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -32,6 +34,7 @@ use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::interrupt;
 use crate::jobs::{JobId, QueuePlace};
+use crate::journal::{Journal, SessionEvent};
 use crate::notice::{Departure, Notice};
 use crate::registry::{ClientId, SessionEnd, SharedState, Ticket};
 use crate::report::{CallReport, KernelReplacement, NotRun};
@@ -41,7 +44,7 @@ use current::CurrentCall;
 use kernel::{Crashes, LiveKernel};
 use late::LateCollector;
 
-/// How long a kernel between two cells may take to list its variables.
+/// How long a kernel between two cells may take to answer a question, such as for its variables.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A call on its way to a session.
@@ -77,6 +80,11 @@ pub(crate) enum Control {
     Variables {
         limit: usize,
         reply: oneshot::Sender<Result<KernelVariables, SessionError>>,
+    },
+    /// Answered between cells only.
+    Ask {
+        question: Question,
+        reply: oneshot::Sender<Result<Reply, SessionError>>,
     },
     Restart {
         reply: oneshot::Sender<Result<(), SessionError>>,
@@ -114,6 +122,7 @@ pub(crate) struct Worker {
     calls: mpsc::Receiver<QueuedCall>,
     control: mpsc::Receiver<Control>,
     status: watch::Sender<WorkerStatus>,
+    journal: Arc<Journal>,
     waiting: VecDeque<QueuedCall>,
     live: Option<LiveKernel>,
     /// Why the last kernel is gone.
@@ -137,9 +146,9 @@ impl Worker {
         shared: Arc<SharedState>,
         key: SessionKey,
         end: Arc<SessionEnd>,
-        calls: mpsc::Receiver<QueuedCall>,
-        control: mpsc::Receiver<Control>,
+        (calls, control): (mpsc::Receiver<QueuedCall>, mpsc::Receiver<Control>),
         status: watch::Sender<WorkerStatus>,
+        journal: Arc<Journal>,
         departed: Option<Departure>,
     ) -> Self {
         Self {
@@ -150,6 +159,7 @@ impl Worker {
             calls,
             control,
             status,
+            journal,
             waiting: VecDeque::new(),
             live: None,
             gone: None,
@@ -191,6 +201,7 @@ impl Worker {
             self.not_run(queued, NotRun::Error, Some(SessionError::Ended(self.end.why())));
         }
         self.end_kernel(None).await;
+        self.journal.record(|| SessionEvent::Ended(self.end.why()));
     }
 
     /// Does what is asked, at any time.
@@ -225,22 +236,20 @@ impl Worker {
                 None => drop(reply.send(Err(SessionError::NoKernel))),
                 Some(live) => {
                     let kernel = Arc::clone(&live.kernel);
-                    // A kernel that is stopped must not stop the session. Ends in time.
                     self.shared.tasks.spawn(
-                        async move {
-                            let answer = match timeout(ANSWERS_WITHIN, kernel.variables(limit)).await {
-                                Ok(answer) => answer.map_err(|error| match error {
-                                    AskError::Busy => SessionError::Busy,
-                                    AskError::Died(_) | AskError::Failed(_) => {
-                                        SessionError::Kernel(error.to_string())
-                                    }
-                                }),
-                                Err(_) => Err(SessionError::Kernel("the kernel does not answer".into())),
-                            };
-                            drop(reply.send(answer));
-                        }
-                        .boxed(),
+                        async move { drop(reply.send(in_time(kernel.variables(limit)).await)) }.boxed(),
                     );
+                }
+            },
+            Control::Ask { question, reply } => match &self.live {
+                None => drop(reply.send(Err(SessionError::NoKernel))),
+                // It would answer when the cell is over, and may have been asked something else by then.
+                Some(_) if current.is_some() => drop(reply.send(Err(SessionError::Busy))),
+                Some(live) => {
+                    let kernel = Arc::clone(&live.kernel);
+                    self.shared
+                        .tasks
+                        .spawn(async move { drop(reply.send(answer(&kernel, question).await)) }.boxed());
                 }
             },
             Control::Restart { reply } => {
@@ -319,11 +328,39 @@ impl Worker {
             Ok(Event::Status(_) | Event::InputRequest(_)) => return,
             Err(exit) => return self.bury(exit, KernelReplacement::DiedIdle),
         };
+        self.journal.record(|| SessionEvent::Output { call: None, change: change.clone() });
         let settings = &self.settings.output;
         self.late.get_or_insert_with(|| LateCollector::new(settings)).take(&change);
         if let Some(permit) = permit {
             permit.send(CallEvent::Late(change));
         }
+    }
+}
+
+/// Asks a kernel that runs no cell.
+async fn answer(kernel: &Kernel, question: Question) -> Result<Reply, SessionError> {
+    in_time(async {
+        Ok(match question {
+            Question::Complete { code, cursor } => Reply::Completions(kernel.complete(code, cursor).await?),
+            Question::Inspect { code, cursor, detail } => {
+                Reply::Inspection(kernel.inspect(code, cursor, detail).await?)
+            }
+            Question::Completeness { code } => Reply::Completeness(kernel.completeness(code).await?),
+            Question::Variables { limit } => Reply::Variables(kernel.variables(limit).await?),
+            Question::Ping => kernel.ping().await.map(|()| Reply::Pong)?,
+        })
+    })
+    .await
+}
+
+/// A kernel that is stopped must not stop the session.
+async fn in_time<T>(answer: impl Future<Output = Result<T, AskError>>) -> Result<T, SessionError> {
+    match timeout(ANSWERS_WITHIN, answer).await {
+        Ok(answer) => answer.map_err(|error| match error {
+            AskError::Busy => SessionError::Busy,
+            AskError::Died(_) | AskError::Failed(_) => SessionError::Kernel(error.to_string()),
+        }),
+        Err(_) => Err(SessionError::Kernel("the kernel does not answer".into())),
     }
 }
 

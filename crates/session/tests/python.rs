@@ -3,6 +3,7 @@
 mod bridge;
 mod daemon;
 mod faults;
+mod following;
 mod gateway;
 mod limits;
 mod state;

@@ -240,7 +240,7 @@ impl Transport for ScriptedKernel {
             }
             KernelRequest::Ask { id, question } => {
                 let reply = match question {
-                    Question::Ping => Ok(Reply::Pong),
+                    Question::Completeness { .. } | Question::Ping => Ok(Reply::Pong),
                     Question::Complete { .. } | Question::Inspect { .. } | Question::Variables { .. } => {
                         Err(AskError::Failed("a scripted kernel knows nothing".to_owned()))
                     }

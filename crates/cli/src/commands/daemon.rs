@@ -28,12 +28,16 @@ impl DaemonCommand {
     }
 }
 
+/// How many bytes of what a session does are kept for those who watch it.
+const WATCHED: usize = 8 << 20;
+
 async fn serve() -> anyhow::Result<()> {
     // No project's settings: it serves all of them, and each call brings its own.
     let folder = Path::new("/");
     let config = LoadedConfig::load(folder, Vec::new())?;
     let mut settings = host::session_settings(&config, folder);
     settings.tools = Some(Arc::new(OfCallers));
+    settings.limits.journal = WATCHED;
     // Each place has a daemon of its own, and that a memory of its own.
     let place = Fingerprint::of(config.places.runtime.as_os_str().as_bytes());
     settings.ledger = Some(config.places.state.join(format!("sessions-{place}.json")));

@@ -99,7 +99,8 @@ impl From<KernelRequest> for ToRunner {
                 Question::Complete { code, cursor } => Self::Complete { id, code, cursor },
                 Question::Inspect { code, cursor, detail } => Self::Inspect { id, code, cursor, detail },
                 Question::Variables { limit } => Self::Variables { id, limit },
-                Question::Ping => Self::Ping { id },
+                // Whoever types Python knows when a statement is whole: the runner only says that it is there.
+                Question::Completeness { .. } | Question::Ping => Self::Ping { id },
             },
             KernelRequest::Shutdown => Self::Shutdown,
         }

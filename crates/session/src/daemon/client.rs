@@ -26,6 +26,7 @@ use crate::collect::CollectedOutput;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
+use crate::journal::{FollowFrom, SessionEvent};
 use crate::notice::Notice;
 use crate::report::{CallReport, CellReport, CellStatus, KernelAfter, KernelReport, KernelUse, NotRun};
 
@@ -99,6 +100,17 @@ impl DaemonConnection {
         wire.receive::<Result<T, SessionError>>().await.map_err(|error| gone(&error))?
     }
 
+    /// Watches a session.
+    pub(crate) async fn follow(
+        &self,
+        key: SessionKey,
+        from: FollowFrom,
+    ) -> Result<FollowedSession, SessionError> {
+        let mut wire = self.request(DaemonRequest::Follow { key, from }).await?;
+        wire.receive::<Result<(), SessionError>>().await.map_err(|error| gone(&error))??;
+        Ok(FollowedSession { wire })
+    }
+
     /// Runs a call.
     pub(crate) async fn call(&self, call: Call) -> Result<CallHandle, SessionError> {
         let cwd = std::path::absolute(&call.cwd);
@@ -153,6 +165,18 @@ impl DaemonConnection {
         drop(presence);
         wire.send(&purpose).await.map_err(|error| gone(&error))?;
         Ok(wire)
+    }
+}
+
+/// A session of the daemon that is watched.
+pub(crate) struct FollowedSession {
+    wire: DaemonWire,
+}
+
+impl FollowedSession {
+    /// The next event. Nothing after the last. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<Arc<SessionEvent>> {
+        self.wire.receive().await.ok().map(Arc::new)
     }
 }
 

@@ -30,6 +30,7 @@ use super::{
 use crate::call::{Abandoned, Call, CallEvent, CallHandle, CallUpdate, InputRequest, TurnRequest};
 use crate::client::SessionClient;
 use crate::error::SessionError;
+use crate::journal::SessionFollower;
 use crate::sessions::Sessions;
 use crate::settings::{CallSettings, SessionSettings};
 
@@ -229,6 +230,8 @@ impl ServerHost {
             }
             DaemonRequest::Sessions => reply(wire, client.sessions()).await,
             DaemonRequest::Variables { key, limit } => reply(wire, client.variables(&key, limit)).await,
+            DaemonRequest::Ask { key, question } => reply(wire, client.ask(&key, question)).await,
+            DaemonRequest::Follow { key, from } => follow(wire, client.follow(&key, from).await).await,
             DaemonRequest::Interrupt { key } => reply(wire, client.interrupt(&key)).await,
             DaemonRequest::Restart { key, force } => reply(wire, client.restart(&key, force)).await,
             DaemonRequest::End { key, force } => reply(wire, client.end(&key, force)).await,
@@ -245,6 +248,23 @@ async fn reply<T: Serialize>(mut wire: DaemonWire, answer: impl Future<Output = 
     tokio::select! {
         answer = answer => wire.send(&answer).await,
         left = wire.receive::<CallMessage>() => left.map(drop),
+    }
+}
+
+/// Passes on what happens in a session until it ends or the client leaves.
+async fn follow(mut wire: DaemonWire, follower: Result<SessionFollower, SessionError>) -> io::Result<()> {
+    let mut follower = match follower {
+        Ok(follower) => follower,
+        Err(error) => return wire.send(&Err::<(), SessionError>(error)).await,
+    };
+    wire.send(&Ok::<(), SessionError>(())).await?;
+    loop {
+        let event = tokio::select! {
+            event = follower.read() => event,
+            left = wire.receive::<CallMessage>() => return left.map(drop),
+        };
+        let Some(event) = event else { return Ok(()) };
+        wire.send(&*event).await?;
     }
 }
 

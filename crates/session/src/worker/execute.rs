@@ -14,6 +14,7 @@ use super::kernel::CallHalt;
 use super::{CurrentCall, QueuedCall, Worker, WorkerRequest, asked, finish, hear};
 use crate::call::{CallEvent, CellRequest, InputRequest, Timeout, Turn, TurnRequest, Turns};
 use crate::error::SessionError;
+use crate::journal::SessionEvent;
 use crate::notice::Notice;
 use crate::report::{CellStatus, KernelReplacement, NotRun};
 use crate::settings::Retry;
@@ -35,6 +36,12 @@ impl Worker {
         has_begun.store(true, Ordering::Relaxed);
         self.settings = settings;
         self.notices.extend(notices);
+        let job = current.job;
+        // A call that only makes a kernel ready shows nothing.
+        let is_seen = cells.iter().any(|cell| !cell.source.silent);
+        if is_seen {
+            self.journal.record(|| SessionEvent::CallStarted { call: job });
+        }
         drop(events); // `current` has it, and closes it with its end
         self.caller.set(tools);
         if let Some(KernelReplacement::Died(exit)) =
@@ -83,6 +90,10 @@ impl Worker {
             current.take_late(late.finish());
         }
         let finished = self.report(&mut current);
+        if is_seen {
+            let (succeeded, error) = (finished.succeeded(), finished.error.as_ref().map(ToString::to_string));
+            self.journal.record(|| SessionEvent::CallFinished { call: job, succeeded, error });
+        }
         drop(current);
         self.caller.set(None);
         finish(ticket, &report, finished);
@@ -119,6 +130,14 @@ impl Worker {
             None => source,
         };
         current.begin(index, &self.settings.output);
+        if !source.silent {
+            self.journal.record(|| SessionEvent::CellStarted {
+                call: current.job,
+                cell: index,
+                code: source.code.clone(),
+                title: source.title.clone(),
+            });
+        }
         let mut replayed = false;
         loop {
             let FinishedCell { outcome, execution_count } =
@@ -165,6 +184,14 @@ impl Worker {
                 Outcome::Unknown => CellStatus::Unknown,
             };
             let report = current.end_cell(status.clone(), execution_count);
+            if !source.silent {
+                self.journal.record(|| SessionEvent::CellFinished {
+                    call: current.job,
+                    status: status.clone(),
+                    duration: report.duration,
+                    execution_count,
+                });
+            }
             self.send_event(current, CallEvent::CellFinished(report)).await;
             return Ok(status);
         }
@@ -250,6 +277,10 @@ impl Worker {
                         (Stdin::Forwarded | Stdin::Person, Some(permit)) => {
                             let (answer, reply) = oneshot::channel();
                             let (prompt, password) = (request.prompt.clone(), request.password);
+                            self.journal.record(|| SessionEvent::InputAsked {
+                                call: current.job,
+                                prompt: prompt.clone(),
+                            });
                             input = Some((request, reply));
                             let request = InputRequest { prompt, password, answer };
                             permit.send(CallEvent::Input { cell: index, request });
@@ -279,6 +310,7 @@ impl Worker {
             Event::Output(change) => change,
             Event::Status(CellStage::Started) => return send(permit, CallEvent::CellStarted { cell }),
             Event::Status(CellStage::Stopping(reason)) => {
+                self.journal.record(|| SessionEvent::Stopping { call: current.job, reason });
                 return send(permit, CallEvent::Stopping { cell, reason });
             }
             Event::Warning(text) => return self.note(current, Notice::Warning(text), permit),
@@ -288,12 +320,14 @@ impl Worker {
             }
             Event::InputRequest(_) => unreachable!("taken before"),
         };
+        self.journal.record(|| SessionEvent::Output { call: Some(current.job), change: change.clone() });
         current.apply(&change);
         send(permit, CallEvent::Output { cell, change });
     }
 
     /// Sends it at once to a caller that reads; the others find it in the report.
     fn note(&mut self, current: &mut CurrentCall, notice: Notice, to: Option<mpsc::Permit<'_, CallEvent>>) {
+        self.journal.record(|| SessionEvent::Notice(notice.clone()));
         match to {
             Some(permit) => {
                 current.notices.push(notice.clone());
@@ -327,6 +361,7 @@ impl Worker {
     /// Sends the notices that have gathered.
     pub(super) async fn send_notices(&mut self, current: &mut CurrentCall) {
         for notice in std::mem::take(&mut self.notices) {
+            self.journal.record(|| SessionEvent::Notice(notice.clone()));
             current.notices.push(notice.clone());
             self.send_event(current, CallEvent::Notice(notice)).await;
         }

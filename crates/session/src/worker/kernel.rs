@@ -20,6 +20,7 @@ use super::{CurrentCall, Worker, WorkerStatus, asked, hear};
 use crate::bridge::Bridge;
 use crate::call::{CallEvent, Reset};
 use crate::error::SessionError;
+use crate::journal::SessionEvent;
 use crate::notice::Notice;
 use crate::report::{KernelReplacement, KernelUse};
 use crate::settings::ResetPolicy;
@@ -107,6 +108,7 @@ impl Worker {
             }
         }
         self.shared.record();
+        self.journal.record(|| SessionEvent::KernelStarted(started.about.clone()));
         self.send_event(current, CallEvent::KernelStarted(started.about)).await;
         self.send_notices(current).await;
         Ok(())

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::Stdin;
+use cellwright_kernel::{Question, Reply, Stdin};
 use cellwright_session::daemon::{self, DaemonDoor, DaemonError, DaemonPlace, DaemonSpawn};
 use cellwright_session::{
-    Abandoned, CallEvent, CallReport, CallUpdate, CellStatus, Force, JobState, Notice, Reset, SessionClient,
-    SessionError, Turn, Turns,
+    Abandoned, CallEvent, CallReport, CallUpdate, CellStatus, FollowFrom, Force, JobState, Notice, Reset,
+    SessionClient, SessionError, Turn, Turns,
 };
 use cellwright_testkit::{alive, end_of, eventually, python};
 use nix::sys::signal::Signal;
@@ -18,6 +18,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixListener;
 
 use super::bridge::Echo;
+use super::following::read_to;
 use super::support::{call, host_program, signal, until_printed};
 
 fn place(folder: &Path) -> DaemonPlace {
@@ -73,6 +74,23 @@ async fn a_session_survives_its_client_and_the_daemon_leaves_when_there_is_nothi
     second.end(&listed[0].key, Force::No).await.unwrap();
     drop(second);
     eventually("the daemon's end", async || !socket.exists()).await;
+}
+
+#[tokio::test]
+async fn what_an_agent_runs_can_be_watched_and_its_kernel_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (agent, person) = (connect(&folder).await, connect(&folder).await);
+    text(&agent, &folder, "number = 41").await;
+    let key = person.sessions().await.unwrap()[0].key.clone();
+    let mut follower = person.follow(&key, FollowFrom::Beginning).await.unwrap();
+    let seen = read_to(&mut follower, "Present").await;
+    assert_eq!(seen[2..], ["cell number = 41", "ok", "call true", "Present"]);
+    text(&agent, &folder, "print(number)").await;
+    let seen = read_to(&mut follower, "call true").await;
+    assert_eq!(seen, ["CallStarted", "cell print(number)", "prints 41", "ok", "call true"]);
+    let asked = Question::Complete { code: "numb".into(), cursor: 4 };
+    let Reply::Completions(found) = person.ask(&key, asked).await.unwrap() else { panic!() };
+    assert_eq!(found.matches, ["number"]);
 }
 
 #[tokio::test]
