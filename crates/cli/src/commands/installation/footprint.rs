@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,9 @@ fn folders(config: &LoadedConfig) -> Vec<OwnFolder> {
     ]
 }
 
+/// Why writing to one cannot fail.
+const STRING: &str = "a String takes everything";
+
 pub(super) fn print_paths(format: OutputFormat) -> anyhow::Result<()> {
     let config = LoadedConfig::load(&std::env::current_dir()?, Vec::new())?;
     let program = std::env::current_exe().context("could not find this program")?;
@@ -53,12 +57,8 @@ pub(super) fn print_paths(format: OutputFormat) -> anyhow::Result<()> {
     for folder in folders(&config) {
         let bytes = folder.path.exists().then(|| size(&folder.path));
         let taken = bytes.map_or_else(|| "not there yet".to_owned(), megabytes);
-        text.push_str(&format!(
-            "{:<9} {}  ({}; {taken})\n",
-            folder.name,
-            folder.path.display(),
-            folder.contents
-        ));
+        writeln!(text, "{:<9} {}  ({}; {taken})", folder.name, folder.path.display(), folder.contents)
+            .expect(STRING);
         rows.push(
             json!({"name": folder.name, "path": folder.path, "bytes": bytes, "contents": folder.contents}),
         );
@@ -66,7 +66,7 @@ pub(super) fn print_paths(format: OutputFormat) -> anyhow::Result<()> {
     let kernels: Vec<PathBuf> =
         kernel::installed(&config).into_iter().map(|spec| spec.resource_dir).collect();
     for kernel in &kernels {
-        text.push_str(&format!("{:<9} {}\n", "kernel", kernel.display()));
+        writeln!(text, "{:<9} {}", "kernel", kernel.display()).expect(STRING);
     }
     let value = json!({"version": VERSION, "program": program, "folders": rows, "kernels": kernels});
     print_lines(format, &value, &text)
@@ -117,26 +117,23 @@ impl UninstallArguments {
         let mut text = String::new();
         if !self.yes {
             for (client, path) in &clients {
-                text.push_str(&format!("{verb} the entry of {} in {}\n", client.title(), path.display()));
+                writeln!(text, "{verb} the entry of {} in {}", client.title(), path.display()).expect(STRING);
             }
         }
         for kernel in &kernels {
-            text.push_str(&format!("{verb} the kernel {}\n", kernel.resource_dir.display()));
+            writeln!(text, "{verb} the kernel {}", kernel.resource_dir.display()).expect(STRING);
         }
         for folder in &going {
-            text.push_str(&format!("{verb} {}: {}\n", folder.path.display(), folder.contents));
+            writeln!(text, "{verb} {}: {}", folder.path.display(), folder.contents).expect(STRING);
         }
         for folder in &staying {
-            text.push_str(&format!(
-                "{} stays: {}; --settings removes it\n",
-                folder.path.display(),
-                folder.contents
-            ));
+            writeln!(text, "{} stays: {}; --settings removes it", folder.path.display(), folder.contents)
+                .expect(STRING);
         }
         if !self.yes {
             text.push_str("nothing was removed; add --yes to remove all of this\n");
         }
-        text.push_str(&format!("to remove the program: {}\n", removal_of(&std::env::current_exe()?)));
+        writeln!(text, "to remove the program: {}", removal_of(&std::env::current_exe()?)).expect(STRING);
         print::plain(&text)
     }
 }
