@@ -52,13 +52,13 @@ step_format() {
 # Licences, sources and banned crates, by the rules in deny.toml. Advisories need the network.
 step_policy() {
   "$python" -m doctest scripts/policy.py scripts/features.py scripts/house.py scripts/docs.py scripts/notices.py \
-    scripts/man.py scripts/packaging.py
+    scripts/man.py scripts/packages.py
   "$python" scripts/policy.py
   "$python" scripts/notices.py --check
   "$python" scripts/features.py --check
   "$python" scripts/house.py --check
   "$python" scripts/docs.py
-  "$python" scripts/packaging.py --check
+  "$python" scripts/packages.py --check
   if have cargo-deny; then cargo deny --offline check bans licenses sources; fi
 }
 

@@ -11,7 +11,7 @@ files=$PWD/target/release-files
 machine=$(uname -m)-$(uname -s | tr '[:upper:]' '[:lower:]')
 name=cellwright-$version-$machine
 
-python3 scripts/packaging.py --check
+python3 scripts/packages.py --check
 scripts/wheel.sh
 program=${CARGO_TARGET_DIR:-target}/release/cellwright
 
@@ -37,6 +37,6 @@ python3 -c 'import shutil, sys; shutil.make_archive(sys.argv[1], "zip", sys.argv
 mv "$scratch/bundle-file.zip" "$files/$name.mcpb"
 cp packaging/server.json "$files/"
 
-python3 scripts/packaging.py --notes >"$files/NOTES.md"
+python3 scripts/packages.py --notes >"$files/NOTES.md"
 (cd "$files" && sha256sum -- * >SHA256SUMS)
 ls -l "$files"

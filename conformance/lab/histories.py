@@ -195,9 +195,17 @@ class History:
         )
 
     def does(self, what: str) -> None:
-        """Something that the page does at once, with the cells before and after it."""
+        """Something that the page does at once with its active cell, with the cells before and after it."""
         cells = f"{PANEL}.content.model.toJSON().cells.map(c => [c.id, c.source])"
-        script = f"(() => {{ const before = {cells}; {what}; return JSON.stringify([before, {cells}]) }})()"
+        # JupyterLab gives a cell its editor when the cell comes into sight. The agent may remove the cell meanwhile:
+        # then it is never ready, and another one is active.
+        seen = "Promise.race([content.activeCell.ready, new Promise(resolve => setTimeout(resolve, 2000))])"
+        script = (
+            f"(async () => {{ {self.at()} content.scrollToItem(at); await {seen};"
+            f"if (!content.activeCell?.editor || content.activeCellIndex < {len(self.fixed)})"
+            "{ return JSON.stringify([[], []]) }"
+            f"const before = {cells}; {what}; return JSON.stringify([before, {cells}]) }})()"
+        )
         before, after = json.loads(self.browser.js(script))
         self.events.append({"by": "person", "time": time.monotonic(), "before": before, "after": after})
 
@@ -216,7 +224,7 @@ class History:
         text = f"p{sum('before' in event for event in self.events)}"
         key = "new KeyboardEvent('keydown', {key: 'x', bubbles: true})"
         self.does(
-            f"{self.at()} content.mode = 'edit'; const {{ editor }} = content.activeCell;"
+            "content.mode = 'edit'; const { editor } = content.activeCell;"
             f"content.node.dispatchEvent({key});"
             "const end = editor.getPositionAt(editor.model.sharedModel.getSource().length);"
             f"editor.setCursorPosition(end); editor.replaceSelection(' {text}')"
@@ -235,13 +243,13 @@ class History:
     def undoes(self) -> None:
         of_cells = "content.mode = 'command'; window.jupyterapp.commands.execute('notebook:undo-cell-action')"
         in_cell = "content.mode = 'edit'; content.activeCell.editor.undo()"
-        self.does(f"{self.at()} {self.person.choice([of_cells, in_cell])}")
+        self.does(self.person.choice([of_cells, in_cell]))
 
     def moves(self) -> None:
         way = self.person.choice(["down", "down", "up"])
         # Above the first cells it would be spared by the agent and by the person.
-        guard = f"if ('{way}' == 'up' && at <= {len(self.fixed)}) return JSON.stringify([[], []]);"
-        self.does(f"{self.at()} {guard} window.jupyterapp.commands.execute('notebook:move-cell-{way}')")
+        guard = f"if ('{way}' == 'up' && content.activeCellIndex <= {len(self.fixed)}) return JSON.stringify([[], []]);"
+        self.does(f"{guard} window.jupyterapp.commands.execute('notebook:move-cell-{way}')")
 
     def goes_offline(self) -> None:
         self.browser.js(f"void {PANEL}.sessionContext.session.kernel._ws?.close()")
@@ -268,7 +276,7 @@ class History:
         """Waits until nothing runs. A cell whose reply was lost with the connection looks as if it ran for ever."""
         kernel = f"{PANEL}.sessionContext.session.kernel"
         self.browser.until(f"{kernel}.status == 'idle' && {kernel}.connectionStatus == 'connected'")
-        running = "one => one.inputArea.promptNode?.textContent.includes('*')"
+        running = "one => one.inputArea?.promptNode?.textContent.includes('*')"
         for _ in range(50):
             if not self.browser.js(f"{PANEL}.content.widgets.some({running})"):
                 return

@@ -148,10 +148,13 @@ async fn kernels_that_cannot_be_started_report_why() {
     for (name, told) in [
         ("gone", "could not start `/nowhere/kernel`"),
         ("empty", "has no command"),
-        ("missing", "no kernel named `missing`; installed: empty, gone, python3"),
+        ("missing", "no kernel named `missing`; installed: "),
     ] {
         let error = place.launch(name).start().await.unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
+        // The machine may have further kernels.
+        let listed = |kernel: &str| error.split([' ', ',']).any(|word| word == kernel);
+        assert!(name != "missing" || ["empty", "gone", "python3"].into_iter().all(listed), "{error}");
     }
 }
 

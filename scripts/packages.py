@@ -1,4 +1,4 @@
-"""Checks what the packages say of themselves: `python scripts/packaging.py [--check | --notes]`.
+"""Checks what the packages say of themselves: `python scripts/packages.py [--check | --notes]`.
 
 With `--check`, every manifest must name the version of the workspace, name the same server, and be of a form that its
 reader takes. With `--notes`, prints the newest section of CHANGELOG.md: the notes of a release.
