@@ -4,7 +4,7 @@ use cellwright_jupyter::content::{ErrorOutput, ExceptionContent};
 
 use crate::agent::{AgentStartError, CallError};
 use crate::kernel::KernelSetup;
-use crate::visible::visible;
+use cellwright_output::visible;
 
 /// The most lines of an agent's standard error that a failure shows.
 const STDERR_LINES: usize = 20;

@@ -24,4 +24,3 @@ mod tool_calls;
 mod tool_kind;
 mod turn;
 mod view;
-mod visible;

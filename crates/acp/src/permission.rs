@@ -20,7 +20,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::Value;
 
 use crate::view::LineDiff;
-use crate::visible::{visible, visible_line};
+use cellwright_output::{visible, visible_line};
 pub(crate) use command::{command, command_of, essence, folder, has_environment};
 pub(crate) use history::{DecisionHistory, DecisionRecord};
 

@@ -1,12 +1,14 @@
 //! How the program ends.
 
 use std::error::Error;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::{fmt, io};
 
 use cellwright_cell::{Exception, with_causes};
 use cellwright_editing::EditingError;
 use cellwright_notebook::file::FileError;
+use cellwright_output::{visible, visible_coloured};
 
 /// Shown by `--help`.
 pub(crate) const CODES: &str = "\
@@ -100,13 +102,25 @@ impl Error for WrongArguments {}
 /// Reports wrong arguments. (Clap ends the program for help and the version in the same way; those are no mistakes.)
 pub(crate) fn misused(error: &clap::Error, format: ErrorFormat) -> CommandExit {
     if format == ErrorFormat::Text || !error.use_stderr() {
-        error.exit();
+        return wrong_usage(error);
     }
     // Up to the empty line before the usage, in words alone.
     let text = error.render().to_string();
     let why = text.split("\n\n").next().unwrap_or(&text);
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     print_error(why.strip_prefix("error: ").unwrap_or(&why), CommandExit::Misused, format);
+    CommandExit::Misused
+}
+
+/// Prints what clap says. Arguments may be names of files that somebody else chose.
+fn wrong_usage(error: &clap::Error) -> CommandExit {
+    if !error.use_stderr() {
+        error.exit(); // help and versions are ours
+    }
+    let said = error.render();
+    let said = if io::stderr().is_terminal() { said.ansi().to_string() } else { said.to_string() };
+    // A closed stderr does not change how we end.
+    let _ = write!(io::stderr().lock(), "{}", visible_coloured(&said));
     CommandExit::Misused
 }
 
@@ -142,7 +156,7 @@ pub(crate) fn report(error: &anyhow::Error, format: ErrorFormat) -> CommandExit 
 #[expect(clippy::print_stderr, reason = "this is where the program says why it failed")]
 fn print_error(why: &str, exit: CommandExit, format: ErrorFormat) {
     match format {
-        ErrorFormat::Text => eprintln!("error: {why}"),
+        ErrorFormat::Text => eprintln!("error: {}", visible(why)),
         ErrorFormat::Json => eprintln!("{}", serde_json::json!({ "error": why, "exit": exit.code() })),
     }
 }

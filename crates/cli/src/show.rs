@@ -17,12 +17,14 @@ use cellwright_cell::Stream;
 use cellwright_editing::view::{ChosenText, FoundImage, OutputContent, load_image, unknown_type_note};
 use cellwright_notebook::select::ImageAddress;
 use cellwright_notebook::{CellKind, CellRef, Notebook, NotebookCell, NotebookOutput, OutputKind};
-use cellwright_output::{CapturedText, Colours, OutputLimits, OutputSink};
+use cellwright_output::{
+    CapturedText, Colours, OutputLimits, OutputSink, visible, visible_coloured, visible_line,
+};
 
 pub(crate) use self::style::TextPen;
 pub(crate) use self::terminal::{ImageProtocol, TerminalSize, protocol_named, shows_sixel};
 
-use self::style::{TextStyle, harmless, painted, wrapped};
+use self::style::{TextStyle, painted, wrapped};
 use self::table::TableExtent;
 use self::wrap::wrapped_line;
 
@@ -77,10 +79,10 @@ impl<'a> NotebookPage<'a> {
 
     fn raw(&self, cell: &NotebookCell<'_>) -> Vec<String> {
         let source = cell.source();
-        let text = harmless(&source);
+        let text = visible(&source);
         let lines = text.lines().flat_map(|line| wrapped_line(line, self.look.width));
         let lines = lines.map(|line| self.look.pen.paint(TextStyle::DIM, &line).into_owned());
-        let note = unknown_type_note(cell).map(|note| self.note(format!("[{note}]"))).unwrap_or_default();
+        let note = unknown_type_note(cell).map(|note| self.note(&format!("[{note}]"))).unwrap_or_default();
         note.into_iter().chain(lines).collect()
     }
 
@@ -98,7 +100,7 @@ impl<'a> NotebookPage<'a> {
     fn code(&self, cell: &NotebookCell<'_>) -> Vec<String> {
         let pen = self.look.pen;
         let source = cell.source();
-        let source = harmless(&source);
+        let source = visible(&source);
         let code: String = if self.is_python {
             python::pieces(&source).iter().map(|(style, text)| pen.paint(*style, text)).collect()
         } else {
@@ -170,12 +172,12 @@ impl<'a> NotebookPage<'a> {
             None => found.describe(),
         };
         let note = format!("[{why}; `cellwright read --image {address} --to FILE` saves it]");
-        self.note(note)
+        self.note(&note)
     }
 
     /// A remark of ours.
-    fn note(&self, text: String) -> Vec<String> {
-        let lines = wrapped(&vec![(TextStyle::DIM, text)], self.room());
+    fn note(&self, text: &str) -> Vec<String> {
+        let lines = wrapped(&vec![(TextStyle::DIM, visible_line(text))], self.room());
         lines.iter().map(|line| painted(line, self.look.pen)).collect()
     }
 
@@ -194,6 +196,7 @@ impl<'a> NotebookPage<'a> {
             let notice = not_shown(lines, total);
             shown = shown.replace(&truncation.to_string(), &notice);
         }
+        let shown = visible_coloured(&shown);
         let lines = shown.trim_end_matches('\n').split('\n');
         lines
             .flat_map(|line| self.painted(line, if line.contains('\x1b') { TextStyle::PLAIN } else { style }))
@@ -224,7 +227,7 @@ impl<'a> NotebookPage<'a> {
         }
         let first = fitting(head, &mut lines.iter());
         let last = total - fitting(tail, &mut lines[first..].iter().rev());
-        let notice = self.note(not_shown((last - first) as u64, total as u64));
+        let notice = self.note(&not_shown((last - first) as u64, total as u64));
         let (start, end) = (lines[..first].to_vec(), lines[last..].to_vec());
         [start, notice, end].concat()
     }

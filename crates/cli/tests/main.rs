@@ -13,5 +13,6 @@ mod notebooks;
 mod run;
 mod run_notebooks;
 mod sessions;
+mod shared_host;
 mod show;
 mod tool;

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use cellwright_zmtp::Endpoint;
@@ -13,6 +12,7 @@ use uuid::Uuid;
 
 use crate::Channel;
 use crate::kernel_folder::KernelFolder;
+use cellwright_ownership::private_folder;
 
 /// What a connection file says. Fields we do not know, among them the keys of encrypted connections, are kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -172,7 +172,7 @@ pub struct ConnectionFile {
 impl ConnectionFile {
     /// Writes `kernel-ID.json` into a folder, which is made when missing. Nobody sees half a file.
     pub fn create(folder: &Path, info: &ConnectionInfo) -> io::Result<Self> {
-        make_private(folder)?;
+        private_folder(folder)?;
         let path = folder.join(format!("kernel-{}.json", Uuid::new_v4()));
         let mut file = tempfile::NamedTempFile::new_in(folder)?; // 0600 from the start
         file.write_all(&serde_json::to_vec_pretty(info)?)?;
@@ -190,11 +190,6 @@ impl Drop for ConnectionFile {
     fn drop(&mut self) {
         drop(std::fs::remove_file(&self.path)); // the kernel may have removed it first
     }
-}
-
-/// Makes a folder for the user alone, with what leads to it. One that is there stays as it is.
-pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Addresses that belong to a kernel about to start. Keep it until the kernel has ended.

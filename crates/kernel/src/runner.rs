@@ -27,6 +27,7 @@ use crate::event::Event;
 use crate::outcome::Exit;
 use crate::startup;
 use crate::transport::{BoxFuture, CellId, Incoming, KernelRequest, Pulse, StopFailed, StopStep, Transport};
+use files::RunnerScript;
 use inherited::InheritedVariables;
 use lines::{BoundedLine, LineBuffer};
 use order::{NextPiece, StreamOrder};
@@ -60,6 +61,8 @@ struct RunnerTransport {
     wakeups: Wakeups,
     order: StreamOrder,
     lines: LineBuffer,
+    /// Its files, which it may not have read yet.
+    _script: RunnerScript,
     /// Sent and not started yet.
     sent: VecDeque<CellId>,
     /// The cell whose text the pipes carry.

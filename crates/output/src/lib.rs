@@ -16,6 +16,7 @@ mod spill;
 #[cfg(test)]
 mod tests;
 mod truncation;
+mod visible;
 
 pub use artifacts::{
     Artifact, ArtifactError, ArtifactId, ArtifactKind, ArtifactPage, Artifacts, ByteWindow, FoundLines, Hit,
@@ -30,3 +31,4 @@ pub use screen::Colours;
 pub use share::fair_share;
 pub use sink::{CapturedText, OutputLimits, OutputSink};
 pub use truncation::{FullText, Truncation};
+pub use visible::{visible, visible_coloured, visible_line};

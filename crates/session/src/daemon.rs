@@ -12,13 +12,12 @@ mod server;
 mod start;
 mod tools;
 
-use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellwright_kernel::{InputAnswer, Question};
+use cellwright_ownership::{PrivateFolderError, private_folder};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -57,12 +56,9 @@ pub enum DaemonError {
         /// Its socket.
         socket: PathBuf,
     },
-    /// The folder is not safe.
-    #[error("`{}` belongs to someone else; remove it or set another runtime folder", folder.display())]
-    Foreign {
-        /// The folder.
-        folder: PathBuf,
-    },
+    /// Its folder is not the user's alone.
+    #[error("the runtime folder cannot be used")]
+    Folder(#[from] PrivateFolderError),
     /// A file could not be used.
     #[error("could not {action} `{}`", path.display())]
     Io {
@@ -122,20 +118,7 @@ impl DaemonPlace {
 
     /// Makes the folder, for its owner alone.
     fn prepare(&self) -> Result<(), DaemonError> {
-        let failed = |action| {
-            let path = self.folder.clone();
-            move |source| DaemonError::Io { action, path, source }
-        };
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(failed("create"))?;
-        let found = fs::metadata(&self.folder).map_err(failed("look at"))?;
-        if found.uid() != rustix::process::geteuid().as_raw() {
-            return Err(DaemonError::Foreign { folder: self.folder.clone() });
-        }
-        if found.mode() & 0o077 != 0 {
-            let private = fs::Permissions::from_mode(0o700);
-            fs::set_permissions(&self.folder, private).map_err(failed("make private"))?;
-        }
-        Ok(())
+        Ok(private_folder(&self.folder)?)
     }
 }
 

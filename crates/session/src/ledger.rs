@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use cellwright_ownership::private_folder;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::SessionKey;
@@ -60,7 +61,7 @@ impl SessionLedger {
 
     fn replace(&self, record: &SessionRecord) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            private_folder(folder)?;
         }
         let new = self.path.with_extension("new");
         let mut file = fs::File::options().create(true).write(true).truncate(true).mode(0o600).open(&new)?;

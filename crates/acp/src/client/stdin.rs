@@ -7,7 +7,7 @@ use cellwright_jupyter::content::{InputReply, InputRequest};
 use cellwright_jupyter::{JupyterMessage, ServerSender};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use crate::visible::visible;
+use cellwright_output::visible;
 
 /// Questions that wait for their answers.
 #[derive(Debug)]

@@ -1,12 +1,13 @@
 //! Which session a notebook talked to last, so that its conversation survives the kernel.
 
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use agent_client_protocol_schema::v1::SessionId;
 use cellwright_notebook::Fingerprint;
+use cellwright_ownership::private_folder;
 use serde::{Deserialize, Serialize};
 
 use super::AgentChoice;
@@ -77,7 +78,7 @@ fn file(place: &NotebookPlace) -> PathBuf {
 /// Writes the file, whole or not at all. Only its owner can read it.
 fn write(file: &Path, conversation: &StoredConversation) -> io::Result<()> {
     let folder = file.parent().expect("it is in a folder");
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    private_folder(folder)?;
     let new = file.with_extension(std::process::id().to_string());
     let mut options = fs::OpenOptions::new();
     let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;

@@ -15,7 +15,7 @@ use crate::permission::{self, DecisionSource, PermissionDecision, PolicyVerdict}
 use crate::tool_calls::PermissionAsker;
 use crate::turn::{AgentTurn, TurnPlace};
 use crate::view::{FormPiece, ViewStyle};
-use crate::visible::visible_line;
+use cellwright_output::visible_line;
 
 /// A question that waits for the user's answer.
 pub(crate) type PendingQuestion<'a> = Pin<Box<dyn Future<Output = AnsweredQuestion> + Send + 'a>>;

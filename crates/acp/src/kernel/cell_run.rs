@@ -17,7 +17,7 @@ use crate::kernel_state::{KernelState, lock};
 use crate::magic::{self, PromptReference, references};
 use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
 use crate::view::ViewStyle;
-use crate::visible::visible;
+use cellwright_output::visible;
 
 /// The bytes of a cell's output that a prompt takes along when it names the cell.
 const MOST_SHOWN: usize = 32 * 1024;

@@ -13,7 +13,7 @@ use super::magics::{command_line, mode, model, values};
 use crate::conversation::SessionFacts;
 use crate::kernel_state::lock;
 use crate::magic::{self, CompletionContext};
-use crate::visible::{visible, visible_line};
+use cellwright_output::{visible, visible_line};
 
 impl PromptKernel {
     pub(crate) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::markdown::has_safe_scheme;
-use crate::visible::visible;
+use cellwright_output::visible;
 
 /// `text` as HTML shows it, in elements and in quoted attributes alike.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {

@@ -4,7 +4,7 @@
 use cellwright_cell::Stream;
 
 use super::OutputMessage;
-use crate::visible::visible;
+use cellwright_output::visible;
 
 /// The text that waits to be printed.
 #[derive(Debug, Default)]

@@ -38,7 +38,7 @@ impl DoctorCommand {
         if self.format.json {
             print::json(&report)?;
         } else {
-            print::plain(&report.text())?;
+            print::coloured(&report.text())?;
         }
         Ok(if report.healthy() { CommandExit::Done } else { CommandExit::Failed })
     }

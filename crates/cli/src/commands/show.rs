@@ -85,7 +85,7 @@ impl ShowCommand {
         for (at, index) in chosen.into_iter().enumerate() {
             let gap = if at > 0 { "\n" } else { "" };
             // Cell by cell: a reader at the other end of a pipe may have seen enough.
-            print::plain(&format!("{gap}{}", page.cell(index)))?;
+            print::raw(&format!("{gap}{}", page.cell(index)))?;
         }
         Ok(())
     }

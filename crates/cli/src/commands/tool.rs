@@ -111,7 +111,6 @@ fn list(specs: &[ToolSpec], format: OutputFormat) -> anyhow::Result<CommandExit>
 }
 
 /// What the tool said on stdout, our remarks on stderr.
-#[expect(clippy::print_stderr, reason = "a script takes stdout for the tool's own words")]
 fn print_reply(reply: &ToolReply, format: OutputFormat) -> anyhow::Result<()> {
     if format.json {
         let content = reply.content.iter().map(|content| match content {
@@ -131,7 +130,7 @@ fn print_reply(reply: &ToolReply, format: OutputFormat) -> anyhow::Result<()> {
             ReplyPart::Text(text) => said.push_str(text),
             ReplyPart::Image(image) => said.extend(["[", &image.to_string(), "]"]),
             ReplyPart::Note(note) => {
-                eprintln!("{note}");
+                print::remark(note);
                 continue;
             }
         }

@@ -29,7 +29,7 @@ pub(super) const PROGRAM_VARIABLES: &[(&str, &str)] = &[
     ("XDG_DATA_HOME", "where the managed Python environment is (`~/.local/share`)"),
     ("XDG_CACHE_HOME", "where the unpacked Python runner is (`~/.cache`)"),
     ("XDG_STATE_HOME", "where artifacts, undo and journals are (`~/.local/state`)"),
-    ("XDG_RUNTIME_DIR", "where sockets and tokens are (a private folder among the temporary files)"),
+    ("XDG_RUNTIME_DIR", "where sockets and tokens are (a private folder in `XDG_STATE_HOME`)"),
 ];
 
 /// A variable that sets a key. If several are set, the first in the table wins.

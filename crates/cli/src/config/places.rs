@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cellwright_editing::HistoryStore;
 use cellwright_notebook::file::SaveSettings;
+use cellwright_ownership::is_usable_parent;
 use serde::{Deserialize, Serialize};
 
 /// The folders and files of one user, seen from one folder.
@@ -44,15 +45,21 @@ impl UserFolders {
         let base = |name: &str, otherwise: &str| {
             path(name).unwrap_or_else(|| home.join(otherwise)).join("cellwright")
         };
-        let runtime = match path("XDG_RUNTIME_DIR") {
+        let state = base("XDG_STATE_HOME", ".local/state");
+        // Another user's, as after `su`, counts as none.
+        let is_ours = |runtime: &PathBuf| match runtime.try_exists() {
+            Ok(false) => runtime.parent().is_some_and(is_usable_parent),
+            Ok(true) | Err(_) => is_usable_parent(runtime),
+        };
+        let runtime = match path("XDG_RUNTIME_DIR").filter(is_ours) {
             Some(runtime) => runtime.join("cellwright"),
-            None => std::env::temp_dir().join(format!("cellwright-{}", rustix::process::getuid().as_raw())),
+            None => state.join(format!("run-{}", host_name())),
         };
         Self {
             config: base("XDG_CONFIG_HOME", ".config"),
             data: base("XDG_DATA_HOME", ".local/share"),
             cache: base("XDG_CACHE_HOME", ".cache"),
-            state: base("XDG_STATE_HOME", ".local/state"),
+            state,
             runtime,
             project: project_of(folder, &home),
         }
@@ -85,6 +92,13 @@ impl UserFolders {
         let project = self.project.as_ref().map(|project| project.join("modules"));
         std::iter::once(self.config.join("modules")).chain(project).collect()
     }
+}
+
+/// The name of this machine: machines of a cluster share a home folder, and no sockets.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim().replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+    if name.is_empty() { "local".to_owned() } else { name }
 }
 
 /// The nearest `.cellwright` at or above `folder`, no further up than the repository it is in, and never the home folder's.

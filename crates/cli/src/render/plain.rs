@@ -138,7 +138,7 @@ fn displayed(content: &MimeBundle) -> anyhow::Result<()> {
 }
 
 fn on_stdout(text: &str) -> anyhow::Result<()> {
-    crate::print::plain(text)
+    crate::print::raw(text)
 }
 
 fn on_stderr(text: &str) -> anyhow::Result<()> {

@@ -3,8 +3,10 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use cellwright_output::visible;
+
 use super::python;
-use super::style::{StyledText, TextPen, TextStyle, harmless, painted, wrapped};
+use super::style::{StyledText, TextPen, TextStyle, painted, wrapped};
 use super::table::{TableExtent, TextTable};
 use super::wrap::wrapped_line;
 
@@ -16,7 +18,7 @@ const LEAST_ROOM: usize = 10;
 
 /// The text as lines of at most `room` columns.
 pub(super) fn lines(source: &str, room: usize, pen: TextPen, tables: TableExtent) -> Vec<String> {
-    let source = harmless(source);
+    let source = visible(source);
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
@@ -375,6 +377,6 @@ mod tests {
 
     #[test]
     fn a_text_cannot_reach_the_terminal() {
-        assert_eq!(shown("a\x1b]0;title\x07b"), "a\u{fffd}]0;title\u{fffd}b");
+        assert_eq!(shown("a\x1b]0;title\x07b"), "a\\u{1b}]0;title\\u{7}b");
     }
 }

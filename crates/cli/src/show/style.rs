@@ -175,15 +175,6 @@ fn append(lines: &mut [StyledText], (style, text): (TextStyle, String)) {
     }
 }
 
-/// Text from a file, which may hold anything, without what would move a terminal's cursor or worse.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
-    let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.replace("\r\n", "\n").replace(is_harmful, "\u{fffd}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,13 @@
 //! The files that changes are kept in, below the state folder.
 
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fmt, fs, io};
 
 use cellwright_notebook::Fingerprint;
+use cellwright_ownership::private_folder;
 use serde::Serialize;
 
 use super::StoredChange;
@@ -109,7 +110,7 @@ impl HistoryStore {
     pub(crate) fn record(&self, file: &Path, change: &StoredChange) -> io::Result<ChangeFile> {
         let folder = self.folder_of(file);
         if !folder.is_dir() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            private_folder(&folder)?;
             fs::write(folder.join("path"), file.as_os_str().as_encoded_bytes())?;
             self.prune_all(&folder);
         }

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
 use cellwright_notebook::Fingerprint;
+use cellwright_ownership::private_folder;
 
 use super::ReadMemory;
 use crate::knowledge::FileKnowledge;
@@ -39,7 +40,7 @@ impl DiskMemory {
         if self.folder.is_dir() {
             return Ok(());
         }
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        private_folder(&self.folder)?;
         for entry in fs::read_dir(&self.callers)?.flatten() {
             let is_old = entry
                 .metadata()

@@ -8,11 +8,12 @@ mod process;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use cellwright_ownership::{PrivateFolderError, private_folder};
 use cellwright_process::{ChildCommand, Signal, StderrTarget};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -99,12 +100,9 @@ pub enum SharedError {
         #[source]
         source: io::Error,
     },
-    /// Its folder is another user's.
-    #[error("`{}` belongs to another user or is open to others; remove it", folder.display())]
-    Foreign {
-        /// The folder.
-        folder: PathBuf,
-    },
+    /// Its folder is not the user's alone.
+    #[error("the gateway's folder cannot be used")]
+    Folder(#[from] PrivateFolderError),
     /// Another process does not let go of the lock.
     #[error("process {holder} is starting or stopping the gateway and does not end; the lock is `{}`", path.display())]
     Locked {
@@ -202,12 +200,7 @@ impl SharedGateway {
 
     /// A folder that only the user can enter: what is in it decides where our code goes.
     fn prepare(&self) -> Result<(), SharedError> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(self.failed(""))?;
-        let folder = fs::symlink_metadata(&self.folder).map_err(self.failed(""))?;
-        let ours = folder.is_dir()
-            && folder.uid() == rustix::process::geteuid().as_raw()
-            && folder.mode().trailing_zeros() >= 6; // nothing for group and others
-        if ours { Ok(()) } else { Err(SharedError::Foreign { folder: self.folder.clone() }) }
+        Ok(private_folder(&self.folder)?)
     }
 
     async fn lock(&self) -> Result<GatewayLock, SharedError> {

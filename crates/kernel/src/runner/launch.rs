@@ -11,13 +11,14 @@ use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
+use super::files::{self, RunnerScript};
 use super::inherited::InheritedVariables;
 use super::lines::LineBuffer;
 use super::order::{NextPiece, StreamOrder};
 use super::pipe::{Outbox, Pipe};
 use super::wakeups::Wakeups;
 use super::wire::{Configure, PROTOCOL, RunnerMessage, RunnerReady, ToRunner};
-use super::{CHUNK, LONGEST_MESSAGE, RunnerLife, RunnerTransport, files};
+use super::{CHUNK, LONGEST_MESSAGE, RunnerLife, RunnerTransport};
 use crate::driver::Graces;
 use crate::environment::VariableRules;
 use crate::event::Event;
@@ -280,17 +281,18 @@ impl RunnerLaunch {
     }
 
     /// The runner on disk, once it is clear that there is a folder to run in.
-    fn script(&self) -> Result<PathBuf, LaunchError> {
+    fn script(&self) -> Result<RunnerScript, LaunchError> {
         if !self.search.cwd.is_dir() {
             // The system would report it as a missing program.
             return Err(LaunchError::NoDirectory { cwd: self.search.cwd.clone() });
         }
-        files::script(&self.cache).map_err(|source| LaunchError::Unpack { cache: self.cache.clone(), source })
+        RunnerScript::unpack(&self.cache)
+            .map_err(|source| LaunchError::Unpack { cache: self.cache.clone(), source })
     }
 
     async fn try_start(
         &self,
-        script: &PathBuf,
+        script: &RunnerScript,
         candidate: &Candidate,
     ) -> Result<(RunnerTransport, RunnerReady), Rejection> {
         let mut runner = self.spawn(script, candidate)?;
@@ -300,7 +302,7 @@ impl RunnerLaunch {
         }
     }
 
-    fn spawn(&self, script: &PathBuf, candidate: &Candidate) -> Result<RunnerTransport, Rejection> {
+    fn spawn(&self, script: &RunnerScript, candidate: &Candidate) -> Result<RunnerTransport, Rejection> {
         let not_started =
             |error: io::Error| Rejection::NotStarted { why: error.to_string(), code: error.raw_os_error() };
         let (their_requests, requests) = io::pipe().map_err(not_started)?;
@@ -311,7 +313,7 @@ impl RunnerLaunch {
         }
         let environment = candidate.environment(self.rules.pass(&self.search.variables));
         let mut child = ChildCommand::new(&candidate.python, environment)
-            .arg(script)
+            .arg(&script.path)
             .current_dir(&self.search.cwd)
             .stdout(StdoutTarget::Piped)
             .stderr(StderrTarget::Piped)
@@ -332,6 +334,7 @@ impl RunnerLaunch {
             stdout: Pipe::new(stdout.into_nonblocking_fd().map_err(not_started)?),
             stderr: Pipe::new(stderr.into_nonblocking_fd().map_err(not_started)?),
             wakeups: Wakeups::new(),
+            _script: script.clone(),
             child,
             order: StreamOrder::new(&nonce),
             lines: LineBuffer::new(LONGEST_MESSAGE),

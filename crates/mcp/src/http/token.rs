@@ -1,13 +1,14 @@
 //! The token clients have to send, and the file it is in.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use cellwright_ownership::{is_reliable_entry, private_folder};
 
 /// Fewest characters of a token that was not made here.
 const SHORTEST: usize = 16;
@@ -38,6 +39,12 @@ pub enum TokenError {
     /// Others can read it.
     #[error("{file} can be read by others, and with it the token; run `chmod 600 {file}`", file = path.display())]
     Readable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another user chose what is in it.
+    #[error("{} belongs to another user, who may know the token; use a file of your own", path.display())]
+    Foreign {
         /// The file.
         path: PathBuf,
     },
@@ -84,7 +91,8 @@ impl ServerToken {
         let text = random();
         let store = || -> io::Result<()> {
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
+                // A folder that a person names may be one that others read.
+                if stays { fs::create_dir_all(folder)? } else { private_folder(folder)? }
             }
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
             writeln!(file, "{text}")
@@ -107,10 +115,17 @@ impl Drop for ServerToken {
 
 fn read(path: &Path) -> Result<String, TokenError> {
     let failed = |source| TokenError::Io { attempt: "read", path: path.into(), source };
-    if fs::metadata(path).map_err(failed)?.mode() & 0o077 != 0 {
+    let mut file = fs::File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if !is_reliable_entry(path) {
+        return Err(TokenError::Foreign { path: path.into() });
+    }
+    if found.mode() & 0o077 != 0 {
         return Err(TokenError::Readable { path: path.into() });
     }
-    let text = fs::read_to_string(path).map_err(failed)?.trim().to_owned();
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    let text = text.trim().to_owned();
     let fits = text.len() >= SHORTEST && text.bytes().all(|byte| byte.is_ascii_graphic());
     if fits { Ok(text) } else { Err(TokenError::Unfit { path: path.into() }) }
 }

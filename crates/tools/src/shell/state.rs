@@ -5,15 +5,15 @@
 //! clients and for `bash()` in their cells; or the snapshot that was named in the settings, which is just that.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellwright_kernel::environment::EnvVars;
+use cellwright_ownership::{Leftovers, LockedFolder};
 use cellwright_process::ChildCommand;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -76,7 +76,7 @@ enum LoginError {
 #[derive(Debug)]
 struct LoginSnapshot {
     file: PathBuf,
-    _folder: tempfile::TempDir,
+    _folder: LockedFolder,
 }
 
 impl LoginShell {
@@ -115,7 +115,7 @@ impl LoginShell {
 }
 
 async fn gather(environment: &EnvVars) -> io::Result<LoginSnapshot> {
-    let folder = private_folder()?;
+    let folder = secret_folder()?;
     let [file, variables, functions] =
         ["login.sh", "variables", "functions"].map(|name| folder.path().join(name));
     let login = ChildCommand::new("bash", environment);
@@ -156,7 +156,7 @@ fn changed(printed: &[u8], before: &EnvVars) -> Vec<u8> {
 pub(super) struct ShellState {
     login: Arc<LoginShell>,
     /// Made with the first command; gone with the client.
-    folder: Mutex<Option<tempfile::TempDir>>,
+    folder: Mutex<Option<LockedFolder>>,
     /// Each command finds what the one before left, so it waits for it.
     pub(super) line: CallLine,
 }
@@ -197,13 +197,13 @@ impl ShellState {
         let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = match &mut *folder {
             Some(folder) => folder,
-            none => none.insert(private_folder()?),
+            none => none.insert(secret_folder()?),
         };
         Ok(folder.path().join("state.sh"))
     }
 }
 
-/// Environments hold secrets: the folder is its owner's alone.
-fn private_folder() -> io::Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix("cellwright-shell-").permissions(Permissions::from_mode(0o700)).tempdir()
+/// Environments hold secrets: the folder is its owner's alone, and goes with us.
+fn secret_folder() -> io::Result<LockedFolder> {
+    LockedFolder::new_in(&std::env::temp_dir(), "cellwright-sh-", Leftovers::Everything)
 }

@@ -1,7 +1,7 @@
 //! `cellwright read artifact://ID`: what did not fit into a notebook or a reply.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
@@ -35,7 +35,16 @@ pub(super) fn show(address: &str) -> anyhow::Result<()> {
     if lines.is_empty() {
         let failed = || format!("could not read {}", artifact.path.display());
         let mut content = File::open(&artifact.path).with_context(failed)?;
-        io::copy(&mut content, &mut io::stdout().lock())?;
+        if !io::stdout().is_terminal() {
+            io::copy(&mut content, &mut io::stdout().lock())?;
+            return Ok(());
+        }
+        let mut lines = BufReader::new(content);
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line).with_context(failed)? > 0 {
+            print::plain(&String::from_utf8_lossy(&line))?;
+            line.clear();
+        }
         return Ok(());
     }
     for range in lines {
@@ -55,7 +64,12 @@ pub(super) fn show(address: &str) -> anyhow::Result<()> {
             }
             LineRange::Last(count) => {
                 let failed = || format!("could not read {}", artifact.path.display());
-                io::stdout().lock().write_all(&last_lines(&artifact.path, count).with_context(failed)?)?;
+                let last = last_lines(&artifact.path, count).with_context(failed)?;
+                if io::stdout().is_terminal() {
+                    print::plain(&String::from_utf8_lossy(&last))?;
+                } else {
+                    io::stdout().lock().write_all(&last)?;
+                }
             }
         }
     }
