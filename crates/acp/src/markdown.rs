@@ -36,7 +36,33 @@ pub fn harmless(text: &str) -> String {
 /// `JupyterLab` renders every heading of every output once more for its table of contents, whenever
 /// an output changes. Thousands of them block its page.
 pub fn harmless_with_headings(text: &str, most: usize) -> String {
-    let has_too_many = text.len() > most && headings(text) > most;
+    if text.len() <= most || headings(text) <= most {
+        return rewritten(text, most, false);
+    }
+    // A heading that became a paragraph may have a line of marks below it, which makes it a heading again.
+    let mut made = rewritten(text, most, true);
+    for _ in 0..ROUNDS {
+        if headings(&made) <= most {
+            return made;
+        }
+        made = rewritten(&made, most, true);
+    }
+    if headings(&made) <= most { made } else { as_code(text) }
+}
+
+/// How often headings are shown as they are written, until none of them is a heading again. Texts of
+/// agents need one round. More are for texts that were made to need them.
+const ROUNDS: usize = 4;
+
+/// A text as one block of code.
+fn as_code(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
+    let feed = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}text\n{text}{feed}{fence}\n\n")
+}
+
+/// One round of [`harmless_with_headings`].
+fn rewritten(text: &str, most: usize, has_too_many: bool) -> String {
     if !has_too_many && !text.contains(plain::is_special) {
         return text.to_owned();
     }
@@ -62,10 +88,6 @@ pub fn harmless_with_headings(text: &str, most: usize) -> String {
     }
     writer.copy(text.len());
     writer.flush();
-    // A heading that became a paragraph may have a line of marks below it, which makes it a heading again.
-    if has_too_many && headings(&writer.out) > most {
-        return harmless_with_headings(&writer.out, most);
-    }
     writer.out
 }
 
@@ -257,7 +279,8 @@ impl<'a> HarmlessWriter<'a> {
         let Some(OpenImage { address, words, .. }) = self.image.take() else { return };
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = entities(&words);
-        let shown = if is_inside(&address) {
+        // A colon further on is no scheme either, but no picture needs one.
+        let shown = if is_inside(&address) && !address.contains(':') {
             format!("![{words}]({})", encoded(&address))
         } else if !self.links.is_empty() {
             format!("&#91;picture&#93; {words}")
@@ -364,6 +387,11 @@ impl<'a> HarmlessWriter<'a> {
             }
             self.out.push_str("&#33;");
         }
+        // A picture behind `<` would begin a declaration.
+        if markdown.starts_with('!') && self.out.ends_with('<') {
+            self.out.pop();
+            self.out.push_str("&lt;");
+        }
         self.out.push_str(markdown);
     }
 
@@ -374,7 +402,7 @@ impl<'a> HarmlessWriter<'a> {
 
 /// Whether a heading has a line of marks below its words, and not marks before them.
 fn is_underlined(heading: &str) -> bool {
-    heading.trim_end().contains('\n')
+    heading.trim_end().contains(['\n', '\r'])
 }
 
 /// Whether code inside a line can stay as it is written.

@@ -140,6 +140,10 @@ fn tamed(content: &str) -> Option<String> {
     let mut rest = content;
     while let Some(c) = rest.chars().next() {
         let next = rest[c.len_utf8()..].chars().next();
+        // Jupyter reads the second of two backslashes with the character behind it.
+        if rest.starts_with("\\\\") && rest[2..].chars().next().is_none_or(|c| matches!(c, '{' | '}' | '$')) {
+            return None;
+        }
         let (written, length) = match (c, next) {
             ('\\', Some('{' | '}' | '$' | '\\')) => (&rest[..2], 2),
             ('\\', _) if REACHING.iter().any(|name| rest[1..].starts_with(name)) => return None,

@@ -239,3 +239,26 @@ fn headings_beyond_the_limit_are_shown_as_they_are_written() {
     }
     assert_eq!(harmless_with_headings("# One\n", 1), "# One\n");
 }
+
+/// Such an answer, behind 100 headings, ended the kernel: its heading never became a paragraph.
+#[test]
+fn a_heading_that_carriage_returns_underline_becomes_a_paragraph() {
+    for text in ["z\r- \r", "4!\r-", "{\r-\r\r\r[", "a\n=\r- \r=\r", "- z\r  - \r"] {
+        let made = harmless_with_headings(text, 0);
+        assert_eq!((headings(&made), law::broken(&made)), (0, Ok(())), "{text:?} {made:?}");
+    }
+    // Whatever comes to nothing in the end is shown as code.
+    let stubborn = super::as_code("a\n```\nb");
+    assert_eq!(stubborn, "````text\na\n```\nb\n````\n\n");
+}
+
+/// Jupyter takes a formula to end elsewhere: it reads the second backslash with what is behind it.
+#[test]
+fn two_backslashes_before_a_mark_do_not_move_the_end_of_a_formula() {
+    for text in ["$$\\\\$$\"$$> $$", "$${ \\\\} $$ \"x\" $$", "$a\\\\$ \"x\" $", "$${ \\\\{ } $$ \"x\" } $$"]
+    {
+        let made = harmless(text);
+        assert_eq!(law::broken(&made), Ok(()), "{text:?} {made:?}");
+    }
+    check("$$a \\\\ b$$", "$$a \\\\ b$$");
+}
