@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,7 +11,7 @@ from pathlib import Path
 import nbformat
 import papermill
 import pexpect
-from kernels import FAULTS, TIMEOUT
+from kernels import FAULTS, TIMEOUT, execute, running
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -57,6 +58,50 @@ class Clients(unittest.TestCase):
         cells = nbformat.read(target, as_version=4).cells
         self.assertEqual([text(cells[0]).strip(), text(cells[2]).strip()], ["one", "two"])
         self.assertIn("permission: no", text(cells[1]))
+
+    def test_nbclient_stores_the_help_for_magics(self):
+        saved = notebook("%agent?", "%agent mcp?")
+        NotebookClient(saved, kernel_name=FAULTS, timeout=TIMEOUT).execute()
+        self.assertIn("%agent session list [--all]", text(saved.cells[0]))
+        self.assertIn("%agent mcp add", text(saved.cells[1]))
+
+    def test_an_export_as_script_does_not_replace_the_export_as_markdown(self):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        saved = notebook("say one")
+        NotebookClient(saved, kernel_name=FAULTS, timeout=TIMEOUT).execute()
+        nbformat.write(saved, folder / "nb.ipynb")
+        for kind in ("markdown", "script"):
+            command = [sys.executable, "-m", "nbconvert", "--to", kind, str(folder / "nb.ipynb")]
+            subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT)
+        self.assertEqual({file.name for file in folder.iterdir()}, {"nb.ipynb", "nb.md", "nb.txt"})
+        self.assertIn("one", (folder / "nb.md").read_text())
+
+    def test_papermill_gives_parameters_to_a_notebook_of_an_agent(self):
+        # papermill writes parameters in the languages that it knows. Python's are readable for an agent, too.
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        source, target = folder / "in.ipynb", folder / "out.ipynb"
+        nbformat.write(notebook("say one"), source)
+        command = [sys.executable, "-m", "papermill", str(source), str(target), "-p", "region", "north"]
+        command += ["--language", "python", "--no-progress-bar", "--kernel", FAULTS]
+        subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT)
+        cells = nbformat.read(target, as_version=4).cells
+        self.assertIn('region = "north"', text(cells[0]))
+        self.assertEqual(text(cells[1]).strip(), "one")
+
+    def test_a_console_of_its_own_gets_a_long_answer_at_once(self):
+        # A server would drop it. This client started the kernel itself, so no server stands between.
+        streams = []
+
+        def follow(message):
+            if message["header"]["msg_type"] == "stream":
+                streams.append(message["content"]["text"])
+
+        with running() as (_, client):
+            execute(client, "%agent render stream")
+            outcome = execute(client, "line 5", on_output=follow)
+        self.assertEqual(outcome.text, "y" * 5_000_000 + " end")
+        # Paced, it would be more than 50.
+        self.assertLess(len(streams), 12)
 
     def test_the_console_streams_asks_and_is_interrupted(self):
         command = ["-m", "jupyter_console", "--kernel", FAULTS, "--simple-prompt"]

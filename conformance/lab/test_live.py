@@ -109,6 +109,18 @@ class LiveNotebook(LivePageTest):
         browser.js(f"{sign}.click(); 0")
         self.assertEqual(self.agent("off", 1, do="edit", id=target, add="!"), {"done": target})
 
+    def test_a_restart_leaves_no_dead_buttons(self):
+        lab, browser = self.lab, self.lab.browser
+        lab.notebook("asked", "permission edit src/a.py", "survey")
+        for number, first in ((0, "Allow"), (1, "Send")):
+            lab.start(number)
+            buttons = f"[...{cell(number)}.outputArea.node.querySelectorAll('button.jupyter-button')]"
+            browser.until(f"{buttons}.some(button => button.innerText == '{first}')")
+            browser.js(f"{PANEL}.sessionContext.restartKernel()")
+            lab.shows("not answered: the kernel was restarted", number)
+            self.assertEqual(browser.js(f"{buttons}.length"), 0)
+            browser.until(f"{PANEL}.sessionContext.session.kernel.status == 'idle'")
+
     def test_a_large_notebook_comes_in_pieces(self):
         self.open("large", "prompt", "say x")
         text = "x" * 3_000_000

@@ -16,6 +16,9 @@ const cellwrightPage = (() => {
   const LOOKS = [0, 5000];
   // A person who pressed a key this recently is typing.
   const TYPING = 1500;
+  const WIDGET = 'application/vnd.jupyter.widget-view+json';
+  // What stands for the widgets of a question where there are none: see `view/cards.rs` and `view/forms.rs`.
+  const QUESTIONS = ['[buttons: allow or refuse]', '[a form to fill in]'];
   const STYLE = `
     .cellwright-touched { box-shadow: inset 3px 0 0 var(--jp-brand-color1, #1976d2); }
     .cellwright-status { margin: 0 6px; padding: 0 8px; border: 1px solid var(--jp-border-color1, #bbb);
@@ -48,6 +51,7 @@ const cellwrightPage = (() => {
       this.pressed = { time: -Infinity, id: null };
       this.sessionContext = context.sessionContext;
       this.sessionContext.kernelChanged.connect(this.register, this);
+      this.sessionContext.statusChanged.connect(this.follow, this);
       this.context.disposed.connect(this.end, this);
       this.register();
       for (const time of LOOKS) setTimeout(() => this.look().catch(() => {}), time);
@@ -95,6 +99,21 @@ const cellwrightPage = (() => {
 
     get client() {
       return this.kernel?.clientId ?? '';
+    }
+
+    // A kernel that has ended cannot take its questions back: their buttons would stay and lead nowhere.
+    follow(_, status) {
+      if (!/^(restarting|autorestarting|terminating|dead)$/.test(status)) return;
+      const { cells } = this.context.model;
+      for (let number = 0; number < cells.length; number++) {
+        const { outputs } = cells.get(number);
+        for (let at = 0; at < (outputs?.length ?? 0); at++) {
+          const { data } = outputs.get(at);
+          if (!(WIDGET in data) || !QUESTIONS.includes(data['text/plain'])) continue;
+          const text = 'not answered: the kernel was restarted';
+          outputs.set(at, { output_type: 'display_data', data: { 'text/plain': text }, metadata: {} });
+        }
+      }
     }
 
     register() {

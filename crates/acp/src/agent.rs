@@ -140,23 +140,28 @@ impl CallError {
             ErrorCode::AuthRequired => Self::AuthRequired,
             ErrorCode::MethodNotFound => Self::Unsupported { method: method.to_owned() },
             code => {
-                let details = match &error.data {
-                    None | Some(Value::Null) => String::new(),
-                    Some(Value::String(text)) => format!(" ({text})"),
-                    Some(Value::Object(fields)) => {
-                        // Agents put words for people into one of these.
-                        let words = ["details", "message", "error", "reason"]
-                            .iter()
-                            .find_map(|name| fields.get(*name).and_then(Value::as_str));
-                        words.map_or_else(
-                            || format!(" ({})", Value::from(fields.clone())),
-                            |words| format!(" ({words})"),
-                        )
-                    }
-                    Some(other) => format!(" ({other})"),
-                };
+                let details = error.data.as_ref().and_then(words_of).filter(|words| *words != error.message);
+                let details = details.map(|words| format!(" ({words})")).unwrap_or_default();
                 Self::Refused { code: code.into(), message: format!("{}{details}", error.message) }
             }
+        }
+    }
+}
+
+/// What the data of an error says to people. Agents put words for them into one of a few fields, some
+/// of them into a field of a field.
+fn words_of(data: &Value) -> Option<String> {
+    match data {
+        Value::Null | Value::Bool(_) => None,
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Value::Array(items) => items.iter().find_map(words_of),
+        Value::Object(fields) => {
+            let known = ["details", "message", "error", "reason", "data"];
+            let words = known.iter().find_map(|name| words_of(fields.get(*name)?));
+            let all =
+                || fields.iter().filter_map(|(name, value)| Some(format!("{name}: {}", words_of(value)?)));
+            words.or_else(|| Some(all().collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty()))
         }
     }
 }

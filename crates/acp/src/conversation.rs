@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) use self::command::{AgentCommand, SessionScope};
-pub(crate) use self::facts::SessionFacts;
+pub(crate) use self::facts::{SessionFacts, select_values};
 pub(crate) use self::memory::ConversationMemory;
 pub(crate) use self::prompt::{NamedCell, UserPrompt, attachments};
 use self::queue::{ConversationTask, PendingTask, QueuedTask};
@@ -233,6 +233,8 @@ impl AgentConversation {
                         result = self.perform(command, &mut turn) => result,
                         () = stop.asked() => Err(CellFailure::interrupted()),
                     };
+                    // Also of a command that failed: a line about the time it took does not stay.
+                    turn.drain_now().await;
                     self.restore_previous();
                     if stop.is_asked() {
                         self.state.stdin.interrupted();

@@ -101,6 +101,8 @@ pub(crate) enum DecisionSource {
     Workspace,
     /// Nobody: the client accepts no input.
     NobodyToAsk,
+    /// Nobody: the turn is in the background, and the client shows no buttons.
+    InBackground,
     /// Nobody: the agent gave no options.
     NothingToChoose,
     /// Nobody: the agent changed the call while the user was asked about it.
@@ -229,6 +231,7 @@ impl fmt::Display for DecisionSource {
             Self::NobodyToAsk => {
                 f.write_str("default: this client accepts no input, so nobody could be asked")
             }
+            Self::InBackground => f.write_str("default: a turn in the background cannot ask by typing"),
             Self::NothingToChoose => f.write_str("default: the agent gave no options"),
             Self::Withdrawn => f.write_str("default: the agent changed this call while you were asked"),
             Self::Interrupt => f.write_str("the interrupt"),
@@ -258,7 +261,8 @@ pub fn rule_applies(rule: &str, command: &str) -> Option<(String, bool)> {
 pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String {
     let title = call.title.trim();
     let paths = paths(call).into_iter().map(|path| path.display().to_string());
-    let hidden = paths.filter(|path| !title.ends_with(&format!(" {path}")));
+    let has_diff = |path: &str| changes(call).any(|change| change.path() == path);
+    let hidden = paths.filter(|path| !title.ends_with(&format!(" {path}")) && !has_diff(path));
     let command = hidden_command(call, title);
     let folder = hidden_folder(call, title).map(|folder| format!("in {}", folder.display()));
     let changes = changes(call).map(|change| change.plain());

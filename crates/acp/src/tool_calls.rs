@@ -3,11 +3,13 @@
 //! This is the model of a turn. Session updates feed it, permissions are judged by it, and the view
 //! renders it. It knows neither of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::{
-    Meta, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
+    Meta, SessionUpdate, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
+use serde_json::Value;
 
 use crate::permission::PermissionDecision;
 
@@ -170,7 +172,7 @@ impl ToolCalls {
         let altered = open.filter(|entry| {
             let mut after = entry.call.clone();
             after.update(fields.clone());
-            !says_the_same(&entry.call, &after)
+            !describes_the_same(&entry.call, &after)
         });
         let altered_questions = altered.map(|entry| entry.call.tool_call_id.clone()).collect();
         ToolCallChange { altered_questions, ..self.merge(update) }
@@ -204,13 +206,26 @@ impl ToolCalls {
     }
 }
 
-/// Whether two states of a call describe the same deed. How far it is does not matter.
-fn says_the_same(one: &ToolCall, other: &ToolCall) -> bool {
-    one.title == other.title
-        && one.kind == other.kind
-        && one.raw_input == other.raw_input
-        && one.locations == other.locations
-        && one.content == other.content
+/// Whether a call still describes the deed that the user was asked about. How far it is does not
+/// matter, and neither does what it shows beside that: progress, a terminal, the line in a file.
+fn describes_the_same(asked: &ToolCall, now: &ToolCall) -> bool {
+    let is_empty = |input: &Value| match input {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
+    };
+    let input = |call: &ToolCall| call.raw_input.clone().filter(|input| !is_empty(input));
+    let paths = |call: &ToolCall| -> BTreeSet<PathBuf> {
+        call.locations.iter().map(|location| location.path.clone()).collect()
+    };
+    let is_known = |block: &ToolCallContent| asked.content.contains(block);
+    let is_harmless = |block: &ToolCallContent| is_known(block) || !matches!(block, ToolCallContent::Diff(_));
+    asked.title == now.title
+        && asked.kind == now.kind
+        && (input(now).is_none() || input(asked) == input(now))
+        && paths(asked) == paths(now)
+        && asked.content.iter().all(|block| now.content.contains(block))
+        && now.content.iter().all(is_harmless)
 }
 
 impl ToolCallEntry {
@@ -305,6 +320,35 @@ mod tests {
         let mut altered = |fields| calls.update(ToolCallUpdate::new(id.clone(), fields)).altered_questions;
         assert_eq!(altered(title("Touch a file").status(ToolCallStatus::InProgress)), []);
         assert_eq!(altered(title("ls")), std::slice::from_ref(&id));
+    }
+
+    #[test]
+    fn progress_and_a_line_number_do_not_alter_an_open_question() {
+        use agent_client_protocol_schema::v1::{Diff, Terminal, ToolCallLocation};
+
+        let mut calls = ToolCalls::default();
+        let change = ToolCallContent::from(Diff::new("/a", "new"));
+        let asked = ToolCallUpdateFields::new()
+            .title("Edit /a".to_owned())
+            .raw_input(serde_json::json!({"path": "/a"}))
+            .locations(vec![ToolCallLocation::new("/a")])
+            .content(vec![change.clone()]);
+        let id = calls.ask_permission(ToolCallUpdate::new("1", asked), PermissionAsker::Agent).id;
+        let mut altered = |fields| calls.update(ToolCallUpdate::new(id.clone(), fields)).altered_questions;
+        let terminal = ToolCallContent::Terminal(Terminal::new("t"));
+        let fields = ToolCallUpdateFields::new();
+        let located = |path: &str| vec![ToolCallLocation::new(path.to_owned()).line(7)];
+        assert_eq!(altered(fields.clone().content(vec![change.clone(), "looks".into(), terminal])), []);
+        assert_eq!(altered(fields.clone().locations(located("/a"))), []);
+        assert_eq!(altered(fields.clone().raw_input(serde_json::json!({}))), []);
+        for other in [
+            fields.clone().content(vec![ToolCallContent::from(Diff::new("/a", "other"))]),
+            fields.clone().locations(located("/b")),
+            fields.clone().raw_input(serde_json::json!({"path": "/b"})),
+            fields.kind(ToolKind::Delete),
+        ] {
+            assert_eq!(altered(other.clone()), std::slice::from_ref(&id), "{other:?}");
+        }
     }
 
     #[test]

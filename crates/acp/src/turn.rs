@@ -134,6 +134,15 @@ impl CellChannel {
         &self.record
     }
 
+    /// A view for a turn in this cell.
+    fn view(&self, style: ViewStyle) -> TurnView {
+        let now = Instant::now();
+        let view = TurnView::new(style, self.new_turn(), now);
+        let (id, session) = (self.header().msg_id(), self.header().session());
+        let is_direct = is_of_process(id, session, std::os::unix::process::parent_id());
+        if is_direct { view.unpaced(now) } else { view }
+    }
+
     pub(crate) fn sender(&self) -> &ServerSender {
         &self.sender
     }
@@ -204,6 +213,15 @@ impl CellChannel {
     }
 }
 
+/// Whether a message comes from this process, the one that started the kernel. Such a client holds the
+/// sockets itself. Others may sit behind a Jupyter Server, which drops output that comes too fast.
+///
+/// Jupyter's Python clients write `SESSION_PID_COUNT` as the id of a message.
+fn is_of_process(msg_id: &str, session: &str, process: u32) -> bool {
+    let numbers = msg_id.strip_prefix(session).and_then(|rest| rest.strip_prefix('_')?.split_once('_'));
+    numbers.is_some_and(|(pid, count)| pid.parse() == Ok(process) && count.parse::<u64>().is_ok())
+}
+
 /// The message that an update adds to, if the agent names it.
 fn message_id(update: &SessionUpdate) -> Option<&MessageId> {
     match update {
@@ -219,7 +237,7 @@ const SHOWN_AFTER_INTERRUPT: usize = 64 << 10;
 
 impl AgentTurn {
     pub(crate) fn new(cell: Arc<CellChannel>, stop: StopSignal, style: ViewStyle, place: TurnPlace) -> Self {
-        let view = TurnView::new(style, cell.new_turn(), Instant::now());
+        let view = cell.view(style);
         let (calls, open_questions, messages) = (ToolCalls::default(), HashMap::new(), HashSet::new());
         Self { calls, view, stop, cell, style, place, open_questions, messages, registration: None }
     }
@@ -227,7 +245,7 @@ impl AgentTurn {
     /// Prepares the turn for a conversation that is played back.
     pub(crate) fn replay(&mut self) {
         self.calls = ToolCalls::default();
-        self.view = TurnView::new(self.style, self.cell.new_turn(), Instant::now()).replaying();
+        self.view = self.cell.view(self.style).replaying();
     }
 
     /// Whether an update goes on with something of this turn: a message or a tool call by its id.
@@ -365,5 +383,23 @@ impl AgentTurn {
             }
         }
         TurnOutput::All
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_started_the_kernel_is_known_by_its_process() {
+        for (msg_id, expected) in [
+            ("ab-cd_ef_17_3", true),
+            ("ab-cd_ef_18_3", false),
+            ("ab-cd_ef_17", false),
+            ("other_17_3", false),
+            ("6f1e2c1a-0b0a-4e4c-9a57-1d1f6f3f2b11", false),
+        ] {
+            assert_eq!(is_of_process(msg_id, "ab-cd_ef", 17), expected, "{msg_id}");
+        }
     }
 }

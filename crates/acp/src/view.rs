@@ -155,6 +155,15 @@ impl TurnView {
         self
     }
 
+    /// Sends as fast as the client reads, because no server stands between that could drop output.
+    #[must_use]
+    pub(crate) fn unpaced(mut self, now: Instant) -> Self {
+        if self.style == ViewStyle::Stream {
+            self.pace = OutputPace::unlimited(now);
+        }
+        self
+    }
+
     /// Takes in an update that is not about a tool call; see [`TurnView::tool_call`]. The caller
     /// keeps the state of the session (its commands, modes and options).
     pub(crate) fn update(&mut self, update: SessionUpdate, now: Instant) {
@@ -294,6 +303,9 @@ impl TurnView {
             other => {
                 self.close();
                 let data = content::display(&other);
+                if self.style == ViewStyle::Stream && content::is_picture(&data) {
+                    return self.printer.picture(data);
+                }
                 let plain = data["text/plain"].as_str().unwrap_or_default().to_owned();
                 self.place(None, ViewPiece::Fixed(data), &plain);
             }

@@ -93,6 +93,7 @@ fn a_failed_install_is_reported_with_advice() {
         home.run(&["install", "--agent", "claude"], &[]),
         home.run(&["install", "--agent", "nobody"], &[]),
         home.run(&["install", "--name", "python3"], &[]),
+        home.run(&["install", "--name", "python3", "--force"], &[]),
         home.run(&["install", "--name", "a/b"], &[]),
         home.run(&["install", "--sys-prefix"], &[]),
         home.run(&["remove", "python3"], &[]),
@@ -100,4 +101,23 @@ fn a_failed_install_is_reported_with_advice() {
         home.run(&["install"], &[]),
     ];
     insta::assert_snapshot!(told.map(|(code, text)| format!("{code} {text}")).join(""));
+}
+
+#[test]
+fn a_kernel_does_not_take_the_name_of_the_users_python() {
+    let home = Home::new(&["claude-agent-acp"]);
+    let venv = home.path("venv");
+    let theirs = venv.join("share/jupyter/kernels/theirs");
+    std::fs::create_dir_all(&theirs).unwrap();
+    std::fs::write(theirs.join("kernel.json"), "{\"argv\": [\"python\"], \"display_name\": \"P\"}").unwrap();
+    let variables: [(&str, &Path); 1] = [("VIRTUAL_ENV", &venv)];
+    for name in ["python3", "theirs"] {
+        let (code, text) = home.run(&["install", "--name", name], &variables);
+        assert!(code != 0 && text.contains(&format!("`{name}` is the name of another kernel")), "{text}");
+        assert!(!home.path(".local/share/jupyter/kernels").join(name).exists());
+    }
+    assert_eq!(home.run(&["install", "--name", "theirs", "--force"], &variables).0, 0);
+    assert!(home.path(".local/share/jupyter/kernels/theirs/kernel.json").exists());
+    // One of ours is replaced without a word, as before.
+    assert_eq!(home.run(&["install", "--name", "theirs"], &variables).0, 0);
 }

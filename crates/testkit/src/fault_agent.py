@@ -54,7 +54,10 @@ def prompt(request_id, params) -> None:
             send(id=request_id, result={"stopReason": "end_turn", "usage": usage})
             return
         if order == "fail":
-            send(id=request_id, error={"code": -32603, "message": rest})
+            # A message, and perhaps data (JSON): `MESSAGE :: DATA`.
+            message, _, data = rest.partition(" :: ")
+            error = {"code": -32603, "message": message}
+            send(id=request_id, error={**error, "data": json.loads(data)} if data else error)
             return
         if order in ORDERS:
             ORDERS[order](session, rest)

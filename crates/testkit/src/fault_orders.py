@@ -258,6 +258,21 @@ def order_image(session, rest):
     update(session, sessionUpdate="agent_message_chunk", content=content)
 
 
+def order_rename(session, rest):
+    """Gives the session a title, and changes the model to `large`, twice each."""
+    values = [{"value": "small", "name": "Small"}, {"value": "large", "name": "Large"}]
+    model = {"id": "model", "name": "Model", "type": "select", "currentValue": "large", "options": values}
+    for _ in range(2):
+        update(session, sessionUpdate="session_info_update", title=rest)
+        update(session, sessionUpdate="config_option_update", configOptions=[model])
+
+
+def order_screenshot(session, rest):
+    """A tool call whose result is a picture."""
+    content = [{"type": "content", "content": {"type": "image", "data": PIXEL, "mimeType": "image/png"}}]
+    tool(session, "shot", title="Look", kind="read", status="completed", content=content)
+
+
 def order_notice(session, rest):
     severity, title = rest.split(" ", 1)
     update(session, sessionUpdate="notice", severity=severity, title=title, description="as you can see")

@@ -12,7 +12,6 @@ use super::{
     SessionFacts, lock,
 };
 use crate::agent::CallError;
-use crate::view::TurnEnding;
 
 /// Which stored sessions to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +103,7 @@ impl AgentConversation {
             AgentCommand::Load(session) => {
                 turn.replay();
                 let opened = self.change_to(session, ReopenMethod::Load, turn, UpdateUse::Show).await;
-                turn.finish(&TurnEnding::Failed).await;
+                turn.drain_now().await;
                 opened?;
                 "the session was loaded".to_owned()
             }
@@ -150,7 +149,6 @@ impl AgentConversation {
                 shown
             }
         };
-        turn.drain_now().await;
         Ok(shown)
     }
 

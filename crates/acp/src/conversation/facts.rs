@@ -1,8 +1,9 @@
 //! The facts about a conversation, which can be read while it is busy.
 
 use agent_client_protocol_schema::v1::{
-    AuthMethod, AvailableCommand, SessionConfigOption, SessionId, SessionModeState, SessionUpdate, ToolKind,
-    UsageUpdate,
+    AuthMethod, AvailableCommand, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions, SessionId, SessionModeState,
+    SessionUpdate, ToolKind, UsageUpdate,
 };
 
 use super::AgentChoice;
@@ -65,6 +66,30 @@ impl SessionFacts {
         };
     }
 
+    /// What an update changes in the session that the cell should show: options and the title. The view
+    /// shows the mode itself.
+    pub(crate) fn news(&self, update: &SessionUpdate) -> Vec<String> {
+        match update {
+            SessionUpdate::ConfigOptionUpdate(update) => {
+                let is_mode = |option: &SessionConfigOption| {
+                    self.modes.is_some() && option.category == Some(SessionConfigOptionCategory::Mode)
+                };
+                let changed = update.config_options.iter().filter(|option| !is_mode(option));
+                let changed = changed.filter_map(|option| {
+                    let before = self.options.iter().find(|before| before.id == option.id)?;
+                    let value = current_value(option)?;
+                    (current_value(before)? != value).then(|| format!("{}: {value}", option.name))
+                });
+                changed.collect()
+            }
+            SessionUpdate::SessionInfoUpdate(update) => {
+                let title = update.title.value().filter(|title| self.title.as_ref() != Some(title));
+                title.map(|title| format!("session title: {title}")).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Takes in an update about the session's state. False if the update is about something else.
     pub(crate) fn learn(&mut self, update: &SessionUpdate) -> bool {
         match update {
@@ -86,5 +111,28 @@ impl SessionFacts {
             _ => return false,
         }
         true
+    }
+}
+
+/// The current value of an option, by its name for people.
+fn current_value(option: &SessionConfigOption) -> Option<String> {
+    match &option.kind {
+        SessionConfigKind::Boolean(flag) => Some(if flag.current_value { "on" } else { "off" }.to_owned()),
+        SessionConfigKind::Select(select) => {
+            let known = select_values(select).into_iter().find(|value| value.value == select.current_value);
+            Some(known.map_or_else(|| select.current_value.to_string(), |value| value.name.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// The values of an option, without their groups.
+pub(crate) fn select_values(select: &SessionConfigSelect) -> Vec<&SessionConfigSelectOption> {
+    match &select.options {
+        SessionConfigSelectOptions::Ungrouped(values) => values.iter().collect(),
+        SessionConfigSelectOptions::Grouped(groups) => {
+            groups.iter().flat_map(|group| &group.options).collect()
+        }
+        _ => Vec::new(),
     }
 }

@@ -127,6 +127,10 @@ impl EventLoop<'_> {
             AgentEvent::Update(notification) => match &self.purpose {
                 LoopPurpose::Turn(session) if notification.session_id == *session => {
                     let update = notification.update;
+                    let news = lock(self.facts).news(&update);
+                    for line in &news {
+                        self.turn.view.aside(line);
+                    }
                     lock(self.facts).learn(&update);
                     let former = self.former.as_mut();
                     match former.filter(|former| former.knows(&update) && !self.turn.knows(&update)) {

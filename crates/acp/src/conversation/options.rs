@@ -2,9 +2,10 @@
 
 use agent_client_protocol_schema::v1::{
     CurrentModeUpdate, SessionConfigKind, SessionConfigOptionCategory, SessionConfigOptionValue,
-    SessionConfigSelectOptions, SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
+    SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 
+use super::facts::select_values;
 use super::{AgentConversation, AgentTurn, CellFailure, FailureKind, lock};
 
 impl AgentConversation {
@@ -62,13 +63,7 @@ impl AgentConversation {
                 }
             },
             SessionConfigKind::Select(select) => {
-                let known: Vec<_> = match &select.options {
-                    SessionConfigSelectOptions::Ungrouped(values) => values.iter().collect(),
-                    SessionConfigSelectOptions::Grouped(groups) => {
-                        groups.iter().flat_map(|group| &group.options).collect()
-                    }
-                    _ => Vec::new(),
-                };
+                let known = select_values(select);
                 let Some(found) = known
                     .iter()
                     .find(|known| *known.value.0 == *value || known.name.eq_ignore_ascii_case(value))

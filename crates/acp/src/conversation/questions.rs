@@ -191,7 +191,13 @@ pub(crate) fn permission<'a>(
         PolicyVerdict::Ask => match means(state, turn) {
             QuestionMeans::Buttons => return Some(by_buttons(state, turn, question, call)),
             QuestionMeans::Stdin => return Some(by_stdin(state, turn, question, call)),
-            QuestionMeans::Nobody => PermissionDecision::refuse(&options, DecisionSource::NobodyToAsk),
+            QuestionMeans::Nobody => {
+                let by = match turn.place {
+                    TurnPlace::Background if turn.cell.allow_stdin => DecisionSource::InBackground,
+                    TurnPlace::Background | TurnPlace::Foreground => DecisionSource::NobodyToAsk,
+                };
+                PermissionDecision::refuse(&options, by)
+            }
         },
     };
     settle(state, turn, grants, workspace, AnsweredQuestion::Permission { question, call, decision });

@@ -2,14 +2,13 @@
 
 use agent_client_protocol_schema::v1::{
     McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelectOptions,
 };
 use serde_json::{Value, json};
 
 use super::cell_run::CellRun;
 use super::sessions::{MAIN, McpEntry};
 use crate::agent::AgentLaunch;
-use crate::conversation::{AgentChoice, AgentCommand, SessionFacts, SessionScope, bypass};
+use crate::conversation::{AgentChoice, AgentCommand, SessionFacts, SessionScope, bypass, select_values};
 use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::lock;
 use crate::magic::{EnvMagic, MagicCommand, McpMagic, PermissionsMagic, RenderMagic, SessionMagic};
@@ -470,14 +469,7 @@ pub(crate) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
             .map(|(name, value)| (format!("{} {name}", mark(flag.current_value == value)), String::new()))
             .to_vec(),
         SessionConfigKind::Select(select) => {
-            let all: Vec<_> = match &select.options {
-                SessionConfigSelectOptions::Ungrouped(values) => values.iter().collect(),
-                SessionConfigSelectOptions::Grouped(groups) => {
-                    groups.iter().flat_map(|group| &group.options).collect()
-                }
-                _ => Vec::new(),
-            };
-            let described = all.into_iter().map(|value| {
+            let described = select_values(select).into_iter().map(|value| {
                 (format!("{} {}", mark(value.value == select.current_value), value.value), value.name.clone())
             });
             described.collect()

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use agent_client_protocol_schema::v1::{
-    Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolKind,
+    Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolKind,
 };
 use cellwright_cell::Stream;
 use cellwright_output::OutputSink;
 use serde_json::Value;
 
-use super::content::{RenderedContent, bounded, rendered, screen};
+use super::OutputData;
+use super::content::{RenderedContent, bounded, display, is_picture, rendered, screen};
 use super::diff::LineDiff;
 use super::html::{escape, folded, headed, pre};
 use crate::tool_calls::{ToolCallChange, ToolCallEntry};
@@ -237,12 +239,35 @@ fn status(entry: &ToolCallEntry) -> (&'static str, &'static str, &'static str) {
     }
 }
 
+/// The places of a call. The card names a file once: of one that its title or a diff names already,
+/// only the line is left.
 fn locations(call: &ToolCall) -> Vec<String> {
-    let named = call.locations.iter().map(|location| match location.line {
-        Some(line) => format!("{}:{line}", location.path.display()),
-        None => location.path.display().to_string(),
-    });
-    named.collect()
+    let is_changed = |path: &Path| {
+        call.content.iter().any(|part| matches!(part, ToolCallContent::Diff(diff) if diff.path == path))
+    };
+    let mut places: Vec<String> = Vec::new();
+    for ToolCallLocation { path, line, .. } in &call.locations {
+        let name = path.display().to_string();
+        let place = match (is_changed(path) || names(&call.title, &name), line) {
+            (true, None) => continue,
+            (true, Some(line)) => format!("line {line}"),
+            (false, None) => name,
+            (false, Some(line)) => format!("{name}:{line}"),
+        };
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Whether a title names a file, and not just one with a longer name.
+fn names(title: &str, path: &str) -> bool {
+    let in_name = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    title.lines().next().unwrap_or_default().match_indices(path).any(|(at, _)| {
+        let (before, after) = (&title[..at], &title[at + path.len()..]);
+        !before.ends_with(in_name) && !after.starts_with(in_name)
+    })
 }
 
 /// Input and output of the call, as the agent sent them.
@@ -277,6 +302,15 @@ fn part(content: &ToolCallContent) -> Option<CardPart> {
         // Content of a later version of the protocol.
         _ => None,
     }
+}
+
+/// The pictures that a call shows, for clients that get its card as text.
+pub(super) fn pictures(call: &ToolCall) -> impl Iterator<Item = OutputData> {
+    let blocks = call.content.iter().filter_map(|part| match part {
+        ToolCallContent::Content(content) => Some(display(&content.content)),
+        _ => None,
+    });
+    blocks.filter(is_picture)
 }
 
 /// The first line of a title, cut when it is long.

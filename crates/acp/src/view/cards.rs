@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use agent_client_protocol_schema::v1::{TerminalId, ToolCallId};
 
-use super::card::{ToolCard, line};
+use super::card::{self, ToolCard, line};
 use super::forms::widget_view;
 use super::printer::PrintSection;
 use super::{TurnView, ViewPiece, ViewStyle};
@@ -104,6 +104,7 @@ impl TurnView {
             if has_just_ended {
                 let details = card.details(entry, &mut self.terminals);
                 self.printer.print(PrintSection::Aside, &format!("{}{details}\n", line(entry)));
+                card::pictures(&entry.call).for_each(|picture| self.printer.picture(picture));
             } else if known.is_none() {
                 self.printer.print(PrintSection::Aside, &format!("{}\n", line(entry)));
             }

@@ -11,6 +11,9 @@ use super::html::{data_address, escape, folded, link, pre};
 /// missing.
 const LIMITS: OutputLimits = OutputLimits { head: 16 * 1024, tail: 48 * 1024, line: 2_000 };
 
+/// The pictures that Jupyter's clients show.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
 /// A sink for what a tool printed, as a terminal would show it.
 pub(super) fn screen() -> OutputSink {
     OutputSink::new(LIMITS, Colours::Dropped)
@@ -44,7 +47,7 @@ pub(super) fn bundle<const N: usize>(alternatives: [(&str, String); N]) -> Outpu
 /// find them.
 pub(super) fn display(block: &ContentBlock) -> OutputData {
     if let ContentBlock::Image(image) = block
-        && ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&image.mime_type.as_str())
+        && PICTURES.contains(&image.mime_type.as_str())
         && data_address("image", &image.mime_type, &image.data).is_some()
     {
         let mut data = Map::new();
@@ -53,6 +56,11 @@ pub(super) fn display(block: &ContentBlock) -> OutputData {
         return data;
     }
     rendered(block).bundle()
+}
+
+/// Whether a display is a picture that Jupyter knows.
+pub(super) fn is_picture(data: &OutputData) -> bool {
+    PICTURES.iter().any(|mime| data.contains_key(*mime))
 }
 
 /// A block inside a card.

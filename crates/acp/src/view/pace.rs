@@ -31,6 +31,12 @@ impl OutputPace {
         Self::new(now, 1_200_000.0, 400_000.0)
     }
 
+    /// Everything at the next tick, for a client that no server stands before.
+    pub(super) fn unlimited(now: Instant) -> Self {
+        const ALL: f64 = 1e12;
+        Self::new(now, ALL, ALL)
+    }
+
     fn new(now: Instant, burst: f64, per_second: f64) -> Self {
         Self { next: now, filled: now, left: burst, burst, per_second }
     }

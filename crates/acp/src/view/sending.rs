@@ -40,7 +40,7 @@ impl TurnView {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megabytes")]
             ViewStyle::Stream => {
                 self.displays.settle();
-                self.printer.take(room.max(0.0) as usize)
+                self.printer.take(room.max(0.0) as usize, &self.turn)
             }
         };
         for show in &shown {

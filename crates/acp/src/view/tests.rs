@@ -172,6 +172,46 @@ fn a_card_grows_by_id_and_titles_are_patched_later() {
 }
 
 #[test]
+fn an_edit_card_names_its_file_once() {
+    let path = "/home/me/work/a.py";
+    let diff = || vec![Diff::new(path, "new\n").old_text("old\n".to_owned()).into()];
+    let edit = |title: &str, line: Option<u32>| {
+        let place = ToolCallLocation::new(path);
+        let place = if let Some(line) = line { place.line(line) } else { place };
+        call("1", title).kind(ToolKind::Edit).locations(vec![place.clone(), place])
+    };
+    for (call, expected) in [
+        (
+            edit("Edit", None).content(diff()),
+            "○ Edit (edit, pending)\n  /home/me/work/a.py +1 −1\n  - old\n  + new",
+        ),
+        (
+            edit("Edit", Some(7)).content(diff()),
+            "○ Edit (edit, pending)\n  line 7\n  /home/me/work/a.py +1 −1\n  - old\n  + new",
+        ),
+        (edit("Read `/home/me/work/a.py`", None), "○ Read `/home/me/work/a.py` (edit, pending)"),
+        (
+            edit("Copy to /home/me/work/a.py.bak", None),
+            "○ Copy to /home/me/work/a.py.bak (edit, pending)\n  /home/me/work/a.py",
+        ),
+    ] {
+        let mut cell = TestCell::new(ViewStyle::Rich);
+        cell.update(SessionUpdate::ToolCall(call)).wait(Duration::from_secs(1));
+        assert_eq!(cell.plain(), [expected]);
+        let named = cell.best().matches(&format!("{path}.bak")).count();
+        assert_eq!(cell.best().matches(path).count() - named, 1, "{}", cell.best());
+    }
+}
+
+#[test]
+fn a_client_without_a_server_gets_a_long_answer_at_once() {
+    let mut cell = TestCell::new(ViewStyle::Stream);
+    cell.view = TurnView::new(ViewStyle::Stream, "t", cell.now).unpaced(cell.now);
+    cell.say(&"y".repeat(5_000_000)).wait(Duration::from_millis(100));
+    assert_eq!((cell.streams.len(), cell.messages.len()), (5_000_000 + "stdout|".len(), 1));
+}
+
+#[test]
 fn command_output_that_comes_only_in_meta_is_shown() {
     let mut cell = TestCell::new(ViewStyle::Rich);
     let meta = |value: Value| value.as_object().unwrap().clone();

@@ -41,6 +41,8 @@ pub(crate) struct TestKernel {
 pub(crate) struct ShownCell {
     /// The text of each output. Updates replace the text of their display.
     pub(crate) outputs: Vec<String>,
+    /// The types of all displays.
+    pub(crate) mimes: Vec<String>,
     displays: HashMap<String, usize>,
     reply: Option<ExecuteReply>,
     idle: bool,
@@ -305,6 +307,7 @@ impl ShownCell {
             DisplayData::TYPE => {
                 let display = parsed::<DisplayData>(message);
                 let number = self.outputs.len();
+                self.mimes.extend(display.data.iter().map(|(mime, _)| mime.to_owned()));
                 self.displays.extend(display.transient.display_id.map(|id| (id, number)));
                 self.outputs.push(plain(&display.data));
             }

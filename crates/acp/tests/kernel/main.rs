@@ -3,6 +3,7 @@
 mod client;
 mod conversations;
 mod endings;
+mod looks;
 mod questions;
 mod references;
 mod widgets;

@@ -33,6 +33,9 @@ pub(super) struct KernelInstall {
     /// The name that Jupyter clients show
     #[arg(long)]
     display_name: Option<String>,
+    /// Take a name that another kernel has: Jupyter then starts the agent kernel in place of it
+    #[arg(long)]
+    force: bool,
 }
 
 impl KernelInstall {
@@ -53,6 +56,9 @@ impl KernelInstall {
         let program = std::env::current_exe().context("could not find this program")?;
         let agent = self.agent.as_deref();
         let name = self.name.clone().unwrap_or_else(|| spec::default_name(agent));
+        if !self.force {
+            refuse_to_hide_another(config, &name)?;
+        }
         let description = spec::description(&program, agent, self.display_name.as_deref());
         let folder = spec::install(&kernels, &name, &description)?;
         let mut message =
@@ -62,6 +68,22 @@ impl KernelInstall {
         }
         print::plain(&message)
     }
+}
+
+/// Refuses the name of another kernel, which Jupyter would no longer find.
+fn refuse_to_hide_another(config: &LoadedConfig, name: &str) -> anyhow::Result<()> {
+    let other = KernelSpec::find(&kernel_path(config), name).ok().filter(|spec| !spec::is_ours(spec));
+    // ipykernel's own kernel needs no kernelspec.
+    let is_python = name.eq_ignore_ascii_case("python3");
+    let place = match other {
+        Some(other) => format!(" in `{}`", other.resource_dir.display()),
+        None if is_python => String::new(),
+        None => return Ok(()),
+    };
+    anyhow::bail!(
+        "`{name}` is the name of another kernel{place}, which Jupyter would no longer start; choose another \
+         `--name`, or give `--force`"
+    )
 }
 
 /// The agent kernels that Jupyter finds.
