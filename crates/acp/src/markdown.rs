@@ -18,6 +18,8 @@ mod tests;
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use cellwright_output::is_inside;
+pub use cellwright_output::is_safe_address as is_safe;
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 /// The tags that harmless Markdown may hold. They have no attributes.
@@ -434,28 +436,6 @@ fn entities(text: &str) -> String {
         }
     }
     out
-}
-
-/// Whether following an address cannot run anything in the page.
-pub fn is_safe(address: &str) -> bool {
-    has_safe_scheme(address) || is_inside(address)
-}
-
-/// Whether an address has a scheme that cannot run anything. Browsers skip control characters and
-/// blanks in schemes, so these are refused anywhere.
-pub(crate) fn has_safe_scheme(address: &str) -> bool {
-    let Some((scheme, _)) = address.split_once(':') else { return false };
-    let known = ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    known && !address.contains(|c: char| c.is_control() || c.is_whitespace())
-}
-
-/// Whether an address leads to a file beside the notebook, or to a place in the page.
-fn is_inside(address: &str) -> bool {
-    let begins = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '#' | '%');
-    let path = address.split(['/', '?', '#']).next().unwrap_or_default();
-    address.starts_with(begins)
-        && !path.contains(':')
-        && !address.contains(|c: char| c == '\\' || c.is_control() || c.is_whitespace())
 }
 
 /// An address in which no character means anything to Markdown, formulas or HTML.

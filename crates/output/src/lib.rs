@@ -9,6 +9,7 @@ mod decode;
 mod display;
 mod kept;
 mod lines;
+mod safe_html;
 mod screen;
 mod share;
 mod sink;
@@ -27,6 +28,7 @@ pub use display::{
     UnusableImage, html_table, indented_json, json_text,
 };
 pub use lines::{Counted, Extent, Thousands};
+pub use safe_html::{HarmlessHtml, data_address, escaped_html, has_safe_scheme, is_inside, is_safe_address};
 pub use screen::Colours;
 pub use share::fair_share;
 pub use sink::{CapturedText, OutputLimits, OutputSink};
