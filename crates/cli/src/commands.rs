@@ -4,6 +4,7 @@ pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod doctor;
 pub(crate) mod edit;
+pub(crate) mod export;
 pub(crate) mod gateway;
 pub(crate) mod install;
 pub(crate) mod installation;

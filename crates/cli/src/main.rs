@@ -5,6 +5,7 @@ mod caller;
 mod commands;
 mod config;
 mod exit;
+mod export;
 mod host;
 mod log;
 mod offer;
@@ -36,6 +37,7 @@ enum CliCommand {
     Tool(commands::tool::ToolCommand),
     Read(commands::read::ReadCommand),
     Show(commands::show::ShowCommand),
+    Export(commands::export::ExportCommand),
     Write(commands::write::WriteCommand),
     Edit(commands::edit::EditCommand),
     Notebook(commands::notebook::NotebookCommand),
@@ -59,6 +61,7 @@ impl CliCommand {
             Self::Tool(tool) => return tool.run(),
             Self::Read(read) => read.run(),
             Self::Show(show) => show.run(),
+            Self::Export(export) => export.run(),
             Self::Write(write) => write.run(),
             Self::Edit(edit) => edit.run(),
             Self::Notebook(notebook) => notebook.run(),

@@ -31,6 +31,14 @@ use self::wrap::wrapped_line;
 /// Columns that code and outputs have at least, however wide the counts before them are.
 const LEAST_ROOM: usize = 10;
 
+/// Code with a terminal's colours.
+pub(crate) fn painted_code(code: &str, language: &str) -> String {
+    if !language.to_lowercase().contains("python") {
+        return code.to_owned();
+    }
+    python::pieces(code).iter().map(|(style, text)| TextPen::Colours.paint(*style, text)).collect()
+}
+
 /// How a notebook is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShowStyle {

@@ -3,6 +3,7 @@
 mod comms;
 mod doctor;
 mod doors;
+mod export;
 mod gateway;
 mod install;
 mod installation;

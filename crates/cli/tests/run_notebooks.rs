@@ -1,8 +1,10 @@
 //! `cellwright run NOTEBOOK` through the door users use.
 
+mod check;
 mod choice;
 mod kept;
 mod meanwhile;
+mod report;
 mod saving;
 mod values;
 

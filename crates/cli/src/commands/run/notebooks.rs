@@ -1,7 +1,9 @@
 //! `cellwright run notebook.ipynb`
 
+mod check;
 mod options;
 mod record;
+mod report;
 mod show;
 mod yaml;
 
@@ -31,7 +33,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::check::OutputCheck;
 pub(crate) use self::options::NotebookRunFlags;
+use self::report::ReportFolder;
 use self::show::{RunDisplay, RunStyle, RunVerbosity};
 use super::{on_interrupt, was_stopped};
 use crate::commands::CallerArguments;
@@ -62,6 +66,8 @@ struct RunContext {
     surroundings: Option<ClientSurroundings>,
     style: RunStyle,
     record: bool,
+    check: Option<OutputCheck>,
+    report: Option<ReportFolder>,
     /// What the caller vouches for itself.
     vouched: ChangeOptions,
     stop: CancellationToken,
@@ -79,6 +85,14 @@ impl NotebookRuns {
             let report = OpenOptions::new().append(true).create(true).open(path);
             report.with_context(|| format!("could not write {}", path.display()))?;
         }
+        let report = self
+            .options
+            .report
+            .as_deref()
+            .map(|folder| ReportFolder::make(folder, &self.paths))
+            .transpose()?;
+        let sanitize = self.options.sanitize.as_deref();
+        let check = self.options.check.map(|mode| OutputCheck::new(mode, sanitize)).transpose()?;
         let usual = config.settings.kernel.default.parse().context("kernel.default")?;
         let several = requests.len() > 1;
         let jobs = self.options.jobs.unwrap_or(1).max(1);
@@ -104,8 +118,11 @@ impl NotebookRuns {
         };
         let (chosen, session) = (self.kernel, self.session);
         let record = self.options.record;
-        let vouched =
-            ChangeOptions { expect: self.options.expect, force: self.force, ..ChangeOptions::default() };
+        let vouched = ChangeOptions {
+            expect: self.options.expect,
+            force: self.force || check.is_some(),
+            ..ChangeOptions::default()
+        };
         let common = Arc::new(RunContext {
             client,
             usual,
@@ -114,6 +131,8 @@ impl NotebookRuns {
             surroundings,
             style,
             record,
+            check,
+            report,
             vouched,
             stop,
         });
@@ -127,7 +146,7 @@ impl NotebookRuns {
             let turn = Arc::clone(&turns).acquire_owned().await.expect("it is never closed");
             runs.spawn(
                 async move {
-                    let ran = run_one(&common, &request, is_last).await;
+                    let ran = run_one(&common, request, place, is_last).await;
                     drop(turn);
                     (place, ran)
                 }
@@ -142,8 +161,11 @@ impl NotebookRuns {
             suites.push((place, suite));
         }
         suites.sort_by_key(|(place, _)| *place);
+        let suites: Vec<_> = suites.into_iter().map(|(_, suite)| suite).collect();
+        if let Some(report) = &common.report {
+            report.index(&suites)?;
+        }
         if let Some(path) = &self.options.junit {
-            let suites: Vec<_> = suites.into_iter().map(|(_, suite)| suite).collect();
             std::fs::write(path, show::junit(&suites))
                 .with_context(|| format!("could not write {}", path.display()))?;
         }
@@ -243,9 +265,14 @@ impl RunContext {
 }
 
 /// Runs one notebook and reports it.
-async fn run_one(common: &RunContext, request: &RunRequest, is_last: bool) -> (CommandExit, show::TestSuite) {
+async fn run_one(
+    common: &RunContext,
+    request: RunRequest,
+    place: usize,
+    is_last: bool,
+) -> (CommandExit, show::TestSuite) {
     let mut show = RunDisplay::new(&request.path, common.style);
-    let exit = match follow(common, request, is_last, &mut show).await {
+    let exit = match follow(common, request, place, is_last, &mut show).await {
         Ok(exit) => exit,
         Err(error) => {
             let message = show.advised(one_line(error.as_ref()));
@@ -263,15 +290,17 @@ fn not_run(show: &mut RunDisplay) -> CommandExit {
 
 async fn follow(
     common: &RunContext,
-    request: &RunRequest,
+    mut request: RunRequest,
+    place: usize,
     is_last: bool,
     show: &mut RunDisplay,
 ) -> anyhow::Result<CommandExit> {
     if common.stop.is_cancelled() {
         return Ok(not_run(show));
     }
+    let check = common.check.as_ref().map(|check| check.prepare(&mut request)).transpose()?;
     let (parameters, reset) = (request.parameters.clone(), request.reset);
-    let (request, vouched) = (request.clone(), common.vouched);
+    let (path, vouched) = (request.path.clone(), common.vouched);
     let caller = CallerArguments::of_session(common.session.clone());
     let draft = tokio::task::spawn_blocking(move || checked(request, &vouched, &caller)).await??;
     let kernel = common.kernel(draft.home());
@@ -335,14 +364,27 @@ async fn follow(
     } else {
         None
     };
+    let written = check::written(&finished.kept);
+    let mut differences = CommandExit::Done;
+    if let Some(check) = &check {
+        let found = check.differences(&written, &finished.report, &show.indices())?;
+        if !found.is_empty() {
+            differences = CommandExit::Failed;
+        }
+        show.checked(found);
+    }
     show.end(&finished, unrecorded.as_deref())?;
+    if let Some(report) = &common.report {
+        report.page(place, &path, &written, show.suite())?;
+        show.suite().has_page = true;
+    }
     // A session of the daemon may have been there before us.
     if !is_last && common.style.kernel == KernelFate::Ends {
         // Gone is what it should be.
         drop(common.client.end(&finished.report.key, Force::Yes).await);
     }
     let recorded = if unrecorded.is_some() { CommandExit::Failed } else { CommandExit::Done };
-    Ok(worse(exit(&finished), recorded))
+    Ok(worse(worse(exit(&finished), recorded), differences))
 }
 
 /// The run as planned, if its cells are those that the caller was shown. Blocks on files.

@@ -10,6 +10,7 @@ use cellwright_notebook::{CellRef, Fingerprint};
 use cellwright_run::{Parameter, ParameterValue};
 use serde_json::Value;
 
+use super::check::CheckMode;
 use super::yaml;
 
 #[derive(Debug, Default, clap::Args)]
@@ -49,6 +50,23 @@ pub(crate) struct NotebookRunFlags {
     /// Write a `JUnit` report, one test case for each cell
     #[arg(long, value_name = "FILE")]
     pub(super) junit: Option<PathBuf>,
+    /// Write a folder of HTML pages: one for each notebook with its outputs, and index.html, which lists them
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) report: Option<PathBuf>,
+    /// Compare the outputs with those in the notebook, show what differs, and leave the file as it is
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "usual",
+        conflicts_with_all = ["output", "record", "param", "raw", "param_file", "allow_errors"]
+    )]
+    pub(super) check: Option<CheckMode>,
+    /// With --check: replace what these patterns find before comparing (nbval's format)
+    #[arg(long, value_name = "FILE", requires = "check")]
+    pub(super) sanitize: Option<PathBuf>,
     /// Report only failures
     #[arg(short, long)]
     pub(super) quiet: bool,

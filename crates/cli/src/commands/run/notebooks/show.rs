@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 pub(super) use junit::junit;
 
 use self::lines::ProgressLines;
+use super::check::CellDifference;
 use crate::exit::one_line;
 use crate::print;
 use crate::render;
@@ -51,30 +52,56 @@ pub(super) struct RunDisplay {
     advice: Option<&'static str>,
     lines: ProgressLines,
     suite: TestSuite,
+    /// The cells that do not show what is stored, if that is checked.
+    differences: Option<Vec<CellDifference>>,
 }
 
 /// The result of a run, as a test suite.
 #[derive(Debug, Default)]
 pub(super) struct TestSuite {
-    name: String,
-    duration: Duration,
-    cases: Vec<TestCase>,
+    pub(super) name: String,
+    pub(super) duration: Duration,
+    pub(super) cases: Vec<TestCase>,
+    /// Whether a page about it was written.
+    pub(super) has_page: bool,
 }
 
 #[derive(Debug)]
-struct TestCase {
+pub(super) struct TestCase {
     /// Its cell's place in the notebook.
-    index: usize,
+    pub(super) index: usize,
     name: String,
     duration: Duration,
-    end: CaseResult,
+    pub(super) end: CaseResult,
 }
 
 #[derive(Debug)]
-enum CaseResult {
+pub(super) enum CaseResult {
     Passed,
     Skipped(String),
-    Failed { message: String, details: String },
+    Failed {
+        message: String,
+        details: String,
+    },
+    /// It shows something else than what is stored.
+    Differs {
+        message: String,
+        lines: String,
+    },
+}
+
+impl TestSuite {
+    /// The first cell that failed, and in words what is wrong with it: the last line of a traceback says it best.
+    pub(super) fn failed(&self) -> Option<(usize, &str)> {
+        self.cases.iter().find_map(|case| match &case.end {
+            CaseResult::Failed { message, details } => {
+                let last = details.lines().rev().find(|line| !line.trim().is_empty());
+                Some((case.index, last.filter(|_| message.starts_with("raised ")).unwrap_or(message)))
+            }
+            CaseResult::Differs { message, .. } => Some((case.index, message)),
+            CaseResult::Passed | CaseResult::Skipped(_) => None,
+        })
+    }
 }
 
 impl RunDisplay {
@@ -89,11 +116,27 @@ impl RunDisplay {
             skipped: Vec::new(),
             advice: None,
             suite,
+            differences: None,
         }
     }
 
     pub(super) fn into_suite(self) -> TestSuite {
         self.suite
+    }
+
+    /// What was found so far, for a page about it.
+    pub(super) fn suite(&mut self) -> &mut TestSuite {
+        &mut self.suite
+    }
+
+    /// The cells that will run, by their places in the notebook.
+    pub(super) fn indices(&self) -> Vec<usize> {
+        self.cells.iter().map(|cell| cell.index).collect()
+    }
+
+    /// The outputs were compared with the stored ones.
+    pub(super) fn checked(&mut self, differences: Vec<CellDifference>) {
+        self.differences = Some(differences);
     }
 
     /// The run can begin.
@@ -210,11 +253,18 @@ impl RunDisplay {
             kept.failed.iter().map(|error| format!("the outputs were not saved: {}", one_line(error))),
         );
         trouble.extend(unrecorded.map(str::to_owned));
+        let differences = self.differences.take();
+        let differing = differences.as_deref().unwrap_or_default();
         if self.style.verbosity == RunVerbosity::Json {
+            for CellDifference { cell, summary, lines } in differing {
+                self.json(
+                    json!({ "event": "difference", "cell": cell, "summary": summary, "lines": lines }),
+                )?;
+            }
             let failed = report.failed().map(|cell| self.cells[cell.index].index);
             return self.json(json!({
                 "event": "finished",
-                "ok": report.succeeded() && kept.failed.is_none() && kept.side.is_none() && unrecorded.is_none(),
+                "ok": report.succeeded() && differing.is_empty() && kept.failed.is_none() && kept.side.is_none() && unrecorded.is_none(),
                 "failed_cell": failed,
                 "error": trouble.first(),
                 "merged": kept.merged,
@@ -230,7 +280,20 @@ impl RunDisplay {
             )?;
         }
         self.notes(&kept.notes)?;
-        self.lines.end(report, &self.cells, &trouble)
+        for CellDifference { cell, summary, lines } in differing {
+            self.lines.error(&format!("cell {cell} {summary}\n{lines}"))?;
+        }
+        self.lines.end(report, &self.cells, &trouble)?;
+        if differences.is_none() {
+            return Ok(());
+        }
+        self.lines.print_line(&match differing.len() {
+            0 => "the outputs are those that are stored".to_owned(),
+            count => format!(
+                "{} not show what is stored",
+                if count == 1 { "1 cell does".to_owned() } else { format!("{count} cells do") }
+            ),
+        })
     }
 
     /// It could not be run.
@@ -261,7 +324,12 @@ impl RunDisplay {
         self.suite.duration = report.duration;
         for (cell, planned) in report.cells.iter().zip(&self.cells) {
             let name = format!("cell {}: {}", planned.index, planned.label());
+            let differs = self.differences.iter().flatten().find(|it| it.cell == planned.index);
             let end = match &cell.status {
+                _ if differs.is_some() => {
+                    let CellDifference { summary, lines, .. } = differs.expect("it was looked at");
+                    CaseResult::Differs { message: summary.clone(), lines: lines.clone() }
+                }
                 _ if cell.succeeded() => CaseResult::Passed,
                 CellStatus::NotRun(NotRun::AfterFailure) => {
                     CaseResult::Skipped("an earlier cell failed".to_owned())

@@ -13,9 +13,12 @@ pub(in crate::commands::run::notebooks) fn junit(suites: &[TestSuite]) -> String
 
 fn write(xml: &mut String, suites: &[TestSuite]) -> std::fmt::Result {
     writeln!(xml, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>")?;
-    for TestSuite { name, duration, cases } in suites {
+    for TestSuite { name, duration, cases, has_page: _ } in suites {
         let (suite, seconds) = (escaped(name), duration.as_secs_f64());
-        let failures = cases.iter().filter(|case| matches!(case.end, CaseResult::Failed { .. })).count();
+        let failures = cases
+            .iter()
+            .filter(|case| matches!(case.end, CaseResult::Failed { .. } | CaseResult::Differs { .. }))
+            .count();
         let skipped = cases.iter().filter(|case| matches!(case.end, CaseResult::Skipped(_))).count();
         write!(xml, "  <testsuite name=\"{suite}\" tests=\"{}\" failures=\"{failures}\"", cases.len())?;
         writeln!(xml, " errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\">")?;
@@ -25,7 +28,7 @@ fn write(xml: &mut String, suites: &[TestSuite]) -> std::fmt::Result {
             match end {
                 CaseResult::Passed => {}
                 CaseResult::Skipped(why) => writeln!(xml, "      <skipped message=\"{}\"/>", escaped(why))?,
-                CaseResult::Failed { message, details } => {
+                CaseResult::Failed { message, details } | CaseResult::Differs { message, lines: details } => {
                     let (message, details) = (escaped(message), escaped(details));
                     writeln!(xml, "      <failure message=\"{message}\">{details}</failure>")?;
                 }
