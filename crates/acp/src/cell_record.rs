@@ -51,13 +51,23 @@ impl CellOutputRecord {
     pub(crate) fn add(&mut self, message: &OutputMessage) {
         match message {
             OutputMessage::Stream { name, text } => self.stream(*name, text),
-            OutputMessage::Display { id, data } => {
-                if self.display(data) {
-                    self.displays.insert(id.clone(), self.outputs.len() - 1);
-                }
-            }
+            OutputMessage::Display { id, data } => self.display_as(Some(id), data),
             OutputMessage::Update { id, data } => self.update(id, data),
         }
+    }
+
+    /// Takes in a display, which is updated by its name if it has one.
+    pub(crate) fn display_as(&mut self, id: Option<&str>, data: &OutputData) {
+        if self.display(data)
+            && let Some(id) = id
+        {
+            self.displays.insert(id.to_owned(), self.outputs.len() - 1);
+        }
+    }
+
+    /// Forgets all of it: the cell shows nothing any more.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
     }
 
     /// Takes in a display that is never updated. False if there is no room for it.
@@ -83,7 +93,7 @@ impl CellOutputRecord {
         }
     }
 
-    fn update(&mut self, id: &str, data: &OutputData) {
+    pub(crate) fn update(&mut self, id: &str, data: &OutputData) {
         let Some(at) = self.displays.get(id).copied() else { return };
         let data = lasting(data);
         let before = match &self.outputs[at] {

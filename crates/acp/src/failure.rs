@@ -22,6 +22,21 @@ pub(crate) struct CellFailure {
     pub(crate) details: Vec<String>,
 }
 
+/// Why a cell ended with an error.
+#[derive(Debug)]
+pub(crate) enum CellError {
+    /// The kernel reports it.
+    Failure(CellFailure),
+    /// Its code raised this, which the cell shows already.
+    Raised(ExceptionContent),
+}
+
+impl From<CellFailure> for CellError {
+    fn from(failure: CellFailure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
 /// The kinds of failure. Jupyter's clients get them as `ename`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
@@ -37,6 +52,8 @@ pub(crate) enum FailureKind {
     BadRequest,
     ConversationEnded,
     Interrupted,
+    /// The kernel of code cells died, or could not go on.
+    KernelError,
     MagicError,
     /// No agent was chosen or found.
     NoAgent,
@@ -63,6 +80,7 @@ impl FailureKind {
             Self::BadRequest => "BadRequest",
             Self::ConversationEnded => "ConversationEnded",
             Self::Interrupted => "Interrupted",
+            Self::KernelError => "KernelError",
             Self::MagicError => "MagicError",
             Self::NoAgent => "NoAgent",
             Self::NoSuchAgent => "NoSuchAgent",

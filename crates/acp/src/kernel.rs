@@ -6,7 +6,9 @@
 
 mod cell_queue;
 mod cell_run;
+mod code_cell;
 mod introspect;
+mod kernel_magics;
 mod magics;
 mod menu;
 mod page;
@@ -25,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::router::MessageRouter;
 use crate::agent::{AgentFiles, AgentLaunch};
+use crate::companion::CompanionSetup;
 use crate::page::PageBridge;
 use crate::permission::ApprovalMode;
 
@@ -56,6 +59,8 @@ pub struct KernelSetup {
     pub notebook: Option<NotebookPlace>,
     /// The way to the pages that show it, for tools that change it.
     pub page: PageBridge,
+    /// How code cells run. Without it they do not.
+    pub companion: Option<CompanionSetup>,
 }
 
 /// Where a notebook is, and where its conversation is remembered.

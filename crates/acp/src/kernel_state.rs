@@ -9,9 +9,11 @@ use agent_client_protocol_schema::v1::McpServer;
 use crate::cell_history::CellHistory;
 use crate::client::stdin::StdinQuestions;
 use crate::client::widgets::WidgetComms;
+use crate::companion::CompanionKernel;
 use crate::conversation::updates::UpdateFilter;
 use crate::failure::{CellFailure, FailureKind};
-use crate::kernel::KernelSetup;
+use crate::kernel::{KernelSetup, NotebookPlace};
+use crate::magic::CellMode;
 use crate::page::PageBridge;
 use crate::permission::PermissionPolicy;
 use crate::turn::{StopSignal, TurnPlace};
@@ -23,6 +25,10 @@ pub(crate) struct KernelState {
     pub(crate) stdin: StdinQuestions,
     /// The way to the pages that show the notebook.
     pub(crate) page: PageBridge,
+    /// The kernel of code cells. `None` if the settings cannot be used.
+    pub(crate) companion: Option<CompanionKernel>,
+    /// What a cell is that does not say so.
+    pub(crate) cells: Mutex<CellMode>,
     pub(crate) policy: Mutex<PermissionPolicy>,
     pub(crate) history: Mutex<CellHistory>,
     /// Where agents work.
@@ -59,10 +65,17 @@ pub(crate) struct InterruptRegistration {
 
 impl KernelState {
     pub(crate) fn new(setup: &KernelSetup) -> Self {
+        let cells = setup.notebook.as_ref().map(notebook_mode).unwrap_or_default();
+        setup.page.set_cells(cells);
         Self {
             comms: WidgetComms::default(),
             stdin: StdinQuestions::default(),
             page: setup.page.clone(),
+            companion: setup
+                .companion
+                .clone()
+                .map(|companion| CompanionKernel::new(companion, &setup.workspace)),
+            cells: Mutex::new(cells),
             policy: Mutex::new(PermissionPolicy { mode: setup.approval, ..PermissionPolicy::default() }),
             history: Mutex::default(),
             workspace: setup.workspace.clone(),
@@ -72,6 +85,12 @@ impl KernelState {
             offer: Mutex::default(),
             running: Mutex::default(),
         }
+    }
+
+    /// Sets what a cell is that does not say so.
+    pub(crate) fn set_cells(&self, mode: CellMode) {
+        *lock(&self.cells) = mode;
+        self.page.set_cells(mode);
     }
 
     /// Registers a cell, or a turn in the background, for interrupts.
@@ -115,6 +134,16 @@ impl KernelState {
 impl Drop for InterruptRegistration {
     fn drop(&mut self) {
         lock(&self.state.running).cells.retain(|(number, ..)| *number != self.number);
+    }
+}
+
+/// What the metadata of a notebook says of its cells.
+fn notebook_mode(place: &NotebookPlace) -> CellMode {
+    let text = std::fs::read(&place.notebook).unwrap_or_default();
+    let notebook: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    match notebook["metadata"]["cellwright"]["mode"].as_str() {
+        Some("code") => CellMode::Code,
+        Some(_) | None => CellMode::Prompt,
     }
 }
 

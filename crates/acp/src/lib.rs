@@ -7,8 +7,10 @@
 pub mod agent;
 pub mod catalog;
 mod cell_history;
+mod cell_output;
 mod cell_record;
 mod client;
+pub mod companion;
 mod conversation;
 mod failure;
 pub mod kernel;

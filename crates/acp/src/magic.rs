@@ -1,4 +1,4 @@
-//! The language of cells: magic lines, then a prompt.
+//! The language of cells: magic lines, then a prompt or code.
 //!
 //! Pure. [`parse`] says what a cell asks for. [`complete`] and [`inspect`] answer from a snapshot.
 //! The kernel carries it out.
@@ -29,9 +29,43 @@ use crate::permission;
 pub(crate) struct ParsedCell {
     /// They come first, in this order.
     pub(crate) magics: Vec<MagicCommand>,
-    pub(crate) target: PromptTarget,
-    /// Without the empty lines around it. May be empty.
-    pub(crate) prompt: String,
+    pub(crate) body: CellBody,
+}
+
+/// What a cell asks for after its magics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CellBody {
+    /// The agent gets it. Without the empty lines around it. May be empty.
+    Prompt { target: PromptTarget, text: String },
+    /// A kernel runs it.
+    Code(CodeBody),
+}
+
+/// Code for a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CodeBody {
+    pub(crate) language: CodeLanguage,
+    /// Where it begins in the cell, in bytes.
+    pub(crate) start: usize,
+    pub(crate) text: String,
+}
+
+/// Which kernel runs a code cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CodeLanguage {
+    /// The one that the notebook uses, whatever its language.
+    Companion,
+    Python,
+    /// An installed kernel, by its language or name.
+    Named(String),
+}
+
+/// What a cell is that does not say so on its first line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum CellMode {
+    #[default]
+    Prompt,
+    Code,
 }
 
 /// The session for a prompt.
@@ -59,7 +93,11 @@ pub(crate) enum MagicCommand {
     Commands,
     /// Shows the pages with the notebook, or lets the agent into the page.
     Page(PageMagic),
-    /// Set the mode, or show the modes.
+    /// The kernel of code cells.
+    Kernel(KernelMagic),
+    /// Set what a cell is that does not say so, or show it.
+    Cells(Option<CellMode>),
+    /// Set the mode of the agent, or show the modes.
     Mode(Option<String>),
     /// Set the model, or show the models.
     Model(Option<String>),
@@ -139,6 +177,21 @@ pub(crate) enum SessionMagic {
     Delete(String),
 }
 
+/// `%kernel …`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KernelMagic {
+    Show,
+    /// Run code cells in another kernel.
+    Use {
+        kernel: Option<String>,
+        /// A session that lives outside of this kernel.
+        session: Option<String>,
+    },
+    /// Start it afresh, without its variables.
+    Restart,
+    Variables,
+}
+
 /// `%agent env …`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EnvMagic {
@@ -182,26 +235,98 @@ pub(crate) enum MagicError {
 }
 
 /// What a cell asks for.
-pub(crate) fn parse(cell: &str) -> Result<ParsedCell, MagicError> {
-    let (mut magics, mut target) = (Vec::new(), PromptTarget::default());
+pub(crate) fn parse(cell: &str, mode: CellMode) -> Result<ParsedCell, MagicError> {
+    let mut magics = Vec::new();
     let mut rest = cell;
+    let mut mode = mode;
+    let mut said = None;
     while !rest.is_empty() {
         let (line, later) = rest.split_once('\n').unwrap_or((rest, ""));
         let line = line.trim();
         if let Some(written) = line.strip_prefix("%%") {
-            target = cell_magic(line, written)?;
-            rest = later;
+            let magic = cell_magic(line, written, mode)?;
+            rest = if magic.is_code { rest } else { later };
+            said = Some(magic.kind);
             break;
         }
-        if !line.is_empty() && !is_magic(line) {
+        let is_ours = match mode {
+            CellMode::Prompt => is_magic(line),
+            // All others are the kernel's.
+            CellMode::Code => is_ours(line),
+        };
+        if !line.is_empty() && !is_ours {
             break;
         }
         if !line.is_empty() {
-            magics.push(line_magic(line)?);
+            let magic = line_magic(line)?;
+            if let MagicCommand::Cells(Some(chosen)) = magic {
+                mode = chosen;
+            }
+            magics.push(magic);
         }
         rest = later;
     }
-    Ok(ParsedCell { magics, target, prompt: without_empty_lines(rest).to_owned() })
+    let kind = said.unwrap_or(match mode {
+        CellMode::Prompt => BodyKind::Prompt(PromptTarget::default()),
+        CellMode::Code => BodyKind::Code(CodeLanguage::Companion),
+    });
+    let body = match kind {
+        BodyKind::Prompt(target) => CellBody::Prompt { target, text: without_empty_lines(rest).to_owned() },
+        // Magics alone run no code.
+        BodyKind::Code(_) if rest.trim().is_empty() => {
+            CellBody::Prompt { target: PromptTarget::default(), text: String::new() }
+        }
+        BodyKind::Code(language) => {
+            CellBody::Code(CodeBody { language, start: cell.len() - rest.len(), text: rest.to_owned() })
+        }
+    };
+    Ok(ParsedCell { magics, body })
+}
+
+/// What follows the magics.
+enum BodyKind {
+    Prompt(PromptTarget),
+    Code(CodeLanguage),
+}
+
+/// A line with two percent signs.
+struct CellMagic {
+    kind: BodyKind,
+    /// The line is part of the code.
+    is_code: bool,
+}
+
+/// Cell magics that a Python kernel knows, and that say by themselves that their cell is no prompt.
+const PYTHON_MAGICS: [&str; 22] = [
+    "!",
+    "bash",
+    "capture",
+    "cython",
+    "debug",
+    "file",
+    "html",
+    "javascript",
+    "js",
+    "latex",
+    "markdown",
+    "perl",
+    "prun",
+    "pypy",
+    "ruby",
+    "script",
+    "sh",
+    "svg",
+    "sx",
+    "system",
+    "time",
+    "timeit",
+];
+
+/// Whether a line is a magic of this kernel, and none of the kernel that runs code.
+fn is_ours(line: &str) -> bool {
+    let words: Vec<_> = line.split_whitespace().collect();
+    let first = words.first().map(|word| word.trim_end_matches('?'));
+    first.is_some_and(|first| is_magic(first) && first != "?" && commands::full(&[first]).is_some())
 }
 
 /// `%word` and `?`. A percent sign before anything else is text.
@@ -217,13 +342,34 @@ fn without_empty_lines(text: &str) -> &str {
     &text[text[..first].rfind('\n').map_or(0, |at| at + 1)..]
 }
 
-/// `%%agent [NAME] [--background]`
-fn cell_magic(line: &str, written: &str) -> Result<PromptTarget, MagicError> {
-    let words = split(line, written)?;
-    if words.first().map(String::as_str) != Some("agent") {
-        let name = words.into_iter().next().unwrap_or_default();
-        return Err(MagicError::Unknown(format!("%%{name}")));
+/// A line that says what the rest of its cell is.
+fn cell_magic(line: &str, written: &str, mode: CellMode) -> Result<CellMagic, MagicError> {
+    let name = written.split_whitespace().next().unwrap_or_default();
+    let code = |language, is_code| Ok(CellMagic { kind: BodyKind::Code(language), is_code });
+    let plain = |language| match written.split_whitespace().nth(1) {
+        Some(word) => Err(usage(line, &["kernel"], UsageError::Unexpected(word.to_owned()))),
+        None => code(language, false),
+    };
+    match name {
+        "agent" | "prompt" => {
+            Ok(CellMagic { kind: BodyKind::Prompt(prompt_target(line, written)?), is_code: false })
+        }
+        "run" => plain(CodeLanguage::Companion),
+        "python" | "python3" | "py" | "ipython" => plain(CodeLanguage::Python),
+        _ if mode == CellMode::Code => code(CodeLanguage::Companion, true),
+        "writefile" => code(CodeLanguage::Python, true),
+        name if PYTHON_MAGICS.contains(&name) => code(CodeLanguage::Python, true),
+        // The kernels that are installed are not known here.
+        name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            plain(CodeLanguage::Named(name.to_owned()))
+        }
+        _ => Err(MagicError::Unknown(line.to_owned())),
     }
+}
+
+/// `%%agent [NAME] [--background]`
+fn prompt_target(line: &str, written: &str) -> Result<PromptTarget, MagicError> {
+    let words = split(line, written)?;
     let mut target = PromptTarget::default();
     for word in &words[1..] {
         match word.as_str() {

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use self::request::{BridgedPage, PendingAnswer};
+use crate::magic::CellMode;
 
 /// The comm target that pages with the bridge know.
 const TARGET: &str = "cellwright.notebook";
@@ -60,6 +61,8 @@ struct BridgeState {
     greetings: u64,
     /// The cells that pages run because we asked them to, by id.
     running: Vec<String>,
+    /// What a cell is that does not say so.
+    cells: CellMode,
     /// The kernel ends, and waits for no page any more.
     is_over: bool,
 }
@@ -81,6 +84,11 @@ impl PageBridge {
     /// Speaks through this sender from now on.
     pub(crate) fn connect(&self, sender: ServerSender) {
         drop(self.0.sender.set(sender)); // a kernel has one
+    }
+
+    /// Notes what a cell is that does not say so.
+    pub(crate) fn set_cells(&self, mode: CellMode) {
+        self.state().cells = mode;
     }
 
     /// Notes what a request to run a cell says of its client. Returns whether it is one that we asked the page for:

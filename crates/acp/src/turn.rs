@@ -11,6 +11,7 @@ use agent_client_protocol_schema::v1::{
 use cellwright_jupyter::content::{DisplayData, StreamOutput, Transient, UpdateDisplayData};
 use cellwright_jupyter::{JupyterMessage, MessageHeader, ServerSender};
 use cellwright_process::ChildExit;
+use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::agent::{AgentProcess, TerminalNews};
@@ -72,6 +73,8 @@ pub(crate) struct CellChannel {
 pub(crate) struct StopSignal {
     asked: CancellationToken,
     forced: CancellationToken,
+    /// Notified at each interrupt.
+    repeated: Arc<Notify>,
 }
 
 impl StopSignal {
@@ -80,6 +83,12 @@ impl StopSignal {
             self.forced.cancel();
         }
         self.asked.cancel();
+        self.repeated.notify_one();
+    }
+
+    /// Waits for the next interrupt. For one listener.
+    pub(crate) async fn interrupted(&self) {
+        self.repeated.notified().await;
     }
 
     /// Asks to stop. Asking again does not force.

@@ -18,7 +18,7 @@ use crate::config::{KernelMode, LoadedConfig, env};
 use crate::host::{self, SessionKeeping};
 
 /// What every command takes that offers tools.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct ToolOptions {
     /// A folder that file tools may use, instead of the current folder or the client's roots; can be repeated
     #[arg(long, value_name = "FOLDER")]

@@ -7,6 +7,7 @@ use cellwright_kernel::{KernelVariables, Question, Reply};
 use futures_util::future::BoxFuture;
 
 use crate::call::{Call, CallHandle};
+use crate::comm::Comm;
 use crate::daemon::{DaemonConnection, DaemonRequest};
 use crate::error::SessionError;
 use crate::identity::SessionKey;
@@ -95,6 +96,19 @@ impl SessionClient {
                 SessionPlace::Here(local) => local.question(key, question).await,
                 SessionPlace::Daemon(daemon) => {
                     daemon.ask(DaemonRequest::Ask { key: key.clone(), question }).await
+                }
+            }
+        })
+    }
+
+    /// Says something on a comm of a session's kernel, which may take it only after its running cell. What the kernel
+    /// says on comms outside of cells reaches those who [`SessionClient::follow`] the session.
+    pub fn say<'a>(&'a self, key: &'a SessionKey, comm: Comm) -> BoxFuture<'a, Result<(), SessionError>> {
+        Box::pin(async move {
+            match &self.place {
+                SessionPlace::Here(local) => local.say(key, comm).await,
+                SessionPlace::Daemon(daemon) => {
+                    daemon.ask(DaemonRequest::Say { key: key.clone(), comm: Box::new(comm) }).await
                 }
             }
         })

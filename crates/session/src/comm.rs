@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use cellwright_cell::json_weight;
 use cellwright_kernel::{CommKind, CommMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,6 +32,25 @@ pub struct CommBuffer {
     pub bytes: usize,
     /// Its bytes in base64. `None` for a buffer that exceeds what is passed on of a message.
     pub base64: Option<String>,
+}
+
+impl Comm {
+    /// About how many bytes it takes.
+    pub(crate) fn weight(&self) -> usize {
+        let fields = self.data.iter().chain(&self.metadata);
+        let buffers = self.buffers.iter().filter_map(|buffer| buffer.base64.as_ref()).map(String::len);
+        fields.map(|(name, value)| name.len() + json_weight(value)).chain(buffers).sum()
+    }
+}
+
+/// A buffer that was not passed on is empty.
+impl From<Comm> for CommMessage {
+    fn from(comm: Comm) -> Self {
+        let Comm { comm, kind, data, metadata, buffers } = comm;
+        let bytes = |buffer: CommBuffer| BASE64_STANDARD.decode(buffer.base64.unwrap_or_default());
+        let buffers = buffers.into_iter().map(|buffer| bytes(buffer).unwrap_or_default().into());
+        Self { comm, kind, data, metadata, buffers: buffers.collect() }
+    }
 }
 
 impl From<CommMessage> for Comm {

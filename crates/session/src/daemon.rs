@@ -32,6 +32,7 @@ pub use start::{DaemonDoor, DaemonSpawn, connect, leave_terminal};
 
 use crate::bridge::ToolCallError;
 use crate::call::{Call, CallEvent, Turn};
+use crate::comm::Comm;
 use crate::identity::SessionKey;
 use crate::jobs::JobId;
 use crate::journal::FollowFrom;
@@ -157,6 +158,10 @@ pub(crate) enum DaemonRequest {
     Ask {
         key: SessionKey,
         question: Question,
+    },
+    Say {
+        key: SessionKey,
+        comm: Box<Comm>,
     },
     /// Answered by a result, and then by [`SessionEvent`](crate::SessionEvent)s.
     Follow {

@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::comm::Comm;
 use crate::daemon::FollowedSession;
 use crate::jobs::JobId;
 use crate::notice::{Departure, Notice};
@@ -56,6 +57,8 @@ pub enum SessionEvent {
         /// What.
         change: OutputChange,
     },
+    /// A message on a comm that no running cell caused.
+    Comm(Box<Comm>),
     /// A cell waits for a line from its caller.
     InputAsked {
         /// In which call.
@@ -104,6 +107,7 @@ impl SessionEvent {
                 Self::Output { change, .. } => change.weight(),
                 Self::CellStarted { code, title, .. } => code.len() + title.as_ref().map_or(0, String::len),
                 Self::InputAsked { prompt, .. } => prompt.len(),
+                Self::Comm(comm) => comm.weight(),
                 Self::CellFinished { status: CellStatus::Error(exception), .. } => exception.weight(),
                 Self::Present
                 | Self::Missed { .. }
@@ -150,6 +154,11 @@ struct KeptEvents {
 impl Journal {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, kept: Mutex::default(), count: watch::Sender::new(0) })
+    }
+
+    /// Whether anything is kept, so that somebody may watch.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.limit > 0
     }
 
     /// Keeps an event, and lets go of old ones for it. It is only made if it is kept.

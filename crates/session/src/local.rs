@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{Abandoned, Call, CallEvent, CallHandle, EVENTS, LeaveCall, LeftCall, SessionMode};
+use crate::comm::Comm;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::jobs::{Job, JobId, JobInfo, JobState, KeptReason};
@@ -182,6 +183,10 @@ impl LocalClient {
 
     pub(crate) async fn question(&self, key: &SessionKey, question: Question) -> Result<Reply, SessionError> {
         self.ask(key, |reply| Control::Ask { question, reply }).await?
+    }
+
+    pub(crate) async fn say(&self, key: &SessionKey, comm: Comm) -> Result<(), SessionError> {
+        self.ask(key, |reply| Control::Say { message: Box::new(comm.into()), reply }).await?
     }
 
     pub(crate) fn follow(&self, key: &SessionKey, from: FollowFrom) -> Result<JournalReader, SessionError> {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::{
-    AboutKernel, AskError, Comms, Event, Exit, Kernel, KernelVariables, Question, Reply, Stdin,
+    AboutKernel, AskError, CommMessage, Comms, Event, Exit, Kernel, KernelVariables, Question, Reply, Stdin,
 };
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bridge::{BridgeAccess, Caller, ToolHost};
 use crate::call::{CallEvent, CellRequest, CollectMode, Turns};
+use crate::comm::Comm;
 use crate::error::SessionError;
 use crate::identity::SessionKey;
 use crate::interrupt;
@@ -85,6 +86,11 @@ pub(crate) enum Control {
     Ask {
         question: Question,
         reply: oneshot::Sender<Result<Reply, SessionError>>,
+    },
+    /// Answered when the kernel has the message, which may wait for the end of the running cell there.
+    Say {
+        message: Box<CommMessage>,
+        reply: oneshot::Sender<Result<(), SessionError>>,
     },
     Restart {
         reply: oneshot::Sender<Result<(), SessionError>>,
@@ -252,6 +258,22 @@ impl Worker {
                         .spawn(async move { drop(reply.send(answer(&kernel, question).await)) }.boxed());
                 }
             },
+            Control::Say { message, reply } => match &self.live {
+                None => drop(reply.send(Err(SessionError::NoKernel))),
+                Some(live) => {
+                    let kernel = Arc::clone(&live.kernel);
+                    // Ends with the kernel at the latest, which answers after its running cell.
+                    self.shared.tasks.spawn(
+                        async move {
+                            if let Err(error) = kernel.say(*message).await {
+                                tracing::debug!(%error, "a comm message was not taken");
+                            }
+                        }
+                        .boxed(),
+                    );
+                    drop(reply.send(Ok(())));
+                }
+            },
             Control::Restart { reply } => {
                 self.restarting.push(reply);
                 if let Some(current) = current {
@@ -317,10 +339,12 @@ impl Worker {
             Ok(Event::Output(change)) => change,
             Ok(Event::Warning(text)) => return self.notices.push(Notice::Warning(text)),
             Ok(Event::Comm(message)) => {
-                // Between two calls, or of a call that did not want them: nobody could answer any more.
+                // Between two calls, or of a call that did not want them, only those who watch can answer.
                 let wanted = self.live.as_ref().is_some_and(|live| live.comms == Comms::Forwarded);
+                let comm: Box<Comm> = Box::new((*message).into());
+                self.journal.record(|| SessionEvent::Comm(comm.clone()));
                 if let Some(permit) = permit.filter(|_| wanted) {
-                    permit.send(CallEvent::Comm { cell: None, comm: Box::new((*message).into()) });
+                    permit.send(CallEvent::Comm { cell: None, comm });
                 }
                 return;
             }

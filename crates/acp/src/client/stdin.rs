@@ -35,13 +35,22 @@ impl StdinQuestions {
         request: &JupyterMessage,
         prompt: String,
     ) -> Option<String> {
+        // What an agent asks reaches a terminal.
+        let prompt = visible(&prompt).into_owned();
+        self.ask_for(sender, request, InputRequest { prompt, ..InputRequest::default() }).await
+    }
+
+    /// Asks a question as it is, which may be for a password.
+    pub(crate) async fn ask_for(
+        &self,
+        sender: &ServerSender,
+        request: &JupyterMessage,
+        question: InputRequest,
+    ) -> Option<String> {
         let _field = self.field.acquire().await.ok()?;
         let (answered, answer) = oneshot::channel();
         let client = request.header.session().to_owned();
         self.waiting().push_back((client, answered));
-        // What an agent asks reaches a terminal.
-        let prompt = visible(&prompt).into_owned();
-        let question = InputRequest { prompt, ..InputRequest::default() };
         if !sender.ask(request, &question) {
             self.waiting().pop_back();
             return None;

@@ -12,9 +12,9 @@ use super::KernelSetup;
 use super::menu::OptionMenu;
 use super::sessions::SessionTable;
 use crate::conversation::{NamedCell, UserPrompt, attachments};
-use crate::failure::{CellFailure, FailureKind};
+use crate::failure::{CellError, CellFailure, FailureKind};
 use crate::kernel_state::{KernelState, lock};
-use crate::magic::{self, PromptReference, references};
+use crate::magic::{self, CellBody, PromptReference, references};
 use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
 use crate::view::ViewStyle;
 use cellwright_output::visible;
@@ -46,6 +46,13 @@ pub(crate) enum FollowingCells {
     Runs,
     /// The cell failed, and its client asked to stop on errors.
     Aborted,
+}
+
+impl FollowingCells {
+    /// After a cell that failed.
+    fn after(failed: &ExecuteRequest) -> Self {
+        if failed.stop_on_error { Self::Aborted } else { Self::Runs }
+    }
 }
 
 impl PromptKernel {
@@ -125,13 +132,17 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: ClientRequest) -> Ce
         Ok(payload) => {
             CellResult { request, reply: ExecuteReply { payload, ..reply }, rest: FollowingCells::Runs }
         }
-        Err(failure) => {
+        Err(CellError::Raised(exception)) => {
+            let exception = Some(exception);
+            let reply = ExecuteReply { status: ReplyStatus::Error, exception, ..reply };
+            CellResult { request, reply, rest: FollowingCells::after(&execute) }
+        }
+        Err(CellError::Failure(failure)) => {
             lock(cell.record()).stream(Stream::Stderr, &format!("{}\n", failure.message));
             cell.publish(&failure.output(), &work.stop).await;
             let exception = Some(failure.exception());
             let reply = ExecuteReply { status: ReplyStatus::Error, exception, ..reply };
-            let rest = if execute.stop_on_error { FollowingCells::Aborted } else { FollowingCells::Runs };
-            CellResult { request, reply, rest }
+            CellResult { request, reply, rest: FollowingCells::after(&execute) }
         }
     }
 }
@@ -153,28 +164,34 @@ pub(crate) struct CellRun<'a> {
     /// What the client can show.
     client: ViewStyle,
     pub(crate) stop: StopSignal,
-    count: u32,
+    pub(crate) count: u32,
     /// The id of the cell in its notebook, if the client names it.
     id: Option<String>,
 }
 
 impl CellRun<'_> {
-    async fn all(&self, code: &str) -> Result<Vec<Value>, CellFailure> {
+    async fn all(&self, code: &str) -> Result<Vec<Value>, CellError> {
         if self.client == ViewStyle::Stream && matches!(code.trim(), "exit" | "quit") {
             // People type this to leave a console. A console exits when its kernel asks for it.
             return Ok(vec![json!({"source": "ask_exit", "keepkernel": false})]);
         }
-        let asked = magic::parse(code)
+        let mode = *lock(&self.kernel.state.cells);
+        let asked = magic::parse(code, mode)
             .map_err(|error| CellFailure::new(FailureKind::MagicError, error.to_string()))?;
         let mut payload = Vec::new();
         let magics = asked.magics.len();
+        let is_empty = matches!(&asked.body, CellBody::Prompt { text, .. } if text.is_empty());
         for (at, magic) in asked.magics.into_iter().enumerate() {
-            let last = at + 1 == magics && asked.prompt.is_empty();
+            let last = at + 1 == magics && is_empty;
             payload.extend(self.magic(magic, last).await?);
         }
-        if !asked.prompt.is_empty() {
-            let place = if asked.target.background { TurnPlace::Background } else { TurnPlace::Foreground };
-            self.prompt(asked.target.session.as_deref(), place, &asked.prompt).await?;
+        match asked.body {
+            CellBody::Code(body) => self.code(&body).await?,
+            CellBody::Prompt { .. } if is_empty => {}
+            CellBody::Prompt { target, text } => {
+                let place = if target.background { TurnPlace::Background } else { TurnPlace::Foreground };
+                self.prompt(target.session.as_deref(), place, &text).await?;
+            }
         }
         Ok(payload)
     }
@@ -205,7 +222,10 @@ impl CellRun<'_> {
             Some(name) => self.kernel.sessions.get(name)?,
             None => self.kernel.sessions.current().1,
         };
-        let turn = self.turn(place);
+        let mut turn = self.turn(place);
+        if let Some(hint) = self.code_hint(text).await {
+            turn.view.aside(&hint);
+        }
         let stop = turn.stop.clone();
         let pending = handle.prompt(turn, self.with_cells(text)).await;
         match place {

@@ -1,21 +1,82 @@
-//! Completion, inspection, and whether a cell is complete.
+//! Completion, inspection, and whether a cell is complete. The kernel of code cells answers for code.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use cellwright_cell::MimeData;
+use cellwright_cell::{MimeBundle, MimeData};
 use cellwright_jupyter::content::{
     CompleteReply, CompleteRequest, InspectReply, InspectRequest, IsCompleteReply,
 };
+use cellwright_kernel::{CodeCompleteness, Completions, Question, Reply};
 use serde_json::{Value, json};
 
 use super::cell_run::PromptKernel;
 use super::magics::{command_line, mode, model, values};
+use crate::companion::{CompanionKernel, CompanionPlace};
 use crate::conversation::SessionFacts;
 use crate::kernel_state::lock;
-use crate::magic::{self, CompletionContext};
+use crate::magic::{self, CellBody, CellMode, CompletionContext};
 use cellwright_output::{visible, visible_line};
 
 impl PromptKernel {
+    /// The code of a cell, if the cursor is in it.
+    fn code_at(&self, cell: &str, cursor: usize) -> Option<CodePlace<'_>> {
+        let companion = self.state.companion.as_ref()?;
+        let CellBody::Code(body) = magic::parse(cell, *lock(&self.state.cells)).ok()?.body else {
+            return None;
+        };
+        let before = cell[..body.start].chars().count();
+        let place = companion.place_of(&body.language).ok()?;
+        (cursor >= before).then_some(CodePlace { companion, place, text: body.text, before })
+    }
+
+    pub(crate) async fn complete_cell(&self, asked: &CompleteRequest) -> CompleteReply {
+        let Some(at) = self.code_at(&asked.code, asked.cursor_pos) else { return self.complete(asked) };
+        let question = Question::Complete { code: at.text, cursor: asked.cursor_pos - at.before };
+        match at.companion.ask(&at.place, question).await {
+            Ok(Reply::Completions(Completions { matches, start, end })) => CompleteReply {
+                matches,
+                cursor_start: start + at.before,
+                cursor_end: end + at.before,
+                ..CompleteReply::default()
+            },
+            // It is busy, or does not start.
+            _ => CompleteReply {
+                cursor_start: asked.cursor_pos,
+                cursor_end: asked.cursor_pos,
+                ..CompleteReply::default()
+            },
+        }
+    }
+
+    pub(crate) async fn inspect_cell(&self, asked: &InspectRequest) -> InspectReply {
+        let Some(at) = self.code_at(&asked.code, asked.cursor_pos) else { return self.inspect(asked) };
+        let (cursor, detail) = (asked.cursor_pos - at.before, asked.detail_level);
+        let question = Question::Inspect { code: at.text, cursor, detail };
+        match at.companion.ask(&at.place, question).await {
+            Ok(Reply::Inspection(Some(MimeBundle { data, metadata }))) => {
+                InspectReply { found: true, data, metadata, ..InspectReply::default() }
+            }
+            _ => InspectReply::default(),
+        }
+    }
+
+    pub(crate) async fn is_complete(&self, code: &str) -> IsCompleteReply {
+        let Some(at) = self.code_at(code, usize::MAX) else {
+            return is_complete(code, *lock(&self.state.cells));
+        };
+        let status =
+            |status: &str| IsCompleteReply { status: status.to_owned(), ..IsCompleteReply::default() };
+        match at.companion.ask(&at.place, Question::Completeness { code: at.text }).await {
+            Ok(Reply::Completeness(CodeCompleteness::Complete)) => status("complete"),
+            Ok(Reply::Completeness(CodeCompleteness::Incomplete { indent })) => {
+                IsCompleteReply { indent, ..status("incomplete") }
+            }
+            Ok(Reply::Completeness(CodeCompleteness::Invalid)) => status("invalid"),
+            _ => status("unknown"),
+        }
+    }
+
     pub(crate) fn complete(&self, asked: &CompleteRequest) -> CompleteReply {
         let folder = self.sessions.current().1.facts().choice.map(|choice| choice.launch.cwd);
         let workspace = folder.unwrap_or_else(|| self.state.workspace.clone());
@@ -124,11 +185,22 @@ fn entries(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whether Enter runs the code. It does not after a backslash, or after a `%%` line without a
+/// The code of a cell, and the kernel that runs it.
+struct CodePlace<'a> {
+    companion: &'a CompanionKernel,
+    place: Arc<CompanionPlace>,
+    text: String,
+    /// Characters of the cell before it.
+    before: usize,
+}
+
+/// Whether Enter runs a prompt. It does not after a backslash, or after a `%%` line without a
 /// prompt.
-pub(crate) fn is_complete(code: &str) -> IsCompleteReply {
-    let waits = |cell: &magic::ParsedCell| cell.prompt.is_empty() && code.trim_start().starts_with("%%");
-    let status = match magic::parse(code) {
+fn is_complete(code: &str, mode: CellMode) -> IsCompleteReply {
+    let is_empty =
+        |cell: &magic::ParsedCell| matches!(&cell.body, CellBody::Prompt { text, .. } if text.is_empty());
+    let waits = |cell: &magic::ParsedCell| is_empty(cell) && code.trim_start().starts_with("%%");
+    let status = match magic::parse(code, mode) {
         _ if code.ends_with('\\') => "incomplete",
         Ok(cell) if waits(&cell) => "incomplete",
         Ok(_) => "complete",

@@ -42,6 +42,8 @@ impl CellRun<'_> {
             },
             MagicCommand::Config(Some(words)) => self.configure(words).await?,
             MagicCommand::Env(env) => self.env(env).await?,
+            MagicCommand::Kernel(kernel) => self.kernel_magic(kernel).await?,
+            MagicCommand::Cells(mode) => self.cells(mode),
             MagicCommand::Commands => {
                 self.perform(AgentCommand::Ready).await?;
                 let commands = self.facts().commands;
@@ -411,7 +413,7 @@ fn address(server: &McpServer) -> String {
 }
 
 /// Two columns, or `None` without rows.
-fn rows(pairs: impl IntoIterator<Item = (String, String)>) -> Option<String> {
+pub(super) fn rows(pairs: impl IntoIterator<Item = (String, String)>) -> Option<String> {
     columns(&pairs.into_iter().collect::<Vec<_>>())
 }
 

@@ -9,15 +9,17 @@ use cellwright_jupyter::content::{
     ListSubshellReply, ReplyStatus, ShutdownReply, ShutdownRequest,
 };
 use cellwright_jupyter::{ClientMessage, ClientRequest, KernelServer, PROTOCOL_VERSION};
+use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::KernelSetup;
 use super::cell_queue::CellQueue;
 use super::cell_run::PromptKernel;
-use super::introspect::is_complete;
+use crate::companion::CommDelivery;
 use crate::kernel_state::{KernelState, lock};
 
 pub(crate) struct MessageRouter {
@@ -27,6 +29,10 @@ pub(crate) struct MessageRouter {
     /// The cells that an agent asked the page to run. The cell of its turn waits for them.
     asked: CellQueue,
     subshells: HashMap<String, CellQueue>,
+    /// Requests that are being answered.
+    answers: JoinSet<()>,
+    /// Notified when the last comm message was delivered.
+    delivered: Option<Arc<Notify>>,
 }
 
 enum RouterStep {
@@ -41,7 +47,8 @@ impl MessageRouter {
         let kernel = Arc::new(PromptKernel::new(setup, Arc::new(state)));
         let main = CellQueue::new(Arc::clone(&kernel));
         let asked = CellQueue::new(Arc::clone(&kernel));
-        Self { server, kernel, main, asked, subshells: HashMap::new() }
+        let (subshells, answers) = (HashMap::new(), JoinSet::new());
+        Self { server, kernel, main, asked, subshells, answers, delivered: None }
     }
 
     pub(crate) async fn run(mut self, end: CancellationToken, interrupts: &Notify) {
@@ -69,6 +76,10 @@ impl MessageRouter {
         // Before the sockets close, every cell is answered and its output is sent.
         let queues = self.subshells.into_values().chain([self.main, self.asked]);
         futures_util::future::join_all(queues.map(CellQueue::end)).await;
+        self.answers.shutdown().await; // a dropped request is answered with an error
+        if let Some(companion) = &self.kernel.state.companion {
+            companion.end().await;
+        }
         let closed = self.server.close().await;
         if closed.unsent > 0 {
             tracing::debug!(unsent = closed.unsent, "clients did not take everything");
@@ -95,15 +106,21 @@ impl MessageRouter {
             "kernel_info_request" => request.reply(&self.info()),
             "complete_request" => {
                 let asked = request.message().parse::<CompleteRequest>().unwrap_or_default();
-                request.reply(&self.kernel.complete(&asked));
+                self.answer(request, async move |kernel, request| {
+                    request.reply(&kernel.complete_cell(&asked).await);
+                });
             }
             "inspect_request" => {
                 let asked = request.message().parse::<InspectRequest>().unwrap_or_default();
-                request.reply(&self.kernel.inspect(&asked));
+                self.answer(request, async move |kernel, request| {
+                    request.reply(&kernel.inspect_cell(&asked).await);
+                });
             }
             "is_complete_request" => {
-                let code = request.message().parse::<IsCompleteRequest>().map(|asked| asked.code);
-                request.reply(&is_complete(&code.unwrap_or_default()));
+                let asked = request.message().parse::<IsCompleteRequest>().unwrap_or_default();
+                self.answer(request, async move |kernel, request| {
+                    request.reply(&kernel.is_complete(&asked.code).await);
+                });
             }
             "history_request" => {
                 let asked = request.message().parse::<HistoryRequest>().unwrap_or_default();
@@ -112,7 +129,11 @@ impl MessageRouter {
             }
             "comm_info_request" => {
                 let asked = request.message().parse::<CommInfoRequest>().unwrap_or_default();
-                let reply = self.kernel.state.comms.info(asked.target_name.as_deref());
+                let target = asked.target_name.as_deref();
+                let mut reply = self.kernel.state.comms.info(target);
+                if let Some(companion) = &self.kernel.state.companion {
+                    reply.comms.extend(companion.comms().listed(target));
+                }
                 request.reply(&reply);
             }
             "comm_open" => {
@@ -120,16 +141,24 @@ impl MessageRouter {
                 request.done();
             }
             "comm_msg" => {
-                if !self.kernel.state.page.received(request.message()) {
+                if self.kernel.state.page.received(request.message()) {
+                    request.done();
+                } else if let Some(delivery) = self.delivery(&request) {
+                    self.deliver(request, delivery);
+                } else {
                     self.kernel.state.comms.received(request.message(), request.sender());
+                    request.done();
                 }
-                request.done();
             }
             "comm_close" => {
-                if !self.kernel.state.page.closed(request.message()) {
+                if self.kernel.state.page.closed(request.message()) {
+                    request.done();
+                } else if let Some(delivery) = self.delivery(&request) {
+                    self.deliver(request, delivery);
+                } else {
                     self.kernel.state.comms.closed(request.message());
+                    request.done();
                 }
-                request.done();
             }
             "interrupt_request" => {
                 self.kernel.state.interrupt();
@@ -158,6 +187,37 @@ impl MessageRouter {
             _ => drop(request), // answered with an error
         }
         RouterStep::Message
+    }
+
+    /// Answers a request beside others: it may need the kernel of code cells.
+    fn answer<F>(
+        &mut self,
+        request: ClientRequest,
+        answer: impl FnOnce(Arc<PromptKernel>, ClientRequest) -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        while self.answers.try_join_next().is_some() {}
+        self.answers.spawn(answer(Arc::clone(&self.kernel), request).boxed());
+    }
+
+    /// A comm message for a kernel of code cells.
+    fn delivery(&self, request: &ClientRequest) -> Option<CommDelivery> {
+        self.kernel.state.companion.as_ref()?.takes(request.message())
+    }
+
+    fn deliver(&mut self, request: ClientRequest, delivery: CommDelivery) {
+        // In their order: the next one waits for this.
+        let before = self.delivered.replace(Arc::new(Notify::new()));
+        let after = self.delivered.clone().expect("it was set");
+        self.answer(request, async move |_, request| {
+            if let Some(before) = before {
+                before.notified().await;
+            }
+            delivery.deliver().await;
+            after.notify_one();
+            request.done();
+        });
     }
 
     fn info(&self) -> KernelInfoReply {

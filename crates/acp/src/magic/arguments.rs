@@ -8,7 +8,10 @@ use agent_client_protocol_schema::v1::{
 };
 
 use super::commands::{help, no_such};
-use super::{EnvMagic, MagicCommand, McpMagic, PageMagic, PermissionsMagic, RenderMagic, SessionMagic};
+use super::{
+    CellMode, EnvMagic, KernelMagic, MagicCommand, McpMagic, PageMagic, PermissionsMagic, RenderMagic,
+    SessionMagic,
+};
 use crate::conversation::SessionScope;
 use crate::permission::{self, RuleError};
 
@@ -42,6 +45,8 @@ pub(crate) enum UsageError {
     NoSuchRendering(String),
     #[error("`%agent page` takes `allow` or nothing, not `{0}`")]
     NoSuchPageWord(String),
+    #[error("a cell is `code` or `prompt`, not `{0}`")]
+    NoSuchCells(String),
     #[error("name one session")]
     NameOneSession,
     #[error("name one server")]
@@ -87,6 +92,11 @@ pub(super) fn magic(words: &[&str]) -> Result<MagicCommand, UsageError> {
             MagicCommand::Config(Some(command.iter().map(|word| (*word).to_owned()).collect()))
         }
         ["env", rest @ ..] => MagicCommand::Env(env(rest)?),
+        ["kernel", rest @ ..] => MagicCommand::Kernel(kernel(rest)?),
+        ["cells"] => MagicCommand::Cells(None),
+        ["cells", "code"] => MagicCommand::Cells(Some(CellMode::Code)),
+        ["cells", "prompt"] => MagicCommand::Cells(Some(CellMode::Prompt)),
+        ["cells", other, ..] => return Err(UsageError::NoSuchCells((*other).to_owned())),
         ["commands"] => MagicCommand::Commands,
         ["page"] => MagicCommand::Page(PageMagic::Show),
         ["page", "allow"] => MagicCommand::Page(PageMagic::Allow),
@@ -111,6 +121,28 @@ pub(super) fn magic(words: &[&str]) -> Result<MagicCommand, UsageError> {
         ["login", rest @ ..] => MagicCommand::Login(optional(rest)?),
         [other, ..] => return Err(no_such("%agent", &[], other)),
     })
+}
+
+fn kernel(words: &[&str]) -> Result<KernelMagic, UsageError> {
+    match words {
+        [] => return Ok(KernelMagic::Show),
+        ["restart"] => return Ok(KernelMagic::Restart),
+        ["variables"] => return Ok(KernelMagic::Variables),
+        _ => {}
+    }
+    let (mut kernel, mut session) = (None, None);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match *word {
+            "--session" if session.is_none() => {
+                session = Some(rest.next().ok_or(UsageError::NameOneSession)?.to_string());
+            }
+            option if option.starts_with('-') => return Err(UsageError::NoSuchOption(option.to_owned())),
+            name if kernel.is_none() => kernel = Some(name.to_owned()),
+            more => return Err(UsageError::Unexpected(more.to_owned())),
+        }
+    }
+    Ok(KernelMagic::Use { kernel, session })
 }
 
 fn mcp(words: &[&str]) -> Result<McpMagic, UsageError> {

@@ -38,6 +38,20 @@ const fn row(
 
 /// Every magic.
 pub(super) const COMMANDS: &[MagicEntry] = &[
+    row(
+        &["kernel"],
+        "[NAME] [--session NAME]",
+        ArgumentKind::Words(&["restart", "variables", "--session"]),
+        "show the kernel that runs code, or use another: a language, a kernelspec, `gateway:NAME` or `existing:FILE`",
+    ),
+    row(&["kernel", "restart"], "", ArgumentKind::Nothing, "start that kernel afresh, without its variables"),
+    row(&["kernel", "variables"], "", ArgumentKind::Nothing, "show its variables"),
+    row(
+        &["cells"],
+        "[code|prompt]",
+        ArgumentKind::Words(&["code", "prompt"]),
+        "show or set what a cell is that does not say so: code, or a prompt",
+    ),
     row(&["use"], "[NAME]", ArgumentKind::Agent, "show the agents, or switch to another"),
     row(
         &["session", "new"],
@@ -158,6 +172,17 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
 /// Magics that work without `%agent` before them.
 pub(super) const SHORT: [&str; 3] = ["mcp", "session", "permissions"];
 
+/// Magics that are written without `%agent`, with the first of their words after it.
+pub(super) const OWN: [(&str, &str); 2] = [("kernel", "kernel"), ("mode", "cells")];
+
+/// The magic as people write it, without its arguments.
+pub(super) fn written(words: &[&str]) -> String {
+    match OWN.iter().find(|(_, first)| words.first() == Some(first)) {
+        Some((name, _)) => [&[*name], &words[1..]].concat().join(" "),
+        None => format!("agent {}", words.join(" ")),
+    }
+}
+
 /// The words of a magic line as if it began with `%agent`. `None` if there is no such magic. The
 /// older kernel also wrote `%mcp_add` for `%agent mcp add`.
 pub(super) fn full(words: &[&str]) -> Option<Vec<String>> {
@@ -165,6 +190,8 @@ pub(super) fn full(words: &[&str]) -> Option<Vec<String>> {
     let mut full: Vec<String> = first.split('_').map(str::to_owned).collect();
     if full[0] == "agent" {
         full.remove(0);
+    } else if let Some((_, first)) = OWN.iter().find(|(name, _)| *name == full[0]) {
+        (*first).clone_into(&mut full[0]);
     } else if !SHORT.contains(&full[0].as_str()) {
         return None;
     }
@@ -191,7 +218,7 @@ pub(crate) fn help(words: &[&str]) -> String {
         .iter()
         .filter(|command| begins(command, topic))
         .map(|command| {
-            let usage = format!("%agent {} {}", command.words.join(" "), command.arguments);
+            let usage = format!("%{} {}", written(command.words), command.arguments);
             (usage.trim_end().to_owned(), command.about)
         })
         .collect();
@@ -200,7 +227,8 @@ pub(crate) fn help(words: &[&str]) -> String {
     let mut text = Vec::new();
     if topic.is_empty() {
         text.push(
-            "A cell is a prompt to the agent. Lines that begin with % come first and are commands to the kernel:\n"
+            "A cell is a prompt to the agent, or code after %%python, %%run, %%bash or %%LANGUAGE. Lines that begin with % \
+             come first and are commands to the kernel:\n"
                 .to_owned(),
         );
     }
@@ -215,6 +243,7 @@ pub(crate) fn help(words: &[&str]) -> String {
         text.push(
             "\n%mcp, %session and %permissions are short for %agent mcp, %agent session and %agent permissions.\n\
              %%agent NAME [--background] on the first line sends the rest of the cell to that session.\n\
+             After `%mode code` a cell is code, and %%prompt on the first line makes it a prompt.\n\
              In a prompt, /NAME is a command of the agent, @PATH a file, #N the cell In[N]. %agent mcp? explains mcp.\n"
                 .to_owned(),
         );

@@ -2,7 +2,7 @@
 //!
 //! Positions are in code points, as Jupyter counts them.
 
-use super::commands::{self, ArgumentKind, COMMANDS, SHORT, help};
+use super::commands::{self, ArgumentKind, COMMANDS, OWN, SHORT, help};
 use super::is_magic;
 use crate::tool_kind::TOOL_KINDS;
 
@@ -128,10 +128,21 @@ fn magics(place: &CursorContext<'_>, known: &CompletionContext<'_>) -> Vec<Compl
     let words: Vec<_> = place.line.split_whitespace().collect();
     let before = if place.word.is_empty() { &words[..] } else { &words[..words.len() - 1] };
     let Some(first) = before.first() else {
-        let names = ["agent"].into_iter().chain(SHORT).map(|name| (format!("%{name}"), String::new()));
-        let cell = ("%%agent".to_owned(), "send the cell to a session".to_owned());
-        return matching(place.word, "magic", names.chain([cell]));
+        let names = ["agent"].into_iter().chain(SHORT).chain(OWN.map(|(name, _)| name));
+        let names = names.map(|name| (format!("%{name}"), String::new()));
+        let cells = [
+            ("%%agent", "send the cell to a session"),
+            ("%%prompt", "the cell is a prompt"),
+            ("%%python", "run the cell in Python"),
+            ("%%run", "run the cell in the kernel of this notebook"),
+            ("%%bash", "run the cell in a shell"),
+        ];
+        let cells = cells.map(|(name, about)| (name.to_owned(), about.to_owned()));
+        return matching(place.word, "magic", names.chain(cells));
     };
+    if first.starts_with("%%") && !matches!(*first, "%%agent" | "%%prompt") {
+        return Vec::new();
+    }
     if first.starts_with("%%") {
         let background = ("--background".to_owned(), "continue while the agent works".to_owned());
         return matching(place.word, "argument", known.sessions.iter().cloned().chain([background]));

@@ -2,16 +2,20 @@ use serde_json::json;
 
 use super::*;
 
+fn prompt(text: &str) -> CellBody {
+    CellBody::Prompt { target: PromptTarget::default(), text: text.to_owned() }
+}
+
 #[track_caller]
 fn magic_of(line: &str) -> MagicCommand {
-    let mut cell = parse(line).unwrap();
-    assert_eq!((cell.prompt.as_str(), cell.magics.len()), ("", 1), "{line}");
+    let mut cell = parse(line, CellMode::Prompt).unwrap();
+    assert_eq!((cell.body, cell.magics.len()), (prompt(""), 1), "{line}");
     cell.magics.remove(0)
 }
 
 #[track_caller]
 fn refused(cell: &str) -> String {
-    parse(cell).unwrap_err().to_string()
+    parse(cell, CellMode::Prompt).unwrap_err().to_string()
 }
 
 fn server_of(line: &str) -> serde_json::Value {
@@ -23,8 +27,11 @@ fn server_of(line: &str) -> serde_json::Value {
 
 #[test]
 fn magic_lines_come_first_and_the_rest_is_the_prompt() {
-    let cell =
-        parse("\n%agent mode plan\n\n  %permissions auto\n\n  Do it,\n%agent is no magic here.\n\n").unwrap();
+    let cell = parse(
+        "\n%agent mode plan\n\n  %permissions auto\n\n  Do it,\n%agent is no magic here.\n\n",
+        CellMode::Prompt,
+    )
+    .unwrap();
     assert_eq!(
         cell.magics,
         [
@@ -32,23 +39,24 @@ fn magic_lines_come_first_and_the_rest_is_the_prompt() {
             MagicCommand::Permissions(PermissionsMagic::Mode(permission::ApprovalMode::Auto))
         ]
     );
-    assert_eq!(cell.prompt, "  Do it,\n%agent is no magic here.");
-    assert_eq!(cell.target, PromptTarget::default());
+    assert_eq!(cell.body, prompt("  Do it,\n%agent is no magic here."));
 }
 
 #[test]
 fn a_percent_sign_before_anything_but_a_word_is_text() {
-    for prompt in ["% of the total?", "%3 of them", "100 % sure", "hello"] {
-        assert_eq!(
-            parse(prompt).unwrap(),
-            ParsedCell { magics: vec![], target: PromptTarget::default(), prompt: prompt.into() }
-        );
+    for text in ["% of the total?", "%3 of them", "100 % sure", "hello"] {
+        assert_eq!(parse(text, CellMode::Prompt).unwrap(), ParsedCell { magics: vec![], body: prompt(text) });
     }
 }
 
 #[test]
 fn a_cell_for_one_session() {
-    let target = |cell: &str| parse(cell).map(|cell| (cell.target, cell.prompt));
+    let target = |cell: &str| {
+        parse(cell, CellMode::Prompt).map(|cell| match cell.body {
+            CellBody::Prompt { target, text } => (target, text),
+            CellBody::Code(code) => panic!("{code:?}"),
+        })
+    };
     let at =
         |session: Option<&str>, background| PromptTarget { session: session.map(Into::into), background };
     assert_eq!(target("%%agent\n%agent as text"), Ok((at(None, false), "%agent as text".into())));
@@ -61,12 +69,59 @@ fn a_cell_for_one_session() {
     assert!(target("%%agent --loud\ngo").is_err());
 }
 
+fn code(cell: &str, mode: CellMode) -> (CodeLanguage, String) {
+    match parse(cell, mode).unwrap().body {
+        CellBody::Code(CodeBody { language, start, text }) => {
+            assert_eq!(&cell[start..], text);
+            (language, text)
+        }
+        CellBody::Prompt { text, .. } => panic!("a prompt: {text}"),
+    }
+}
+
+#[test]
+fn a_cell_of_code_says_so_on_its_first_line() {
+    let named = |name: &str| CodeLanguage::Named(name.to_owned());
+    for (cell, language, text) in [
+        ("%%python\nx = 1\n", CodeLanguage::Python, "x = 1\n"),
+        ("%kernel\n\n  %%run\n%%sql\nselect 1", CodeLanguage::Companion, "%%sql\nselect 1"),
+        ("%%bash -e\nls", CodeLanguage::Python, "%%bash -e\nls"),
+        ("%%time\nf()", CodeLanguage::Python, "%%time\nf()"),
+        ("%%julia\nsqrt(2)", named("julia"), "sqrt(2)"),
+    ] {
+        assert_eq!(code(cell, CellMode::Prompt), (language, text.to_owned()), "{cell}");
+    }
+    assert_eq!(parse("%%python\n", CellMode::Prompt).unwrap().body, prompt(""));
+    assert!(refused("%%python 3.12\nx").contains("unexpected argument `3.12`"));
+}
+
+#[test]
+fn in_code_mode_only_our_magics_are_magics() {
+    let companion = |text: &str| (CodeLanguage::Companion, text.to_owned());
+    for cell in ["x = 1", "%matplotlib inline\nplot()", "!ls", "%%sql\nselect 1", "?", "% 2"] {
+        assert_eq!(code(cell, CellMode::Code), companion(cell));
+    }
+    assert_eq!(code("%permissions auto\n%time f()", CellMode::Code), companion("%time f()"));
+    assert_eq!(parse("%mode prompt", CellMode::Code).unwrap().body, prompt(""));
+    assert_eq!(parse("%%prompt\nDraw it", CellMode::Code).unwrap().body, prompt("Draw it"));
+}
+
 #[test]
 fn every_magic_is_read() {
     let text = |text: &str| Some(text.to_owned());
     for (line, magic) in [
         ("%agent use", MagicCommand::Use(None)),
         ("%agent use claude", MagicCommand::Use(text("claude"))),
+        ("%kernel", MagicCommand::Kernel(KernelMagic::Show)),
+        (
+            "%kernel julia --session mine",
+            MagicCommand::Kernel(KernelMagic::Use { kernel: text("julia"), session: text("mine") }),
+        ),
+        ("%kernel restart", MagicCommand::Kernel(KernelMagic::Restart)),
+        ("%kernel variables", MagicCommand::Kernel(KernelMagic::Variables)),
+        ("%mode", MagicCommand::Cells(None)),
+        ("%mode code", MagicCommand::Cells(Some(CellMode::Code))),
+        ("%mode prompt", MagicCommand::Cells(Some(CellMode::Prompt))),
         ("%mcp", MagicCommand::Mcp(McpMagic::List)),
         ("%agent mcp list", MagicCommand::Mcp(McpMagic::List)),
         ("%mcp_remove files", MagicCommand::Mcp(McpMagic::Remove("files".into()))),
@@ -149,7 +204,9 @@ fn every_magic_is_read() {
 fn every_magic_is_in_the_docs() {
     let page = include_str!("../../../../docs/agent-kernel.md");
     for entry in commands::COMMANDS {
-        let (first, last) = (entry.words[0], entry.words[entry.words.len() - 1]);
+        let written = commands::written(entry.words);
+        let words: Vec<&str> = written.trim_start_matches("agent ").split(' ').collect();
+        let (first, last) = (words[0], words[words.len() - 1]);
         let is_named = |line: &str, word: &str| {
             line.split('`').skip(1).step_by(2).any(|code| {
                 let code = code.trim_start_matches('%').trim_start_matches("agent ");
@@ -232,7 +289,8 @@ fn wrong_arguments_are_explained_with_help() {
         "%agent env KEY",
         "%agent config 'a",
         "%agent log many",
-        "%%bash\nls",
+        "%%python 3\nls",
+        "%%42",
     ]
     .map(refused);
     insta::assert_snapshot!(messages.join("\n---\n"));

@@ -8,7 +8,7 @@ use cellwright_jupyter::content::CommMsg;
 use serde_json::{Map, Value, json};
 
 use super::{ALIVE, PageBridge};
-use crate::magic;
+use crate::magic::{self, CellBody, ParsedCell};
 
 /// How long a page may take to send its notebook.
 const READ: Duration = Duration::from_secs(30);
@@ -119,11 +119,16 @@ impl LivePage for BridgedPage {
 
     fn run(&self, cells: &[PageCell]) -> Result<(), PageError> {
         for cell in cells {
-            let is_prompt = magic::parse(&cell.source).is_ok_and(|cell| !cell.prompt.is_empty());
-            if is_prompt {
-                let why = format!("cell {} is a prompt; only the person can send it", cell.id);
-                return Err(PageError::Failed(why));
-            }
+            let mode = self.bridge.state().cells;
+            let why = match magic::parse(&cell.source, mode) {
+                Ok(ParsedCell { magics, body: CellBody::Code(_) }) if magics.is_empty() => continue,
+                Ok(ParsedCell { body: CellBody::Prompt { text, .. }, .. }) if !text.is_empty() => "a prompt",
+                // They decide what the agent may do.
+                Ok(ParsedCell { magics, .. }) if !magics.is_empty() => "a command to the kernel",
+                Ok(_) | Err(_) => continue, // it does nothing
+            };
+            let why = format!("cell {} is {why}; only the person can send it", cell.id);
+            return Err(PageError::Failed(why));
         }
         let ids: Vec<_> = cells.iter().map(|cell| cell.id.clone()).collect();
         let sources: Vec<_> = cells.iter().map(|cell| &cell.source).collect();

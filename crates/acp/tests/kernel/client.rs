@@ -5,17 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_acp::agent::{AgentFiles, AgentLaunch};
+use cellwright_acp::companion::CompanionSetup;
 use cellwright_acp::kernel::{self, KernelSetup, NotebookPlace, OwnServers};
 use cellwright_acp::permission::ApprovalMode;
 use cellwright_cell::MimeData;
+use cellwright_editing::HistoryStore;
 use cellwright_jupyter::content::{
-    CommClose, CommMsg, CommOpen, DisplayData, ExceptionContent, ExecuteReply, ExecuteRequest, ExecuteResult,
-    ExecutionState, InputReply, InputRequest, InterruptReply, InterruptRequest, MessageContent,
-    ShutdownReply, ShutdownRequest, Status, StreamOutput, UpdateDisplayData,
+    ClearOutput, CommClose, CommMsg, CommOpen, DisplayData, ErrorOutput, ExceptionContent, ExecuteReply,
+    ExecuteRequest, ExecuteResult, ExecutionState, InputReply, InputRequest, InterruptReply,
+    InterruptRequest, MessageContent, ShutdownReply, ShutdownRequest, Status, StreamOutput,
+    UpdateDisplayData,
 };
 use cellwright_jupyter::{
     Channel, ConnectionInfo, JupyterMessage, KernelClient, MessageHeader, MessageSession, SocketTransport,
 };
+use cellwright_kernel::environment::EnvVars;
+use cellwright_kernel::interpreter::PythonSearch;
+use cellwright_kernel::zmq::ZmqLink;
+use cellwright_kernel::{Gateways, KernelChoice, RunnerLaunch, StartAny, StartRunner};
+use cellwright_notebook::file::SaveSettings;
+use cellwright_output::{Artifacts, ImageLimits, OutputLimits};
+use cellwright_session::{SessionMode, SessionSettings};
+use cellwright_tools::{BackgroundPolicy, RunMode, ToolSettings};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -43,6 +54,8 @@ pub(crate) struct ShownCell {
     pub(crate) outputs: Vec<String>,
     /// The types of all displays.
     pub(crate) mimes: Vec<String>,
+    /// The name of the last exception that it shows.
+    pub(crate) raised: Option<String>,
     displays: HashMap<String, usize>,
     reply: Option<ExecuteReply>,
     idle: bool,
@@ -205,6 +218,17 @@ impl TestKernel {
         self.send_comm(comm_id, data).await;
     }
 
+    /// Waits until a widget of this kind has this value.
+    pub(crate) async fn wait_for_widget_value(&mut self, kind: &str, value: &Value) {
+        let model = format!("{kind}Model");
+        let has = |(_, state): &(String, serde_json::Map<String, Value>)| {
+            state["_model_name"] == model.as_str() && state["value"] == *value
+        };
+        while !self.widgets.iter().any(has) {
+            self.receive().await;
+        }
+    }
+
     async fn send_comm(&mut self, comm_id: String, data: Value) {
         let Value::Object(data) = data else { unreachable!("it is an object") };
         let message = CommMsg { comm_id, data, ..CommMsg::default() };
@@ -251,14 +275,16 @@ impl TestKernel {
         match message.header.msg_type() {
             CommOpen::TYPE => {
                 let open = parsed::<CommOpen>(&message);
-                let state = open.data["state"].as_object().expect("a widget has a state").clone();
-                self.widgets.push((open.comm_id, state));
+                let state = open.data["state"].as_object().cloned();
+                self.widgets.extend(state.map(|state| (open.comm_id, state)));
             }
             CommMsg::TYPE => {
                 let update = parsed::<CommMsg>(&message);
                 let known = self.widgets.iter_mut().find(|(comm, _)| *comm == update.comm_id);
-                let new = update.data["state"].as_object().expect("a widget is updated").clone();
-                known.expect("it is open").1.extend(new);
+                let new = update.data["state"].as_object().cloned().unwrap_or_default();
+                if let Some((_, state)) = known {
+                    state.extend(new);
+                }
             }
             CommClose::TYPE => {
                 let close = parsed::<CommClose>(&message);
@@ -302,6 +328,8 @@ impl ShownCell {
             Status::TYPE => {
                 self.idle = parsed::<Status>(message).execution_state == ExecutionState::Idle;
             }
+            ErrorOutput::TYPE => self.raised = Some(parsed::<ErrorOutput>(message).ename),
+            ClearOutput::TYPE => self.outputs.clear(),
             StreamOutput::TYPE => self.outputs.push(parsed::<StreamOutput>(message).text),
             ExecuteResult::TYPE => self.outputs.push(plain(&parsed::<ExecuteResult>(message).data)),
             DisplayData::TYPE => {
@@ -329,6 +357,45 @@ fn plain(data: &MimeData) -> String {
     data.text("text/plain").expect("every output has a text").into_owned()
 }
 
+/// Code runs in the Python of the tests, or in a kernel that is installed there.
+fn companion(folder: &std::path::Path) -> CompanionSetup {
+    let python = cellwright_testkit::python();
+    let variables: EnvVars = std::env::vars_os().collect();
+    let search = PythonSearch {
+        explicit: Some(python),
+        cwd: folder.to_owned(),
+        variables: variables.clone(),
+        managed: None,
+    };
+    let cache = std::env::temp_dir().join("cellwright-acp-tests");
+    let launch =
+        RunnerLaunch { graces: cellwright_testkit::patient_graces(), ..RunnerLaunch::new(search, cache) };
+    let state = folder.join(".state");
+    let tools = ToolSettings {
+        mode: RunMode::Both,
+        artifacts: Artifacts::new(state.join("artifacts")),
+        limits: OutputLimits::default(),
+        images: ImageLimits::default(),
+        kernel: KernelChoice::default(),
+        lifetime: SessionMode::Session,
+        timeout: None,
+        background: BackgroundPolicy::Asked,
+        environment: launch.rules.pass(&variables),
+        shell_snapshot: None,
+        launch: launch.clone(),
+        history: Some(HistoryStore::new(state.join("history"))),
+        live: None,
+        save: SaveSettings { journal: Some(state.join("journal")) },
+    };
+    let launcher = StartAny {
+        runner: StartRunner { template: launch },
+        runtime: state.join("kernels"),
+        link: ZmqLink::Auto,
+        gateways: Gateways::Invalid("no gateway in tests".to_owned()),
+    };
+    CompanionSetup { tools, sessions: SessionSettings::new(launcher), daemon: None }
+}
+
 fn setup(workspace: &std::path::Path, args: &[&str]) -> KernelSetup {
     let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
     let program = [cellwright_testkit::fault_agent().into()].into_iter();
@@ -352,5 +419,6 @@ fn setup(workspace: &std::path::Path, args: &[&str]) -> KernelSetup {
         own_servers: OwnServers::new(|_| Vec::new()),
         notebook: None,
         page: cellwright_acp::page::PageBridge::default(),
+        companion: Some(companion(workspace)),
     }
 }

@@ -1,6 +1,7 @@
 //! The agent kernel as a Jupyter client sees it, with `testkit`'s agent that errs on request.
 
 mod client;
+mod code_cells;
 mod conversations;
 mod endings;
 mod looks;

@@ -231,6 +231,7 @@ impl ServerHost {
             DaemonRequest::Sessions => reply(wire, client.sessions()).await,
             DaemonRequest::Variables { key, limit } => reply(wire, client.variables(&key, limit)).await,
             DaemonRequest::Ask { key, question } => reply(wire, client.ask(&key, question)).await,
+            DaemonRequest::Say { key, comm } => reply(wire, client.say(&key, *comm)).await,
             DaemonRequest::Follow { key, from } => follow(wire, client.follow(&key, from).await).await,
             DaemonRequest::Interrupt { key } => reply(wire, client.interrupt(&key)).await,
             DaemonRequest::Restart { key, force } => reply(wire, client.restart(&key, force)).await,

@@ -74,7 +74,7 @@ impl Worker {
                 }
             }
         }
-        if let Some(live) = self.live.as_mut().filter(|_| !current.alone) {
+        if let Some(live) = self.live.as_mut().filter(|_| !current.alone && !self.journal.is_kept()) {
             live.pass_comms(Comms::Dropped).await; // nobody reads them between two calls
         }
         self.measure(&mut current).await;
@@ -239,7 +239,10 @@ impl Worker {
             stop: current.stop.clone(),
         };
         let ready = self.live.as_mut().expect("a kernel was made ready");
-        ready.pass_comms(current.comms).await;
+        // Those who watch may have widgets of earlier cells.
+        if current.comms == Comms::Forwarded || !self.journal.is_kept() {
+            ready.pass_comms(current.comms).await;
+        }
         let mut execution = ready.kernel.execute(request).await;
         let mut input: Option<(KernelInput, oneshot::Receiver<InputAnswer>)> = None;
         let (mut ending, mut silent) = (false, false);

@@ -10,10 +10,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::catalog;
+use cellwright_acp::companion::CompanionSetup;
 use cellwright_acp::kernel::{self, KernelSetup, NotebookPlace, OwnServers};
 use cellwright_acp::page::PageBridge;
 use cellwright_acp::permission::ApprovalMode;
 use cellwright_jupyter::ConnectionInfo;
+use cellwright_tools::{DaemonDoor, ToolSettings};
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
@@ -25,6 +27,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{AgentKernel, LoadedConfig, LogLevel, PermissionMode};
+use crate::host::SessionKeeping;
+use crate::offer::ToolOptions;
 use crate::{agents, host};
 
 /// Run as a kernel; Jupyter calls this
@@ -57,7 +61,11 @@ impl KernelRun {
         let setup = match LoadedConfig::load(&workspace, Vec::new()) {
             Ok(config) => {
                 log(&config.settings.agent);
-                self.setup(&config, workspace)
+                let page = PageBridge::default();
+                match companion(&config, &workspace, &page) {
+                    Ok(companion) => self.setup(&config, workspace, page, companion),
+                    Err(error) => without_settings(workspace, format!("{error:#}")),
+                }
             }
             Err(error) => without_settings(workspace, format!("{error:#}")),
         };
@@ -72,7 +80,13 @@ impl KernelRun {
         })
     }
 
-    fn setup(self, config: &LoadedConfig, workspace: PathBuf) -> KernelSetup {
+    fn setup(
+        self,
+        config: &LoadedConfig,
+        workspace: PathBuf,
+        page: PageBridge,
+        companion: CompanionSetup,
+    ) -> KernelSetup {
         let agent = &config.settings.agent;
         let launch = |program: OsString, args: Vec<OsString>, env: &BTreeMap<String, String>| {
             let mut environment = config.environment.clone();
@@ -117,10 +131,21 @@ impl KernelRun {
             debug_updates: agent.debug_updates.clone(),
             own_servers: OwnServers::new(agents::own_servers::of),
             notebook,
-            page: PageBridge::default(),
+            page,
+            companion: Some(companion),
             trouble: None,
         }
     }
+}
+
+/// How code cells run, and what agents may call.
+fn companion(config: &LoadedConfig, workspace: &Path, page: &PageBridge) -> anyhow::Result<CompanionSetup> {
+    let sessions = host::session_settings(config, workspace);
+    let tools = ToolOptions::default().settings(config, workspace, &sessions)?;
+    let tools = ToolSettings { live: Some(Arc::new(page.clone())), ..tools };
+    let settings = Some(host::call_settings(config, workspace, SessionKeeping::Named)?);
+    let daemon = Some(DaemonDoor { settings, ..host::daemon_door(config)? });
+    Ok(CompanionSetup { tools, sessions, daemon })
 }
 
 /// The notebook that Jupyter Server started this kernel for. Consoles and runs without a server
@@ -147,6 +172,7 @@ fn without_settings(workspace: PathBuf, trouble: String) -> KernelSetup {
         own_servers: OwnServers::new(|_| Vec::new()),
         notebook: None,
         page: PageBridge::default(),
+        companion: None,
         trouble: Some(trouble),
     }
 }
