@@ -3,6 +3,7 @@
 //! a parent, only its mark. Prints their process ids, and waits.
 
 use std::env;
+use std::fs::File;
 use std::io::{self, Write};
 
 use cellwright_process::{ChildCommand, StdoutTarget};
@@ -12,7 +13,6 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 async fn main() -> io::Result<()> {
     let mut child = ChildCommand::new("/bin/sh", env::vars_os())
         .args(["-c", "sleep 600 & echo $$ $!; setsid sh -c 'sleep 600 & echo $$ $!; wait' & wait"])
-        .mark_descendants()
         .stdout(StdoutTarget::Piped)
         .spawn()
         .map_err(io::Error::other)?;
@@ -29,6 +29,12 @@ async fn main() -> io::Result<()> {
         .spawn()
         .map_err(io::Error::other)?;
     BufReader::new(marked.stdout.take().expect("stdout was piped")).read_line(&mut ids).await?;
+    // The system closes them one by one, after the pipe to the guard. So there is a while in which the guard knows
+    // that we die, and our children are still ours.
+    let mut files = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        files.push(file);
+    }
     writeln!(io::stdout(), "{}", ids.replace('\n', " "))?;
     io::stdout().flush()?;
     child.wait().await;

@@ -30,6 +30,17 @@ while read -r line; do
         -*) case $groups in *" $group "*) groups="${groups%%" $group "*} ${groups#*" $group "}" ;; esac ;;
     esac
 done
+# The system closes our pipe before it takes the children from the process that dies. A group that is stopped when it
+# loses its last parent of the session is sent HUP and CONT: its leader would end, and nobody could be found by it.
+# So we wait until we have another parent ourselves. Where this cannot be seen, or takes long, we go on.
+host=$1
+tries=0
+while [ $tries -lt 500 ] && read -r line 2>/dev/null </proc/self/stat; do
+    set -- ${line##*) } # state, parent
+    [ "$2" = "$host" ] || break
+    tries=$((tries + 1))
+    [ $tries -lt 50 ] || sleep 0.01 2>/dev/null || sleep 1
+done
 # Nothing starts or ends while the descendants are looked for.
 for group in $groups; do kill -STOP "-$group" 2>/dev/null; done
 members=' '
@@ -52,13 +63,14 @@ while [ "$groups" != ' ' ] && [ $found = yes ]; do
             members="$members$pid "
         else
             kill -STOP "$pid" 2>/dev/null
-            strayed="$strayed$pid "
+            strayed=" $pid$strayed"
         fi
         found=yes
     done
 done
-for group in $groups; do kill -9 "-$group" 2>/dev/null; done
+# Children before their parents, for the same reason.
 for pid in $strayed; do kill -9 "$pid" 2>/dev/null; done
+for group in $groups; do kill -9 "-$group" 2>/dev/null; done
 # An agent that ends by itself when we die may be gone before its group was stopped. What it left running has no
 # parent to be found by, but still our mark.
 for round in 1 2 3 4 5; do
@@ -144,7 +156,7 @@ impl OrphanGuard {
 fn start() -> io::Result<PipeWriter> {
     let (reader, writer) = io::pipe()?;
     let guard = Command::new("/bin/sh")
-        .args(["-c", SCRIPT])
+        .args(["-c", SCRIPT, "guard", &process::id().to_string()])
         .env_clear()
         .current_dir("/")
         .process_group(0)
@@ -179,7 +191,7 @@ mod tests {
     fn the_guard_ends_the_groups_on_its_list_and_no_others() {
         let (mut listed, mut forgotten, mut twice) = (group(), group(), group());
         let mut guard = Command::new("/bin/sh")
-            .args(["-c", SCRIPT])
+            .args(["-c", SCRIPT, "guard", "0"])
             .stdin(Stdio::piped())
             .spawn()
             .expect("every system has a shell");
