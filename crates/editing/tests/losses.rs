@@ -129,6 +129,22 @@ fn an_earlier_version_that_the_person_went_back_to_was_written_over() {
 }
 
 #[test]
+fn an_earlier_version_of_a_cell_that_was_shown_at_another_number_was_written_over() {
+    let (folder, caller) = (TestFolder::new(&["a", "b"]), TestCaller::default());
+    folder.read(&caller, "");
+    folder.person(|notebook| {
+        notebook["cells"][1]["source"] = json!("b, changed");
+        let new = json!({"cell_type": "markdown", "id": "new", "metadata": {}, "source": "new"});
+        notebook["cells"].as_array_mut().unwrap().insert(0, new);
+    });
+    folder.read(&caller, "#2");
+    folder.person(|notebook| notebook["cells"][2]["source"] = json!("b"));
+    let message = refused(folder.act(&caller, &edit(2, "mine")));
+    assert!(message.contains("changed"), "{message}");
+    assert_eq!(folder.sources(), ["new", "a", "b"]);
+}
+
+#[test]
 fn without_ids_too_an_earlier_version_is_not_written_over() {
     let (folder, caller) = (TestFolder::without_ids(&["v1", "b"]), TestCaller::default());
     folder.read(&caller, "");

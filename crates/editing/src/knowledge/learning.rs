@@ -9,7 +9,7 @@ use super::{
     version_print,
 };
 use crate::coverage::{ReadCoverage, ShownCell};
-use crate::matching::places;
+use crate::matching::{places, repeated_ids};
 use crate::view::ViewForm;
 
 /// How many sources are remembered that have no number any more, such as earlier versions of a cell.
@@ -52,6 +52,7 @@ impl NotebookKnowledge {
         if !is_same_file {
             self.numbers.iter_mut().flatten().for_each(|known| known.file = FileVersion::Earlier);
         }
+        let repeated = repeated_ids(now);
         let sources: HashSet<_> = now.cells().map(|cell| source_print(&cell)).collect();
         let is_other = |known: &KnownCell, cell: &NotebookCell<'_>| match (&known.id, cell.id()) {
             (Some(known), Some(id)) => *known != id,
@@ -98,6 +99,12 @@ impl NotebookKnowledge {
             }
             if known.extent == SeenExtent::Whole {
                 self.shown_since.insert(shown.index);
+            }
+            if let Some(id) = known.id.as_ref().filter(|id| !repeated.contains(*id)) {
+                // By the number that it had before, it is not known in an older version.
+                for other in self.numbers.iter_mut().flatten().filter(|other| other.id.as_ref() == Some(id)) {
+                    *other = KnownCell { number: other.number, ..known.clone() };
+                }
             }
             self.numbers[shown.index] = Some(known);
             self.past_the_end.remove(&shown.index);

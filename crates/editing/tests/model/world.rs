@@ -31,6 +31,8 @@ struct Caller {
     files: BTreeSet<String>,
     /// The latest version of each cell that it was shown or made.
     latest: BTreeMap<String, Version>,
+    /// The same, without those of which it was shown JSON but no line of the source.
+    latest_source: BTreeMap<String, Version>,
     /// The version of each cell that its texts are based on.
     base: BTreeMap<String, Version>,
     /// The cell that it was shown with each number.
@@ -39,6 +41,14 @@ struct Caller {
     written: Vec<Version>,
     /// Whether anybody else changed the file since it was shown all of it.
     others_changed: bool,
+}
+
+impl Caller {
+    /// It was shown this version of a cell's source, or made it.
+    fn knows(&mut self, id: String, version: Version) {
+        self.latest.insert(id.clone(), version.clone());
+        self.latest_source.insert(id, version);
+    }
 }
 
 /// A type and a source.
@@ -132,6 +142,7 @@ impl World {
                 fingerprint: None,
                 files: BTreeSet::new(),
                 latest: BTreeMap::new(),
+                latest_source: BTreeMap::new(),
                 base: BTreeMap::new(),
                 numbers: BTreeMap::new(),
                 written: Vec::new(),
@@ -316,8 +327,10 @@ impl World {
             let base = caller.base.get(&cell_id).filter(|_| kind == StepKind::Write);
             let is_retyped = [Some(latest), base].into_iter().flatten().any(|known| known.1 == now.1);
             let is_agreed = kind == StepKind::Write && keeps_type && is_retyped;
+            // Lines of JSON can show the type and not the source.
+            let is_source = caller.latest_source.get(&cell_id) == Some(&now);
             assert!(
-                *latest == now || is_base || is_agreed,
+                *latest == now || is_source || is_base || is_agreed,
                 "{kind:?} took away {now:?}, the caller knows {latest:?}\n{}",
                 self.log
             );
@@ -396,7 +409,7 @@ impl World {
         let caller = &mut self.callers[who];
         let written = std::mem::take(&mut caller.written);
         for cell in after.cells().filter(|cell| cell.id().is_some() && written.contains(&version(cell))) {
-            caller.latest.insert(id(&cell).unwrap(), version(&cell));
+            caller.knows(id(&cell).unwrap(), version(&cell));
             caller.base.insert(id(&cell).unwrap(), version(&cell));
         }
         if kind == StepKind::Foreign || !is_changed {
@@ -416,8 +429,12 @@ impl World {
             let knew = caller.latest.get(&cell_id).is_some_and(|latest| Some(latest) == was.as_ref());
             let gave =
                 !matches!(kind, StepKind::Undo | StepKind::Replace | StepKind::Marker | StepKind::Retype);
-            if knew || gave {
-                caller.latest.insert(cell_id.clone(), now.clone());
+            // The caller asked for it, and the report names it.
+            let brought_back = kind == StepKind::Undo
+                && was.is_none()
+                && lines(&cell.source()).iter().all(|line| caller.seen.contains(line));
+            if knew || gave || brought_back {
+                caller.knows(cell_id.clone(), now.clone());
             }
             if matches!(kind, StepKind::Write | StepKind::Json) {
                 caller.base.insert(cell_id, now);

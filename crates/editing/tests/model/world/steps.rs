@@ -95,7 +95,9 @@ impl World {
             // Of JSON, any line of the cell counts as seeing that version of it, but shows no number.
             let shows_json = parsed.raw && shown_lines.overlaps(&now, cell.index());
             let shows_text = shows_marker || lines(&cell.source()).iter().any(|line| seen.contains(line));
-            if shows_json || shows_text {
+            if shows_text {
+                caller.knows(id(&cell).unwrap(), version(&cell));
+            } else if shows_json {
                 caller.latest.insert(id(&cell).unwrap(), version(&cell));
             }
             if shows_text && !parsed.raw {
