@@ -249,8 +249,13 @@ async fn a_kernel_that_is_dropped_does_not_stay_on_the_server() {
     eventually("the end of both kernels", async || kernels(&server).await == 0).await;
 }
 
-/// How many kernels a server has, asked by hand.
+/// How many kernels a server has.
 async fn kernels(server: &Server) -> usize {
+    kernel_list(server).await.matches("\"id\"").count()
+}
+
+/// The kernels of a server, asked by hand.
+async fn kernel_list(server: &Server) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).await.unwrap();
     let request = format!(
         "GET /api/kernels HTTP/1.1\r\nHost: localhost\r\nAuthorization: token {TOKEN}\r\nConnection: close\r\n\r\n"
@@ -259,5 +264,5 @@ async fn kernels(server: &Server) -> usize {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    answer.matches("\"id\"").count()
+    answer
 }

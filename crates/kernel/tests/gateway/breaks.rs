@@ -1,12 +1,11 @@
 //! Connections that break while a cell prints, at the rate at which loss was measured.
 
-use std::time::Duration;
-
 use cellwright_kernel::Outcome;
-use cellwright_testkit::servers::Server;
+use cellwright_testkit::servers::{Server, free_port};
+use cellwright_testkit::{Door, eventually};
 
 use super::proxy::Proxy;
-use super::{run, start};
+use super::{kernel_list, run, start};
 
 /// Each line is a message of its own, and in one write: `print` may send a line and its end apart, and lines run together
 /// when an end is lost. It ends with an exception.
@@ -61,16 +60,23 @@ async fn cut(server: Server) {
 
 #[tokio::test]
 async fn a_cell_that_a_broken_connection_swallowed_is_not_reported_as_completed() {
-    let server = Server::kernel_gateway().await;
+    let listing = ["--JupyterWebsocketPersonality.list_kernels=True"];
+    let server = Server::kernel_gateway_at(free_port(), &listing).await;
     let proxy = Proxy::before(server.port).await;
     let launched = start(server.address_at(proxy.port)).await;
+    let door = Door::new();
     for round in 0..ROUNDS {
         // It is over while nobody is connected.
-        let code = "import time\nprint('begun', flush=True)\ntime.sleep(0.3)\n1/0";
-        let (seen, ()) = tokio::join!(run(&launched, code), async {
+        let code =
+            format!("print('begun', flush=True)\nwith {} as s: s.sendall(s.recv(1))\n1/0", door.knock());
+        let (seen, ()) = tokio::join!(run(&launched, &code), async {
             proxy.cut_after(1500).await;
             proxy.shut();
-            tokio::time::sleep(Duration::from_millis(600)).await;
+            door.let_in().await;
+            eventually("the end of the cell", async || {
+                kernel_list(&server).await.contains("\"execution_state\": \"idle\"")
+            })
+            .await;
             proxy.open();
         });
         assert!(

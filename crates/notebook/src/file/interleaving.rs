@@ -148,15 +148,15 @@ fn an_empty_notebook_with_jupyters_copy_beside_it_is_a_save_in_progress() {
     let copy = folder.0.path().join(".~nb.ipynb");
     fs::write(&copy, notebook_of(&["before"])).unwrap();
     let (there, whole) = (path.clone(), notebook_of(&["after"]));
-    let jupyter = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(600));
+    seams::at(Seam::BeforeNextLook, move || {
         fs::write(&there, &whole[..whole.len() / 2]).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(600));
-        fs::write(&there, whole).unwrap();
-        fs::remove_file(copy).unwrap();
+        seams::at(Seam::BeforeNextLook, move || {
+            fs::write(&there, whole).unwrap();
+            fs::remove_file(copy).unwrap();
+        });
     });
     assert_eq!(sources(&path), ["after"]);
-    jupyter.join().unwrap();
+    seams::at(Seam::BeforeNextLook, || panic!("the save is over"));
     append(&path, "ours", || {}).unwrap();
     assert_eq!(sources(&path), ["after", "ours"]);
 }

@@ -108,6 +108,8 @@ pub(super) fn when_whole<T>(
                 return Err(FileError::Parse { path, source });
             }
         }
+        #[cfg(test)]
+        super::seams::reach(super::seams::Seam::BeforeNextLook);
         thread::sleep(Duration::from_millis(10));
     }
 }

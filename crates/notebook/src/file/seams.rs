@@ -6,6 +6,8 @@ use std::cell::RefCell;
 pub(super) enum Seam {
     /// The file was compared with what was read for the last time.
     BeforeRename,
+    /// The file is begun, and will be read again.
+    BeforeNextLook,
 }
 
 type Hook = Box<dyn FnOnce()>;
