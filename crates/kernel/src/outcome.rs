@@ -52,7 +52,9 @@ pub enum StopReason {
 pub enum Fate {
     /// It lives and its variables are there.
     Survived,
-    /// It is gone, and so are its variables.
+    /// It ended when it was interrupted, and its variables are gone.
+    Ended,
+    /// It was killed, and its variables are gone.
     Killed,
     /// It is not ours to end and did not stop: it goes on without us, and so may the cell.
     Left,

@@ -202,6 +202,16 @@ async fn a_cell_that_ignores_interrupts_costs_the_kernel_and_the_outcome_says_so
     assert_eq!(log.entries()[1..], ["interrupt", "interrupt", "terminate", "kill"]);
 }
 
+// As those of Deno and xeus-python do.
+#[tokio::test(start_paused = true)]
+async fn a_kernel_that_ends_when_it_is_interrupted_was_not_killed() {
+    let (kernel, _background, log) = start();
+    let limit = Duration::from_secs(3);
+    let (_, finished) = run(&kernel, timed("fragile\nsleep 3600", limit)).await;
+    assert_eq!(finished.outcome, stopped(StopReason::TimedOut(limit), Fate::Ended));
+    assert_eq!(log.entries()[1..], ["interrupt"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_kernel_that_cannot_even_be_killed_is_given_up() {
     let (kernel, _background, _) = start();

@@ -382,7 +382,9 @@ async fn until(due: Option<Instant>) {
 fn unreported(status: &CellStatus) -> Option<Exception> {
     match status {
         CellStatus::Died(_)
-        | CellStatus::Stopped { kernel: Fate::Killed | Fate::Left | Fate::OutOfReach, .. } => {
+        | CellStatus::Stopped {
+            kernel: Fate::Ended | Fate::Killed | Fate::Left | Fate::OutOfReach, ..
+        } => {
             let message = format!("the cell {}", status.ending(KernelFate::Stays));
             Some(Exception { name: "DeadKernelError".to_owned(), message, ..Exception::default() })
         }

@@ -41,6 +41,7 @@ impl CellStatus {
                 match kernel {
                     Fate::Survived if then == KernelFate::Ends => why,
                     Fate::Survived => format!("{why}; the kernel and its variables are there"),
+                    Fate::Ended => format!("{why}; the interrupt ended its kernel, the variables are gone"),
                     Fate::Killed => format!("{why}; the kernel had to be killed, its variables are gone"),
                     Fate::Left => {
                         format!("{why}, but the kernel belongs to others: it continues, and so may the cell")

@@ -12,6 +12,7 @@
 //! | `raise NAME` | ends the cell with an exception |
 //! | `die CODE` | ends the kernel |
 //! | `later SECONDS TEXT` | prints a line in the background |
+//! | `fragile` | an interrupt ends the kernel |
 //! | `deaf` | ignores interrupts from here on |
 //! | `broken` | cannot be interrupted from here on, and says so |
 //! | `stubborn` | ignores interrupts, the wish to shut down and termination |
@@ -90,6 +91,7 @@ enum Manners {
     #[default]
     Polite,
     Tough,
+    Fragile,
     Deaf,
     Broken,
     Stubborn,
@@ -161,6 +163,7 @@ impl ScriptedKernel {
             }
             ("busy", at) => self.saying.push_back(Incoming::Busy { at: Some(at.into()) }),
             ("tough", _) => self.manners = Manners::Tough,
+            ("fragile", _) => self.manners = Manners::Fragile,
             ("deaf", _) => self.manners = Manners::Deaf,
             ("broken", _) => self.manners = Manners::Broken,
             ("stubborn", _) => self.manners = Manners::Stubborn,
@@ -287,9 +290,11 @@ impl Transport for ScriptedKernel {
             (StopStep::Interrupt, Manners::Broken) => {
                 return Err(StopFailed { step, why: "it is broken".into() });
             }
-            (StopStep::Terminate, Manners::Polite | Manners::Tough | Manners::Deaf | Manners::Broken) => {
-                self.saying.push_back(signal(15));
-            }
+            (StopStep::Interrupt, Manners::Fragile) => self.saying.push_back(signal(2)),
+            (
+                StopStep::Terminate,
+                Manners::Polite | Manners::Tough | Manners::Fragile | Manners::Deaf | Manners::Broken,
+            ) => self.saying.push_back(signal(15)),
             (StopStep::Kill, Manners::Immortal)
             | (StopStep::Interrupt, Manners::Deaf)
             | (StopStep::Interrupt | StopStep::Terminate, Manners::Stubborn | Manners::Immortal) => {}

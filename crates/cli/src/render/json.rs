@@ -192,7 +192,7 @@ fn cell(report: &CellReport) -> Value {
         CellStatus::Stopped { reason, kernel } => {
             let kept = match kernel {
                 Fate::Survived | Fate::Left => Some(true),
-                Fate::Killed => Some(false),
+                Fate::Ended | Fate::Killed => Some(false),
                 Fate::OutOfReach => None,
             };
             json!({"status": "stopped", "reason": stop_reason(*reason), "variables_kept": kept})

@@ -165,9 +165,14 @@ impl SentCell {
         }
     }
 
+    fn was_only_interrupted(&self) -> bool {
+        matches!(self.phase, Phase::Interrupting { reason, .. } if reason != StopReason::Shutdown)
+    }
+
     /// How the cell ended when the kernel did.
     pub(super) fn buried(&self, exit: &Exit) -> FinishedCell {
         let kernel = match exit {
+            Exit::Process(_) | Exit::Lost(_) if self.was_only_interrupted() => Fate::Ended,
             Exit::Process(_) | Exit::Lost(_) => Fate::Killed,
             Exit::Left(_) => Fate::Left,
             Exit::OutOfReach(_) => Fate::OutOfReach,

@@ -250,6 +250,7 @@ impl Transcript {
                 };
                 let kernel = match kernel {
                     Fate::Survived => "survived",
+                    Fate::Ended => "ended",
                     Fate::Killed => "was killed",
                     Fate::Left => "was left",
                     Fate::OutOfReach => "is out of reach",

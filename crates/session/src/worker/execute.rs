@@ -148,7 +148,7 @@ impl Worker {
                 Outcome::Stopped { reason, kernel } => {
                     match kernel {
                         Fate::Survived => {}
-                        Fate::Killed | Fate::Left | Fate::OutOfReach => {
+                        Fate::Ended | Fate::Killed | Fate::Left | Fate::OutOfReach => {
                             let exit = self.exit().await;
                             self.lose(KernelReplacement::DiedEarlier(exit));
                         }
