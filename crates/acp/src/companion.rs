@@ -11,13 +11,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use cellwright_cell::{Output, OutputChange, Stream};
 use cellwright_jupyter::{MessageHeader, ServerSender};
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::{Comms, KernelChoice, KernelVariables, Question, Reply, Stdin};
 use cellwright_session::daemon::{self, DaemonDoor};
 use cellwright_session::{
-    Call, CallHandle, CellRequest, FollowFrom, Force, InterruptResult, Reset, SessionClient, SessionError,
-    SessionId, SessionInfo, SessionKey, SessionSettings, Timeout,
+    Call, CallEvent, CallHandle, CallUpdate, CellRequest, FollowFrom, Force, InterruptResult, Reset,
+    SessionClient, SessionError, SessionId, SessionInfo, SessionKey, SessionSettings, Timeout,
 };
 use cellwright_tools::{SessionHome, ToolSettings, Toolbox};
 use tokio_util::task::AbortOnDropHandle;
@@ -34,6 +35,9 @@ const SESSION: &str = "notebook";
 
 /// What is kept of what happens in a session, for the cells that show it.
 const WATCHED: usize = 8 << 20;
+
+/// How long code may take that describes a value.
+const PRINTS: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Sessions at once: one for each language that a notebook uses.
 const MOST_SESSIONS: usize = 16;
@@ -203,6 +207,32 @@ impl CompanionKernel {
         request.timeout = Timeout::After(std::time::Duration::from_secs(2));
         let call = self.call(&place, vec![request]);
         Some(place.client.call(call).await.ok()?.report().await.succeeded())
+    }
+
+    /// What code prints. It should leave no name behind; no cell shows it. `None` if the kernel is busy, or the code
+    /// fails.
+    pub(crate) async fn printed_by(&self, code: String) -> Option<String> {
+        let place = self.place();
+        let mut request = CellRequest::new(String::new());
+        request.source = cellwright_kernel::CellSource::silent(code);
+        request.timeout = Timeout::After(PRINTS);
+        let printing = async {
+            let mut handle = place.client.call(self.call(&place, vec![request])).await.ok()?;
+            let mut printed = String::new();
+            loop {
+                match handle.next().await {
+                    CallUpdate::Event(CallEvent::Output { change, .. }) => {
+                        if let OutputChange::Added(Output::Text { stream: Stream::Stdout, text }) = change {
+                            printed.push_str(&text);
+                        }
+                    }
+                    CallUpdate::Event(_) => {}
+                    CallUpdate::Finished(report) => break report.succeeded().then_some(printed),
+                }
+            }
+        };
+        // Other cells may run before it.
+        tokio::time::timeout(PRINTS, printing).await.ok().flatten()
     }
 
     fn call(&self, place: &CompanionPlace, cells: Vec<CellRequest>) -> Call {

@@ -33,7 +33,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) use self::command::{AgentCommand, SessionScope};
 pub(crate) use self::facts::{SessionFacts, select_values};
 pub(crate) use self::memory::ConversationMemory;
-pub(crate) use self::prompt::{NamedCell, UserPrompt, attachments};
+pub(crate) use self::prompt::{NamedCell, NamedVariable, UserPrompt, attachments};
 use self::queue::{ConversationTask, PendingTask, QueuedTask};
 use crate::agent::{AgentEvent, AgentLaunch, AgentProcess};
 use crate::failure::{CellFailure, FailureKind};

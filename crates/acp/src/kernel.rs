@@ -7,6 +7,7 @@
 mod cell_queue;
 mod cell_run;
 mod code_cell;
+mod context;
 mod introspect;
 mod kernel_magics;
 mod magics;

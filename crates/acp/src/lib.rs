@@ -18,6 +18,7 @@ mod kernel_state;
 pub mod lab_extension;
 mod magic;
 pub mod markdown;
+mod notebook_context;
 pub mod page;
 pub mod permission;
 pub mod spec;

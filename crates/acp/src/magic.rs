@@ -97,6 +97,8 @@ pub(crate) enum MagicCommand {
     Kernel(KernelMagic),
     /// Set what a cell is that does not say so, or show it.
     Cells(Option<CellMode>),
+    /// Set whether prompts take along what the person did, or show what they would.
+    Context(Option<bool>),
     /// Set the mode of the agent, or show the modes.
     Mode(Option<String>),
     /// Set the model, or show the models.

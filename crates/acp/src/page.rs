@@ -223,6 +223,12 @@ impl PageBridge {
         pages
     }
 
+    /// The notebook of a page without its outputs, if a page shows it and answers at once. Blocks.
+    pub(crate) fn sources(&self, path: &Path) -> Option<Value> {
+        let (client, _) = self.showing(path).into_iter().find(|(_, page)| !page.left)?;
+        BridgedPage::new(self.clone(), client).sources().ok()
+    }
+
     fn forget(&self, client: &str) {
         self.state().pages.remove(client);
     }

@@ -39,6 +39,18 @@ pub(crate) struct UserPrompt {
     /// The cells that `#N` names. `None` if the cell does not exist.
     pub(crate) cells: Vec<(u32, Option<NamedCell>)>,
     pub(crate) attachments: Vec<PromptAttachment>,
+    /// The variables that `$NAME` names.
+    pub(crate) variables: Vec<NamedVariable>,
+    /// What the person did in the notebook since the last turn.
+    pub(crate) context: Option<String>,
+}
+
+/// A variable that a prompt names, as the agent should see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NamedVariable {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) picture: Option<ShownPicture>,
 }
 
 /// A cell that a prompt names, with what it has shown.
@@ -83,6 +95,11 @@ impl UserPrompt {
                 }
             }
         }
+        for NamedVariable { name, text: described, picture } in &self.variables {
+            let (uri, title) = (format!("notebook-variable:{name}"), format!("variable {name}"));
+            sent.blocks.push(text(uri, &title, described.clone(), can));
+            pictures.extend(picture.clone());
+        }
         for PromptAttachment { name, picture } in &self.attachments {
             match picture {
                 Some(picture) => pictures.push(picture.clone()),
@@ -93,6 +110,9 @@ impl UserPrompt {
             }
         }
         sent.add_pictures(pictures, can);
+        if let Some(context) = &self.context {
+            sent.blocks.push(text("notebook-context:".to_owned(), "notebook", context.clone(), can));
+        }
         sent
     }
 }
@@ -273,6 +293,7 @@ mod tests {
             text: "what is #1".to_owned(),
             cells: vec![(1, Some(cell))],
             attachments: vec![attached(Some(picture)), attached(None)],
+            ..UserPrompt::default()
         };
         let can = PromptCapabilities::new().image(true);
         let PromptBlocks { blocks, remarks } = prompt.blocks(Path::new("/"), &can);

@@ -1,5 +1,6 @@
 //! Running one cell: first its magics, in order, then its prompt.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +16,7 @@ use crate::conversation::{NamedCell, UserPrompt, attachments};
 use crate::failure::{CellError, CellFailure, FailureKind};
 use crate::kernel_state::{KernelState, lock};
 use crate::magic::{self, CellBody, PromptReference, references};
+use crate::notebook_context::KnownNotebook;
 use crate::turn::{AgentTurn, CellChannel, StopSignal, TurnPlace};
 use crate::view::ViewStyle;
 use cellwright_output::visible;
@@ -31,6 +33,14 @@ pub(crate) struct PromptKernel {
     pub(crate) style: Mutex<Option<ViewStyle>>,
     /// The menu of the options, if one is on the screen.
     pub(crate) menu: Mutex<Option<OptionMenu>>,
+    /// Whether prompts take along what the person did.
+    pub(crate) context: Mutex<bool>,
+    /// Whether a cell has said so.
+    pub(crate) context_said: Mutex<bool>,
+    /// What agents know of the notebook, by the names of their sessions.
+    pub(crate) known: Mutex<HashMap<String, KnownNotebook>>,
+    /// The variables of the kernel of code cells, as they were last seen.
+    pub(crate) variables: Mutex<Vec<(String, String)>>,
     count: AtomicU32,
 }
 
@@ -59,7 +69,10 @@ impl PromptKernel {
     pub(crate) fn new(setup: Arc<KernelSetup>, state: Arc<KernelState>) -> Self {
         let sessions = SessionTable::new(Arc::clone(&state), Arc::clone(&setup));
         let (style, menu) = (Mutex::new(None), Mutex::new(None));
-        Self { setup, state, sessions, style, menu, count: AtomicU32::new(0) }
+        let (context, known, variables) = (Mutex::new(true), Mutex::default(), Mutex::default());
+        let context_said = Mutex::new(false);
+        let count = AtomicU32::new(0);
+        Self { setup, state, sessions, style, menu, context, context_said, known, variables, count }
     }
 
     /// Replaces the menu of the options by the choices that were made.
@@ -166,7 +179,7 @@ pub(crate) struct CellRun<'a> {
     pub(crate) stop: StopSignal,
     pub(crate) count: u32,
     /// The id of the cell in its notebook, if the client names it.
-    id: Option<String>,
+    pub(super) id: Option<String>,
 }
 
 impl CellRun<'_> {
@@ -218,18 +231,29 @@ impl CellRun<'_> {
 
     /// Sends a prompt to the agent of a session, or of the current one.
     async fn prompt(&self, session: Option<&str>, place: TurnPlace, text: &str) -> Result<(), CellFailure> {
-        let handle = match session {
-            Some(name) => self.kernel.sessions.get(name)?,
-            None => self.kernel.sessions.current().1,
+        let (name, handle) = match session {
+            Some(name) => (name.to_owned(), self.kernel.sessions.get(name)?),
+            None => self.kernel.sessions.current(),
         };
         let mut turn = self.turn(place);
         if let Some(hint) = self.code_hint(text).await {
             turn.view.aside(&hint);
         }
+        let context = self.new_context(&name, &handle).await;
+        if let Some(hint) = context.as_ref().and_then(|context| self.context_hint(context)) {
+            turn.view.aside(&hint);
+        }
+        let variables = self.named_variables(text).await;
+        let prompt =
+            UserPrompt { variables, context: context.map(|context| context.text), ..self.with_cells(text) };
         let stop = turn.stop.clone();
-        let pending = handle.prompt(turn, self.with_cells(text)).await;
+        let pending = handle.prompt(turn, prompt).await;
         match place {
-            TurnPlace::Foreground => pending.done().await.map(drop),
+            TurnPlace::Foreground => {
+                let ended = pending.done().await.map(drop);
+                self.note_known(&name, &handle).await;
+                ended
+            }
             // The cell was interrupted, so its turn does not stay in the background.
             TurnPlace::Background if self.stop.is_asked() => {
                 stop.ask();
@@ -255,10 +279,12 @@ impl CellRun<'_> {
         };
         let cells = references(text).into_iter().filter_map(|reference| match reference {
             PromptReference::Cell { count, .. } if count != self.count => Some((count, named(count))),
-            PromptReference::Cell { .. } | PromptReference::File { .. } => None,
+            PromptReference::Cell { .. }
+            | PromptReference::File { .. }
+            | PromptReference::Variable { .. } => None,
         });
         let attachments = attachments(text, self.kernel.setup.notebook.as_ref(), self.id.as_deref());
-        UserPrompt { text: text.to_owned(), cells: cells.collect(), attachments }
+        UserPrompt { text: text.to_owned(), cells: cells.collect(), attachments, ..UserPrompt::default() }
     }
 
     /// Shows a text. The last one of a cell is its result.

@@ -157,6 +157,7 @@ impl PromptKernel {
                 .map(|known| (known.name.clone(), known.description.clone()))
                 .collect(),
             cells: lock(&self.state.history).cells().to_vec(),
+            variables: self.seen_variables(),
             files: None,
         }
     }

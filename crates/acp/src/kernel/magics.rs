@@ -44,6 +44,7 @@ impl CellRun<'_> {
             MagicCommand::Env(env) => self.env(env).await?,
             MagicCommand::Kernel(kernel) => self.kernel_magic(kernel).await?,
             MagicCommand::Cells(mode) => self.cells(mode),
+            MagicCommand::Context(setting) => self.context(setting).await,
             MagicCommand::Commands => {
                 self.perform(AgentCommand::Ready).await?;
                 let commands = self.facts().commands;

@@ -47,6 +47,8 @@ pub(crate) enum UsageError {
     NoSuchPageWord(String),
     #[error("a cell is `code` or `prompt`, not `{0}`")]
     NoSuchCells(String),
+    #[error("`%context` takes `on`, `off` or nothing, not `{0}`")]
+    NoSuchContext(String),
     #[error("name one session")]
     NameOneSession,
     #[error("name one server")]
@@ -93,6 +95,10 @@ pub(super) fn magic(words: &[&str]) -> Result<MagicCommand, UsageError> {
         }
         ["env", rest @ ..] => MagicCommand::Env(env(rest)?),
         ["kernel", rest @ ..] => MagicCommand::Kernel(kernel(rest)?),
+        ["context"] => MagicCommand::Context(None),
+        ["context", "on"] => MagicCommand::Context(Some(true)),
+        ["context", "off"] => MagicCommand::Context(Some(false)),
+        ["context", other, ..] => return Err(UsageError::NoSuchContext((*other).to_owned())),
         ["cells"] => MagicCommand::Cells(None),
         ["cells", "code"] => MagicCommand::Cells(Some(CellMode::Code)),
         ["cells", "prompt"] => MagicCommand::Cells(Some(CellMode::Prompt)),

@@ -159,6 +159,12 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
         ArgumentKind::Words(&["unset"]),
         "show or set variables for the agent",
     ),
+    row(
+        &["context"],
+        "[on|off]",
+        ArgumentKind::Words(&["on", "off"]),
+        "show what the next prompt takes along of what you did since the last turn, or switch that",
+    ),
     row(&["login"], "[METHOD]", ArgumentKind::Nothing, "show how to sign in, or sign in"),
     row(&["log"], "[LINES]", ArgumentKind::Nothing, "show what the agent wrote to its standard error"),
     row(
@@ -173,7 +179,7 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
 pub(super) const SHORT: [&str; 3] = ["mcp", "session", "permissions"];
 
 /// Magics that are written without `%agent`, with the first of their words after it.
-pub(super) const OWN: [(&str, &str); 2] = [("kernel", "kernel"), ("mode", "cells")];
+pub(super) const OWN: [(&str, &str); 3] = [("kernel", "kernel"), ("mode", "cells"), ("context", "context")];
 
 /// The magic as people write it, without its arguments.
 pub(super) fn written(words: &[&str]) -> String {
@@ -244,7 +250,7 @@ pub(crate) fn help(words: &[&str]) -> String {
             "\n%mcp, %session and %permissions are short for %agent mcp, %agent session and %agent permissions.\n\
              %%agent NAME [--background] on the first line sends the rest of the cell to that session.\n\
              After `%mode code` a cell is code, and %%prompt on the first line makes it a prompt.\n\
-             In a prompt, /NAME is a command of the agent, @PATH a file, #N the cell In[N]. %agent mcp? explains mcp.\n"
+             In a prompt, /NAME is a command of the agent, @PATH a file, #N the cell In[N], $NAME a variable. %agent mcp? explains mcp.\n"
                 .to_owned(),
         );
     }

@@ -24,6 +24,8 @@ pub(crate) struct CompletionContext<'a> {
     pub(crate) commands: Vec<(String, String)>,
     /// Cells that ran, by count, with their source.
     pub(crate) cells: Vec<(u32, String)>,
+    /// The variables of the kernel of code cells.
+    pub(crate) variables: Vec<(String, String)>,
     /// Lists a folder of the workspace (`""`, `src/`). Names of folders end in a slash.
     pub(crate) files: Option<&'a FolderListing>,
 }
@@ -39,7 +41,7 @@ pub(crate) struct CompletionResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompletionCandidate {
     pub(crate) text: String,
-    /// What kind of thing it is: `magic`, `argument`, `command`, `path`, `cell`.
+    /// What kind of thing it is: `magic`, `argument`, `command`, `path`, `cell`, `variable`.
     pub(crate) kind: &'static str,
     /// A description in one line. May be empty.
     pub(crate) about: String,
@@ -79,6 +81,9 @@ pub(crate) fn inspect(code: &str, cursor: usize, known: &CompletionContext<'_>) 
         (CursorKind::Prompt { .. }, Some('#')) => {
             let count: u32 = place.word[1..].parse().ok()?;
             known.cells.iter().find(|(known, _)| *known == count).map(|(_, source)| source.clone())
+        }
+        (CursorKind::Prompt { .. }, Some('$')) => {
+            known.variables.iter().find(|(name, _)| *name == place.word[1..]).map(|(_, about)| about.clone())
         }
         (CursorKind::Prompt { .. }, _) => None,
     }
@@ -207,6 +212,10 @@ fn in_prompt(word: &str, first: bool, known: &CompletionContext<'_>) -> Vec<Comp
             let line = |source: &str| source.trim().lines().next().unwrap_or_default().to_owned();
             let cells = known.cells.iter().rev().map(|(count, source)| (format!("#{count}"), line(source)));
             matching(word, "cell", cells)
+        }
+        Some('$') => {
+            let variables = known.variables.iter().map(|(name, about)| (format!("${name}"), about.clone()));
+            matching(word, "variable", variables)
         }
         _ => Vec::new(),
     }

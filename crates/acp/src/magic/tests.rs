@@ -119,6 +119,9 @@ fn every_magic_is_read() {
         ),
         ("%kernel restart", MagicCommand::Kernel(KernelMagic::Restart)),
         ("%kernel variables", MagicCommand::Kernel(KernelMagic::Variables)),
+        ("%context", MagicCommand::Context(None)),
+        ("%context on", MagicCommand::Context(Some(true))),
+        ("%context off", MagicCommand::Context(Some(false))),
         ("%mode", MagicCommand::Cells(None)),
         ("%mode code", MagicCommand::Cells(Some(CellMode::Code))),
         ("%mode prompt", MagicCommand::Cells(Some(CellMode::Prompt))),
@@ -384,15 +387,18 @@ fn inspection_describes_the_thing_at_the_cursor() {
 }
 
 #[test]
-fn a_prompt_names_files_and_cells() {
-    let prompt =
-        "Compare @src/a.rs, @\"my notes.md\" (@b.py) and #12; not me@x.example, page#2, #x or @ alone.";
+fn a_prompt_names_files_cells_and_variables() {
+    let prompt = "Compare @src/a.rs, @\"my notes.md\" (@b.py), $df and #12; not me@x.example, page#2, #x, $5, $(x), $HOME/a or @ alone.";
     let named: Vec<_> = references(prompt)
         .into_iter()
         .map(|reference| match reference {
             PromptReference::File { path, at } => format!("{path} = {}", &prompt[at]),
             PromptReference::Cell { count, at } => format!("{count} = {}", &prompt[at]),
+            PromptReference::Variable { name, at } => format!("{name} = {}", &prompt[at]),
         })
         .collect();
-    assert_eq!(named, ["src/a.rs = @src/a.rs", "my notes.md = @\"my notes.md\"", "b.py = @b.py", "12 = #12"]);
+    assert_eq!(
+        named,
+        ["src/a.rs = @src/a.rs", "my notes.md = @\"my notes.md\"", "b.py = @b.py", "df = $df", "12 = #12"]
+    );
 }

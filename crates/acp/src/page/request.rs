@@ -13,6 +13,9 @@ use crate::magic::{self, CellBody, ParsedCell};
 /// How long a page may take to send its notebook.
 const READ: Duration = Duration::from_secs(30);
 
+/// How long a page may take to send what a prompt takes along.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 /// How long a change may take to be answered before it is sent again. Longer than the page accepts changes for after the
 /// read that they are based on: one that was not made by then is never made.
 const CHANGE: Duration = Duration::from_secs(10);
@@ -73,6 +76,12 @@ impl BridgedPage {
     /// Whether the page answers.
     pub(super) fn ping(&self) -> Result<(), PageError> {
         self.request("state", json!({})).answer(ALIVE).map(drop)
+    }
+
+    /// The notebook without its outputs.
+    pub(super) fn sources(&self) -> Result<Value, PageError> {
+        let mut result = self.request("read", json!({"outputs": false})).answer(AT_ONCE)?;
+        Ok(result["notebook"].take())
     }
 
     fn request(&self, operation: &str, arguments: Value) -> PageRequest<'_> {

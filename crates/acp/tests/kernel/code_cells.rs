@@ -21,7 +21,7 @@ async fn code_shows_what_it_prints_displays_and_returns() {
     assert_eq!((&*failure.ename, &*failure.evalue), ("ZeroDivisionError", "division by zero"));
     assert!(failure.traceback.concat().contains("1 / 0"), "{failure:?}");
     assert_eq!(kernel.run("%%bash\necho shell").await.text(), "shell\n");
-    assert_eq!(kernel.run("say hello").await.text(), "hello\n");
+    assert!(kernel.run("say hello").await.text().ends_with("hello\n"));
     kernel.shut_down().await;
 }
 
@@ -93,7 +93,7 @@ async fn in_code_mode_cells_are_code_until_they_say_otherwise() {
     assert_eq!(said, "a cell is code; `%%prompt` on its first line makes it a prompt");
     assert_eq!(kernel.run("x = 6\nx * 7").await.text(), "42");
     assert_eq!(kernel.run("!echo shell").await.text(), "shell\n");
-    assert_eq!(kernel.run("%%prompt\nsay hello").await.text(), "hello\n");
+    assert!(kernel.run("%%prompt\nsay hello").await.text().ends_with("hello\n"));
     assert_eq!(kernel.run("%mode prompt\nsay again").await.outputs.last().unwrap(), "again\n");
     kernel.shut_down().await;
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod code_cells;
+mod context;
 mod conversations;
 mod endings;
 mod looks;
