@@ -26,12 +26,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use cellwright_editing::{ChangeOptions, DiskMemory, EditReport, FileEditor, FileKind};
-use cellwright_notebook::{Fingerprint, OutputsAfterEdit, Selector, Target};
+use cellwright_notebook::{Fingerprint, OutputsAfterEdit, Selector, Target, file};
 use cellwright_session::SessionId;
 
 use crate::caller;
 use crate::config::UserFolders;
+use crate::draw::look::{DrawPlace, LookArguments};
+use crate::draw::terminal::TerminalSize;
 use crate::print::{self, OutputFormat};
+use crate::render::PreviewLines;
+use crate::render::edits::{self, EditLook};
 
 /// The caller, if it names itself.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -72,6 +76,9 @@ pub(crate) struct ChangeArguments {
     /// Change the file even if it changed since you read it, or you only read a part of it
     #[arg(long)]
     force: bool,
+    /// Show changed sources in full at a terminal
+    #[arg(long)]
+    expand: bool,
     #[command(flatten)]
     caller: CallerArguments,
     #[command(flatten)]
@@ -102,13 +109,37 @@ impl ChangeArguments {
         ChangeOptions { expect: self.expect, force: self.force, outputs }
     }
 
-    /// Makes a change and reports it.
+    /// Makes a change of a notebook and reports it: drawn for a person, or else as a text or JSON.
     pub(crate) fn report<E: Into<anyhow::Error>>(
         &self,
+        path: &Path,
         change: impl FnOnce(&FileEditor<'_>) -> Result<EditReport, E>,
     ) -> anyhow::Result<()> {
-        let report = self.caller.with_editor(change)?;
-        self.print(&report)
+        let report = self.caller.with_editor(change);
+        if self.format.json || DrawPlace::of_this_process() == DrawPlace::Elsewhere {
+            return self.print(&report?);
+        }
+        let look = self.look(path);
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => {
+                // The reason follows, as that of every failure.
+                print::line(&edits::failed_line(&path.display().to_string(), &look));
+                return Err(error);
+            }
+        };
+        let rows = edits::rows(&report, &look).join("\n");
+        print::coloured(&(rows + "\n")).context("the change was made, but could not be reported")
+    }
+
+    fn look(&self, path: &Path) -> EditLook {
+        let language = file::read(path).ok().and_then(|notebook| notebook.language());
+        EditLook {
+            pen: LookArguments::default().pen(),
+            columns: TerminalSize::on_stdout().unwrap_or_default().columns,
+            preview: if self.expand { PreviewLines::All } else { PreviewLines::RUN },
+            language: language.unwrap_or_else(|| "python".to_owned()),
+        }
     }
 
     /// Reports a change.

@@ -4,6 +4,7 @@ mod agents;
 mod caller;
 mod commands;
 mod config;
+mod draw;
 mod exit;
 mod export;
 mod host;

@@ -41,6 +41,12 @@ pub(crate) fn remark(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible(line));
 }
 
+/// Prints a line on stderr as it is.
+pub(crate) fn line(text: &str) {
+    // A closed stderr does not fail the command.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
 /// Writes a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     plain(&(serde_json::to_string(value)? + "\n"))

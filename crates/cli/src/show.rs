@@ -3,14 +3,6 @@
 //! No line is wider than the terminal: prose breaks between words, code and outputs inside their gutter, tables by
 //! their columns. Only images that a terminal draws itself are left to it.
 
-mod image;
-mod markdown;
-mod python;
-mod style;
-mod table;
-mod terminal;
-mod wrap;
-
 use std::borrow::Cow;
 
 use cellwright_cell::Stream;
@@ -18,26 +10,18 @@ use cellwright_editing::view::{ChosenText, FoundImage, OutputContent, load_image
 use cellwright_notebook::select::ImageAddress;
 use cellwright_notebook::{CellKind, CellRef, Notebook, NotebookCell, NotebookOutput, OutputKind};
 use cellwright_output::{
-    CapturedText, Colours, OutputLimits, OutputSink, visible, visible_coloured, visible_line,
+    CapturedText, Display, OutputLimits, OutputSink, visible, visible_coloured, visible_line,
 };
 
-pub(crate) use self::style::TextPen;
-pub(crate) use self::terminal::{ImageProtocol, TerminalSize, protocol_named, shows_sixel};
-
-use self::style::{TextStyle, painted, wrapped};
-use self::table::TableExtent;
-use self::wrap::wrapped_line;
+use crate::draw::style::{TextPen, TextStyle, painted, wrapped};
+use crate::draw::table::TableExtent;
+use crate::draw::terminal::{ImageProtocol, TerminalSize};
+use crate::draw::tree::TreeExtent;
+use crate::draw::wrap::wrapped_line;
+use crate::draw::{code, markdown, picture, traceback, tree};
 
 /// Columns that code and outputs have at least, however wide the counts before them are.
 const LEAST_ROOM: usize = 10;
-
-/// Code with a terminal's colours.
-pub(crate) fn painted_code(code: &str, language: &str) -> String {
-    if !language.to_lowercase().contains("python") {
-        return code.to_owned();
-    }
-    python::pieces(code).iter().map(|(style, text)| TextPen::Colours.paint(*style, text)).collect()
-}
 
 /// How a notebook is shown.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +38,7 @@ pub(crate) struct ShowStyle {
 /// Shows cells of one notebook, each a text of whole lines.
 pub(crate) struct NotebookPage<'a> {
     look: ShowStyle,
-    is_python: bool,
+    language: String,
     /// The columns before code and outputs, in which the counts stand.
     gutter: usize,
     notebook: &'a Notebook,
@@ -62,11 +46,11 @@ pub(crate) struct NotebookPage<'a> {
 
 impl<'a> NotebookPage<'a> {
     pub(crate) fn of(notebook: &'a Notebook, look: ShowStyle) -> Self {
-        let is_python = notebook.language().is_none_or(|language| language.to_lowercase().contains("python"));
+        let language = notebook.language().unwrap_or_else(|| "python".to_owned());
         let longest = notebook.cells().filter_map(|cell| cell.execution_count()).max().unwrap_or(0);
         // A count of nineteen digits is no reason to show nothing else.
         let widest = look.width.saturating_sub(LEAST_ROOM + 2);
-        Self { look, is_python, gutter: (longest.to_string().len() + 3).min(widest), notebook }
+        Self { look, language, gutter: (longest.to_string().len() + 3).min(widest), notebook }
     }
 
     /// Whether the cell holds an image that a terminal could draw.
@@ -109,11 +93,8 @@ impl<'a> NotebookPage<'a> {
         let pen = self.look.pen;
         let source = cell.source();
         let source = visible(&source);
-        let code: String = if self.is_python {
-            python::pieces(&source).iter().map(|(style, text)| pen.paint(*style, text)).collect()
-        } else {
-            source.clone().into_owned()
-        };
+        let code =
+            code::coloured(&source, &self.language, pen).unwrap_or_else(|| source.clone().into_owned());
         let count = cell.execution_count().map_or(" ".to_owned(), |count| count.to_string());
         let gutter = self.gutter - 1;
         let label = format!("{:>gutter$} ", format!("[{count}]"));
@@ -147,11 +128,15 @@ impl<'a> NotebookPage<'a> {
                 TextStyle::PLAIN
             }
         };
-        let mut lines = match OutputContent::table(output) {
-            Some(table) => self.shortened(self.markdown(&table, self.room())),
-            None => match ChosenText::of(self.notebook, output, &images) {
+        let mut lines = match (OutputContent::table(output), self.tree(output)) {
+            (Some(table), _) => self.shortened(self.markdown(&table, self.room())),
+            (None, Some(tree)) => tree,
+            (None, None) => match ChosenText::of(self.notebook, output, &images) {
                 ChosenText { text, .. } if text.is_empty() => Vec::new(),
                 ChosenText { text, is_markdown: true } => self.shortened(self.markdown(&text, self.room())),
+                ChosenText { text, .. } if output.kind() == OutputKind::Error => {
+                    self.shortened(traceback::lines(&text, &self.language, self.room(), self.look.pen))
+                }
                 ChosenText { text, is_markdown: false } => self.text(&text, style),
             },
         };
@@ -168,11 +153,22 @@ impl<'a> NotebookPage<'a> {
         lines
     }
 
+    /// A JSON value as a tree, in colours; without them it is shown as the JSON it is, which programs can read.
+    fn tree(&self, output: &NotebookOutput<'_>) -> Option<Vec<String>> {
+        let bundle = output.bundle().filter(|_| !self.look.pen.is_plain())?;
+        let Display { text: None, json: Some(json), .. } = Display::beside_image(&bundle, false) else {
+            return None;
+        };
+        let is_full = self.look.limits == OutputLimits::NONE;
+        let extent = if is_full { TreeExtent::EXPANDED } else { TreeExtent::COLLAPSED };
+        Some(tree::lines(json.text(), extent, self.room(), self.look.pen))
+    }
+
     /// A drawing, or a note in its place.
     fn image(&self, address: &ImageAddress, found: &FoundImage) -> Vec<String> {
         let drawn = self.look.images.filter(|_| found.info.is_ok()).map(|(by, terminal)| {
             let image = load_image(self.notebook, address).map_err(|error| error.to_string())?;
-            image::drawn(&image, by, terminal, self.room()).map_err(|reason| reason.to_string())
+            picture::drawn(&image, by, terminal, self.room()).map_err(|reason| reason.to_string())
         });
         let why = match drawn {
             Some(Ok(drawing)) => return vec![drawing],
@@ -191,11 +187,7 @@ impl<'a> NotebookPage<'a> {
 
     /// A text as a terminal would show it, within the limits. Lines without colours of their own get `style`.
     fn text(&self, text: &str, style: TextStyle) -> Vec<String> {
-        let colours = match self.look.pen {
-            TextPen::Colours => Colours::Kept,
-            TextPen::Plain => Colours::Dropped,
-        };
-        let mut sink = OutputSink::new(self.look.limits, colours);
+        let mut sink = OutputSink::new(self.look.limits, self.look.pen.kept_colours());
         sink.write(Stream::Stdout, text.as_bytes());
         let CapturedText { text: mut shown, truncation } = sink.finish();
         if let Some(truncation) = truncation {

@@ -129,12 +129,9 @@ fn colours_can_be_asked_for_and_no_other_sequence_passes() {
            ␛[33mcareful␛[0m
            'x'
            ␛[1mbold␛[0m
-           {
-             "n": [
-               1,
-               2.0
-             ]
-           }
+           ␛[34mn: ␛[0m␛[2m[2 items]␛[0m
+           ␛[2m│ ␛[0m␛[34m0: ␛[0m␛[36m1␛[0m
+           ␛[2m│ ␛[0m␛[34m1: ␛[0m␛[36m2.0␛[0m
            not a number
            ␛[2m[image/png, 2x1, 72 bytes; `cellwright read --image 1.6 --to FILE` saves␛[0m
            ␛[2mit]␛[0m
@@ -168,7 +165,11 @@ fn a_terminal_draws_images_by_the_protocol_it_speaks() {
     );
     let sixel = drawn(&[("TERM", "xterm")], "\x1b[?62;4;22c");
     assert!(sixel.contains("\x1bP0;1q\"1;1;2;1#0;2;"), "{sixel:?}");
-    let none = drawn(&[("TERM", "xterm")], "\x1b[?62;22c");
+    let blocks = drawn(&[("TERM", "xterm")], "\x1b[?62;22c");
+    assert!(blocks.contains("\x1b[0;38;5;196m▀"), "{blocks:?}");
+    let colours = drawn(&[("TERM", "xterm"), ("COLORTERM", "truecolor")], "\x1b[?62;22c");
+    assert!(colours.contains("\x1b[0;38;2;255;0;0m▀"), "{colours:?}");
+    let none = drawn(&[("TERM", "xterm"), ("NO_COLOR", "1")], "\x1b[?62;22c");
     assert!(none.contains("[image/png, 2x1, 72 bytes;"), "{none:?}");
 }
 

@@ -253,7 +253,8 @@ impl Notebook {
         let mut touched = Vec::new();
         for (at, origin) in origins.into_iter().enumerate() {
             let new = other.cell(at);
-            let change = match origin.map(|origin| self.cell(origin)) {
+            let old = origin.map(|origin| self.cell(origin));
+            let change = match &old {
                 None => CellChange::Inserted,
                 Some(old) if old.source() != new.source() => CellChange::Edited,
                 Some(old) if old.kind() != new.kind() => CellChange::Retyped,
@@ -261,7 +262,11 @@ impl Notebook {
                 Some(old) if old.raw() != new.raw() => CellChange::Altered,
                 Some(_) => continue,
             };
-            touched.push(TouchedCell::of(&new, change));
+            let now = TouchedCell::of(&new, change);
+            touched.push(match &old {
+                Some(old) => now.after(old),
+                None => now,
+            });
         }
         let gone = (0..self.len()).filter(|index| !is_kept[*index]);
         touched.extend(gone.map(|index| self.touched(index, CellChange::Deleted)));
@@ -365,7 +370,11 @@ impl Notebook {
                     })
                 }
             };
-            cells.extend(change.map(|change| now.touched(place, change)));
+            let touched = change.map(|change| now.touched(place, change));
+            cells.extend(match slot {
+                CellSlot::Rework(index, _) => touched.map(|touched| touched.after(&self.cell(*index))),
+                CellSlot::New(_) | CellSlot::Keep(_) => touched,
+            });
         }
         let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
         cells.extend(gone.map(|(index, _)| self.touched(index, CellChange::Deleted)));

@@ -31,6 +31,8 @@ pub struct TouchedCell {
     pub kind: CellKind,
     /// Its source.
     pub source: String,
+    /// What it said before, if its source was edited.
+    pub before: Option<String>,
 }
 
 impl TouchedCell {
@@ -42,7 +44,16 @@ impl TouchedCell {
             id: cell.id().map(std::borrow::Cow::into_owned),
             kind: cell.kind(),
             source: cell.source().into_owned(),
+            before: None,
         }
+    }
+
+    /// The same cell, with what it said before.
+    #[must_use]
+    pub fn after(self, before: &NotebookCell<'_>) -> Self {
+        let source = before.source();
+        let before = (source != self.source).then(|| source.into_owned());
+        Self { before, ..self }
     }
 }
 

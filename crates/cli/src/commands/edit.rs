@@ -60,7 +60,7 @@ impl EditCommand {
                 &self.change.caller.with_editor(|editor| editor.edit_text(&file, &replacements, &options))?,
             );
         }
-        self.change.report(|editor| editor.replace_text(&file, &replacements, &options))
+        self.change.report(&self.path, |editor| editor.replace_text(&file, &replacements, &options))
     }
 
     fn replacements(&self) -> anyhow::Result<Vec<TextReplacement>> {

@@ -145,7 +145,7 @@ impl NotebookCommand {
         let (path, cells, make, change): (_, _, MakeAction, _) = match self.action {
             ActionCommand::Undo { path, number, change } => {
                 let options = change.options(OutputsAfterEdit::Clear);
-                return change.report(|editor| editor.undo(&FileName::of(&path), number, &options));
+                return change.report(&path, |editor| editor.undo(&FileName::of(&path), number, &options));
             }
             ActionCommand::History { path, caller, format } => return history(&path, &caller, format),
             ActionCommand::Edit { place, source, source_file, old_outputs, change } => {
@@ -189,7 +189,7 @@ impl NotebookCommand {
         };
         anyhow::ensure!(!is_text(&path), "{} is not a notebook (.ipynb); use edit or write", path.display());
         let (options, file) = (change.options(outputs), FileName::of(&path));
-        change.report(|editor| {
+        change.report(&path, |editor| {
             let action = make(editor.choose_cells(&file, &cells, &options)?)?;
             anyhow::Ok(editor.act(&file, &action, &options)?)
         })

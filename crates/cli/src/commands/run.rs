@@ -6,7 +6,7 @@ mod notebooks;
 use std::future::pending;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use cellwright_editing::FileKind;
@@ -22,12 +22,15 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::asking::TerminalQuestion;
 pub(crate) use self::notebooks::yaml_mapping;
-use self::notebooks::{NotebookRunFlags, NotebookRuns};
+use self::notebooks::{DrawnRun, NotebookRunFlags, NotebookRuns};
 use super::{input_bytes, named};
 use crate::config::LoadedConfig;
+use crate::draw::look::{DrawPlace, LookArguments};
 use crate::exit::{self, CommandExit, PythonExit};
 use crate::host::ClientSurroundings;
-use crate::render::{CallRender, JsonRender, PlainRender};
+use crate::render::{
+    CallRender, CellHeadings, CellLook, CellRender, FullOutputs, JsonRender, PlainRender, PreviewLines,
+};
 use crate::{host, script};
 
 /// Run notebooks or Python code in a live kernel
@@ -36,6 +39,7 @@ use crate::{host, script};
 /// of each cell's last expression is shown, as in a notebook. Ctrl-C interrupts the cell; a second Ctrl-C stops
 /// everything.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
 Examples:
   cellwright run analysis.ipynb
@@ -85,6 +89,14 @@ pub(crate) struct RunCommand {
     /// Print each event as a line of JSON; errors are JSON too, on stderr
     #[arg(long)]
     json: bool,
+    /// Show all that cells print and display, not only the last lines
+    #[arg(long)]
+    expand: bool,
+    /// Show the code of each cell above its output, at a terminal
+    #[arg(long)]
+    echo: bool,
+    #[command(flatten)]
+    look: LookArguments,
     #[command(flatten)]
     options: NotebookRunFlags,
 }
@@ -130,7 +142,13 @@ impl RunCommand {
             reset: self.reset(),
             force: self.force,
             json: self.json,
+            drawing: DrawnRun { look: self.look, preview: self.preview(), echo: self.echo },
         })
+    }
+
+    /// How much of an output is shown at a terminal.
+    fn preview(&self) -> PreviewLines {
+        if self.expand { PreviewLines::All } else { PreviewLines::RUN }
     }
 
     fn timeout(&self) -> anyhow::Result<Timeout> {
@@ -155,7 +173,8 @@ impl RunCommand {
         if call.cells.is_empty() {
             return Ok(CommandExit::Done);
         }
-        let titles = call.cells.iter().map(|cell| cell.source.title.clone()).collect();
+        let titles: Vec<_> = call.cells.iter().map(|cell| cell.source.title.clone()).collect();
+        let code = self.echo.then(|| call.cells.iter().map(|cell| cell.source.code.clone()).collect());
         let _interrupts = on_interrupt(call.stop.clone())?;
         let mut here = None;
         let is_shared = self.session.is_some() || config.settings.session.shared;
@@ -176,11 +195,18 @@ impl RunCommand {
             here = Some(sessions);
             client
         };
+        let language = language(&call.kernel);
         let running = client.call(call).await?;
         let report = if self.json {
             follow(running, &mut JsonRender { artifacts: host::artifacts(&config) }).await
+        } else if DrawPlace::of_this_process() == DrawPlace::Terminal {
+            let full = FullOutputs::Artifacts(host::artifacts(&config));
+            let mut look = CellLook::new(self.look, self.preview(), full);
+            look.language = language;
+            let headings = CellHeadings { code, ..CellHeadings::counted(titles) };
+            follow(running, &mut CellRender::at_terminal(look, headings, kernel)).await
         } else {
-            follow(running, &mut PlainRender::new(titles, kernel)).await
+            follow(running, &mut PlainRender::new(titles, kernel, self.look)).await
         };
         if let Some(sessions) = here {
             sessions.shutdown().await; // there is a kernel left when the call could not be followed to its end
@@ -245,6 +271,16 @@ impl RunCommand {
     }
 }
 
+/// What code for a kernel is highlighted as. A language that is not known here stays plain.
+fn language(kernel: &KernelChoice) -> String {
+    match kernel {
+        KernelChoice::Jupyter { name } | KernelChoice::Gateway { name: Some(name) } => name.to_string(),
+        KernelChoice::Python { .. }
+        | KernelChoice::Gateway { name: None }
+        | KernelChoice::Existing { .. } => "python".to_owned(),
+    }
+}
+
 /// Reads a call to its end, showing it.
 async fn follow(
     mut running: CallHandle,
@@ -257,26 +293,44 @@ async fn follow(
             typed = typed(question.as_ref()) => {
                 typed?;
                 question.take().map_or(Ok(()), TerminalQuestion::answer)?;
+                render.resume()?;
                 continue;
             }
             next = running.next() => next,
+            () = due(render.due()) => {
+                render.tick()?;
+                continue;
+            }
         };
         match next {
             CallUpdate::Event(CallEvent::Input { request, .. }) => {
+                render.pause()?;
                 question = Some(TerminalQuestion::put(request)?);
             }
             CallUpdate::Event(event) => {
-                if let CallEvent::Stopping { .. } = event {
-                    question = None;
+                if let CallEvent::Stopping { .. } = event
+                    && question.take().is_some()
+                {
+                    render.resume()?;
                 }
                 render.event(&event)?;
             }
             CallUpdate::Finished(report) => {
-                drop(question);
+                if question.take().is_some() {
+                    render.resume()?;
+                }
                 render.end(&report)?;
                 return Ok(report);
             }
         }
+    }
+}
+
+/// Waits until a render wants to draw, if it does.
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => pending().await,
     }
 }
 

@@ -6,13 +6,12 @@ use anyhow::{Context as _, bail};
 use cellwright_notebook::file;
 use cellwright_notebook::select::NotebookPart;
 use cellwright_output::OutputLimits;
-use clap::ValueEnum;
 
 use super::split_target;
+use crate::draw::look::{LookArguments, variable};
+use crate::draw::terminal::TerminalSize;
 use crate::print;
-use crate::show::{
-    ImageProtocol, NotebookPage, ShowStyle, TerminalSize, TextPen, protocol_named, shows_sixel,
-};
+use crate::show::{NotebookPage, ShowStyle};
 
 /// The width without a terminal and `--width`.
 const USUAL_WIDTH: usize = 80;
@@ -36,31 +35,11 @@ pub(crate) struct ShowCommand {
     /// The width of a line [default: the terminal's]
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
     width: Option<u16>,
-    /// Whether to use colours
-    #[arg(long, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
-    color: ColorChoice,
-    /// How to draw images: by what the terminal supports, by one protocol, or not at all
-    #[arg(long, value_enum, default_value_t = ImagesArgument::Auto, value_name = "HOW")]
-    images: ImagesArgument,
+    #[command(flatten)]
+    look: LookArguments,
     /// Do not shorten long outputs and tables
     #[arg(long)]
     full: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ColorChoice {
-    Auto,
-    Always,
-    Never,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ImagesArgument {
-    Auto,
-    Kitty,
-    Iterm,
-    Sixel,
-    None,
 }
 
 impl ShowCommand {
@@ -91,27 +70,10 @@ impl ShowCommand {
     }
 
     fn look(&self, has_images: bool) -> ShowStyle {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let terminal = TerminalSize::on_stdout();
-        let is_dumb = variable("TERM").as_deref() == Some("dumb");
-        let pen = match self.color {
-            ColorChoice::Always => TextPen::Colours,
-            ColorChoice::Auto if terminal.is_some() && !is_dumb && variable("NO_COLOR").is_none() => {
-                TextPen::Colours
-            }
-            ColorChoice::Auto | ColorChoice::Never => TextPen::Plain,
-        };
-        let protocol = match self.images {
-            ImagesArgument::Kitty => Some(ImageProtocol::Kitty),
-            ImagesArgument::Iterm => Some(ImageProtocol::Iterm),
-            ImagesArgument::Sixel => Some(ImageProtocol::Sixel),
-            ImagesArgument::None => None,
-            // The terminal is asked only when there is something to draw.
-            ImagesArgument::Auto if !has_images || is_dumb || terminal.is_none() => None,
-            ImagesArgument::Auto => {
-                protocol_named(variable).or_else(|| shows_sixel().then_some(ImageProtocol::Sixel))
-            }
-        };
+        let pen = self.look.pen();
+        // The terminal is asked only when there is something to draw.
+        let protocol = has_images.then(|| self.look.images(pen)).flatten();
         let columns = || variable("COLUMNS")?.parse().ok();
         let width =
             self.width.map(usize::from).or(terminal.map(|terminal| terminal.columns)).or_else(columns);

@@ -57,6 +57,6 @@ impl WriteCommand {
             }
         })?;
         let options = self.change.options(self.old_outputs.into());
-        self.change.report(|editor| editor.write(&FileName::of(&self.path), &content, &options))
+        self.change.report(&self.path, |editor| editor.write(&FileName::of(&self.path), &content, &options))
     }
 }

@@ -9,6 +9,7 @@ use cellwright_output::{HarmlessHtml, escaped_html};
 use super::ansi::{coloured_html, spans};
 use super::pictures::{PictureFiles, inline};
 use super::prose::prose_html;
+use crate::draw;
 
 /// One output as HTML, inside an element of its own. Nothing if it shows nothing.
 pub(super) fn output_html(
@@ -86,6 +87,6 @@ fn pre(text: &str) -> String {
 
 /// Code with colours.
 pub(super) fn code_html(code: &str, language: &str) -> String {
-    let painted = crate::show::painted_code(code.trim_end_matches('\n'), language);
+    let painted = draw::code::painted(code.trim_end_matches('\n'), language);
     format!("<pre class=\"code\"><code>{}</code></pre>", spans(&painted))
 }

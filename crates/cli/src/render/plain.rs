@@ -2,11 +2,14 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use cellwright_cell::{MimeBundle, Output, OutputChange, Stream, with_causes};
+use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
 use cellwright_output::{Display, json_text};
-use cellwright_session::{CallEvent, CallReport, CellStatus, KernelFate, NotRun};
+use cellwright_session::{CallEvent, CallReport, KernelFate};
 
-use super::CallRender;
+use super::{CallRender, closing};
+use crate::draw::look::LookArguments;
+use crate::draw::style::TextPen;
+use crate::draw::traceback;
 use crate::exit::PythonExit;
 
 /// Streams to stdout and stderr as they come.
@@ -15,12 +18,21 @@ pub(crate) struct PlainRender {
     titles: Vec<Option<String>>,
     headings: bool,
     kernel: KernelFate,
+    pens: StreamPens,
+}
+
+/// How each stream is written.
+#[derive(Debug, Clone, Copy)]
+struct StreamPens {
+    stdout: TextPen,
+    stderr: TextPen,
 }
 
 impl PlainRender {
-    pub(crate) fn new(titles: Vec<Option<String>>, kernel: KernelFate) -> Self {
+    pub(crate) fn new(titles: Vec<Option<String>>, kernel: KernelFate, look: LookArguments) -> Self {
         let headings = titles.len() > 1 && io::stderr().is_terminal();
-        Self { titles, headings, kernel }
+        let pens = StreamPens { stdout: look.pen(), stderr: look.pen_of_stderr() };
+        Self { titles, headings, kernel, pens }
     }
 }
 
@@ -37,7 +49,7 @@ impl CallRender for PlainRender {
             {
                 exit.message.map_or(Ok(()), |message| print_line(&message))
             }
-            CallEvent::Output { change, .. } | CallEvent::Late(change) => shown(change),
+            CallEvent::Output { change, .. } | CallEvent::Late(change) => shown(change, self.pens),
             CallEvent::LateBefore(late) => on_stdout(&late.collected.text.text),
             CallEvent::Queued { behind } => {
                 let calls =
@@ -56,58 +68,26 @@ impl CallRender for PlainRender {
     }
 
     fn end(&mut self, report: &CallReport) -> anyhow::Result<()> {
-        if let Some(error) = &report.error {
-            print_line(&format!("error: {}", with_causes(error)))?; // a kernel's last words have lines
-        }
-        let Some(failed) = report.failed() else {
-            let unrun = report.cells.iter().filter(|cell| cell.status == CellStatus::NotRun(NotRun::Stopped));
-            return match unrun.count() {
-                0 => Ok(()),
-                count if count == report.cells.len() => print_line("interrupted before the code ran"),
-                1 => print_line("interrupted: 1 later cell was not run"),
-                count => print_line(&format!("interrupted: {count} later cells were not run")),
-            };
-        };
-        if self.kernel == KernelFate::Ends
-            && let CellStatus::Error(exception) = &failed.status
-            && PythonExit::of(exception).is_some()
-        {
-            return Ok(());
-        }
-        let name = match (self.titles.len(), &failed.title) {
-            (1, _) => "the cell".to_owned(),
-            (_, None) => format!("cell {}", failed.index + 1),
-            (_, Some(title)) => format!("cell {} ({title})", failed.index + 1),
-        };
-        if matches!(failed.status, CellStatus::Error(_)) && self.titles.len() == 1 {
-            return Ok(()); // its traceback says it all
-        }
-        let how = format!("{name} {}", failed.status.ending(report.kernel_fate(self.kernel)));
-        let skipped = report
-            .cells
-            .iter()
-            .filter(|cell| cell.status == CellStatus::NotRun(NotRun::AfterFailure))
-            .count();
-        match skipped {
-            0 => print_line(&how),
-            1 => print_line(&format!("{how}; 1 later cell was not run")),
-            _ => print_line(&format!("{how}; {skipped} later cells were not run")),
-        }
+        closing::lines(report, &self.titles, self.kernel).iter().try_for_each(|line| print_line(line))
     }
 }
 
-fn shown(change: &OutputChange) -> anyhow::Result<()> {
+fn shown(change: &OutputChange, pens: StreamPens) -> anyhow::Result<()> {
     match change {
         OutputChange::Added(Output::Text { stream: Stream::Stdout, text }) => on_stdout(text),
         OutputChange::Added(Output::Text { stream: Stream::Stderr, text }) => on_stderr(text),
         OutputChange::Added(Output::Display { content, .. } | Output::Result { content, .. })
-        | OutputChange::Updated { content, .. } => displayed(content),
+        | OutputChange::Updated { content, .. } => displayed(content, pens.stdout),
         OutputChange::Added(Output::Error(exception)) if exception.traceback.is_empty() => {
             print_line(&format!("{}: {}", exception.name, exception.message))
         }
         OutputChange::Added(Output::Error(exception)) => {
             let traceback = exception.traceback.join("\n");
-            print_line(&if io::stderr().is_terminal() { traceback } else { without_colours(&traceback) })
+            print_line(&if pens.stderr.is_plain() {
+                without_colours(&traceback)
+            } else {
+                traceback::lines(&traceback, "python", usize::MAX, pens.stderr).join("\n")
+            })
         }
         OutputChange::Cleared { .. } => Ok(()), // what a terminal has scrolled cannot be taken back
     }
@@ -124,11 +104,11 @@ fn without_colours(traceback: &str) -> String {
     plain
 }
 
-fn displayed(content: &MimeBundle) -> anyhow::Result<()> {
+fn displayed(content: &MimeBundle, pen: TextPen) -> anyhow::Result<()> {
     let display = Display::from_bundle(&content.data);
     let text = display.text.or_else(|| display.json.as_ref().map(|value| json_text(value, None).text));
     if let Some(text) = text {
-        let text = if io::stdout().is_terminal() { text } else { without_colours(&text) };
+        let text = if pen.is_plain() { without_colours(&text) } else { text };
         on_stdout(&(text + "\n"))?;
     }
     match display.image {

@@ -350,7 +350,11 @@ impl<'a> UndoPlan<'a> {
                 (Some(origin), None) if self.moved.contains(&origin) => CellChange::Moved,
                 (Some(_), None) => continue,
             };
-            touched.push(TouchedCell::of(&after.cell(at), change));
+            let now = TouchedCell::of(&after.cell(at), change);
+            touched.push(match slot.origin {
+                Some(origin) => now.after(&self.now.cell(origin)),
+                None => now,
+            });
         }
         let gone = self.now.cells().filter(|cell| !origins.contains(&Some(cell.index())));
         touched.extend(gone.map(|cell| TouchedCell::of(&cell, CellChange::Deleted)));

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -36,10 +36,12 @@ use tokio_util::sync::CancellationToken;
 use self::check::OutputCheck;
 pub(crate) use self::options::NotebookRunFlags;
 use self::report::ReportFolder;
-use self::show::{RunDisplay, RunStyle, RunVerbosity};
-use super::{on_interrupt, was_stopped};
+pub(super) use self::show::DrawnRun;
+use self::show::{BoardSeat, RunBoard, RunDisplay, RunStyle, RunVerbosity};
+use super::{due, on_interrupt, was_stopped};
 use crate::commands::CallerArguments;
 use crate::config::LoadedConfig;
+use crate::draw::look::DrawPlace;
 use crate::exit::{CommandExit, of_error, one_line};
 use crate::host::{self, ClientSurroundings};
 
@@ -54,6 +56,7 @@ pub(super) struct NotebookRuns {
     /// Run cells also if they are not those that the caller has read.
     pub(super) force: bool,
     pub(super) json: bool,
+    pub(super) drawing: DrawnRun,
 }
 
 /// What the runs have in common.
@@ -65,6 +68,8 @@ struct RunContext {
     session: Option<SessionId>,
     surroundings: Option<ClientSurroundings>,
     style: RunStyle,
+    /// Where several are drawn.
+    board: Option<Arc<Mutex<RunBoard>>>,
     record: bool,
     check: Option<OutputCheck>,
     report: Option<ReportFolder>,
@@ -103,7 +108,12 @@ impl NotebookRuns {
         };
         let is_shared = self.session.is_some() || config.settings.session.shared;
         let kernel = if is_shared { KernelFate::Stays } else { KernelFate::Ends };
-        let style = RunStyle { verbosity, several, live: jobs == 1 || !several, kernel };
+        let is_drawn =
+            verbosity == RunVerbosity::Lines && DrawPlace::of_this_process() == DrawPlace::Terminal;
+        let drawing = is_drawn.then_some(self.drawing);
+        let style = RunStyle { verbosity, several, live: jobs == 1 || !several, kernel, drawing };
+        let board =
+            drawing.filter(|_| several).map(|drawing| RunBoard::new(drawing.look.pen(), requests.len()));
         let mut here = None;
         let (client, surroundings) = if is_shared {
             let surroundings = ClientSurroundings::of(&config, Path::new("."), self.session.as_ref())?;
@@ -130,6 +140,7 @@ impl NotebookRuns {
             session,
             surroundings,
             style,
+            board: board.clone(),
             record,
             check,
             report,
@@ -161,6 +172,9 @@ impl NotebookRuns {
             suites.push((place, suite));
         }
         suites.sort_by_key(|(place, _)| *place);
+        if let Some(board) = board {
+            RunBoard::close(&board)?;
+        }
         let suites: Vec<_> = suites.into_iter().map(|(_, suite)| suite).collect();
         if let Some(report) = &common.report {
             report.index(&suites)?;
@@ -271,7 +285,8 @@ async fn run_one(
     place: usize,
     is_last: bool,
 ) -> (CommandExit, show::TestSuite) {
-    let mut show = RunDisplay::new(&request.path, common.style);
+    let seat = common.board.as_ref().map(|board| BoardSeat::take(board, &request.path.display().to_string()));
+    let mut show = RunDisplay::new(&request, common.style, seat);
     let exit = match follow(common, request, place, is_last, &mut show).await {
         Ok(exit) => exit,
         Err(error) => {
@@ -346,6 +361,10 @@ async fn follow(
         let next = tokio::select! {
             next = run.next_event() => next,
             _ = clock.tick() => {
+                show.tick()?;
+                continue;
+            }
+            () = due(show.due()) => {
                 show.tick()?;
                 continue;
             }

@@ -1,22 +1,27 @@
 //! What is shown of a notebook while it runs, and afterwards.
 
+mod board;
 mod junit;
 mod lines;
 
-use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cellwright_run::{FinishedRun, MeanwhileChange, PlannedCell, RunNote, RunPlan};
+use cellwright_run::{FinishedRun, MeanwhileChange, PlannedCell, RunNote, RunPlan, RunRequest};
 use cellwright_session::{CallEvent, CallReport, CellReport, CellStatus, KernelFate, NotRun};
 use serde_json::{Value, json};
 
+pub(super) use board::{BoardSeat, RunBoard};
 pub(super) use junit::junit;
 
 use self::lines::ProgressLines;
 use super::check::CellDifference;
+use crate::draw::look::LookArguments;
+use crate::draw::style::TextStyle;
 use crate::exit::one_line;
 use crate::print;
-use crate::render;
+use crate::render::{
+    self, CallRender as _, CellHeadings, CellLook, CellRender, FullOutputs, PreviewLines, StatusMark,
+};
 
 /// How runs are shown.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +33,17 @@ pub(super) struct RunStyle {
     pub(super) live: bool,
     /// What becomes of the kernels afterwards.
     pub(super) kernel: KernelFate,
+    /// How cells are drawn. `None` if there is no terminal to draw them on.
+    pub(super) drawing: Option<DrawnRun>,
+}
+
+/// How the cells of a notebook are drawn while it runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DrawnRun {
+    pub(crate) look: LookArguments,
+    pub(crate) preview: PreviewLines,
+    /// Their code is shown too.
+    pub(crate) echo: bool,
 }
 
 /// What is shown of a run.
@@ -51,9 +67,22 @@ pub(super) struct RunDisplay {
     /// What helps if there is no such kernel as the notebook names.
     advice: Option<&'static str>,
     lines: ProgressLines,
+    drawn: RunDrawing,
+    /// The notebook that has the outputs.
+    written: String,
     suite: TestSuite,
     /// The cells that do not show what is stored, if that is checked.
     differences: Option<Vec<CellDifference>>,
+}
+
+/// What is drawn of a notebook at a terminal.
+enum RunDrawing {
+    /// Nothing: its lines are printed.
+    None,
+    /// Its cells, from the time on that they are known.
+    Cells(Option<Box<CellRender>>),
+    /// A line among those of others.
+    Seat(BoardSeat),
 }
 
 /// The result of a run, as a test suite.
@@ -105,8 +134,14 @@ impl TestSuite {
 }
 
 impl RunDisplay {
-    pub(super) fn new(path: &Path, style: RunStyle) -> Self {
-        let name = path.display().to_string();
+    pub(super) fn new(request: &RunRequest, style: RunStyle, seat: Option<BoardSeat>) -> Self {
+        let name = request.path.display().to_string();
+        let written = request.output.as_ref().unwrap_or(&request.path).display().to_string();
+        let drawn = match (seat, style.drawing) {
+            (Some(seat), _) => RunDrawing::Seat(seat),
+            (None, Some(_)) => RunDrawing::Cells(None),
+            (None, None) => RunDrawing::None,
+        };
         let suite = TestSuite { name: name.clone(), ..TestSuite::default() };
         Self {
             lines: ProgressLines::new(&name, style),
@@ -115,6 +150,8 @@ impl RunDisplay {
             cells: Vec::new(),
             skipped: Vec::new(),
             advice: None,
+            drawn,
+            written,
             suite,
             differences: None,
         }
@@ -148,7 +185,53 @@ impl RunDisplay {
             let cells: Vec<_> = cells.collect();
             self.json(json!({ "event": "started", "cells": cells, "total_cells": plan.total() }))?;
         }
-        Ok(())
+        self.draw_cells(plan)
+    }
+
+    fn draw_cells(&mut self, plan: &RunPlan) -> anyhow::Result<()> {
+        match (&mut self.drawn, self.style.drawing) {
+            (RunDrawing::Seat(seat), _) => seat.plan(self.cells.len()),
+            (RunDrawing::Cells(drawn), Some(DrawnRun { look, preview, echo })) => {
+                let cells = self.cells.iter().map(|cell| cell.index).collect();
+                // Outputs are in the notebook, whole.
+                let full = FullOutputs::Notebook { path: self.written.clone(), cells };
+                let mut look = CellLook::new(look, preview, full);
+                look.language = plan.notebook().language().unwrap_or_else(|| "python".to_owned());
+                let headings = self.cells.iter().map(|cell| (cell.index, cell.label().to_owned()));
+                let mut headings = CellHeadings::of_notebook(headings);
+                headings.code = echo.then(|| self.cells.iter().map(|cell| cell.source.clone()).collect());
+                *drawn = Some(Box::new(CellRender::at_terminal(look, headings, self.style.kernel)));
+                Ok(())
+            }
+            (RunDrawing::None | RunDrawing::Cells(_), _) => Ok(()),
+        }
+    }
+
+    /// When [`RunDisplay::tick`] is to be called, if nothing happens before.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match &self.drawn {
+            RunDrawing::Cells(Some(cells)) => cells.due(),
+            RunDrawing::Seat(seat) => Some(seat.due()),
+            RunDrawing::None | RunDrawing::Cells(None) => None,
+        }
+    }
+
+    /// A line that stays.
+    fn print_line(&mut self, text: &str) -> anyhow::Result<()> {
+        match &mut self.drawn {
+            RunDrawing::Cells(Some(cells)) => cells.note(text),
+            RunDrawing::Seat(seat) => seat.note(text, TextStyle::DIM),
+            RunDrawing::None | RunDrawing::Cells(None) => self.lines.print_line(text),
+        }
+    }
+
+    /// A line that is shown in any case.
+    fn error(&mut self, text: &str) -> anyhow::Result<()> {
+        match &mut self.drawn {
+            RunDrawing::Cells(Some(cells)) => cells.warn(text),
+            RunDrawing::Seat(seat) => seat.note(text, TextStyle::RED),
+            RunDrawing::None | RunDrawing::Cells(None) => self.lines.error(text),
+        }
     }
 
     pub(super) fn event(&mut self, event: &CallEvent) -> anyhow::Result<()> {
@@ -166,12 +249,26 @@ impl RunDisplay {
             }
             return self.json(line);
         }
-        self.lines.event(event, &self.cells)
+        match &mut self.drawn {
+            RunDrawing::Cells(Some(cells)) => cells.event(event),
+            RunDrawing::Seat(seat) => {
+                if let CallEvent::Notice(notice) = event {
+                    let notice = notice.with_cells(|cell| self.cells[cell].index.to_string());
+                    return seat.note(&format!("note: {notice}"), TextStyle::DIM);
+                }
+                seat.event(event, |cell| self.cells[cell].label().to_owned())
+            }
+            RunDrawing::None | RunDrawing::Cells(None) => self.lines.event(event, &self.cells),
+        }
     }
 
     /// Time has passed.
     pub(super) fn tick(&mut self) -> anyhow::Result<()> {
-        self.lines.tick(&self.cells)
+        match &mut self.drawn {
+            RunDrawing::Cells(Some(cells)) => cells.tick(),
+            RunDrawing::Seat(seat) => seat.tick(),
+            RunDrawing::None | RunDrawing::Cells(None) => self.lines.tick(&self.cells),
+        }
     }
 
     /// Others changed a cell before its turn.
@@ -189,8 +286,7 @@ impl RunDisplay {
             let id = cell.id.clone();
             return self.json(json!({ "event": "cell_changed", "cell": index, "id": id, "how": how }));
         }
-        self.lines
-            .print_line(&format!("note: cell {index} was {how} by others before its turn: {consequence}"))
+        self.print_line(&format!("note: cell {index} was {how} by others before its turn: {consequence}"))
     }
 
     /// What these cells left is in the file.
@@ -207,7 +303,7 @@ impl RunDisplay {
         if self.style.verbosity == RunVerbosity::Json {
             return self.json(json!({ "event": "not_saved", "why": why }));
         }
-        self.lines.error(&format!("warning: the outputs could not be saved, which is tried again: {why}"))
+        self.error(&format!("warning: the outputs could not be saved, which is tried again: {why}"))
     }
 
     /// Nothing had to be run.
@@ -219,18 +315,21 @@ impl RunDisplay {
             return self.json(line);
         }
         self.notes(notes)?;
-        self.lines.print_line("no cell to run")
+        match &self.drawn {
+            RunDrawing::Seat(seat) => seat.finish(&StatusMark::Ok(Duration::ZERO), "no cell to run", None),
+            RunDrawing::None | RunDrawing::Cells(_) => self.print_line("no cell to run"),
+        }
     }
 
     fn notes(&mut self, notes: &[RunNote]) -> anyhow::Result<()> {
-        let mut show = |note: &RunNote| {
+        notes.iter().try_for_each(|note| {
             // Lost outputs are shown even with `--quiet`.
             if note.is_loss() {
-                return self.lines.error(&format!("warning: {note}"));
+                self.error(&format!("warning: {note}"))
+            } else {
+                self.print_line(&format!("note: {note}"))
             }
-            self.lines.print_line(&format!("note: {note}"))
-        };
-        notes.iter().try_for_each(&mut show)
+        })
     }
 
     /// It is over. Has the reason if what it ran with could not be recorded.
@@ -275,25 +374,60 @@ impl RunDisplay {
             }));
         }
         if kept.in_place {
-            self.lines.print_line(
+            self.print_line(
                 "note: the notebook was written in place: it cannot be replaced by a renamed file",
             )?;
         }
         self.notes(&kept.notes)?;
         for CellDifference { cell, summary, lines } in differing {
-            self.lines.error(&format!("cell {cell} {summary}\n{lines}"))?;
+            self.error(&format!("cell {cell} {summary}\n{lines}"))?;
         }
-        self.lines.end(report, &self.cells, &trouble)?;
+        match &mut self.drawn {
+            RunDrawing::Cells(Some(cells)) => {
+                let wrong: Vec<_> = cells.failure(report).into_iter().chain(trouble).collect();
+                cells.conclude(report, &wrong)?;
+            }
+            RunDrawing::Seat(seat) => {
+                let seat = seat.clone();
+                self.finish_seat(&seat, report, &trouble)?;
+            }
+            RunDrawing::None | RunDrawing::Cells(None) => {
+                self.lines.end(report, &self.cells, &trouble)?;
+            }
+        }
         if differences.is_none() {
             return Ok(());
         }
-        self.lines.print_line(&match differing.len() {
+        self.print_line(&match differing.len() {
             0 => "the outputs are those that are stored".to_owned(),
             count => format!(
                 "{} not show what is stored",
                 if count == 1 { "1 cell does".to_owned() } else { format!("{count} cells do") }
             ),
         })
+    }
+
+    fn finish_seat(
+        &mut self,
+        seat: &BoardSeat,
+        report: &CallReport,
+        trouble: &[String],
+    ) -> anyhow::Result<()> {
+        let done = report.cells.iter().filter(|cell| cell.succeeded()).count();
+        let (summary, traceback) = match report.failed() {
+            Some(failed) => {
+                let index = self.cells[failed.index].index;
+                let how = format!("cell {index} {}", failed.status.ending(self.style.kernel));
+                (how, Some(details(failed)))
+            }
+            None => (format!("{done} of {} cells", self.cells.len()), None),
+        };
+        let mark = match report.failed() {
+            _ if report.succeeded() && trouble.is_empty() => StatusMark::Ok(report.duration),
+            _ => StatusMark::Failed(report.duration, String::new()),
+        };
+        seat.finish(&mark, &summary, traceback.as_deref())?;
+        trouble.iter().try_for_each(|line| seat.note(line, TextStyle::RED))
     }
 
     /// It could not be run.
@@ -307,8 +441,10 @@ impl RunDisplay {
         });
         let printed = if self.style.verbosity == RunVerbosity::Json {
             self.json(json!({ "event": "finished", "ok": false, "error": why }))
+        } else if let RunDrawing::Seat(seat) = &self.drawn {
+            seat.finish(&StatusMark::Failed(Duration::ZERO, String::new()), why, None)
         } else {
-            self.lines.error(&format!("error: {why}"))
+            self.error(&format!("error: {why}"))
         };
         drop(printed); // the reader of our output has gone
     }

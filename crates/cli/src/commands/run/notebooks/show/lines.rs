@@ -9,7 +9,7 @@ use cellwright_session::{CallEvent, CallReport, CellStatus, KernelFate};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::{RunStyle, RunVerbosity};
-use crate::show::TerminalSize;
+use crate::draw::terminal::TerminalSize;
 
 /// How often the last line is drawn while a cell prints.
 const REDRAW: Duration = Duration::from_millis(50);

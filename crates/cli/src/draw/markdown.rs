@@ -1,11 +1,10 @@
 //! Markdown for a terminal: what standard Markdown, Jupyter's tables, strikethrough and mathematics mean, in lines.
 //! (`termimad` has a parser of its own that knows less Markdown, and tables that do not fit.)
 
+use cellwright_output::visible;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use cellwright_output::visible;
-
-use super::python;
+use super::code;
 use super::style::{StyledText, TextPen, TextStyle, painted, wrapped};
 use super::table::{TableExtent, TextTable};
 use super::wrap::wrapped_line;
@@ -17,7 +16,7 @@ const WIDEST_PROSE: usize = 100;
 const LEAST_ROOM: usize = 10;
 
 /// The text as lines of at most `room` columns.
-pub(super) fn lines(source: &str, room: usize, pen: TextPen, tables: TableExtent) -> Vec<String> {
+pub(crate) fn lines(source: &str, room: usize, pen: TextPen, tables: TableExtent) -> Vec<String> {
     let source = visible(source);
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
@@ -81,7 +80,9 @@ impl MarkdownWriter {
                 None => self.push(self.style(), &text),
             },
             Event::Code(text) => match self.pen {
-                TextPen::Colours => self.push(self.style().coloured(TextStyle::CYAN), &text),
+                TextPen::Colours | TextPen::DarkColours => {
+                    self.push(self.style().coloured(TextStyle::CYAN), &text);
+                }
                 TextPen::Plain => self.push(self.style(), &format!("`{text}`")),
             },
             Event::InlineMath(text) => self.push(self.style().italic(), &format!("${text}$")),
@@ -282,13 +283,12 @@ impl MarkdownWriter {
     }
 
     fn end_code(&mut self) {
-        let Some((language, code)) = self.code.take() else {
+        let Some((language, source)) = self.code.take() else {
             return;
         };
-        let code = code.trim_end_matches('\n');
-        let is_python = ["python", "python3", "py", "ipython", "ipython3"].contains(&language.as_str());
-        let pieces = if is_python { python::pieces(code) } else { vec![(TextStyle::CYAN, code)] };
-        let text: String = pieces.iter().map(|(style, text)| self.pen.paint(*style, text)).collect();
+        let code_text = source.trim_end_matches('\n');
+        let text = code::coloured(code_text, &language, self.pen)
+            .unwrap_or_else(|| self.pen.paint(TextStyle::CYAN, code_text).into_owned());
         let room = self.free_room().saturating_sub(4).max(1);
         for line in text.split('\n').flat_map(|line| wrapped_line(line, room)) {
             self.line(&[(TextStyle::PLAIN, format!("    {line}"))].into());

@@ -1,7 +1,7 @@
 //! Python with colours. It distinguishes strings, comments, numbers and names, no more: a cell may be half a program.
-//! (`syntect` would colour other languages too, at the price of megabytes of grammars in the binary.)
 
-use super::style::TextStyle;
+use super::{COMMENT, DEFINED, KEYWORD, MAGIC, NUMBER, STRING, blank, number};
+use crate::draw::style::TextStyle;
 
 const KEYWORDS: &[&str] = &[
     "and", "as", "assert", "async", "await", "break", "case", "class", "continue", "def", "del", "elif",
@@ -14,15 +14,8 @@ const CONSTANTS: &[&str] = &["True", "False", "None", "self", "cls"];
 /// Cell magics whose body is Python still.
 const PYTHON_MAGICS: &[&str] = &["capture", "prun", "python", "python3", "time", "timeit"];
 
-const KEYWORD: TextStyle = TextStyle::MAGENTA;
-const STRING: TextStyle = TextStyle::GREEN;
-const COMMENT: TextStyle = TextStyle::DIM;
-const NUMBER: TextStyle = TextStyle::CYAN;
-const DEFINED: TextStyle = TextStyle::BLUE.bold();
-const MAGIC: TextStyle = TextStyle::YELLOW;
-
 /// The source in pieces; together they are the source.
-pub(super) fn pieces(source: &str) -> Vec<(TextStyle, &str)> {
+pub(crate) fn pieces(source: &str) -> Vec<(TextStyle, &str)> {
     let mut pieces = Vec::new();
     let mut rest = source;
     if let Some(body) = source.strip_prefix("%%") {
@@ -113,23 +106,6 @@ fn name_style(name: &str, after: &str, before: &TokenContext) -> TextStyle {
 
 fn is_prefix(name: &str) -> bool {
     name.len() <= 2 && name.bytes().all(|byte| b"rbuft".contains(&byte.to_ascii_lowercase()))
-}
-
-/// White space up to the end of its line, that end included.
-fn blank(rest: &str) -> usize {
-    let end = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
-    rest[..end].find('\n').map_or(end, |at| at + 1)
-}
-
-fn number(rest: &str) -> usize {
-    let mut last = ' ';
-    let end = rest.find(|c: char| {
-        let goes_on =
-            c.is_ascii_alphanumeric() || c == '_' || c == '.' || ("+-".contains(c) && "eE".contains(last));
-        last = c;
-        !goes_on
-    });
-    end.unwrap_or(rest.len())
 }
 
 /// The length of a string that starts with its quote. Without an end it goes to the line's end, or to the text's.

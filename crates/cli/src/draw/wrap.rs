@@ -10,7 +10,7 @@ const RESET: &str = "\x1b[0m";
 
 /// Breaks a line so that each part takes at most `room` columns. A colour that is on where a part ends is switched
 /// off there and on again in the next, so that no gutter is painted. Tabs become spaces.
-pub(super) fn wrapped_line(line: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrapped_line(line: &str, room: usize) -> Vec<String> {
     let is_plain = line.bytes().all(|byte| (b' '..0x7f).contains(&byte));
     if is_plain && line.len() <= room {
         return vec![line.to_owned()];
@@ -69,8 +69,52 @@ fn is_reset(sequence: &str) -> bool {
     codes.is_empty() || codes == "0" || codes.starts_with("0;")
 }
 
+/// As much of a text without colours as so many columns take.
+pub(crate) fn fitting(text: &str, columns: usize) -> &str {
+    if text.len() <= columns && text.is_ascii() {
+        return text;
+    }
+    let mut used = 0;
+    let end = text.grapheme_indices(true).find(|(_, grapheme)| {
+        used += grapheme.width();
+        used > columns
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
+/// How many columns a line with colours takes.
+pub(crate) fn columns(line: &str) -> usize {
+    if !line.contains('\x1b') {
+        return line.width();
+    }
+    let (mut rest, mut used) = (line, 0);
+    while let Some(at) = rest.find('\x1b') {
+        used += rest[..at].width();
+        rest = &rest[at..];
+        rest = &rest[colour(rest).map_or(1, str::len)..];
+    }
+    used + rest.width()
+}
+
+/// A line with colours in so many columns: what is longer ends with `…`. Tabs become spaces.
+pub(crate) fn clipped(line: &str, room: usize) -> String {
+    let is_short = line.len() <= room && !line.contains('\t');
+    if is_short || (!line.contains('\t') && columns(line) <= room) {
+        return line.to_owned();
+    }
+    // As much as can matter: a line may have megabytes.
+    let near = &line[..line.floor_char_boundary(room.saturating_mul(16).saturating_add(256))];
+    let mut parts = wrapped_line(near, room);
+    if parts.len() < 2 {
+        return parts.swap_remove(0);
+    }
+    let mut first = wrapped_line(&parts[0], room.saturating_sub(1).max(1)).swap_remove(0);
+    first.push('…');
+    first
+}
+
 /// The pieces of a word that is longer than a line.
-pub(super) fn broken(word: &str, room: usize) -> Vec<&str> {
+pub(crate) fn broken(word: &str, room: usize) -> Vec<&str> {
     let (mut pieces, mut start, mut used) = (Vec::new(), 0, 0);
     for (at, grapheme) in word.grapheme_indices(true) {
         let width = grapheme.width();
@@ -96,6 +140,19 @@ mod tests {
         assert_eq!(wrapped_line("a👩‍👩‍👧b", 3), ["a👩‍👩‍👧", "b"]);
         assert_eq!(wrapped_line("a\tb", 10), ["a       b"]);
         assert_eq!(wrapped_line("abcdefgh\tb", 10), ["abcdefgh", "b"]);
+    }
+
+    #[test]
+    fn a_line_is_cut_to_the_columns_its_characters_take() {
+        assert_eq!(fitting("plain", 10), "plain");
+        assert_eq!(fitting("plain", 3), "pla");
+        assert_eq!(fitting("表計算", 5), "表計");
+        assert_eq!(fitting("any", 0), "");
+        assert_eq!(clipped("plain", 5), "plain");
+        assert_eq!(clipped("plain text", 5), "plai…");
+        assert_eq!(clipped("表計算", 5), "表計…");
+        assert_eq!(clipped("\x1b[31mplain text\x1b[0m", 5), "\x1b[31mplai\x1b[0m…");
+        assert_eq!(columns("\x1b[1;31m表\x1b[0m👩\u{200d}👩\u{200d}👧"), 4);
     }
 
     #[test]

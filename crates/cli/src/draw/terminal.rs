@@ -22,12 +22,33 @@ pub(crate) enum ImageProtocol {
     Iterm,
     /// xterm, foot, mlterm, Windows Terminal
     Sixel,
+    /// Every terminal with colours: two pixels for each character
+    Blocks(BlockColours),
+}
+
+/// The colours that characters can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockColours {
+    /// All
+    True,
+    /// The 216 of a cube, and greys
+    Indexed,
+}
+
+impl BlockColours {
+    /// Those that the terminal's variables promise.
+    pub(crate) fn named(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let is_true = variable("COLORTERM").is_some_and(|value| matches!(&*value, "truecolor" | "24bit"))
+            || variable("TERM").is_some_and(|value| value.contains("direct") || value.contains("kitty"));
+        if is_true { Self::True } else { Self::Indexed }
+    }
 }
 
 /// Stdout or stderr, when it is a terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TerminalSize {
     pub(crate) columns: usize,
+    pub(crate) rows: usize,
     /// Width and height of a character in pixels.
     pub(crate) character: (u32, u32),
 }
@@ -35,7 +56,7 @@ pub(crate) struct TerminalSize {
 impl Default for TerminalSize {
     /// One that says nothing about itself.
     fn default() -> Self {
-        Self { columns: 80, character: USUAL_CHARACTER }
+        Self { columns: 80, rows: 24, character: USUAL_CHARACTER }
     }
 }
 
@@ -58,7 +79,8 @@ impl TerminalSize {
         let character = per(ws_xpixel, ws_col).zip(per(ws_ypixel, ws_row)).unwrap_or(USUAL_CHARACTER);
         // Some do not know how wide they are.
         let columns = if ws_col == 0 { Self::default().columns } else { usize::from(ws_col) };
-        Some(Self { columns, character })
+        let rows = if ws_row == 0 { Self::default().rows } else { usize::from(ws_row) };
+        Some(Self { columns, rows, character })
     }
 }
 

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use cellwright_output::Colours;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::wrap::broken;
 
 /// How a piece of text looks: SGR attributes and a colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct TextStyle {
+pub(crate) struct TextStyle {
     /// Bit `n` is the attribute that SGR `n` switches on.
     attributes: u16,
     /// SGR's number for the colour; 0 for the terminal's own.
@@ -17,36 +18,36 @@ pub(super) struct TextStyle {
 }
 
 impl TextStyle {
-    pub(super) const PLAIN: Self = Self { attributes: 0, colour: 0 };
-    pub(super) const DIM: Self = Self::PLAIN.with(2);
-    pub(super) const RED: Self = Self::of(31);
-    pub(super) const GREEN: Self = Self::of(32);
-    pub(super) const YELLOW: Self = Self::of(33);
-    pub(super) const BLUE: Self = Self::of(34);
-    pub(super) const MAGENTA: Self = Self::of(35);
-    pub(super) const CYAN: Self = Self::of(36);
+    pub(crate) const PLAIN: Self = Self { attributes: 0, colour: 0 };
+    pub(crate) const DIM: Self = Self::PLAIN.with(2);
+    pub(crate) const RED: Self = Self::of(31);
+    pub(crate) const GREEN: Self = Self::of(32);
+    pub(crate) const YELLOW: Self = Self::of(33);
+    pub(crate) const BLUE: Self = Self::of(34);
+    pub(crate) const MAGENTA: Self = Self::of(35);
+    pub(crate) const CYAN: Self = Self::of(36);
 
     const fn of(colour: u8) -> Self {
         Self { attributes: 0, colour }
     }
 
-    pub(super) const fn bold(self) -> Self {
+    pub(crate) const fn bold(self) -> Self {
         self.with(1)
     }
 
-    pub(super) const fn italic(self) -> Self {
+    pub(crate) const fn italic(self) -> Self {
         self.with(3)
     }
 
-    pub(super) const fn underlined(self) -> Self {
+    pub(crate) const fn underlined(self) -> Self {
         self.with(4)
     }
 
-    pub(super) const fn struck(self) -> Self {
+    pub(crate) const fn struck(self) -> Self {
         self.with(9)
     }
 
-    pub(super) const fn coloured(self, like: Self) -> Self {
+    pub(crate) const fn coloured(self, like: Self) -> Self {
         Self { colour: like.colour, ..self }
     }
 
@@ -58,19 +59,44 @@ impl TextStyle {
 /// Writes styles, or leaves them out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextPen {
+    /// The terminal's own colours, readable on a dark background and on most light ones.
     Colours,
+    /// Darker ones, on a background that is known to be light.
+    DarkColours,
     Plain,
 }
 
 impl TextPen {
+    /// Whether it writes no styles.
+    pub(crate) fn is_plain(self) -> bool {
+        self == Self::Plain
+    }
+
+    /// What a text that has colours of its own keeps of them.
+    pub(crate) fn kept_colours(self) -> Colours {
+        if self.is_plain() { Colours::Dropped } else { Colours::Kept }
+    }
+
+    /// SGR's code for a colour. On white, the usual green, yellow and cyan are too bright to read.
+    fn colour(self, colour: u8) -> String {
+        let darker = match (self, colour) {
+            (Self::DarkColours, 32) => 28,
+            (Self::DarkColours, 33) => 130,
+            (Self::DarkColours, 36) => 30,
+            _ => return colour.to_string(),
+        };
+        format!("38;5;{darker}")
+    }
+
     /// The text in this style. No style spans a line's end: pagers show lines by themselves.
-    pub(super) fn paint(self, style: TextStyle, text: &str) -> Cow<'_, str> {
+    pub(crate) fn paint(self, style: TextStyle, text: &str) -> Cow<'_, str> {
         if self == Self::Plain || style == TextStyle::PLAIN || text.is_empty() {
             return Cow::Borrowed(text);
         }
-        let mut codes: Vec<u8> = (1..=9).filter(|bit| style.attributes & (1 << bit) != 0).collect();
-        codes.extend((style.colour != 0).then_some(style.colour));
-        let codes = codes.iter().map(u8::to_string).collect::<Vec<_>>().join(";");
+        let attributes = (1..=9_u8).filter(|bit| style.attributes & (1 << bit) != 0);
+        let mut codes: Vec<String> = attributes.map(|bit| bit.to_string()).collect();
+        codes.extend((style.colour != 0).then(|| self.colour(style.colour)));
+        let codes = codes.join(";");
         let mut painted = String::with_capacity(text.len() + 16);
         for line in text.split_inclusive('\n') {
             let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
@@ -84,20 +110,20 @@ impl TextPen {
 }
 
 /// Pieces of one paragraph, each in its style.
-pub(super) type StyledText = Vec<(TextStyle, String)>;
+pub(crate) type StyledText = Vec<(TextStyle, String)>;
 
 /// How many columns the pieces take on one line.
-pub(super) fn width(pieces: &StyledText) -> usize {
+pub(crate) fn width(pieces: &StyledText) -> usize {
     pieces.iter().map(|(_, text)| text.width()).sum()
 }
 
 /// The pieces on one line.
-pub(super) fn painted(pieces: &StyledText, pen: TextPen) -> String {
+pub(crate) fn painted(pieces: &StyledText, pen: TextPen) -> String {
     pieces.iter().map(|(style, text)| pen.paint(*style, text)).collect()
 }
 
 /// Breaks the pieces between words so that lines fit into `room` columns. A word longer than that is broken.
-pub(super) fn wrapped(pieces: &StyledText, room: usize) -> Vec<StyledText> {
+pub(crate) fn wrapped(pieces: &StyledText, room: usize) -> Vec<StyledText> {
     let mut lines = vec![StyledText::new()];
     let mut used = 0;
     // A word may be made of several styles: it is kept until its end is known.
@@ -201,5 +227,11 @@ mod tests {
             "\x1b[1;31ma\x1b[0m\n\n\x1b[1;31mb\x1b[0m"
         );
         assert_eq!(TextPen::Plain.paint(TextStyle::RED, "a"), "a");
+    }
+
+    #[test]
+    fn bright_colours_are_darker_on_a_light_background() {
+        assert_eq!(TextPen::DarkColours.paint(TextStyle::YELLOW.bold(), "a"), "\x1b[1;38;5;130ma\x1b[0m");
+        assert_eq!(TextPen::DarkColours.paint(TextStyle::RED, "a"), "\x1b[31ma\x1b[0m");
     }
 }

@@ -15,7 +15,7 @@ const SEPARATOR: &str = " │ ";
 
 /// How much of a table is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TableExtent {
+pub(crate) enum TableExtent {
     /// The first and last rows, the columns that fit, and notes on what is left out.
     Shortened,
     /// Every row and every column; columns that do not fit are set below, after the first column once more.
@@ -23,9 +23,9 @@ pub(super) enum TableExtent {
 }
 
 /// A table whose first row is its head.
-pub(super) struct TextTable {
-    pub(super) alignments: Vec<Alignment>,
-    pub(super) rows: Vec<Vec<StyledText>>,
+pub(crate) struct TextTable {
+    pub(crate) alignments: Vec<Alignment>,
+    pub(crate) rows: Vec<Vec<StyledText>>,
 }
 
 /// A column's widths.
@@ -43,7 +43,7 @@ struct ColumnWidths {
 
 impl TextTable {
     /// Its lines, none wider than `room`.
-    pub(super) fn lines(&self, room: usize, extent: TableExtent) -> Vec<StyledText> {
+    pub(crate) fn lines(&self, room: usize, extent: TableExtent) -> Vec<StyledText> {
         let columns: Vec<_> = (0..self.alignments.len()).map(|column| self.column(column, room)).collect();
         let groups = groups(&columns, room);
         let mut lines = Vec::new();
