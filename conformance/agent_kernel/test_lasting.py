@@ -54,6 +54,7 @@ class BadSettings(unittest.TestCase):
         folder = Path(home) / "project"
         folder.mkdir(exist_ok=True)
         environment = {"HOME": home, "PATH": home, "LANG": "C.UTF-8", **variables}
+        environment["CELLWRIGHT_TRUSTED_FOLDERS"] = home
         with running(env=environment, cwd=folder) as (_, client):
             outcome = execute(client, "say hello")
             self.assertEqual(outcome.status, "error")

@@ -18,6 +18,7 @@ pub(crate) mod session;
 pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod tool;
+pub(crate) mod trust;
 pub(crate) mod write;
 
 use std::ffi::OsStr;
@@ -57,9 +58,7 @@ impl CallerArguments {
         work: impl FnOnce(&FileEditor<'_>) -> Result<T, E>,
     ) -> anyhow::Result<T> {
         let environment = std::env::vars_os().collect();
-        // Whether there is a current folder is of no matter to a path that names its own.
-        let folder = std::env::current_dir().unwrap_or_default();
-        let places = UserFolders::from(&environment, &folder);
+        let places = UserFolders::from(&environment);
         let (save, history, state) = (places.save_settings(), places.history(), places.state);
         let name = caller::name(&environment, self.session.as_ref().map(SessionId::as_str));
         let memory = DiskMemory::of_caller(&state.join("reads"), &name);

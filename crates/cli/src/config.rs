@@ -36,6 +36,7 @@ pub(crate) struct UserSettings {
     pub(crate) session: SessionSection,
     pub(crate) output: OutputSection,
     pub(crate) files: FileSection,
+    pub(crate) trust: TrustSection,
     pub(crate) gateway: GatewaySection,
     pub(crate) agent: AgentKernel,
     /// `[agents.NAME]`: the only keys that users name themselves.
@@ -160,6 +161,12 @@ impl Default for OutputSection {
 pub(crate) struct FileSection {
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) allow_outside: bool,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct TrustSection {
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -108,6 +108,7 @@ pub(crate) fn launch(config: &LoadedConfig, folder: &Path) -> RunnerLaunch {
         cwd: folder.to_owned(),
         variables: config.environment.clone(),
         managed: Some(config.places.managed_python()),
+        trust: config.trust(),
     };
     let mut launch = RunnerLaunch::new(search, &config.places.cache);
     launch.rules = VariableRules { allow: environment.allow.clone(), deny: environment.deny.clone() };

@@ -14,6 +14,7 @@ mod print;
 mod render;
 mod script;
 mod show;
+mod trusting;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,7 @@ enum CliCommand {
     Doctor(commands::doctor::DoctorCommand),
     Session(commands::session::SessionCommand),
     Gateway(commands::gateway::GatewayCommand),
+    Trust(commands::trust::TrustCommand),
     Kernel(commands::kernel::KernelCommand),
     Lab(commands::lab::LabCommand),
     Daemon(commands::daemon::DaemonCommand),
@@ -71,6 +73,7 @@ impl CliCommand {
             Self::Doctor(doctor) => return doctor.run(),
             Self::Session(session) => session.run(),
             Self::Gateway(gateway) => gateway.run(),
+            Self::Trust(trust) => trust.run(),
             Self::Kernel(kernel) => kernel.run(),
             Self::Lab(lab) => lab.run(),
             Self::Daemon(daemon) => daemon.run(),

@@ -78,6 +78,7 @@ impl Home {
             .env("HOME", self.folder.path())
             .env("PATH", self.path("bin"))
             .env("XDG_RUNTIME_DIR", self.path("run"))
+            .env("CELLWRIGHT_TRUSTED_FOLDERS", self.folder.path())
             // What is installed for the whole machine is not the test's business.
             .env("JUPYTER_PLATFORM_DIRS", "1")
             .env("XDG_DATA_DIRS", self.path("system"))

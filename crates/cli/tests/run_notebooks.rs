@@ -50,6 +50,7 @@ impl Desk {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
         command.arg(name).current_dir(self.0.path());
         command.env("XDG_STATE_HOME", self.0.path().join("state"));
+        command.env("CELLWRIGHT_TRUSTED_FOLDERS", self.0.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -40,6 +40,7 @@ impl UserHome {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
         command.args(arguments).current_dir(folder).stdin(Stdio::null());
         command.env("HOME", home).env("XDG_RUNTIME_DIR", home.join("run"));
+        command.env("CELLWRIGHT_TRUSTED_FOLDERS", home);
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
             command.env_remove(name);
         }

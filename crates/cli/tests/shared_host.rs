@@ -4,6 +4,8 @@
 
 mod folders;
 mod terminals;
+mod trust;
+mod untrusted_trees;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};

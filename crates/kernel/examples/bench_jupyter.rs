@@ -56,6 +56,7 @@ async fn start(python: PathBuf) -> ZmqKernel {
         cwd: env::current_dir().expect("a folder"),
         variables,
         managed: None,
+        trust: cellwright_ownership::FolderTrust::Everything,
     };
     ZmqLaunch::new("python3", search, folder).start().await.expect("ipykernel starts")
 }

@@ -51,6 +51,7 @@ async fn main() {
         cwd: env::current_dir().expect("there is a current folder"),
         variables: env::vars_os().collect(),
         managed: None,
+        trust: cellwright_ownership::FolderTrust::Everything,
     };
     let launch = RunnerLaunch::new(search, cache);
     let mut contenders = Contenders {

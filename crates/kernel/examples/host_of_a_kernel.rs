@@ -22,8 +22,13 @@ async fn main() -> io::Result<()> {
     let python = arguments.next().expect("host_of_a_kernel PYTHON CACHE");
     let cache = arguments.next().expect("host_of_a_kernel PYTHON CACHE");
     let cwd = env::current_dir()?;
-    let search =
-        PythonSearch { explicit: Some(python), cwd, variables: env::vars_os().collect(), managed: None };
+    let search = PythonSearch {
+        explicit: Some(python),
+        cwd,
+        variables: env::vars_os().collect(),
+        managed: None,
+        trust: cellwright_ownership::FolderTrust::Everything,
+    };
     let launched = RunnerLaunch::new(search, cache).start().await.map_err(io::Error::other)?;
     let mut execution = launched.kernel.execute(KernelCell::new(CELL)).await;
     loop {

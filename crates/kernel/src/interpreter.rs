@@ -15,6 +15,7 @@ use std::time::Duration;
 use std::{env, fmt, fs};
 
 use cellwright_jupyter::PythonPrefix;
+use cellwright_ownership::FolderTrust;
 use cellwright_process::{ChildCommand, StderrTarget, StdoutTarget};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
@@ -39,6 +40,8 @@ pub struct PythonSearch {
     pub variables: EnvVars,
     /// The virtual environment we manage, whether it exists or not.
     pub managed: Option<PathBuf>,
+    /// Whose environments may run. Others in the project are passed over.
+    pub trust: FolderTrust,
 }
 
 /// A Python that may run cells.
@@ -107,18 +110,14 @@ impl PythonSearch {
         if let Some(active) = self.variable("VIRTUAL_ENV") {
             leads.push(PythonLead::Prefix(active.into(), PythonOrigin::Active));
         }
-        for folder in self.project() {
-            for name in [".venv", "venv"] {
-                let venv = folder.join(name);
-                // A folder that merely has this name is not an environment.
-                if venv.join("pyvenv.cfg").is_file() || fs::symlink_metadata(venv.join("bin/python")).is_ok()
-                {
-                    leads.push(PythonLead::Prefix(venv, PythonOrigin::Project));
-                }
-            }
-        }
-        let pinned = |name: &str| self.project().any(|folder| folder.join(name).is_file());
-        if (pinned("uv.lock") || pinned(".python-version"))
+        let environments = self.trust.environments_of(&self.cwd).into_iter();
+        let allowed = environments.filter(|(_, is_allowed)| *is_allowed);
+        leads.extend(allowed.map(|(venv, _)| PythonLead::Prefix(venv, PythonOrigin::Project)));
+        let pinned =
+            |name: &str| self.trust.project_of(&self.cwd).iter().any(|folder| folder.join(name).is_file());
+        // uv starts what it finds in the project and above it, wherever that comes from.
+        if self.trust.allows_environment(&self.cwd)
+            && (pinned("uv.lock") || pinned(".python-version"))
             && let Some(uv) = self.on_path("uv").next()
         {
             leads.push(PythonLead::Uv(uv));
@@ -158,13 +157,6 @@ impl PythonSearch {
         PythonLead::Program(place, PythonOrigin::Explicit)
     }
 
-    /// The folder cells run in and those above it, up to the repository's root. Without a repository
-    /// there is nothing that says how far up a project goes.
-    fn project(&self) -> impl Iterator<Item = &Path> {
-        let depth = self.cwd.ancestors().position(|folder| folder.join(".git").exists()).unwrap_or(0);
-        self.cwd.ancestors().take(depth + 1)
-    }
-
     fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name)).map(AsRef::as_ref).filter(|value: &&OsStr| !value.is_empty())
     }
@@ -174,6 +166,8 @@ impl PythonSearch {
         let folders: Vec<_> = env::split_paths(&path).collect();
         folders
             .into_iter()
+            // One that is relative means another folder in every folder, whoever owns that.
+            .filter(|folder| folder.is_absolute())
             .map(move |folder| folder.join(name.as_ref()))
             .filter(|file| runnable(file).is_ok())
     }

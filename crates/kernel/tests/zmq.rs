@@ -44,7 +44,13 @@ impl Place {
             ("JUPYTER_PATH".into(), folder.join("jupyter").into()),
         ]
         .into();
-        let search = PythonSearch { explicit: Some(python()), cwd: folder.into(), variables, managed: None };
+        let search = PythonSearch {
+            explicit: Some(python()),
+            cwd: folder.into(),
+            variables,
+            managed: None,
+            trust: cellwright_ownership::FolderTrust::Everything,
+        };
         ZmqLaunch { graces: patient_graces(), ..ZmqLaunch::new(name, search, self.runtime()) }
     }
 

@@ -41,6 +41,8 @@ pub struct TrustedRoots {
     pub roots: Vec<PathBuf>,
     /// Each of these for itself.
     pub records: TrustRecords,
+    /// The user's home folder, whose settings are the user's own.
+    pub home: PathBuf,
 }
 
 /// The file of answers. A missing one holds none.
@@ -126,7 +128,7 @@ impl FolderTrust {
 
     /// The folder and those above it in which a project may be looked for, up to the root of its repository, or up to
     /// the first folder that another user owns or can write and that is not trusted.
-    pub fn project_folders<'a>(&'a self, folder: &'a Path) -> impl Iterator<Item = &'a Path> {
+    fn project_folders<'a>(&'a self, folder: &'a Path) -> impl Iterator<Item = &'a Path> {
         let reliable = reliable_above(folder).count();
         let mut at = 0;
         let mut is_over = false;
@@ -138,28 +140,39 @@ impl FolderTrust {
         })
     }
 
+    /// The folder and, in a repository, those above it up to its root. Without a repository nothing says how far up a
+    /// project goes.
+    pub fn project_of<'a>(&'a self, folder: &'a Path) -> Vec<&'a Path> {
+        let depth = if self.repository(folder).is_some() { usize::MAX } else { 1 };
+        self.project_folders(folder).take(depth).collect()
+    }
+
     /// Whether the walk up from `folder` ended at a repository.
     fn repository<'a>(&'a self, folder: &'a Path) -> Option<&'a Path> {
         self.project_folders(folder).find(|above| above.join(".git").exists())
     }
 
-    /// The nearest settings folder of the project that `folder` is in, if it may be used. `home` has the user's own.
-    pub fn settings_of(&self, folder: &Path, home: &Path) -> Option<PathBuf> {
-        let (above, settings) = self.found_settings(folder, home)?;
+    /// The nearest settings folder of the project that `folder` is in, if it may be used.
+    pub fn settings_of(&self, folder: &Path) -> Option<PathBuf> {
+        let (above, settings) = self.found_settings(folder)?;
         (self.allows_settings(above)).then_some(settings)
     }
 
-    fn found_settings<'a>(&'a self, folder: &'a Path, home: &Path) -> Option<(&'a Path, PathBuf)> {
-        let above = self.project_folders(folder).take_while(|above| *above != home);
+    fn is_home(&self, folder: &Path) -> bool {
+        match self {
+            Self::Everything => false,
+            Self::Recorded(trusted) => trusted.home == folder,
+        }
+    }
+
+    fn found_settings<'a>(&'a self, folder: &'a Path) -> Option<(&'a Path, PathBuf)> {
+        let above = self.project_folders(folder).take_while(|above| !self.is_home(above));
         above.map(|above| (above, above.join(SETTINGS))).find(|(_, settings)| settings.is_dir())
     }
 
-    /// The virtual environments of the project that `folder` is in, the nearest first, and whether each may run. Without
-    /// a repository nothing says how far up a project goes.
+    /// The virtual environments of the project that `folder` is in, the nearest first, and whether each may run.
     pub fn environments_of(&self, folder: &Path) -> Vec<(PathBuf, bool)> {
-        let depth = if self.repository(folder).is_some() { usize::MAX } else { 1 };
-        let above: Vec<_> = self.project_folders(folder).take(depth).collect();
-        above.iter().flat_map(|above| self.environments_in(above)).collect()
+        self.project_of(folder).into_iter().flat_map(|above| self.environments_in(above)).collect()
     }
 
     fn environments_in(&self, folder: &Path) -> Vec<(PathBuf, bool)> {
@@ -171,7 +184,7 @@ impl FolderTrust {
     }
 
     /// What the project that `folder` is in brings and may not use; `None` if that is nothing.
-    pub fn untrusted(&self, folder: &Path, home: &Path) -> Option<UntrustedFolder> {
+    pub fn untrusted(&self, folder: &Path) -> Option<UntrustedFolder> {
         let Self::Recorded(trusted) = self else { return None };
         let (mut folders, mut brings): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
         let mut add = |path: PathBuf| {
@@ -185,7 +198,7 @@ impl FolderTrust {
         };
         let environments = self.environments_of(folder);
         environments.into_iter().filter(|(_, allowed)| !allowed).for_each(|(venv, _)| add(venv));
-        if let Some((above, settings)) = self.found_settings(folder, home)
+        if let Some((above, settings)) = self.found_settings(folder)
             && !self.allows_settings(above)
         {
             add(settings);
@@ -194,7 +207,7 @@ impl FolderTrust {
         if self.project_folders(folder).next().is_none() {
             self.environments_in(folder).into_iter().for_each(|(venv, _)| add(venv));
             let settings = folder.join(SETTINGS);
-            if folder != home && settings.is_dir() {
+            if !self.is_home(folder) && settings.is_dir() {
                 add(settings);
             }
         }

@@ -59,6 +59,7 @@ fn settings(python: &Path, folder: &Path) -> SessionSettings {
         cwd: folder.into(),
         variables: variables.collect(),
         managed: None,
+        trust: cellwright_ownership::FolderTrust::Everything,
     };
     let mut settings =
         SessionSettings::new(StartRunner { template: RunnerLaunch::new(search, folder.join("cache")) });

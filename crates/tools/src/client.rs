@@ -24,6 +24,8 @@ pub struct ToolClient {
     memory: Arc<dyn ReadMemory>,
     /// Kernels it knows, by process: each is introduced once.
     introduced: Mutex<HashSet<u32>>,
+    /// Folders it knows not to be trusted.
+    untrusted: Mutex<HashSet<PathBuf>>,
     sessions: SessionLink,
     pub(crate) names: SessionNames,
     pub(crate) shells: Arc<ClientShells>,
@@ -103,6 +105,7 @@ impl ToolClient {
             moved_from: Mutex::default(),
             memory,
             introduced: Mutex::default(),
+            untrusted: Mutex::default(),
             sessions: SessionLink::to(sessions),
             names,
             shells: Arc::new(shells),
@@ -175,6 +178,11 @@ impl ToolClient {
     /// Whether the client hears of this kernel for the first time.
     pub(crate) fn introduce(&self, pid: u32) -> bool {
         self.introduced().insert(pid)
+    }
+
+    /// Whether the client hears for the first time that this folder is not trusted.
+    pub(crate) fn introduce_folder(&self, folder: &Path) -> bool {
+        self.untrusted.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned())
     }
 
     fn introduced(&self) -> MutexGuard<'_, HashSet<u32>> {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use cellwright_kernel::{Exit, KernelChoice};
 use cellwright_output::CapturedText;
+use cellwright_ownership::TrustAnswer;
 use cellwright_run::PlannedCell;
 use cellwright_session::{
     CallReport, CellReport, CellStatus, KernelAfter, KernelFate, KernelReplacement, KernelUse, NotRun,
@@ -114,7 +115,7 @@ pub(crate) fn reply(
         displays.show(settings, &cell.output, &mut reply);
     }
     displays.finish(settings, &mut reply);
-    let notes = notes(client, report, naming);
+    let notes = notes(settings, client, report, naming);
     if !notes.is_empty() {
         reply.note(notes.join("\n"));
     }
@@ -147,10 +148,23 @@ fn end(cell: &CellReport, fate: KernelFate) -> Option<String> {
 }
 
 /// Other facts, one line each.
-fn notes(client: &ToolClient, report: &CallReport, naming: &CellNaming<'_>) -> Vec<String> {
+fn notes(
+    settings: &ToolSettings,
+    client: &ToolClient,
+    report: &CallReport,
+    naming: &CellNaming<'_>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(about) = &report.kernel.about {
         let is_new = about.pid.is_none_or(|pid| client.introduce(pid));
+        if is_new
+            && let KernelChoice::Python { .. } = report.key.kernel
+            && let Some(project) = settings.launch.search.trust.untrusted(&report.key.cwd)
+            && project.answer != Some(TrustAnswer::Declined)
+            && client.introduce_folder(&project.root)
+        {
+            notes.push(format!("[{project}]"));
+        }
         match &report.kernel.usage {
             KernelUse::Replaced(KernelReplacement::Reset) => notes.push(format!("[fresh kernel: {about}]")),
             KernelUse::Replaced(

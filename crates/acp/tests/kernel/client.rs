@@ -366,6 +366,7 @@ fn companion(folder: &std::path::Path) -> CompanionSetup {
         cwd: folder.to_owned(),
         variables: variables.clone(),
         managed: None,
+        trust: cellwright_ownership::FolderTrust::Everything,
     };
     let cache = std::env::temp_dir().join("cellwright-acp-tests");
     let launch =

@@ -60,6 +60,15 @@ async fn examine(starts: KernelStarts) -> anyhow::Result<DoctorReport> {
         }
     };
     settings(&config, &mut report);
+    if let Some(project) = config.untrusted(&folder) {
+        let brings: Vec<_> = project.brings.iter().map(|path| path.display().to_string()).collect();
+        let check = DoctorCheck::note(
+            DoctorTopic::Settings,
+            format!("not trusted, so not used and not started: {}", brings.join(", ")),
+        );
+        let fix = format!("cellwright trust {}", shell_words::quote(&project.root.to_string_lossy()));
+        report.add(check.fix(fix).details(serde_json::json!({ "untrusted": brings })));
+    }
     folders::examine(&config, &mut report);
     let pythons = python::examine(&config, &folder, &mut report).await;
     kernels::examine(&config, &folder, &pythons, starts, &mut report).await;

@@ -16,7 +16,8 @@ use serde_json::Value;
 
 pub(crate) use client::{ClientEnvironment, InstallScope, McpClient, NAME};
 
-use crate::print;
+use crate::config::LoadedConfig;
+use crate::{print, trusting};
 
 /// Lines longer than this are not shown: they are files without line ends.
 const LONG: usize = 300;
@@ -26,6 +27,7 @@ const LONG: usize = 300;
 /// Writes one entry into the program's settings file and changes no other byte of it. Running the command again
 /// changes nothing.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 #[command(after_help = "\
 Examples:
   cellwright mcp install claude
@@ -45,17 +47,29 @@ pub(crate) struct InstallCommand {
     /// Remove the entry
     #[arg(long)]
     remove: bool,
+    /// Trust the project in the current folder, so that its settings, modules and Python may be used
+    #[arg(long, conflicts_with_all = ["remove", "print"])]
+    trust: bool,
 }
 
 impl InstallCommand {
     /// The command that removes the entry from the user's file of a client.
     pub(crate) fn removal(client: McpClient) -> Self {
-        Self { client, project: false, print: false, remove: true }
+        Self { client, project: false, print: false, remove: true, trust: false }
     }
 
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let variables: HashMap<OsString, OsString> = std::env::vars_os().collect();
         let folder = std::env::current_dir().context("the current folder is gone")?;
+        if self.trust {
+            trusting::trust(&folder)?;
+        } else if !self.remove
+            && !self.print
+            // The entry does not depend on settings, so neither does adding it.
+            && let Ok(config) = LoadedConfig::load(&folder, Vec::new())
+        {
+            trusting::settled(config, &folder)?;
+        }
         let around = ClientEnvironment { variables: &variables, folder: &folder };
         let scope = if self.project { InstallScope::Project } else { InstallScope::User };
         let Some(path) = self.client.file(scope, around) else {

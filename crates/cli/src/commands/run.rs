@@ -31,7 +31,7 @@ use crate::host::ClientSurroundings;
 use crate::render::{
     CallRender, CellHeadings, CellLook, CellRender, FullOutputs, JsonRender, PlainRender, PreviewLines,
 };
-use crate::{host, script};
+use crate::{host, script, trusting};
 
 /// Run notebooks or Python code in a live kernel
 ///
@@ -169,6 +169,7 @@ impl RunCommand {
     async fn call(self) -> anyhow::Result<CommandExit> {
         let cwd = self.folder()?;
         let config = LoadedConfig::load(&cwd, Vec::new())?;
+        let config = if self.json { config } else { trusting::settled(config, &cwd)? };
         let mut call = self.cells(cwd, &config)?;
         if call.cells.is_empty() {
             return Ok(CommandExit::Done);

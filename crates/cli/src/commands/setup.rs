@@ -134,7 +134,7 @@ fn named(python: &RunnerReady) -> String {
 /// Installs packages with the environment's own pip, which `create_managed` put there.
 async fn install(launch: &RunnerLaunch, python: &Path, packages: &[String]) -> anyhow::Result<()> {
     let pip = ChildCommand::new(python, &launch.search.variables)
-        .args(["-m", "pip", "install", "--disable-pip-version-check"])
+        .args(["-I", "-m", "pip", "install", "--disable-pip-version-check"])
         .args(packages)
         .stderr(StderrTarget::Tail(COMPLAINT));
     let mut pip = pip.spawn()?;

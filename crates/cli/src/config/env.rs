@@ -68,6 +68,7 @@ pub(super) const VARIABLES: &[SettingVariable] = &[
     variable("PI_PYTHON_IPC_TRACE", "kernel.trace", switch),
     variable("CELLWRIGHT_ARTIFACTS_DIR", "output.artifacts", text),
     variable("PI_ARTIFACTS_DIR", "output.artifacts", text),
+    variable("CELLWRIGHT_TRUSTED_FOLDERS", "trust.folders", folders),
     variable("CELLWRIGHT_GATEWAY_URL", "gateway.url", text),
     variable("PI_PYTHON_GATEWAY_URL", "gateway.url", text),
     variable("CELLWRIGHT_GATEWAY_TOKEN", "gateway.token", text),
@@ -139,6 +140,13 @@ fn list(value: &str) -> anyhow::Result<Value> {
         .filter(|item| !item.is_empty())
         .collect::<Vec<_>>()
         .into())
+}
+
+/// As `PATH` separates them.
+#[expect(clippy::unnecessary_wraps, reason = "a reader like the others, which can fail")]
+fn folders(value: &str) -> anyhow::Result<Value> {
+    let folders = value.split(':').filter(|folder| !folder.is_empty());
+    Ok(folders.map(ToOwned::to_owned).collect::<Vec<_>>().into())
 }
 
 fn log_level(value: &str) -> anyhow::Result<Value> {

@@ -77,6 +77,7 @@ pub(crate) const KEYS: &[SettingKey] = &[
     ),
     key("files.roots", User, "folders that file tools may use, instead of the folder they start in"),
     key("files.allow_outside", User, "let file tools use every path"),
+    key("trust.folders", User, "folders whose projects may bring settings, modules and Python environments"),
     key("gateway.url", User, "the Jupyter gateway or server that runs kernels"),
     key("gateway.token", User, "the token of that gateway or server"),
     key("agent.default", Project, "the name of the agent that the agent kernel starts"),

@@ -7,11 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use cellwright_ownership::{FolderTrust, TrustedRoots, UntrustedFolder};
 use toml::{Table, Value};
 
 use super::keys::{self, SettingScope};
 use super::restriction::narrower;
-use super::{DeclaredAgent, UserFolders, UserSettings, env};
+use super::{DeclaredAgent, UserFolders, UserSettings, env, home_folder};
 
 /// The settings in force, and where each came from.
 #[derive(Debug, Clone)]
@@ -56,10 +57,15 @@ impl LoadedConfig {
         folder: &Path,
         flags: Vec<SettingOverride>,
     ) -> anyhow::Result<Self> {
-        let places = UserFolders::from(&environment, folder);
+        let mut places = UserFolders::from(&environment);
         let mut merged: BTreeMap<&'static str, (Value, SettingOrigin)> = BTreeMap::new();
         let (user, agents) = file(&places.user_settings(), SettingScope::User)?;
         merged.extend(user);
+        // What a project brings counts only where the user says so, in their own settings or the environment.
+        let roots = env::settings(&environment)?.into_iter().find(|(key, ..)| *key == "trust.folders");
+        let roots = roots.map(|(_, value, _)| value).or_else(|| Some(merged.get("trust.folders")?.0.clone()));
+        let roots = roots.map(|roots| typed([("trust.folders", &roots)])).transpose()?.unwrap_or_default();
+        places.project = trust_of(&roots, &places, home_folder(&environment)).settings_of(folder);
         if let Some(project) = places.project_settings() {
             let mut found = file(&project, SettingScope::Project)?.0;
             place_python(&mut found, &places);
@@ -91,10 +97,27 @@ impl LoadedConfig {
         Self { settings, places, environment: HashMap::new(), origins: BTreeMap::new() }
     }
 
+    /// Whose code may run.
+    pub(crate) fn trust(&self) -> FolderTrust {
+        trust_of(&self.settings, &self.places, home_folder(&self.environment))
+    }
+
+    /// What the project that `folder` is in brings and may not use.
+    pub(crate) fn untrusted(&self, folder: &Path) -> Option<UntrustedFolder> {
+        self.trust().untrusted(folder)
+    }
+
     /// Where the value of `key` came from.
     pub(crate) fn origin(&self, key: &str) -> &SettingOrigin {
         self.origins.get(key).unwrap_or(&SettingOrigin::Default)
     }
+}
+
+fn trust_of(settings: &UserSettings, places: &UserFolders, home: PathBuf) -> FolderTrust {
+    let expanded =
+        |root: &PathBuf| root.strip_prefix("~").map_or_else(|_| root.clone(), |root| home.join(root));
+    let roots = settings.trust.folders.iter().map(expanded).filter(|root| root.is_absolute()).collect();
+    FolderTrust::Recorded(TrustedRoots { roots, records: places.trust_records(), home })
 }
 
 /// The keys of a file and the agents it declares. Empty if the file does not exist.
@@ -245,9 +268,10 @@ mod tests {
             variables: &[(&str, &str)],
             flags: Vec<SettingOverride>,
         ) -> Result<LoadedConfig, String> {
-            let home = ("HOME", self.0.path().to_str().unwrap());
+            let home = self.0.path().to_str().unwrap();
+            let always = [("HOME", home), ("CELLWRIGHT_TRUSTED_FOLDERS", home)];
             let environment =
-                variables.iter().chain([&home]).map(|(name, value)| (name.into(), value.into())).collect();
+                variables.iter().chain(&always).map(|(name, value)| (name.into(), value.into())).collect();
             LoadedConfig::from_environment(environment, &self.0.path().join("work"), flags).map_err(|error| {
                 crate::exit::one_line(error.as_ref()).replace(self.0.path().to_str().unwrap(), "~")
             })

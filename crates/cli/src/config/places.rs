@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cellwright_editing::HistoryStore;
 use cellwright_notebook::file::SaveSettings;
-use cellwright_ownership::is_usable_parent;
+use cellwright_ownership::{TrustRecords, is_usable_parent};
 use serde::{Deserialize, Serialize};
 
 /// The folders and files of one user, seen from one folder.
@@ -23,7 +23,7 @@ pub(crate) struct UserFolders {
     pub(crate) state: PathBuf,
     /// Sockets; gone after a restart.
     pub(crate) runtime: PathBuf,
-    /// `.cellwright` of the project, when there is one above the folder.
+    /// `.cellwright` of the project, when there is one above the folder that the user trusts.
     pub(crate) project: Option<PathBuf>,
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn absolute_path(environment: &HashMap<OsString, OsString>, name: &st
 }
 
 impl UserFolders {
-    /// As the environment says, by the XDG rules.
-    pub(crate) fn from(environment: &HashMap<OsString, OsString>, folder: &Path) -> Self {
+    /// As the environment says, by the XDG rules. Which project they are seen from is another question.
+    pub(crate) fn from(environment: &HashMap<OsString, OsString>) -> Self {
         let path = |name: &str| absolute_path(environment, name);
         let home = home_folder(environment);
         let base = |name: &str, otherwise: &str| {
@@ -61,8 +61,13 @@ impl UserFolders {
             cache: base("XDG_CACHE_HOME", ".cache"),
             state,
             runtime,
-            project: project_of(folder, &home),
+            project: None,
         }
+    }
+
+    /// What the user has answered about the folders of projects.
+    pub(crate) fn trust_records(&self) -> TrustRecords {
+        TrustRecords::new(self.state.join("trust.json"))
     }
 
     /// How notebooks are saved.
@@ -99,18 +104,4 @@ fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
     if name.is_empty() { "local".to_owned() } else { name }
-}
-
-/// The nearest `.cellwright` at or above `folder`, no further up than the repository it is in, and never the home folder's.
-fn project_of(folder: &Path, home: &Path) -> Option<PathBuf> {
-    for above in folder.ancestors().take_while(|above| *above != home) {
-        let project = above.join(".cellwright");
-        if project.is_dir() {
-            return Some(project);
-        }
-        if above.join(".git").exists() {
-            return None;
-        }
-    }
-    None
 }

@@ -358,7 +358,13 @@ mod tests {
 
     fn shared(folder: &std::path::Path) -> SharedGateway {
         let variables = std::collections::HashMap::new();
-        let search = PythonSearch { explicit: None, cwd: folder.to_owned(), variables, managed: None };
+        let search = PythonSearch {
+            explicit: None,
+            cwd: folder.to_owned(),
+            variables,
+            managed: None,
+            trust: cellwright_ownership::FolderTrust::Everything,
+        };
         SharedGateway { folder: folder.to_owned(), search, rules: VariableRules::default() }
     }
 

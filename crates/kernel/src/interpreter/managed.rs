@@ -52,13 +52,17 @@ pub fn create_managed<'a>(
         let made = venv.join("bin/python");
         match (&uv, python) {
             (Some(uv), python) => {
-                let command = ChildCommand::new(uv, &search.variables).args(["venv", "--clear", "--seed"]);
+                let command = ChildCommand::new(uv, &search.variables)
+                    .args(["venv", "--clear", "--seed"])
+                    .current_dir("/");
                 let command =
                     python.into_iter().fold(command, |command, python| command.arg("--python").arg(python));
                 run("uv venv", command.arg(venv)).await?;
             }
             (None, Some(python)) => {
-                let command = ChildCommand::new(python, &search.variables).args(["-m", "venv", "--clear"]);
+                let command = ChildCommand::new(python, &search.variables) // A `venv.py` in the current folder is not what is meant.
+                    .args(["-I", "-m", "venv", "--clear"])
+                    .current_dir("/");
                 run("python -m venv", command.arg(venv)).await?;
             }
             (None, None) => return Err(SetupError::NoTool { venv: venv.into() }),
@@ -70,7 +74,7 @@ pub fn create_managed<'a>(
             Some(uv) => {
                 ChildCommand::new(uv, &search.variables).args(["pip", "install", "--python"]).arg(&made)
             }
-            None => ChildCommand::new(&made, &search.variables).args(["-m", "pip", "install"]),
+            None => ChildCommand::new(&made, &search.variables).args(["-I", "-m", "pip", "install"]),
         };
         run("pip install", install.args(packages)).await?;
         Ok(made)

@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cellwright_ownership::{is_reliable_entry, reliable_above};
+
 use super::{PythonOrigin, PythonSearch};
 
 /// The Python pyenv chose for this folder in particular.
@@ -48,7 +50,8 @@ fn local_versions(search: &PythonSearch) -> Option<Vec<String>> {
     if let Some(versions) = search.variable("PYENV_VERSION").and_then(|versions| versions.to_str()) {
         return Some(versions.split(':').map(Into::into).collect());
     }
-    search.cwd.ancestors().find_map(|folder| read_versions(&folder.join(".python-version")))
+    let files = reliable_above(&search.cwd).map(|folder| folder.join(".python-version"));
+    files.filter(|file| is_reliable_entry(file)).find_map(|file| read_versions(&file))
 }
 
 fn read_versions(file: &Path) -> Option<Vec<String>> {
@@ -57,15 +60,21 @@ fn read_versions(file: &Path) -> Option<Vec<String>> {
         .lines()
         .map(|line| line.split('#').next().unwrap_or_default())
         .flat_map(str::split_whitespace)
+        .filter(|version| is_version(version))
         .map(Into::into)
         .collect();
     (!versions.is_empty()).then_some(versions)
 }
 
+/// Whether it names a version of pyenv's, not a folder elsewhere.
+fn is_version(name: &str) -> bool {
+    !name.contains('/') && !name.starts_with('.')
+}
+
 /// The first of the chosen versions that is there. `system` means the rest of `PATH`, which is looked
 /// at anyway.
 fn python(root: &Path, versions: &[String], name: &str) -> Option<PathBuf> {
-    versions.iter().find_map(|version| {
+    versions.iter().filter(|version| is_version(version)).find_map(|version| {
         let exact = root.join("versions").join(version).join("bin").join(name);
         if exact.exists() {
             return Some(exact);

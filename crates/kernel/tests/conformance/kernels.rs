@@ -78,7 +78,13 @@ async fn start(kind: Kind, server: Option<&Server>, folder: &Path) -> (Kernel, B
     let variables: HashMap<_, _> =
         [("PATH".into(), env::var_os("PATH").expect("a shell has one")), ("HOME".into(), folder.into())]
             .into();
-    let search = PythonSearch { explicit: Some(python()), cwd: folder.into(), variables, managed: None };
+    let search = PythonSearch {
+        explicit: Some(python()),
+        cwd: folder.into(),
+        variables,
+        managed: None,
+        trust: cellwright_ownership::FolderTrust::Everything,
+    };
     let module = folder.join("extension.py");
     std::fs::write(&module, "def extended():\n    return 'by a module'\n").unwrap();
     let setup = Setup {

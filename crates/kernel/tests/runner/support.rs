@@ -23,7 +23,13 @@ pub(crate) fn cache() -> PathBuf {
 pub(crate) fn search(cwd: &Path) -> PythonSearch {
     let variables: HashMap<_, _> =
         [("PATH".into(), env::var_os("PATH").expect("a shell has one")), ("HOME".into(), cwd.into())].into();
-    PythonSearch { explicit: None, cwd: cwd.into(), variables, managed: None }
+    PythonSearch {
+        explicit: None,
+        cwd: cwd.into(),
+        variables,
+        managed: None,
+        trust: cellwright_ownership::FolderTrust::Everything,
+    }
 }
 
 /// A kernel in a folder of its own.

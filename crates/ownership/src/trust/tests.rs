@@ -14,7 +14,8 @@ impl Desk {
             fs::write(file, "").unwrap();
         }
         let records = TrustRecords::new(root.path().join("state/trust.json"));
-        let trust = FolderTrust::Recorded(TrustedRoots { roots: Vec::new(), records });
+        let home = root.path().canonicalize().unwrap().join("home");
+        let trust = FolderTrust::Recorded(TrustedRoots { roots: Vec::new(), records, home });
         Self { root, trust }
     }
 
@@ -30,11 +31,11 @@ impl Desk {
     }
 
     fn untrusted(&self, folder: &str) -> Option<UntrustedFolder> {
-        self.trust.untrusted(&self.path(folder), &self.path("home"))
+        self.trust.untrusted(&self.path(folder))
     }
 
     fn settings(&self, folder: &str) -> Option<PathBuf> {
-        self.trust.settings_of(&self.path(folder), &self.path("home"))
+        self.trust.settings_of(&self.path(folder))
     }
 }
 
@@ -94,7 +95,8 @@ fn an_answer_is_kept_and_a_root_of_the_settings_needs_none() {
     desk.records().answered(&found, TrustAnswer::Declined).unwrap();
     assert_eq!(desk.untrusted("work").unwrap().answer, Some(TrustAnswer::Declined));
     let records = desk.records().clone();
-    desk.trust = FolderTrust::Recorded(TrustedRoots { roots: vec![desk.path("")], records });
+    desk.trust =
+        FolderTrust::Recorded(TrustedRoots { roots: vec![desk.path("")], records, home: desk.path("home") });
     assert_eq!(desk.untrusted("work"), None);
 }
 

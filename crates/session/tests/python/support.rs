@@ -47,6 +47,7 @@ impl Fixture {
             cwd: folder.path().into(),
             variables: variables.into(),
             managed: None,
+            trust: cellwright_ownership::FolderTrust::Everything,
         };
         let mut template = RunnerLaunch { graces: patient_graces(), ..RunnerLaunch::new(search, cache()) };
         adjust_launch(&mut template);

@@ -48,6 +48,7 @@ impl Fixture {
             cwd: folder.path().to_owned(),
             variables: environment.clone(),
             managed: None,
+            trust: cellwright_ownership::FolderTrust::Everything,
         };
         let launch = RunnerLaunch {
             graces: patient_graces(),

@@ -44,6 +44,7 @@ use crate::config::LoadedConfig;
 use crate::draw::look::DrawPlace;
 use crate::exit::{CommandExit, of_error, one_line};
 use crate::host::{self, ClientSurroundings};
+use crate::trusting;
 
 /// Notebooks to run, and how.
 pub(super) struct NotebookRuns {
@@ -80,8 +81,9 @@ struct RunContext {
 
 impl NotebookRuns {
     pub(super) async fn run(self) -> anyhow::Result<CommandExit> {
-        let config =
-            LoadedConfig::load(&std::env::current_dir().context("the current folder is gone")?, Vec::new())?;
+        let folder = std::env::current_dir().context("the current folder is gone")?;
+        let config = LoadedConfig::load(&folder, Vec::new())?;
+        let config = if self.json { config } else { trusting::settled(config, &folder)? };
         let stop = CancellationToken::new();
         let _interrupts = on_interrupt(stop.clone())?;
         let requests = self.requests(&config)?;
