@@ -2,6 +2,7 @@
 
 mod answers;
 mod breaks;
+mod busy;
 mod joined;
 mod proxy;
 

@@ -208,14 +208,19 @@ impl RestClient {
         Ok(self.read::<RunningKernel>(&answer)?.name)
     }
 
-    /// Starts a kernel; its id.
+    /// Starts a kernel; its id. A server that fails by itself is asked once more: busy ones, and those that place kernels
+    /// on other machines, often succeed then.
     pub(super) async fn create(
         &self,
         name: &str,
         env: &BTreeMap<String, String>,
     ) -> Result<String, GatewayError> {
         let body = json!({"name": name, "env": env});
-        let answer = self.ask(Method::POST, "api/kernels", "kernels", Some(body), START).await?;
+        let ask = || self.ask(Method::POST, "api/kernels", "kernels", Some(body.clone()), START);
+        let answer = match ask().await {
+            Err(GatewayError::Failed { status, .. }) if status.is_server_error() => ask().await?,
+            answer => answer?,
+        };
         Ok(self.read::<CreatedKernel>(&answer)?.id)
     }
 
