@@ -102,8 +102,14 @@ impl NotebookKnowledge {
             }
             if let Some(id) = known.id.as_ref().filter(|id| !repeated.contains(*id)) {
                 // By the number that it had before, it is not known in an older version.
-                for other in self.numbers.iter_mut().flatten().filter(|other| other.id.as_ref() == Some(id)) {
-                    *other = KnownCell { number: other.number, ..known.clone() };
+                for at in 0..self.numbers.len() {
+                    let newer = |other: &KnownCell| KnownCell { number: other.number, ..known.clone() };
+                    if let Some(newer) =
+                        self.numbers[at].as_ref().filter(|other| other.id.as_ref() == Some(id)).map(newer)
+                    {
+                        let older = self.numbers[at].replace(newer);
+                        self.retire(older);
+                    }
                 }
             }
             self.numbers[shown.index] = Some(known);
