@@ -100,6 +100,7 @@ enum ActionCommand {
         change: ChangeArguments,
     },
     /// Undo a change made by Cellwright, and keep what others changed since
+    #[command(mut_arg("force", |force| force.help("Undo it even if others changed the same cells since")))]
     Undo {
         /// The notebook
         path: PathBuf,
