@@ -114,9 +114,14 @@ class Kernel:
         """A thread that waits for the host to hang up, which the main thread cannot do while a cell runs. It also
         answers questions, speaks for a main thread that lets a message wait, and ends a call that an interrupt came
         too early for."""
-        time.sleep(LEAVING / 20)  # the start is for the first cell
-        import select
+        while True:
+            time.sleep(LEAVING / 20)  # the start is for the first cell
+            try:
+                import select
 
+                break
+            except (ImportError, OSError):
+                pass  # the cell holds every descriptor that there is; it may close some
         ends, comes = select.poll(), select.poll()
         ends.register(fd, select.POLLHUP)  # not POLLIN: messages are the main thread's
         ends.register(questions, select.POLLIN)

@@ -191,6 +191,19 @@ class Introspection(RunnerTest):
         self.assertEqual((listed["lazy"], listed["made"], listed["listed"]), ("<Lazy>", "<Made>", "<Listed of 1>"))
         self.check("ran", plain("[]"))
 
+    def test_variables_are_listed_after_a_cell_had_used_up_all_descriptors(self):
+        # It holds them while the thread that answers starts.
+        cell = self.host.start(
+            "import os, resource, time\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nheld = []\n"
+            "try:\n    while True: held.append(os.dup(0))\nexcept OSError: time.sleep(0.5)\n"
+            "while held: os.close(held.pop())\n"
+            "print('ready', flush=True)\ntime.sleep(600)"
+        )
+        self.host.wait_for_text("ready")
+        self.assertIn("held", [v["name"] for v in self.host.ask(type="variables", limit=5)["variables"]])
+        self.host.interrupt()
+        self.assertEqual(self.host.finish(cell)[-1]["status"], "interrupted")
+
     def test_variables_are_listed_while_a_cell_runs(self):
         cell = self.host.start("before = 5\nprint('here')\nimport threading; threading.Event().wait()")
         self.host.wait_for_text("here")
