@@ -6,6 +6,8 @@ use cellwright_testkit::python;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::daemon::DaemonEnd;
+
 const WIDGET: &str = "from comm import create_comm
 comm = create_comm('greeting', comm_id='a', data={'hello': 1}, metadata={'version': '2'}, buffers=[b'\\0\\xff'])
 print('text')
@@ -13,11 +15,15 @@ comm.send({}, buffers=[b'small', bytes(1 << 20), b'fits'])
 comm.close()";
 
 /// A user of whom nothing is known but a Python.
-struct User(TempDir);
+struct User {
+    _daemon: DaemonEnd,
+    home: TempDir,
+}
 
 impl User {
     fn new() -> Self {
-        Self(tempfile::Builder::new().prefix("cw").tempdir().unwrap())
+        let home = tempfile::Builder::new().prefix("cw").tempdir().unwrap();
+        Self { _daemon: DaemonEnd::of(home.path()), home }
     }
 
     fn run(&self, arguments: &[&str]) -> String {
@@ -25,10 +31,10 @@ impl User {
             .args(arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.0.path())
-            .env("XDG_RUNTIME_DIR", self.0.path())
+            .env("HOME", self.home.path())
+            .env("XDG_RUNTIME_DIR", self.home.path())
             .env("CELLWRIGHT_PYTHON", python())
-            .current_dir(self.0.path())
+            .current_dir(self.home.path())
             .stdin(Stdio::null())
             .output()
             .unwrap();
@@ -75,7 +81,7 @@ fn a_session_that_stays_passes_comms_to_clients_only_while_they_ask() {
 #[test]
 fn a_notebook_holds_nothing_of_comms() {
     let user = User::new();
-    let notebook = user.0.path().join("a.ipynb");
+    let notebook = user.home.path().join("a.ipynb");
     let cell = json!({"cell_type": "code", "execution_count": null, "id": "a", "metadata": {}, "outputs": [], "source": WIDGET});
     let text = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
     std::fs::write(&notebook, text.to_string()).unwrap();

@@ -1,6 +1,7 @@
 //! The `cellwright` program, run as users run it.
 
 mod comms;
+mod daemon;
 mod doctor;
 mod doors;
 mod export;

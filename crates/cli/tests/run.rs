@@ -11,6 +11,8 @@ use cellwright_testkit::Door;
 use nix::pty::{OpenptyResult, openpty};
 use rustix::termios::{LocalModes, tcgetattr};
 
+use crate::daemon::DaemonEnd;
+
 fn cellwright(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -399,9 +401,7 @@ fn a_named_interpreter_is_the_one_used() {
 #[test]
 fn a_named_session_keeps_its_variables_between_calls() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = folder.path().join("config/cellwright/config.toml");
-    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
-    std::fs::write(settings, "[session]\nlinger = 2\n").unwrap();
+    let _daemon = DaemonEnd::of(folder.path());
     let run = |arguments: &[&str]| {
         let mut command = cellwright(arguments);
         command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
@@ -431,13 +431,10 @@ fn a_named_session_keeps_its_variables_between_calls() {
 #[test]
 fn with_json_all_that_threads_showed_between_calls_is_printed() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = folder.path().join("config/cellwright/config.toml");
-    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
-    std::fs::write(settings, "[session]\nlinger = 2\n").unwrap();
+    let _daemon = DaemonEnd::of(folder.path());
     let run = |code: &str| {
         let mut command = cellwright(&["run", "--session", "a", "--json", "-c", code]);
         command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
-        command.env("XDG_STATE_HOME", folder.path().join("state"));
         command.env("XDG_STATE_HOME", folder.path().join("state"));
         let (code, stdout, stderr) = told(command.current_dir(folder.path()).output().unwrap());
         assert_eq!(code, 0, "{stdout}{stderr}");

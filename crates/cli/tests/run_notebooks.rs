@@ -17,6 +17,8 @@ use cellwright_testkit::Door;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::daemon::DaemonEnd;
+
 /// A folder with notebooks.
 struct Desk(TempDir);
 
@@ -409,10 +411,7 @@ fn what_a_notebook_ran_with_is_recorded_when_asked() {
 #[test]
 fn a_session_that_stays_keeps_its_variables_until_a_fresh_kernel_is_asked_for() {
     let desk = Desk::with(&[code("a", "n = globals().get('n', 0) + 1\nprint(n)")]);
-    // The daemon of this test, which leaves soon after the last session has ended.
-    let settings = desk.path().join("cellwright/config.toml");
-    fs::create_dir(settings.parent().unwrap()).unwrap();
-    fs::write(settings, "[session]\nlinger = 2\n").unwrap();
+    let _daemon = DaemonEnd::of(desk.path());
     let within = |command: &mut Command| {
         let command = command.env("XDG_RUNTIME_DIR", desk.path()).env("XDG_CONFIG_HOME", desk.path());
         let command = command.env("XDG_STATE_HOME", desk.path().join("state"));
@@ -424,7 +423,6 @@ fn a_session_that_stays_keeps_its_variables_until_a_fresh_kernel_is_asked_for() 
         desk.shown("a.ipynb").concat()
     };
     assert_eq!([run(&[]), run(&[]), run(&["--reset"])], ["1\n", "2\n", "1\n"]);
-    within(Command::new(env!("CARGO_BIN_EXE_cellwright")).args(["session", "end", "kept"]));
 }
 
 #[test]

@@ -14,8 +14,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::daemon::{DaemonEnd, daemon_of};
+
 /// A user's home, with a daemon of its own that is ended with it.
 struct UserHome {
+    _daemon: DaemonEnd,
     folder: TempDir,
 }
 
@@ -23,7 +26,7 @@ impl UserHome {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();
-        Self { folder }
+        Self { _daemon: DaemonEnd::of(&folder.path().join("run")), folder }
     }
 
     /// The folder that commands run in.
@@ -54,24 +57,11 @@ impl UserHome {
 
     /// The daemon's process, if there is one.
     fn daemon(&self) -> Option<u32> {
-        let held = fs::read_to_string("/proc/locks").unwrap();
-        let lock = fs::metadata(self.folder.path().join("run/cellwright/sessions.lock")).ok()?;
-        let inode = format!(":{}", std::os::unix::fs::MetadataExt::ino(&lock));
-        let line = held.lines().find(|line| line.split(' ').any(|word| word.ends_with(&inode)))?;
-        line.split_whitespace().nth(4)?.parse().ok()
+        daemon_of(&self.folder.path().join("run"))
     }
 
     fn mcp(&self, arguments: &[&str]) -> McpPipe {
         McpPipe::start(self.command(&[&["mcp"], arguments].concat()))
-    }
-}
-
-impl Drop for UserHome {
-    fn drop(&mut self) {
-        if let Some(daemon) = self.daemon() {
-            // Its kernels notice that it is gone.
-            drop(Command::new("kill").args(["-9", &daemon.to_string()]).status());
-        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{Desk, code, tagged};
+use crate::daemon::DaemonEnd;
 
 fn three() -> Desk {
     Desk::with(&[
@@ -91,10 +92,10 @@ fn a_notebook_that_is_given_twice_is_refused() {
 fn sessions_of_the_daemon_stay_when_several_notebooks_run() {
     let desk = Desk::with(&[code("a", "n = globals().get('n', 0) + 1\nprint(n)")]);
     desk.put("b.ipynb", &[code("b", "1")]);
-    // The daemon of this test, which leaves soon after the last session has ended.
+    let _daemon = DaemonEnd::of(desk.path());
     let settings = desk.path().join("cellwright/config.toml");
     fs::create_dir(settings.parent().unwrap()).unwrap();
-    fs::write(settings, "[session]\nshared = true\nlinger = 2\n").unwrap();
+    fs::write(settings, "[session]\nshared = true\n").unwrap();
     let within = |command: &mut Command| {
         let command = command.env("XDG_RUNTIME_DIR", desk.path()).env("XDG_CONFIG_HOME", desk.path());
         let command = command.env("XDG_STATE_HOME", desk.path().join("state"));
@@ -105,7 +106,6 @@ fn sessions_of_the_daemon_stay_when_several_notebooks_run() {
     within(&mut desk.command(&["-q", "a.ipynb", "b.ipynb"]));
     within(&mut desk.command(&["-q", "a.ipynb", "b.ipynb"]));
     assert_eq!(desk.shown("a.ipynb"), ["3\n"]);
-    within(Command::new(env!("CARGO_BIN_EXE_cellwright")).args(["session", "end", "a.ipynb", "b.ipynb"]));
 }
 
 #[test]

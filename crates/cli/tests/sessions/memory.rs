@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::background::handle_in;
 use super::{UserHome, ended};
+use crate::daemon::DaemonEnd;
 
 /// Ends the daemon as nobody could foresee.
 fn kill_daemon(home: &UserHome) {
@@ -44,6 +45,7 @@ fn a_session_that_was_idle_for_too_long_says_so_after_its_daemon_has_left() {
 #[test]
 fn two_daemons_of_a_user_do_not_take_each_others_sessions_for_ended() {
     let home = UserHome::new();
+    let _second = DaemonEnd::of(&home.folder.path().join("other"));
     let elsewhere = || {
         let mut command = home.command(&["run", "--session", "s", "-c", "x = 2"]);
         command.env("XDG_RUNTIME_DIR", home.folder.path().join("other"));
