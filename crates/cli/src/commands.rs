@@ -1,5 +1,6 @@
 //! One module for each command.
 
+pub(crate) mod attach;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod doctor;
@@ -13,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod mcp;
 pub(crate) mod notebook;
 pub(crate) mod read;
+pub(crate) mod repl;
 pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod setup;

@@ -8,10 +8,12 @@ mod draw;
 mod exit;
 mod export;
 mod host;
+mod line;
 mod log;
 mod offer;
 mod print;
 mod render;
+mod repl;
 mod script;
 mod show;
 mod trusting;
@@ -35,6 +37,8 @@ struct CommandLine {
 enum CliCommand {
     // Boxed, for it has by far the most flags.
     Run(Box<commands::run::RunCommand>),
+    Repl(commands::repl::ReplCommand),
+    Attach(commands::attach::AttachCommand),
     Mcp(commands::mcp::ServeMcp),
     Tool(commands::tool::ToolCommand),
     Read(commands::read::ReadCommand),
@@ -60,6 +64,8 @@ impl CliCommand {
     fn run(self) -> anyhow::Result<CommandExit> {
         match self {
             Self::Run(run) => return run.run(),
+            Self::Repl(repl) => return repl.run(),
+            Self::Attach(attach) => return attach.run(),
             Self::Mcp(mcp) => mcp.run(),
             Self::Tool(tool) => return tool.run(),
             Self::Read(read) => read.run(),

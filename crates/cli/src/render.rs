@@ -19,7 +19,7 @@ use cellwright_session::{CallEvent, CallReport};
 
 pub(crate) use cells::{CellHeadings, CellRender};
 pub(crate) use json::{JsonRender, event as event_json};
-pub(crate) use plain::PlainRender;
+pub(crate) use plain::{PlainRender, without_colours};
 pub(crate) use preview::{CellLook, FullOutputs, PreviewLines};
 pub(crate) use status::{CellHeading, StatusMark, seconds};
 

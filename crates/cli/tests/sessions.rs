@@ -1,10 +1,13 @@
 //! Sessions as clients meet them: over MCP and on the command line, in this process and in the daemon.
 
+mod attaching;
 mod background;
 mod interrupts;
 mod memory;
 mod order;
+mod person;
 mod settings;
+mod typing;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

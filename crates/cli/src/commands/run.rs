@@ -1,6 +1,7 @@
 //! `cellwright run`
 
 mod asking;
+mod detaching;
 mod notebooks;
 
 use std::future::pending;
@@ -49,6 +50,7 @@ Examples:
   cellwright run analysis.py north 1000
   echo 'print(6 * 7)' | cellwright run -
   cellwright run --session work -c 'x = 1' && cellwright run --session work -c x
+  cellwright run --detach train.py && cellwright attach train.py
 
 Exit codes:
   0    every cell completed
@@ -80,6 +82,12 @@ pub(crate) struct RunCommand {
     /// Keep the kernel under this name in the session daemon, for later calls
     #[arg(long, value_name = "NAME")]
     session: Option<SessionId>,
+    /// Leave it running in the session daemon, and print how to follow it
+    #[arg(long, conflicts_with = "json")]
+    detach: bool,
+    /// How --detach starts the program again.
+    #[arg(long, hide = true)]
+    detached: bool,
     /// Start with a fresh kernel
     #[arg(long)]
     reset: bool,
@@ -111,8 +119,14 @@ impl RunCommand {
         }
         anyhow::ensure!(
             !has_script || self.files.len() == 1 || self.takes_arguments(),
-            "only a file of Python that runs in a kernel of its own takes arguments; leave out --session and --kernel"
+            "only a file of Python that runs in a kernel of its own takes arguments; leave out --session, --kernel and --detach"
         );
+        if self.detach && notebooks > 0 {
+            return detaching::start_notebooks(&self.files);
+        }
+        if self.detached {
+            cellwright_session::daemon::leave_terminal();
+        }
         let runtime = host::runtime()?;
         let exit = if notebooks > 0 {
             let notebooks = self.notebooks()?;
@@ -143,6 +157,7 @@ impl RunCommand {
             force: self.force,
             json: self.json,
             drawing: DrawnRun { look: self.look, preview: self.preview(), echo: self.echo },
+            detached: self.detached,
         })
     }
 
@@ -173,6 +188,9 @@ impl RunCommand {
         let mut call = self.cells(cwd, &config)?;
         if call.cells.is_empty() {
             return Ok(CommandExit::Done);
+        }
+        if self.detach {
+            return detaching::leave_running(call, &config, self.session.as_ref(), self.files.first()).await;
         }
         let titles: Vec<_> = call.cells.iter().map(|cell| cell.source.title.clone()).collect();
         let code = self.echo.then(|| call.cells.iter().map(|cell| cell.source.code.clone()).collect());
@@ -225,7 +243,7 @@ impl RunCommand {
 
     /// Whether what follows the file can be passed to it.
     fn takes_arguments(&self) -> bool {
-        self.session.is_none() && self.kernel.is_none() && self.files[0] != Path::new("-")
+        !self.detach && self.session.is_none() && self.kernel.is_none() && self.files[0] != Path::new("-")
     }
 
     fn folder(&self) -> anyhow::Result<PathBuf> {

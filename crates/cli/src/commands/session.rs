@@ -7,8 +7,9 @@ use serde_json::json;
 use crate::config::LoadedConfig;
 use crate::host;
 use crate::print::{self, OutputFormat};
+use crate::repl::{FollowStyle, follow_session};
 
-/// List, interrupt, restart and end named sessions, which outlive the calls that use them
+/// List, follow, interrupt, restart and end named sessions, which outlive the calls that use them
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionCommand {
     #[command(subcommand)]
@@ -21,6 +22,14 @@ enum SessionAction {
     List {
         #[command(flatten)]
         format: OutputFormat,
+    },
+    /// Print what a session ran lately, and what it showed
+    Logs {
+        /// Which session
+        name: SessionId,
+        /// Go on with what comes, until the session ends
+        #[arg(long, short)]
+        follow: bool,
     },
     /// Interrupt what sessions run; their variables stay
     Interrupt {
@@ -58,6 +67,11 @@ impl SessionCommand {
         let client = host::daemon_client(&config).await?;
         match self.action {
             SessionAction::List { format } => list(&client.sessions().await?, format),
+            SessionAction::Logs { name, follow } => {
+                let style = if follow { FollowStyle::PastAndFuture } else { FollowStyle::Past };
+                let key = of_name(&client, &name).await?.key;
+                follow_session(&client, &key, style).await.map(drop)
+            }
             SessionAction::Interrupt { names } => {
                 for session in named(&client, &names).await? {
                     let result = client.interrupt(&session.key).await?;
@@ -111,7 +125,13 @@ async fn named(client: &SessionClient, names: &[SessionId]) -> anyhow::Result<Ve
     Ok(found)
 }
 
-fn list(sessions: &[SessionInfo], format: OutputFormat) -> anyhow::Result<()> {
+/// The one session of this name; of several kernels, the one that was used last.
+pub(super) async fn of_name(client: &SessionClient, name: &SessionId) -> anyhow::Result<SessionInfo> {
+    let mut found = named(client, std::slice::from_ref(name)).await?;
+    Ok(found.remove(0))
+}
+
+pub(super) fn list(sessions: &[SessionInfo], format: OutputFormat) -> anyhow::Result<()> {
     let state = |session: &SessionInfo| match session.activity {
         Activity::Idle => "idle".to_owned(),
         Activity::Busy { waiting: 0 } => "busy".to_owned(),

@@ -20,6 +20,7 @@ pub(crate) struct TextStyle {
 impl TextStyle {
     pub(crate) const PLAIN: Self = Self { attributes: 0, colour: 0 };
     pub(crate) const DIM: Self = Self::PLAIN.with(2);
+    pub(crate) const REVERSE: Self = Self::PLAIN.with(7);
     pub(crate) const RED: Self = Self::of(31);
     pub(crate) const GREEN: Self = Self::of(32);
     pub(crate) const YELLOW: Self = Self::of(33);

@@ -94,7 +94,7 @@ fn shown(change: &OutputChange, pens: StreamPens) -> anyhow::Result<()> {
 }
 
 /// A traceback or a value for a file: kernels colour tracebacks for every reader, and Deno colours values too.
-fn without_colours(traceback: &str) -> String {
+pub(crate) fn without_colours(traceback: &str) -> String {
     let (start, rest) = traceback.split_once("\x1b[").unwrap_or((traceback, ""));
     let mut plain = start.to_owned();
     for piece in rest.split("\x1b[") {

@@ -58,6 +58,8 @@ pub(super) struct NotebookRuns {
     pub(super) force: bool,
     pub(super) json: bool,
     pub(super) drawing: DrawnRun,
+    /// The run outlives its terminal, where others are to find it.
+    pub(super) detached: bool,
 }
 
 /// What the runs have in common.
@@ -108,7 +110,7 @@ impl NotebookRuns {
             (false, true) => RunVerbosity::Failures,
             (false, false) => RunVerbosity::Lines,
         };
-        let is_shared = self.session.is_some() || config.settings.session.shared;
+        let is_shared = self.session.is_some() || self.detached || config.settings.session.shared;
         let kernel = if is_shared { KernelFate::Stays } else { KernelFate::Ends };
         let is_drawn =
             verbosity == RunVerbosity::Lines && DrawPlace::of_this_process() == DrawPlace::Terminal;

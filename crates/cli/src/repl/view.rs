@@ -1,0 +1,150 @@
+//! How a session looks to a person who watches it: what cells show, and what is known of them.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
+use cellwright_kernel::{Fate, StopReason};
+use cellwright_output::{Display, json_text, visible, visible_coloured};
+use cellwright_session::{CellStatus, KernelFate, duration_words};
+
+use crate::draw::code;
+use crate::draw::picture::drawn;
+use crate::draw::style::{TextPen, TextStyle};
+use crate::draw::terminal::{ImageProtocol, TerminalSize};
+use crate::render::without_colours;
+
+/// Cells that take no longer say nothing of it.
+const QUICK: Duration = Duration::from_secs(2);
+
+/// Who runs a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellAuthor {
+    /// Who looks: their terminal gets what their program prints.
+    Person,
+    /// An agent or another terminal.
+    Other,
+}
+
+/// Turns what happens in a session into text for a terminal or a file.
+pub(crate) struct SessionView {
+    pub(crate) pen: TextPen,
+    /// The language of the kernel, as far as it is known.
+    pub(crate) language: String,
+    /// How pictures are drawn, if they are.
+    pub(crate) images: Option<(ImageProtocol, TerminalSize)>,
+    /// Say of each result which cell's it is.
+    pub(crate) labels: bool,
+}
+
+impl SessionView {
+    pub(crate) fn is_python(&self) -> bool {
+        self.language.to_lowercase().contains("python")
+    }
+
+    /// Code in pieces.
+    pub(crate) fn pieces<'a>(&self, text: &'a str) -> Vec<(TextStyle, &'a str)> {
+        code::pieces(text, &self.language).unwrap_or_else(|| vec![(TextStyle::PLAIN, text)])
+    }
+
+    /// The code of a cell that somebody else runs.
+    pub(crate) fn code(&self, code: &str, title: Option<&str>) -> String {
+        let mut text = String::new();
+        if let Some(title) = title {
+            let _ = writeln!(text, "{}", self.dim(&format!("── {}", visible(title))));
+        }
+        // Cells of a script begin with the empty lines that their place in it is counted by.
+        let code = visible(code.trim_end().trim_start_matches('\n'));
+        let painted: String =
+            self.pieces(&code).iter().map(|(style, piece)| self.pen.paint(*style, piece)).collect();
+        for line in painted.split('\n') {
+            let _ = writeln!(text, "{} {line}", self.dim("│"));
+        }
+        text
+    }
+
+    /// What a cell shows, as whole as it came: lines of text may be unfinished.
+    pub(crate) fn change(&self, change: &OutputChange, author: CellAuthor) -> String {
+        match change {
+            OutputChange::Added(Output::Text { stream: Stream::Stdout | Stream::Stderr, text }) => {
+                self.text(text, author)
+            }
+            OutputChange::Added(Output::Result { content, count }) => {
+                let label = count.filter(|_| self.labels).map(|count| format!("[{count}] "));
+                let label = label.map(|label| self.pen.paint(TextStyle::RED, &label).into_owned());
+                self.bundle(content, &label.unwrap_or_default(), author)
+            }
+            OutputChange::Added(Output::Display { content, .. }) | OutputChange::Updated { content, .. } => {
+                self.bundle(content, "", author)
+            }
+            OutputChange::Added(Output::Error(exception)) if exception.traceback.is_empty() => {
+                self.text(&format!("{}: {}\n", exception.name, exception.message), author)
+            }
+            OutputChange::Added(Output::Error(exception)) => {
+                let traceback = exception.traceback.join("\n");
+                self.text(&(traceback.trim_end_matches('\n').to_owned() + "\n"), author)
+            }
+            // What a terminal has scrolled cannot be taken back.
+            OutputChange::Cleared { .. } => String::new(),
+        }
+    }
+
+    /// What there is to say of a cell's end; nothing of most.
+    pub(crate) fn ending(&self, status: &CellStatus, duration: Duration) -> Option<String> {
+        match status {
+            // Its traceback says it.
+            CellStatus::Stopped {
+                reason: StopReason::Interrupted | StopReason::Cancelled,
+                kernel: Fate::Survived,
+            } => None,
+            CellStatus::Ok | CellStatus::Error(_) if duration < QUICK => None,
+            CellStatus::Ok | CellStatus::Error(_) => Some(self.dim(&duration_words(duration))),
+            _ => Some(self.note(&format!("the cell {}", status.ending(KernelFate::Stays)))),
+        }
+    }
+
+    /// A remark of ours.
+    pub(crate) fn note(&self, text: &str) -> String {
+        self.dim(&visible(text))
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.pen.paint(TextStyle::DIM, text).into_owned()
+    }
+
+    fn text(&self, text: &str, author: CellAuthor) -> String {
+        let text = match author {
+            CellAuthor::Person => Cow::Borrowed(text),
+            // Progress bars return to the start of their line; nothing else of what they send is acted on.
+            CellAuthor::Other => {
+                Cow::Owned(text.split('\r').map(visible_coloured).collect::<Vec<_>>().join("\r"))
+            }
+        };
+        match self.pen {
+            TextPen::Colours | TextPen::DarkColours => text.into_owned(),
+            TextPen::Plain => without_colours(&text),
+        }
+    }
+
+    fn bundle(&self, content: &MimeBundle, label: &str, author: CellAuthor) -> String {
+        let display = Display::from_bundle(&content.data);
+        let image = display.image.map(|image| {
+            let drawing = self.images.map(|(by, terminal)| drawn(&image, by, terminal, terminal.columns));
+            match drawing {
+                Some(Ok(drawing)) => drawing + "\n",
+                Some(Err(_)) | None => format!("[{image}]\n"),
+            }
+        });
+        let text = display.text.or_else(|| display.json.as_ref().map(|value| json_text(value, None).text));
+        // A picture says what its text stands for: `<Figure size 640x480 with 1 Axes>`.
+        let text = text.filter(|_| image.is_none() || self.images.is_none());
+        let text = text.map(|text| self.text(&text, author) + "\n").unwrap_or_default();
+        let first = if text.contains('\n') && text.trim_end().contains('\n') && !label.is_empty() {
+            format!("{}\n", label.trim_end())
+        } else {
+            label.to_owned()
+        };
+        format!("{first}{text}{}", image.unwrap_or_default())
+    }
+}
