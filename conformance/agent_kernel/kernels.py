@@ -28,6 +28,8 @@ os.environ["JUPYTER_PATH"] = str(folder)
 # Kernels of this machine's user, and what is set for them, are not ours to test.
 for name in [name for name in os.environ if name.startswith(("ACP_", "CELLWRIGHT_AGENT"))]:
     del os.environ[name]
+# Most agents of these tests use no MCP servers, and would be waited for.
+os.environ["CELLWRIGHT_AGENT_TOOLS"] = "none"
 
 
 def install(name: str, *agent: str, options: tuple[str, ...] = ()) -> str:

@@ -53,7 +53,8 @@ class BadSettings(unittest.TestCase):
     def reported(self, home: str, variables: dict, place: str) -> None:
         folder = Path(home) / "project"
         folder.mkdir(exist_ok=True)
-        environment = {"HOME": home, "PATH": home, "LANG": "C.UTF-8", **variables}
+        environment = {"HOME": home, "PATH": home, "LANG": "C.UTF-8", "CELLWRIGHT_AGENT_TOOLS": "none"}
+        environment.update(variables)
         environment["CELLWRIGHT_TRUSTED_FOLDERS"] = home
         with running(env=environment, cwd=folder) as (_, client):
             outcome = execute(client, "say hello")

@@ -49,6 +49,8 @@ class Lab:
         }
         for name in [name for name in environment if name.startswith(("XDG_", "CELLWRIGHT_", "ACP_"))]:
             del environment[name]
+        # Most agents of these tests use no MCP servers, and would be waited for.
+        environment["CELLWRIGHT_AGENT_TOOLS"] = "none"
         self.environment = environment
         install = [CELLWRIGHT, "kernel", "install", "--agent", "fault", "--name", "agent"]
         subprocess.run(install, check=True, env=environment, stdout=subprocess.DEVNULL)

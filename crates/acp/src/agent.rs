@@ -47,7 +47,9 @@ use tracing::debug;
 
 pub(crate) use self::calls::{AgentCall, AnswerText, CallText, PromptAnswer};
 use self::connection::{AgentConnection, RequestError};
-pub(crate) use self::event::{AgentEvent, OpenElicitation, PermissionQuestion, UnknownMessage};
+pub(crate) use self::event::{
+    AgentEvent, OpenElicitation, PermissionQuestion, QuestionDefault, UnknownMessage,
+};
 pub(crate) use self::files::leads_to;
 pub(crate) use self::log::AgentLog;
 use self::page_files::PageFiles;

@@ -1,5 +1,7 @@
 //! What code shows, as outputs of its cell.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
@@ -58,6 +60,11 @@ impl CodeOutputs {
         cell.show_change(&change, count, stop).await;
     }
 
+    /// Whether text should be published now.
+    pub(crate) fn is_due(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.until <= Instant::now())
+    }
+
     /// Waits until text should be published. Cancel-safe.
     pub(crate) async fn due(&self) {
         match &self.waiting {
@@ -72,6 +79,72 @@ impl CodeOutputs {
             cell.show_change(&OutputChange::Added(Output::Text { stream, text }), count, stop).await;
         }
     }
+}
+
+/// What an agent's code shows, as changes to a cell that shows the agent's words as well.
+#[derive(Default)]
+pub(crate) struct AgentOutputs {
+    turn: String,
+    count: usize,
+    /// The displays that the code has made since it last cleared its output.
+    displays: Vec<String>,
+    /// Displays that the code has cleared, and that wait for something new to show.
+    cleared: VecDeque<String>,
+}
+
+impl AgentOutputs {
+    pub(crate) fn new(turn: impl Into<String>) -> Self {
+        Self { turn: turn.into(), ..Self::default() }
+    }
+
+    /// The same change without what would harm the rest of the cell: clearing removes only displays of the code itself,
+    /// and an exception is text, because tools that run notebooks take an error output for the cell's own failure.
+    pub(crate) fn adapted(&mut self, change: OutputChange) -> Vec<OutputChange> {
+        match change {
+            OutputChange::Added(
+                Output::Result { content, .. } | Output::Display { content, display_id: None },
+            ) => self.shown(content),
+            OutputChange::Added(Output::Error(exception)) => {
+                let mut text = exception.traceback.join("\n");
+                if text.is_empty() {
+                    text = format!("{}: {}", exception.name, exception.message);
+                }
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                vec![OutputChange::Added(Output::text(Stream::Stderr, text))]
+            }
+            OutputChange::Cleared { wait } => {
+                self.cleared.extend(self.displays.drain(..));
+                if wait { Vec::new() } else { self.cleared.iter().map(|id| emptied(id)).collect() }
+            }
+            other @ (OutputChange::Added(Output::Text { .. } | Output::Display { .. })
+            | OutputChange::Updated { .. }) => {
+                vec![other]
+            }
+        }
+    }
+
+    /// A display, in the place of one that was cleared if there is one.
+    fn shown(&mut self, content: Arc<MimeBundle>) -> Vec<OutputChange> {
+        let Some(display_id) = self.cleared.pop_front() else {
+            self.count += 1;
+            let id = format!("{}-out-{}", self.turn, self.count);
+            self.displays.push(id.clone());
+            return vec![OutputChange::Added(Output::Display { content, display_id: Some(id) })];
+        };
+        let mut changes = vec![OutputChange::Updated { display_id: display_id.clone(), content }];
+        changes.extend(self.cleared.iter().map(|id| emptied(id)));
+        self.displays.push(display_id);
+        changes
+    }
+}
+
+/// A display that shows nothing any more.
+fn emptied(display_id: &str) -> OutputChange {
+    let mut content = MimeBundle::default();
+    content.data.insert("text/plain", "");
+    OutputChange::Updated { display_id: display_id.to_owned(), content: Arc::new(content) }
 }
 
 impl CellChannel {
@@ -177,4 +250,45 @@ pub(crate) fn late_message(change: &OutputChange, cell: &CellAddress) -> Option<
         // It would remove what the cell itself has shown.
         OutputChange::Cleared { .. } => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(text: &str) -> OutputChange {
+        let mut content = MimeBundle::default();
+        content.data.insert("text/plain", text);
+        OutputChange::Added(Output::Result { content: Arc::new(content), count: Some(1) })
+    }
+
+    fn words(changes: Vec<OutputChange>) -> Vec<String> {
+        let words = changes.into_iter().map(|change| match change {
+            OutputChange::Added(Output::Display { content, display_id }) => {
+                format!(
+                    "{} {}",
+                    display_id.unwrap_or_default(),
+                    content.data.text("text/plain").unwrap_or_default()
+                )
+            }
+            OutputChange::Updated { display_id, content } => {
+                format!("{display_id} = {}", content.data.text("text/plain").unwrap_or_default())
+            }
+            other => format!("{other:?}"),
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn clearing_removes_only_what_the_agents_code_has_shown() {
+        let mut outputs = AgentOutputs::new("t");
+        assert_eq!(words(outputs.adapted(plot("a"))), ["t-out-1 a"]);
+        assert_eq!(words(outputs.adapted(plot("b"))), ["t-out-2 b"]);
+        assert_eq!(words(outputs.adapted(OutputChange::Cleared { wait: true })), Vec::<String>::new());
+        assert_eq!(words(outputs.adapted(plot("c"))), ["t-out-1 = c", "t-out-2 = "]);
+        assert_eq!(
+            words(outputs.adapted(OutputChange::Cleared { wait: false })),
+            ["t-out-2 = ", "t-out-1 = "]
+        );
+    }
 }

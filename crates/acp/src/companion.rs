@@ -10,8 +10,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use cellwright_cell::{Output, OutputChange, Stream};
+use cellwright_editing::{ProcessMemory, ReadMemory};
 use cellwright_jupyter::{MessageHeader, ServerSender};
 use cellwright_kernel::environment::EnvVars;
 use cellwright_kernel::{Comms, KernelChoice, KernelVariables, Question, Reply, Stdin};
@@ -20,7 +22,9 @@ use cellwright_session::{
     Call, CallEvent, CallHandle, CallUpdate, CellRequest, FollowFrom, Force, InterruptResult, Reset,
     SessionClient, SessionError, SessionId, SessionInfo, SessionKey, SessionSettings, Timeout,
 };
-use cellwright_tools::{SessionHome, ToolSettings, Toolbox};
+use cellwright_tools::{
+    BackgroundPolicy, SessionHome, SessionNames, ToolClient, ToolSettings, Toolbox, Workspace,
+};
 use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) use self::follow::CommDelivery;
@@ -29,6 +33,7 @@ pub(crate) use self::python::{is_python, mentions};
 use crate::kernel_state::lock;
 use crate::magic::CodeLanguage;
 use crate::task;
+use crate::tool_door::{DoorSetup, ToolDoor};
 
 /// The session of code cells, where no other was named.
 const SESSION: &str = "notebook";
@@ -37,7 +42,10 @@ const SESSION: &str = "notebook";
 const WATCHED: usize = 8 << 20;
 
 /// How long code may take that describes a value.
-const PRINTS: std::time::Duration = std::time::Duration::from_secs(5);
+const PRINTS: Duration = Duration::from_secs(5);
+
+/// Longer than any client waits for a call.
+const LONGEST_CALL: Duration = Duration::from_hours(1);
 
 /// Sessions at once: one for each language that a notebook uses.
 const MOST_SESSIONS: usize = 16;
@@ -51,6 +59,8 @@ pub struct CompanionSetup {
     pub sessions: SessionSettings,
     /// Where named sessions live.
     pub daemon: Option<DaemonDoor>,
+    /// How agents reach the tools. Without it they do not.
+    pub door: Option<DoorSetup>,
 }
 
 impl fmt::Debug for CompanionSetup {
@@ -74,6 +84,11 @@ pub(crate) struct CompanionKernel {
     comms: Arc<OpenComms>,
     /// The cell that ran last. What comes between cells appears there.
     last_cell: Arc<Mutex<Option<CellAddress>>>,
+    /// What the agent has read.
+    memory: Arc<dyn ReadMemory>,
+    /// The agent as a caller of tools, and the place of its calls.
+    caller: Mutex<Option<(Arc<CompanionPlace>, Arc<ToolClient>)>>,
+    pub(crate) door: Option<ToolDoor>,
 }
 
 /// Where code runs: a session, and the way to it.
@@ -109,11 +124,14 @@ impl CompanionPlace {
 impl CompanionKernel {
     /// Starts nothing. Needs a tokio runtime.
     pub(crate) fn new(setup: CompanionSetup, cwd: &Path) -> Self {
-        let CompanionSetup { tools, mut sessions, daemon } = setup;
+        let CompanionSetup { mut tools, mut sessions, daemon, door } = setup;
+        // Each client has its own limit, which is shorter.
+        tools.background = BackgroundPolicy::After(LONGEST_CALL);
         sessions.limits.journal = WATCHED;
         sessions.limits.sessions = sessions.limits.sessions.max(MOST_SESSIONS);
         let (default, variables) = (tools.kernel.clone(), tools.launch.search.variables.clone());
         let toolbox = Toolbox::new(tools, sessions);
+        let door = door.map(|door| ToolDoor::new(door, toolbox.clone(), cwd));
         let home = toolbox.home();
         let SessionHome::Here(here) = &home else { unreachable!("its home is this process") };
         let here = Arc::clone(here);
@@ -133,6 +151,9 @@ impl CompanionKernel {
             watched: Mutex::default(),
             comms: Arc::default(),
             last_cell: Arc::default(),
+            memory: Arc::new(ProcessMemory::default()),
+            caller: Mutex::default(),
+            door,
         }
     }
 
@@ -204,7 +225,7 @@ impl CompanionKernel {
         let code = format!("if compile({source}, '<cell>', 'exec', 0, True): pass");
         let mut request = CellRequest::new(String::new());
         request.source = cellwright_kernel::CellSource::silent(code);
-        request.timeout = Timeout::After(std::time::Duration::from_secs(2));
+        request.timeout = Timeout::After(Duration::from_secs(2));
         let call = self.call(&place, vec![request]);
         Some(place.client.call(call).await.ok()?.report().await.succeeded())
     }
@@ -233,6 +254,27 @@ impl CompanionKernel {
         };
         // Other cells may run before it.
         tokio::time::timeout(PRINTS, printing).await.ok().flatten()
+    }
+
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
+    }
+
+    /// The agent as a caller of tools that works in a place.
+    pub(crate) fn tool_client(&self, place: &Arc<CompanionPlace>) -> std::io::Result<Arc<ToolClient>> {
+        let mut caller = lock(&self.caller);
+        if let Some((at, client)) = &*caller
+            && Arc::ptr_eq(at, place)
+        {
+            return Ok(Arc::clone(client));
+        }
+        let mut names = SessionNames::shared(place.key.session.clone());
+        names.kernel = Some(place.key.kernel.clone());
+        let workspace = Workspace::new(&self.cwd)?;
+        let memory = Arc::clone(&self.memory);
+        let client = self.toolbox.client_remembering(place.home.clone(), workspace, names, memory);
+        *caller = Some((Arc::clone(place), Arc::clone(&client)));
+        Ok(client)
     }
 
     fn call(&self, place: &CompanionPlace, cells: Vec<CellRequest>) -> Call {
@@ -302,7 +344,7 @@ impl CompanionKernel {
     }
 
     /// Passes on what a session says between cells, from now on.
-    async fn watch(&self, place: &CompanionPlace) {
+    pub(crate) async fn watch(&self, place: &CompanionPlace) {
         let is_watched = |watched: &HashMap<_, AbortOnDropHandle<()>>| {
             watched.get(&place.key).is_some_and(|task| !task.is_finished())
         };

@@ -18,6 +18,7 @@ mod questions;
 mod queue;
 mod sign_in;
 mod talk;
+mod tools;
 pub(crate) mod updates;
 
 use std::path::PathBuf;
@@ -35,11 +36,16 @@ pub(crate) use self::facts::{SessionFacts, select_values};
 pub(crate) use self::memory::ConversationMemory;
 pub(crate) use self::prompt::{NamedCell, NamedVariable, UserPrompt, attachments};
 use self::queue::{ConversationTask, PendingTask, QueuedTask};
+use self::tools::SessionPass;
 use crate::agent::{AgentEvent, AgentLaunch, AgentProcess};
 use crate::failure::{CellFailure, FailureKind};
 use crate::kernel_state::{KernelState, McpOffer, lock};
 use crate::task;
+use crate::tool_door::ToolEvent;
 use crate::turn::{AgentTurn, StopSignal, TurnPlace};
+
+/// What the calls of our tools do and nobody has read yet. When there is more, they wait.
+const TOOL_EVENTS: usize = 64;
 
 /// Tasks that wait. When the queue is full, the cell that adds another waits.
 const MOST_TASKS: usize = 64;
@@ -70,6 +76,7 @@ impl ConversationHandle {
         memory: Option<ConversationMemory>,
     ) -> Self {
         let (tasks, queue) = mpsc::channel(MOST_TASKS);
+        let (calls, tool_events) = mpsc::channel(TOOL_EVENTS);
         let session = choice.as_ref().and_then(|choice| memory.as_ref()?.session(choice));
         let facts = Arc::new(Mutex::new(SessionFacts::default()));
         lock(&facts).choice.clone_from(&choice);
@@ -88,6 +95,10 @@ impl ConversationHandle {
             previous: None,
             last_turn: None,
             late: LateUpdates::default(),
+            tools: tool_events,
+            calls,
+            pass: None,
+            introduced: false,
         };
         let (current, ending) = (Arc::clone(&conversation.current), conversation.ending.clone());
         let worker = task::spawn(conversation.run(queue));
@@ -159,6 +170,13 @@ struct AgentConversation {
     /// The last turn, for what the agent reports after it.
     last_turn: Option<Box<AgentTurn>>,
     late: LateUpdates,
+    /// What the calls of our tools do.
+    tools: mpsc::Receiver<ToolEvent>,
+    calls: mpsc::Sender<ToolEvent>,
+    /// The right of the open session to our tools.
+    pass: Option<SessionPass>,
+    /// The session was told where it is.
+    introduced: bool,
 }
 
 struct RunningAgent {
@@ -203,6 +221,10 @@ impl AgentConversation {
                 biased; // ending the conversation does not wait for tasks of others
                 () = self.ending.cancelled() => break,
                 queued = tasks.recv() => queued,
+                Some(event) = self.tools.recv() => {
+                    self.hear_tool(event).await;
+                    continue;
+                }
                 event = next_event(&mut self.running) => {
                     self.hear_between_turns(event).await;
                     continue;

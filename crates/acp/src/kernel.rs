@@ -101,7 +101,7 @@ impl OwnServers {
         Self(Arc::new(look))
     }
 
-    fn of(&self, launch: &AgentLaunch) -> Vec<OwnServer> {
+    pub(crate) fn of(&self, launch: &AgentLaunch) -> Vec<OwnServer> {
         (self.0)(launch)
     }
 }

@@ -12,7 +12,7 @@ use crate::client::widgets::WidgetComms;
 use crate::companion::CompanionKernel;
 use crate::conversation::updates::UpdateFilter;
 use crate::failure::{CellFailure, FailureKind};
-use crate::kernel::{KernelSetup, NotebookPlace};
+use crate::kernel::{KernelSetup, NotebookPlace, OwnServers};
 use crate::magic::CellMode;
 use crate::page::PageBridge;
 use crate::permission::PermissionPolicy;
@@ -27,6 +27,9 @@ pub(crate) struct KernelState {
     pub(crate) page: PageBridge,
     /// The kernel of code cells. `None` if the settings cannot be used.
     pub(crate) companion: Option<CompanionKernel>,
+    /// The notebook, if it is known.
+    pub(crate) notebook: Option<PathBuf>,
+    pub(crate) own_servers: OwnServers,
     /// What a cell is that does not say so.
     pub(crate) cells: Mutex<CellMode>,
     pub(crate) policy: Mutex<PermissionPolicy>,
@@ -75,6 +78,8 @@ impl KernelState {
                 .companion
                 .clone()
                 .map(|companion| CompanionKernel::new(companion, &setup.workspace)),
+            notebook: setup.notebook.as_ref().map(|place| place.notebook.clone()),
+            own_servers: setup.own_servers.clone(),
             cells: Mutex::new(cells),
             policy: Mutex::new(PermissionPolicy { mode: setup.approval, ..PermissionPolicy::default() }),
             history: Mutex::default(),

@@ -24,7 +24,7 @@ use cellwright_output::{visible, visible_line};
 pub(crate) use command::{command, command_of, essence, folder, has_environment};
 pub(crate) use history::{DecisionHistory, DecisionRecord};
 
-pub(crate) use rule::{PermissionRule, RuleEffect, RuleError, RuleSubject};
+pub(crate) use rule::{PermissionRule, RUN, RuleEffect, RuleError, RuleSubject};
 
 /// What happens when no rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,6 +99,8 @@ pub(crate) enum DecisionSource {
     Earlier(String),
     /// Nobody: reading a file of the workspace is allowed.
     Workspace,
+    /// Nobody: the kernel asks when the call comes.
+    AskedLater,
     /// Nobody: the client accepts no input.
     NobodyToAsk,
     /// Nobody: the turn is in the background, and the client shows no buttons.
@@ -133,6 +135,10 @@ impl PermissionPolicy {
                 DecisionSource::Rule(rule.to_string()),
             ));
         }
+        self.by_mode(options)
+    }
+
+    fn by_mode(&self, options: &[PermissionOption]) -> PolicyVerdict {
         match self.mode {
             ApprovalMode::Ask => PolicyVerdict::Ask,
             ApprovalMode::Auto => PolicyVerdict::Decided(PermissionDecision::allow(
@@ -144,6 +150,20 @@ impl PermissionPolicy {
                 DecisionSource::Mode(ApprovalMode::Deny),
             )),
         }
+    }
+
+    /// Judges code that would run in the kernel of the notebook.
+    pub(crate) fn judge_run(&self, options: &[PermissionOption]) -> PolicyVerdict {
+        let rule = |effect| self.rules.iter().find(|rule| rule.effect == effect && rule.is_about_run());
+        if let Some(rule) = rule(RuleEffect::Refuse) {
+            let by = DecisionSource::Rule(rule.to_string());
+            return PolicyVerdict::Decided(PermissionDecision::refuse(options, by));
+        }
+        if let Some(rule) = rule(RuleEffect::Allow) {
+            let by = DecisionSource::Rule(rule.to_string());
+            return PolicyVerdict::Decided(PermissionDecision::allow(options, by));
+        }
+        self.by_mode(options)
     }
 
     /// What would happen to a command, and why. Helps users to write rules.
@@ -228,6 +248,7 @@ impl fmt::Display for DecisionSource {
             Self::Mode(mode) => write!(f, "the mode `{mode}`"),
             Self::Earlier(title) => write!(f, "the permission for \"{title}\""),
             Self::Workspace => f.write_str("default: it is in the workspace"),
+            Self::AskedLater => f.write_str("default: you are asked before it runs"),
             Self::NobodyToAsk => {
                 f.write_str("default: this client accepts no input, so nobody could be asked")
             }
@@ -263,7 +284,7 @@ pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String 
     let paths = paths(call).into_iter().map(|path| path.display().to_string());
     let has_diff = |path: &str| changes(call).any(|change| change.path() == path);
     let hidden = paths.filter(|path| !title.ends_with(&format!(" {path}")) && !has_diff(path));
-    let command = hidden_command(call, title);
+    let command = hidden_command(call, title).or_else(|| hidden_code(call));
     let folder = hidden_folder(call, title).map(|folder| format!("in {}", folder.display()));
     let changes = changes(call).map(|change| change.plain());
     let shown = std::iter::once(title.to_owned()).chain(command).chain(folder).chain(hidden).chain(changes);
@@ -279,6 +300,11 @@ pub(crate) fn question(call: &ToolCall, options: &[PermissionOption]) -> String 
 /// The command of a call, if the title does not show all of it.
 fn hidden_command(call: &ToolCall, title: &str) -> Option<String> {
     command(call).filter(|command| title != command.trim() && !title.contains(&format!("`{command}`")))
+}
+
+/// The code of a call of our tools.
+fn hidden_code(call: &ToolCall) -> Option<String> {
+    call.raw_input.as_ref().and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The folder of a command, if the title does not show it.

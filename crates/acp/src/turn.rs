@@ -6,25 +6,37 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use agent_client_protocol_schema::v1::{
-    MessageId, NoticeSeverity, SessionUpdate, ToolCall, ToolCallId, ToolCallUpdate,
+    MessageId, NoticeSeverity, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields,
 };
+use cellwright_cell::{Output, OutputChange, Stream};
 use cellwright_jupyter::content::{DisplayData, StreamOutput, Transient, UpdateDisplayData};
 use cellwright_jupyter::{JupyterMessage, MessageHeader, ServerSender};
 use cellwright_process::ChildExit;
+use cellwright_session::CallEvent;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::agent::{AgentProcess, TerminalNews};
+use crate::cell_output::{AgentOutputs, CodeOutputs};
 use crate::cell_record::{CellOutputRecord, RecordedOutput, SharedRecord};
-use crate::kernel_state::{InterruptRegistration, lock};
+use crate::companion::CellAddress;
+use crate::kernel_state::{InterruptRegistration, KernelState, lock};
+use crate::notebook_calls::NotebookCalls;
 use crate::permission::PermissionDecision;
 use crate::tool_calls::{PermissionAsker, ToolCalls, TurnChange};
+use crate::tool_door::BegunCall;
 use crate::view::{OutputData, OutputMessage, TurnEnding, TurnView, ViewStyle};
 
 /// A turn. It owns the header of its cell's request, so its output cannot reach another cell.
 pub(crate) struct AgentTurn {
     /// The tool calls of the agent. Permissions are judged by them.
     pub(crate) calls: ToolCalls,
+    /// Which of them are calls of our tools.
+    pub(crate) notebook: NotebookCalls,
+    /// What the agent's code shows.
+    outputs: CodeOutputs,
+    adapted: AgentOutputs,
     /// What the cell shows.
     pub(crate) view: TurnView,
     pub(crate) stop: StopSignal,
@@ -248,7 +260,23 @@ impl AgentTurn {
     pub(crate) fn new(cell: Arc<CellChannel>, stop: StopSignal, style: ViewStyle, place: TurnPlace) -> Self {
         let view = cell.view(style);
         let (calls, open_questions, messages) = (ToolCalls::default(), HashMap::new(), HashSet::new());
-        Self { calls, view, stop, cell, style, place, open_questions, messages, registration: None }
+        let (notebook, outputs) = (NotebookCalls::default(), CodeOutputs::default());
+        let adapted = AgentOutputs::new(cell.new_turn());
+        let registration = None;
+        Self {
+            calls,
+            notebook,
+            outputs,
+            adapted,
+            view,
+            stop,
+            cell,
+            style,
+            place,
+            open_questions,
+            messages,
+            registration,
+        }
     }
 
     /// Prepares the turn for a conversation that is played back.
@@ -269,6 +297,9 @@ impl AgentTurn {
     pub(crate) fn update(&mut self, update: SessionUpdate) -> Option<ToolCallId> {
         let now = Instant::now();
         self.messages.extend(message_id(&update).cloned());
+        if self.notebook.covers(&update) {
+            return None; // its card shows what the call does
+        }
         match self.calls.apply(update) {
             TurnChange::ToolCall(change) => {
                 self.view.tool_call(&change, &self.calls, now);
@@ -285,6 +316,69 @@ impl AgentTurn {
                 self.view.update(update, now);
                 None
             }
+        }
+    }
+
+    /// Shows a call of our tools that begins.
+    pub(crate) fn begin_call(&mut self, begun: BegunCall) {
+        let BegunCall { number, tool, arguments, id, deed, stop } = begun;
+        let card = self.notebook.begin(number, &tool, arguments, id.as_deref(), stop);
+        let fields = deed.fields().status(ToolCallStatus::InProgress).content(Vec::new());
+        self.show_call(card, fields);
+    }
+
+    /// Shows that a call of our tools is over.
+    pub(crate) async fn end_call(&mut self, number: u64, failed: bool) {
+        self.flush_code().await;
+        let Some(card) = self.notebook.card(number).cloned() else { return };
+        let status = if failed { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+        self.show_call(card, ToolCallUpdateFields::new().status(status));
+    }
+
+    /// Publishes what the agent's code has printed.
+    pub(crate) async fn flush_code(&mut self) {
+        self.outputs.flush(&self.cell, 0, &self.stop).await;
+    }
+
+    fn show_call(&mut self, card: ToolCallId, fields: ToolCallUpdateFields) {
+        let change = self.calls.update(ToolCallUpdate::new(card, fields));
+        self.view.tool_call(&change, &self.calls, Instant::now());
+    }
+
+    /// Takes what a cell of a call does, except for its questions.
+    pub(crate) async fn code_event(&mut self, state: &KernelState, event: CallEvent) {
+        match event {
+            CallEvent::Output { change, .. } => self.show_code(change).await,
+            CallEvent::Notice(notice) => {
+                let text = format!("[{notice}]\n");
+                self.show_code(OutputChange::Added(Output::text(Stream::Stderr, text))).await;
+            }
+            CallEvent::Comm { cell: Some(_), comm } => {
+                if let Some(companion) = &state.companion {
+                    let (sender, header) = (self.cell.sender().clone(), self.cell.header().clone());
+                    companion.said(&companion.place(), &comm, &CellAddress { sender, header });
+                }
+            }
+            CallEvent::Comm { cell: None, .. }
+            | CallEvent::LateBefore(_)
+            | CallEvent::Late(_)
+            | CallEvent::Queued { .. }
+            | CallEvent::KernelStarted(_)
+            | CallEvent::Turn { .. }
+            | CallEvent::CellStarted { .. }
+            | CallEvent::Input { .. }
+            | CallEvent::Stopping { .. }
+            | CallEvent::CellFinished(_) => {}
+        }
+    }
+
+    /// Shows what the agent's code does, after all that the agent said before.
+    async fn show_code(&mut self, change: OutputChange) {
+        for show in self.view.before_output(&self.calls, Instant::now()) {
+            self.cell.show(show, &self.stop).await;
+        }
+        for change in self.adapted.adapted(change) {
+            self.outputs.take(change, &self.cell, 0, &self.stop).await;
         }
     }
 
@@ -315,21 +409,32 @@ impl AgentTurn {
 
     /// Waits until something is due to be published. Cancel-safe.
     pub(crate) async fn due(&self) {
-        match self.view.due() {
-            Some(due) => tokio::time::sleep_until(due.into()).await,
-            None => std::future::pending().await,
+        let view = async {
+            match self.view.due() {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = view => {}
+            () = self.outputs.due() => {}
         }
     }
 
     /// Publishes what is due.
     pub(crate) async fn flush(&mut self) {
-        for show in self.view.flush(&self.calls, Instant::now()) {
+        let shows = self.view.flush(&self.calls, Instant::now());
+        if !shows.is_empty() || self.outputs.is_due() {
+            self.flush_code().await;
+        }
+        for show in shows {
             self.cell.show(show, &self.stop).await;
         }
     }
 
     /// Ends the turn and publishes the rest, as fast as clients can take it.
     pub(crate) async fn finish(&mut self, ending: &TurnEnding) -> TurnOutput {
+        self.flush_code().await;
         self.end(ending);
         self.drain().await
     }

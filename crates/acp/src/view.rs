@@ -368,6 +368,17 @@ impl TurnView {
         self.place(None, ViewPiece::Fixed(dim(text).bundle()), text);
     }
 
+    /// Everything that was not sent yet, before something else appears in the cell. What follows comes after that.
+    pub(crate) fn before_output(&mut self, calls: &ToolCalls, now: Instant) -> Vec<OutputMessage> {
+        self.stir(now);
+        self.close();
+        if let Some(at) = self.passing.take() {
+            self.retire(at, "");
+        }
+        self.displays.seal();
+        self.rest(calls)
+    }
+
     /// Replaces an earlier state of a piece, or adds the piece.
     fn place(&mut self, known: Option<usize>, piece: ViewPiece, plain: &str) -> usize {
         if self.style == ViewStyle::Stream {

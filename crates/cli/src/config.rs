@@ -184,8 +184,20 @@ pub(crate) struct AgentKernel {
     pub(crate) args: Vec<String>,
     pub(crate) permissions: PermissionMode,
     pub(crate) files: bool,
+    pub(crate) tools: NotebookTools,
     pub(crate) log: LogLevel,
     pub(crate) debug_updates: Vec<String>,
+}
+
+/// What of the notebook an agent gets tools for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NotebookTools {
+    /// Its kernel and its cells.
+    #[default]
+    Notebook,
+    /// Nothing.
+    None,
 }
 
 /// What happens when an agent asks for permission.

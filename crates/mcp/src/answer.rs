@@ -72,8 +72,12 @@ pub(crate) fn block(content: ReplyPart) -> ContentBlock {
 }
 
 pub(crate) fn tool(spec: ToolSpec, profile: ClientProfile) -> Tool {
-    let annotations =
+    let mut annotations =
         ToolAnnotations::with_title(spec.title).read_only(spec.read_only).destructive(spec.destructive);
+    if !spec.read_only && !spec.destructive {
+        // Its user is asked elsewhere. Some clients review all other calls.
+        annotations = annotations.open_world(false);
+    }
     let mut tool =
         Tool::new(spec.name, spec.description, Arc::new(spec.schema)).with_annotations(annotations);
     if profile.hints == ToolHints::Anthropic {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::attached::AttachedHost;
 use cellwright_tools::{DaemonDoor, OutsidePaths, SessionHome, SessionNames, ToolClient, Toolbox, Workspace};
 
 /// What is served, and to which folders.
@@ -26,6 +27,8 @@ pub struct McpHost {
     pub warm_up: bool,
     /// Our version, for clients to show.
     pub version: String,
+    /// The program that the tools work for, if one decides about each call.
+    pub attached: Option<Arc<dyn AttachedHost>>,
 }
 
 /// Where file tools may go.

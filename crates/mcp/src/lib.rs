@@ -9,6 +9,7 @@
 
 mod answer;
 mod arrival;
+mod attached;
 mod call;
 mod host;
 mod http;
@@ -22,6 +23,7 @@ mod stdio;
 mod watching;
 mod wire;
 
+pub use attached::{AttachedCall, AttachedHost};
 pub use host::{McpHost, WorkspaceRoots};
 pub use http::{HttpError, HttpOptions, HttpServer, TokenError, TokenFile};
-pub use stdio::serve_stdio;
+pub use stdio::{serve_connection, serve_stdio};

@@ -30,12 +30,13 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::answer;
+use crate::attached::AttachedCall;
 use crate::call::{ProgressReporter, UserQuestions};
 use crate::host::{McpHost, WorkspaceRoots};
 use crate::log::ClientLog;
 use crate::profile::{ClientProfile, ProgressPolicy};
 use crate::watching::{WatchStamp, WatchedResources};
-use crate::{arrival, instructions, prompts, resources};
+use crate::{arrival, attached, instructions, prompts, resources};
 
 /// The newest version that begins with `initialize`, and the newest spoken over HTTP: later ones have no sessions
 /// there, and a live kernel belongs to one.
@@ -226,7 +227,10 @@ impl ServerHandler for ClientServer {
             .with_server_info(
                 Implementation::new("cellwright", self.host.version.clone()).with_title("Cellwright"),
             )
-            .with_instructions(instructions::of(&self.host.toolbox.specs()))
+            .with_instructions(match &self.host.attached {
+                Some(attached) => attached.instructions(),
+                None => instructions::of(&self.host.toolbox.specs()),
+            })
             .with_protocol_version(NEWEST_WITH_SESSIONS)
     }
 
@@ -304,8 +308,14 @@ impl ServerHandler for ClientServer {
     ) -> Result<ListToolsResult, ErrorData> {
         refuse_cursor(page)?;
         let profile = profile(&context);
-        let specs = self.host.toolbox.specs().into_iter();
-        let tools = specs.map(|spec| answer::tool(spec, profile)).collect();
+        let specs = match &self.host.attached {
+            Some(attached) => attached.specs(),
+            None => self.host.toolbox.specs(),
+        };
+        let tools = specs.into_iter().map(|spec| answer::tool(spec, profile)).collect();
+        if let Some(attached) = &self.host.attached {
+            attached.listed();
+        }
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -316,6 +326,25 @@ impl ServerHandler for ClientServer {
     ) -> Result<CallToolResponse, ErrorData> {
         self.settle().await;
         let profile = profile(&context);
+        if let Some(attached) = &self.host.attached {
+            let stop = self.stop.child_token();
+            let call = AttachedCall {
+                name: request.name.to_string(),
+                arguments: request.arguments.unwrap_or_default(),
+                id: attached::shown_id(&context.meta.0),
+                stop: stop.clone(),
+                room: attached::room(profile.room),
+            };
+            let mut reply = attached.call(call);
+            // No progress: what the call shows, the program shows itself.
+            let reply = loop {
+                tokio::select! {
+                    reply = &mut reply => break reply,
+                    () = context.ct.cancelled(), if !stop.is_cancelled() => stop.cancel(),
+                }
+            };
+            return Ok(answer::result(reply, profile, self.host.toolbox.artifacts()).into());
+        }
         let reporter = ProgressReporter::new();
         let mut surroundings = self.context(&context);
         surroundings.arrival = arrival::place(&context.extensions);

@@ -1,4 +1,4 @@
-//! The client that started us, on stdin and stdout.
+//! The client that started us, on stdin and stdout, or one at the other end of a socket.
 
 use std::io;
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use rmcp::model::ErrorData;
 use rmcp::service::{
     RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct,
 };
-use rmcp::transport::{StdioReader, StdioWriter, Transport, stdio_pipes};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use rmcp::transport::{Transport, stdio_pipes};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -33,23 +34,53 @@ pub fn serve_stdio(host: McpHost, stop: CancellationToken) -> BoxFuture<'static,
         let calls = stop.child_token();
         let server = ClientServer::new(Arc::new(host), calls.clone(), None)?;
         let (reader, writer) = stdio_pipes();
-        let transport = MessageLines {
-            reader: BufReader::with_capacity(64 * 1024, reader),
-            line: Vec::new(),
-            discarding: false,
-            writer: Arc::new(Mutex::new(writer)),
-            calls,
-            line_of_calls: CallLine::default(),
-        };
-        match serve_server_with_ct(server, transport, stop).await {
-            Ok(running) => drop(running.waiting().await),
-            // The client left, or we were stopped, before it introduced itself.
-            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
-            Err(error) => return Err(io::Error::other(error)),
-        }
-        Ok(())
+        serve(server, Box::new(reader), Box::new(writer), calls, stop).await
     })
 }
+
+/// Serves a client at the other end of a connection, until it leaves or `stop` is cancelled.
+pub fn serve_connection(
+    host: McpHost,
+    connection: UnixStream,
+    stop: CancellationToken,
+) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(async move {
+        let calls = stop.child_token();
+        let server = ClientServer::new(Arc::new(host), calls.clone(), None)?;
+        let (reader, writer) = connection.into_split();
+        serve(server, Box::new(reader), Box::new(writer), calls, stop).await
+    })
+}
+
+async fn serve(
+    server: ClientServer,
+    reader: ClientInput,
+    writer: ClientOutput,
+    calls: CancellationToken,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let transport = MessageLines {
+        reader: BufReader::with_capacity(64 * 1024, reader),
+        line: Vec::new(),
+        discarding: false,
+        writer: Arc::new(Mutex::new(writer)),
+        calls,
+        line_of_calls: CallLine::default(),
+    };
+    match serve_server_with_ct(server, transport, stop).await {
+        Ok(running) => drop(running.waiting().await),
+        // The client left, or we were stopped, before it introduced itself.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
+        Err(error) => return Err(io::Error::other(error)),
+    }
+    Ok(())
+}
+
+/// Where lines come from.
+type ClientInput = Box<dyn AsyncRead + Send + Unpin>;
+
+/// Where lines go.
+type ClientOutput = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// One JSON message a line.
 ///
@@ -57,12 +88,12 @@ pub fn serve_stdio(host: McpHost, stop: CancellationToken) -> BoxFuture<'static,
 /// on, which rmcp takes for the end of the client. The other two bounded readers differ on purpose: `acp` gives an agent up
 /// whose line is too long and must see what is already there, and the runner's lines are borrowed from a chunk.
 struct MessageLines {
-    reader: BufReader<StdioReader>,
+    reader: BufReader<ClientInput>,
     /// What came of a line so far; kept here so that `receive` is cancel-safe.
     line: Vec<u8>,
     /// The rest of the line is of a message too large to keep.
     discarding: bool,
-    writer: Arc<Mutex<StdioWriter>>,
+    writer: Arc<Mutex<ClientOutput>>,
     calls: CancellationToken,
     /// Calls in the order of their lines.
     line_of_calls: CallLine,
@@ -176,11 +207,11 @@ impl Transport<RoleServer> for MessageLines {
     }
 }
 
-async fn send(writer: Arc<Mutex<StdioWriter>>, message: TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+async fn send(writer: Arc<Mutex<ClientOutput>>, message: TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
     send_line(writer, serde_json::to_vec(&message)?).await
 }
 
-async fn send_line(writer: Arc<Mutex<StdioWriter>>, mut line: Vec<u8>) -> io::Result<()> {
+async fn send_line(writer: Arc<Mutex<ClientOutput>>, mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
     let mut writer = writer.lock().await;
     writer.write_all(&line).await?;

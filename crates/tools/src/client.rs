@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use cellwright_editing::ReadMemory;
+use cellwright_kernel::KernelChoice;
 use cellwright_session::daemon::{self, DaemonDoor};
 use cellwright_session::{Force, SessionError, SessionId, SessionKey};
 use futures_util::FutureExt as _;
@@ -13,6 +14,7 @@ use futures_util::FutureExt as _;
 use crate::reply::ToolFailure;
 use crate::shell::ClientShells;
 use crate::shown::ShownJobs;
+use crate::toolbox::ToolSettings;
 use crate::workspace::Workspace;
 
 /// A caller of tools. Dropping it ends what it started, except for sessions that live elsewhere.
@@ -65,12 +67,19 @@ pub struct SessionNames {
     pub default: SessionId,
     /// A prefix for every name, so that clients do not share sessions by accident.
     pub prefix: String,
+    /// The kernel of calls that name no language; `None` for the one that the settings say.
+    pub kernel: Option<KernelChoice>,
 }
 
 impl SessionNames {
     /// Names as they are, and this one for calls that name none.
     pub fn shared(default: SessionId) -> Self {
-        Self { default, prefix: String::new() }
+        Self { default, prefix: String::new(), kernel: None }
+    }
+
+    /// The kernel of calls that name no language.
+    pub(crate) fn kernel(&self, settings: &ToolSettings) -> KernelChoice {
+        self.kernel.clone().unwrap_or_else(|| settings.kernel.clone())
     }
 
     /// The session a call means.

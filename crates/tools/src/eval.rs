@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cellwright_cell::{Output, OutputChange};
-use cellwright_kernel::{KernelChoice, Stdin};
+use cellwright_kernel::{Comms, KernelChoice, Stdin};
 use cellwright_output::Display;
 use cellwright_session::{
     Abandoned, Call, CallEvent, CallHandle, CallReport, CallUpdate, CellRequest, JobId, JobState, LetGo,
@@ -131,6 +131,11 @@ async fn follow(
                 continue;
             }
             () = attention.ends(), if !stopping => {
+                if let Some(observer) = context.observer.as_ref().filter(|_| !context.client.is_remote()) {
+                    let job = running.release();
+                    observer.continues(running);
+                    return background(shared, context, job, &CellNaming::Counted).await;
+                }
                 return match running.let_go().await {
                     LetGo::Background(job) => background(shared, context, job, &CellNaming::Counted).await,
                     LetGo::Finished(report) => Ok(over(shared, context, &report)),
@@ -140,7 +145,9 @@ async fn follow(
         match next {
             CallUpdate::Finished(report) => return Ok(over(shared, context, &report)),
             CallUpdate::Event(event) => {
-                if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
+                if let Some(observer) = &context.observer {
+                    observer.event(event).await;
+                } else if let (Some(event), Some(progress)) = (attention.take(event), &context.progress) {
                     show_progress(progress.as_ref(), &event);
                 }
             }
@@ -274,7 +281,7 @@ impl EvalArguments {
             requests.push(request);
         }
         let mut call = Call::new(session, cwd, requests);
-        call.kernel = chosen.unwrap_or_else(|| shared.settings.kernel.clone());
+        call.kernel = chosen.unwrap_or_else(|| context.client.names.kernel(&shared.settings));
         call.mode = shared.settings.lifetime;
         call.tools = Some(bridge::of(shared, &context.client));
         call.variables = shared.call_variables(&context.client);
@@ -283,7 +290,10 @@ impl EvalArguments {
             call.abandoned = Abandoned::GoOn;
         }
         // Not the token of the request: a call may go on when its request is answered.
-        if context.ask.is_some() && !self.background {
+        if context.observer.is_some() {
+            call.comms = Comms::Forwarded;
+        }
+        if (context.ask.is_some() || context.observer.is_some()) && !self.background {
             call.stdin = Stdin::Person;
         }
         Ok((call, note))

@@ -38,7 +38,7 @@ pub use mode::{RunMode, UnknownMode};
 pub use reply::{ReplyPart, ReplyRoom, ToolReply};
 pub use spec::ToolSpec;
 pub use toolbox::{
-    BackgroundPolicy, CallContext, InputPrompter, NoAnswer, ProgressSink, PythonState, ReplyReader,
-    ToolSettings, Toolbox,
+    BackgroundPolicy, CallContext, CallObserver, InputPrompter, NoAnswer, ProgressSink, PythonState,
+    ReplyReader, ToolSettings, Toolbox,
 };
 pub use workspace::{OutsidePaths, PathError, Workspace};

@@ -12,7 +12,9 @@ use cellwright_kernel::{KernelChoice, RunnerLaunch};
 use cellwright_notebook::file::SaveSettings;
 use cellwright_output::{Artifacts, Image, ImageLimits, OutputLimits};
 use cellwright_run::RunRecord;
-use cellwright_session::{Call, CallReport, Reset, SessionError, SessionKey, Sessions};
+use cellwright_session::{
+    Call, CallEvent, CallHandle, CallReport, Reset, SessionError, SessionKey, Sessions,
+};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -121,6 +123,8 @@ pub struct CallContext {
     pub progress: Option<Arc<dyn ProgressSink>>,
     /// Answers when a cell asks for input.
     pub ask: Option<Arc<dyn InputPrompter>>,
+    /// Sees what the cells of the call do.
+    pub observer: Option<Arc<dyn CallObserver>>,
     /// The reader of the reply.
     pub reader: ReplyReader,
     /// Its place among the calls of its client; without one it starts at once.
@@ -143,6 +147,7 @@ impl CallContext {
             left: CancellationToken::new(),
             progress: None,
             ask: None,
+            observer: None,
             reader: ReplyReader::Model,
             room: ReplyRoom::default(),
             arrival: None,
@@ -179,6 +184,15 @@ pub trait ProgressSink: Send + Sync {
 pub trait InputPrompter: Send + Sync {
     /// The answer, or why there is none. With `password`, do not show what is typed.
     fn ask(&self, prompt: String, password: bool) -> BoxFuture<'_, Result<String, NoAnswer>>;
+}
+
+/// Sees what the cells of a call do, also after the call was answered.
+pub trait CallObserver: Send + Sync {
+    /// Takes an event, and with [`CallEvent::Input`] the question in it. The cells wait meanwhile.
+    fn event(&self, event: CallEvent) -> BoxFuture<'_, ()>;
+
+    /// The call is answered, and its cells run on. Read them to their end.
+    fn continues(&self, cells: CallHandle);
 }
 
 /// Why a question of running code has no answer.
@@ -276,7 +290,7 @@ impl Toolbox {
                 return;
             }
             let Ok(session) = client.names.session(None) else { return };
-            let kernel = self.shared.settings.kernel.clone();
+            let kernel = client.names.kernel(&self.shared.settings);
             let mut call = Call::ensure_kernel(session, client.workspace().start(), kernel, Reset::No);
             call.variables = self.shared.call_variables(client);
             let Ok(sessions) = client.sessions().await else { return };

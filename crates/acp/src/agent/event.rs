@@ -40,11 +40,13 @@ enum QuestionOrigin {
 
 /// What happens to a question of ours if neither a rule nor the mode decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QuestionDefault {
+pub(crate) enum QuestionDefault {
     /// It is allowed, because it reads a file of the workspace.
     Allowed,
     /// The user is asked.
     Undecided,
+    /// The user is asked, and the rules are those for running code in the notebook.
+    Run,
 }
 
 impl PermissionQuestion {
@@ -52,7 +54,7 @@ impl PermissionQuestion {
         Self { request, answer: QuestionOrigin::Agent(Some(responder)) }
     }
 
-    pub(super) fn of_ours(
+    pub(crate) fn of_ours(
         request: RequestPermissionRequest,
         usual: QuestionDefault,
     ) -> (Self, oneshot::Receiver<PermissionOptionId>) {
@@ -69,6 +71,11 @@ impl PermissionQuestion {
     /// workspace.
     pub(crate) fn is_usual(&self) -> bool {
         matches!(self.answer, QuestionOrigin::Ours(_, QuestionDefault::Allowed))
+    }
+
+    /// Whether it is about code that runs in the kernel of the notebook.
+    pub(crate) fn is_run(&self) -> bool {
+        matches!(self.answer, QuestionOrigin::Ours(_, QuestionDefault::Run))
     }
 
     /// Answers with one of the request's options.

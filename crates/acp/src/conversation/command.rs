@@ -195,7 +195,7 @@ impl AgentConversation {
 
     async fn fork(&mut self, turn: &mut AgentTurn) -> Result<ForkSessionResponse, CellFailure> {
         let session = self.session.clone().expect("it is open");
-        let request = ForkSessionRequest::new(session, self.workspace()).mcp_servers(self.servers());
+        let request = ForkSessionRequest::new(session, self.workspace()).mcp_servers(self.session_servers());
         self.request(request, turn).await
     }
 

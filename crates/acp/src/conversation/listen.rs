@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use agent_client_protocol_schema::v1::{NoticeSeverity, SessionId};
+use cellwright_session::CallEvent;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -18,6 +19,7 @@ use super::{elicitation, updates};
 use crate::agent::{AgentCall, AgentEvent, AgentProcess, AnswerText, CallError, CallText};
 use crate::kernel_state::KernelState;
 use crate::permission::PermissionDecision;
+use crate::tool_door::ToolEvent;
 
 /// The most events that are taken at once.
 const BATCH: usize = 256;
@@ -53,6 +55,8 @@ pub(crate) struct EventLoop<'a> {
     pub(crate) facts: &'a Mutex<SessionFacts>,
     pub(crate) agent: &'a AgentProcess,
     events: &'a mut mpsc::Receiver<AgentEvent>,
+    /// What the calls of our tools do.
+    tools: &'a mut mpsc::Receiver<ToolEvent>,
     pub(crate) turn: &'a mut AgentTurn,
     /// The turn before. The agent may still go on with its messages and tool calls.
     former: Option<&'a mut AgentTurn>,
@@ -72,11 +76,11 @@ impl EventLoop<'_> {
     pub(crate) async fn run(mut self, mut answer: BoxFuture<'_, Result<AnswerText, CallError>>) -> LoopEnd {
         let in_turn = matches!(self.purpose, LoopPurpose::Turn(_));
         let mut answered = None;
-        let mut batch = Vec::new();
+        let (mut batch, mut calls) = (Vec::new(), Vec::new());
         loop {
             // Events that preceded the answer are in the channel by now. They may have come after
             // this `select!` looked at the channel and before it looked at the answer.
-            if let Some(answered) = answered.take_if(|_| self.events.is_empty()) {
+            if let Some(answered) = answered.take_if(|_| self.events.is_empty() && self.tools.is_empty()) {
                 return LoopEnd::Answered(answered);
             }
             let more_events = !self.events.is_closed() || !self.events.is_empty();
@@ -86,6 +90,11 @@ impl EventLoop<'_> {
                 () = self.turn.stop.forced(), if in_turn => return LoopEnd::Abandoned,
                 () = sleep_until(self.give_up_at.unwrap_or_else(Instant::now)), if self.give_up_at.is_some() => {
                     return LoopEnd::Abandoned;
+                }
+                _ = self.tools.recv_many(&mut calls, BATCH) => {
+                    for event in calls.drain(..) {
+                        self.take_tool(event).await;
+                    }
                 }
                 _ = self.events.recv_many(&mut batch, BATCH), if more_events => {
                     // A command wrote its output before the agent reported on it.
@@ -116,6 +125,7 @@ impl EventLoop<'_> {
         for call in self.turn.calls.waiting() {
             lock(&self.state.policy).record(call, &PermissionDecision::cancelled());
         }
+        self.turn.notebook.stop();
         self.questions.clear(); // a dropped question is answered: cancelled
         self.give_up_at = Some(Instant::now() + self.state.grace);
     }
@@ -170,6 +180,34 @@ impl EventLoop<'_> {
             }
             // While stopping, questions are dropped, which answers them.
             AgentEvent::Permission(_) | AgentEvent::Elicitation(_) => {}
+        }
+    }
+
+    /// Takes what a call of our tools does.
+    async fn take_tool(&mut self, event: ToolEvent) {
+        match event {
+            ToolEvent::Question { number, mut question } if self.give_up_at.is_none() => {
+                if let Some(card) = self.turn.notebook.card(number) {
+                    question.request.tool_call.tool_call_id = card.clone();
+                }
+                self.questions.extend(questions::permission(
+                    self.state,
+                    self.turn,
+                    &mut self.grants,
+                    &self.workspace,
+                    question,
+                ));
+            }
+            ToolEvent::Question { .. } => {} // a dropped question is refused
+            ToolEvent::Cell(event) => match *event {
+                CallEvent::Input { request, .. } => {
+                    self.questions.extend(questions::code_input(self.state, self.turn, request));
+                }
+                event => self.turn.code_event(self.state, event).await,
+            },
+            ToolEvent::Begun(begun) if self.give_up_at.is_some() => begun.stop.cancel(),
+            ToolEvent::Begun(begun) => self.turn.begin_call(*begun),
+            ToolEvent::Ended { number, failed } => self.turn.end_call(number, failed).await,
         }
     }
 
@@ -234,6 +272,7 @@ impl AgentConversation {
             facts: &self.facts,
             agent,
             events,
+            tools: &mut self.tools,
             turn,
             former: self.last_turn.as_deref_mut(),
             late: &mut self.late,

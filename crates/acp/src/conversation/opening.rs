@@ -143,7 +143,7 @@ impl AgentConversation {
     }
 
     async fn open_new(&mut self, turn: &mut AgentTurn) -> Result<(), CellFailure> {
-        let request = NewSessionRequest::new(self.workspace()).mcp_servers(self.servers());
+        let request = NewSessionRequest::new(self.workspace()).mcp_servers(self.session_servers());
         let opened = self.request(request, turn).await?;
         self.set_session(opened.session_id, opened.modes, opened.config_options);
         Ok(())
@@ -170,7 +170,7 @@ impl AgentConversation {
         turn: &mut AgentTurn,
         updates: UpdateUse,
     ) -> Result<(), CellFailure> {
-        let (workspace, servers) = (self.workspace(), self.servers());
+        let (workspace, servers) = (self.workspace(), self.session_servers());
         let (modes, options) = match method {
             ReopenMethod::Load => {
                 let request = LoadSessionRequest::new(session.clone(), workspace).mcp_servers(servers);

@@ -9,8 +9,12 @@ use agent_client_protocol_schema::v1::{
     ToolKind,
 };
 
+use cellwright_jupyter::content::InputRequest as InputContent;
+use cellwright_session::InputRequest;
+
 use crate::agent::{OpenElicitation, PermissionQuestion};
 use crate::kernel_state::{KernelState, lock};
+use crate::notebook_calls;
 use crate::permission::{self, DecisionSource, PermissionDecision, PolicyVerdict};
 use crate::tool_calls::PermissionAsker;
 use crate::turn::{AgentTurn, TurnPlace};
@@ -33,6 +37,8 @@ pub(crate) enum AnsweredQuestion {
         /// The form in the cell, and what became of it.
         shown: Option<(FormPiece, String)>,
     },
+    /// The agent's code has its line.
+    Input,
 }
 
 impl AnsweredQuestion {
@@ -43,7 +49,7 @@ impl AnsweredQuestion {
                 let always = PermissionOptionKind::AllowAlways;
                 decision.option.as_ref().filter(|option| option.kind == always).map(|_| call.kind)
             }
-            Self::Elicitation { .. } => None,
+            Self::Elicitation { .. } | Self::Input => None,
         }
     }
 }
@@ -160,6 +166,15 @@ pub(crate) fn permission<'a>(
 ) -> Option<PendingQuestion<'a>> {
     let options = question.request.options.clone();
     let update = question.request.tool_call.clone();
+    if !question.is_ours() && notebook_calls::is_ours(&update) {
+        // We ask when the call comes: then all of its code is known. Never for good, which would be beyond our rules.
+        let once: Vec<_> =
+            options.iter().filter(|it| it.kind == PermissionOptionKind::AllowOnce).cloned().collect();
+        if !once.is_empty() {
+            answer(question, PermissionDecision::allow(&once, DecisionSource::AskedLater));
+            return None;
+        }
+    }
     if question.is_ours() {
         // The agent reports its work by tool calls of its own. Our side of it gets a card only if
         // someone has to decide.
@@ -178,7 +193,9 @@ pub(crate) fn permission<'a>(
             return None;
         }
     }
-    let asker = if question.is_ours() { PermissionAsker::Kernel } else { PermissionAsker::Agent };
+    // The card of code that runs goes on after the answer.
+    let only_asks = question.is_ours() && !question.is_run();
+    let asker = if only_asks { PermissionAsker::Kernel } else { PermissionAsker::Agent };
     let call = Box::new(turn.ask_permission(update, asker).clone());
     if !question.is_ours() {
         grants.asked.push(PermissionGrant::of(&call, workspace));
@@ -228,6 +245,9 @@ fn judge(
     workspace: &Path,
 ) -> PolicyVerdict {
     let options = &question.request.options;
+    if question.is_run() {
+        return lock(&state.policy).judge_run(options);
+    }
     match lock(&state.policy).judge(call, options, workspace) {
         PolicyVerdict::Ask if question.is_usual() => {
             PolicyVerdict::Decided(PermissionDecision::allow(options, DecisionSource::Workspace))
@@ -266,7 +286,30 @@ pub(crate) fn settle(
             }
             question.answer(response);
         }
+        AnsweredQuestion::Input => {}
     }
+}
+
+/// Asks the person what the agent's code wants to know.
+pub(crate) fn code_input<'a>(
+    state: &'a KernelState,
+    turn: &AgentTurn,
+    request: InputRequest,
+) -> Option<PendingQuestion<'a>> {
+    if !turn.cell.allow_stdin || turn.place == TurnPlace::Background {
+        request.refuse("nobody can answer here; pass the value in the code");
+        return None;
+    }
+    let cell = Arc::clone(&turn.cell);
+    Some(Box::pin(async move {
+        let (prompt, password) = (request.prompt.clone(), request.password);
+        let question = InputContent { prompt, password, ..InputContent::default() };
+        match state.stdin.ask_for(cell.sender(), cell.request(), question).await {
+            Some(line) => request.answer(line),
+            None => request.refuse("nobody can answer here"),
+        }
+        AnsweredQuestion::Input
+    }))
 }
 
 /// How the user can be asked.

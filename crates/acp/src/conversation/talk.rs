@@ -91,6 +91,8 @@ impl AgentConversation {
         let ready = self.ready(turn).await;
         turn.flush().await;
         ready?;
+        self.await_tools(turn).await;
+        turn.flush().await;
         if self.late.expected || self.late.replayed {
             self.await_silence().await;
             self.late.replayed = false;
@@ -128,7 +130,10 @@ impl AgentConversation {
         let session = self.session.clone().expect("it was made ready");
         self.remember(); // now, so that a kernel that is killed in this turn has not forgotten it
         let can = &self.running().agent.can().prompt_capabilities;
-        let PromptBlocks { blocks, remarks } = prompt.blocks(&self.workspace(), can);
+        let PromptBlocks { mut blocks, remarks } = prompt.blocks(&self.workspace(), can);
+        if let Some(introduction) = self.introduction() {
+            blocks.insert(0, introduction);
+        }
         for remark in &remarks {
             turn.view.aside(remark);
         }

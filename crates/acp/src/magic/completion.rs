@@ -4,6 +4,7 @@
 
 use super::commands::{self, ArgumentKind, COMMANDS, OWN, SHORT, help};
 use super::is_magic;
+use crate::permission::RUN;
 use crate::tool_kind::TOOL_KINDS;
 
 /// Lists a folder.
@@ -182,7 +183,7 @@ fn arguments(takes: ArgumentKind, known: &CompletionContext<'_>) -> Vec<(String,
         ArgumentKind::Server => known.servers.clone(),
         ArgumentKind::ToolKind => {
             let kinds = TOOL_KINDS.iter().map(|(name, _)| *name);
-            plain(&kinds.chain(["*"]).collect::<Vec<_>>())
+            plain(&kinds.chain([RUN, "*"]).collect::<Vec<_>>())
         }
         ArgumentKind::Words(words) => plain(words),
     }

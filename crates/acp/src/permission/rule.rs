@@ -14,6 +14,9 @@ use super::shell::{SHELLS, SeenCommands};
 use crate::agent::leads_to;
 use crate::tool_kind::{TOOL_KINDS, kind_named, name_of_kind};
 
+/// The kind of code that runs in the kernel of the notebook.
+pub(crate) const RUN: &str = "run";
+
 /// Allows or refuses calls of one kind.
 #[derive(Debug, Clone)]
 pub(crate) struct PermissionRule {
@@ -56,6 +59,8 @@ pub(crate) enum RuleEffect {
 enum RuleScope {
     Any,
     Of(ToolKind),
+    /// Code in the kernel of the notebook.
+    Run,
 }
 
 /// Why a text is not a rule.
@@ -76,7 +81,7 @@ pub(crate) enum RuleError {
 }
 
 fn kinds() -> String {
-    TOOL_KINDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    TOOL_KINDS.iter().map(|(name, _)| *name).chain([RUN]).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for PermissionRule {
@@ -93,6 +98,7 @@ impl FromStr for PermissionRule {
         let kind = match kind_named(kind) {
             Some(known) => RuleScope::Of(known),
             None if kind == "*" => RuleScope::Any,
+            None if kind == RUN => RuleScope::Run,
             None => return Err(RuleError::Kind(kind.to_owned())),
         };
         let pattern = words.next().filter(|pattern| !pattern.is_empty());
@@ -114,7 +120,7 @@ impl RulePattern {
             (RuleScope::Of(ToolKind::Execute), RuleEffect::Refuse) => {
                 PatternMatcher::Command(command_glob(written, EVERYTHING))
             }
-            (RuleScope::Of(ToolKind::Think | ToolKind::SwitchMode | ToolKind::Fetch), _) => {
+            (RuleScope::Of(ToolKind::Think | ToolKind::SwitchMode | ToolKind::Fetch) | RuleScope::Run, _) => {
                 let reason = "calls of this kind name no files; leave the pattern out";
                 return Err(RuleError::Never { pattern: written.to_owned(), reason });
             }
@@ -150,6 +156,7 @@ impl fmt::Display for PermissionRule {
         let kind = match &self.kind {
             RuleScope::Any => "*",
             RuleScope::Of(kind) => name_of_kind(*kind).unwrap_or("*"),
+            RuleScope::Run => RUN,
         };
         write!(f, "{effect} {kind}")?;
         self.pattern.iter().try_for_each(|pattern| write!(f, " {}", pattern.written))
@@ -257,6 +264,16 @@ impl PermissionRule {
             RuleScope::Any => true,
             RuleScope::Of(ToolKind::Execute) if runs && self.effect == RuleEffect::Refuse => true,
             RuleScope::Of(kind) => *kind == subject.kind,
+            RuleScope::Run => false,
+        }
+    }
+
+    /// Whether the rule is about code in the kernel of the notebook.
+    pub(crate) fn is_about_run(&self) -> bool {
+        match self.kind {
+            RuleScope::Run => true,
+            RuleScope::Any => self.pattern.is_none(),
+            RuleScope::Of(_) => false,
         }
     }
 }

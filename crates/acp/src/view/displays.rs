@@ -25,6 +25,8 @@ pub(super) struct TurnDisplays {
     changed: BTreeSet<usize>,
     /// The one that was rendered last, and its length.
     weight: (usize, usize),
+    /// Something else follows the last display in the cell.
+    is_sealed: bool,
 }
 
 /// Whether a new piece may share its display.
@@ -39,12 +41,21 @@ impl TurnDisplays {
     /// The last display, if it has room for another piece.
     pub(super) fn open(&self) -> Option<usize> {
         let last = *self.homes.last()?;
+        if self.is_sealed {
+            return None;
+        }
         let short = self.weight.0 != last || self.weight.1 < LONG_ENOUGH;
         (last >= CROWDED && short && self.pieces(last).len() < MOST_TOGETHER).then_some(last)
     }
 
+    /// No more pieces join the last display.
+    pub(super) fn seal(&mut self) {
+        self.is_sealed = true;
+    }
+
     /// Adds a piece to a display, or to a new one.
     pub(super) fn add(&mut self, to: Option<usize>) {
+        self.is_sealed = false;
         let next = self.homes.last().map_or(0, |last| last + 1);
         let home = to.unwrap_or(next);
         self.homes.push(home);

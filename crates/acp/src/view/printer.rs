@@ -72,6 +72,15 @@ impl StreamPrinter {
         self.queue.push(PrintedPiece::Picture(data));
     }
 
+    /// Ends the line that was begun: something else prints next.
+    pub(super) fn end_line(&mut self) {
+        if let Some((section, false)) = self.last {
+            self.last = None;
+            self.print(section, "\n");
+        }
+        self.last = None;
+    }
+
     /// The number of bytes that wait.
     pub(super) fn waiting(&self) -> usize {
         self.queue.iter().map(PrintedPiece::size).sum()

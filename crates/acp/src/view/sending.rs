@@ -56,6 +56,18 @@ impl TurnView {
         shown
     }
 
+    /// All that waits, whatever the pace.
+    pub(super) fn rest(&mut self, calls: &ToolCalls) -> Vec<OutputMessage> {
+        match self.style {
+            ViewStyle::Rich => self.flush_displays(calls, f64::MAX),
+            ViewStyle::Stream => {
+                self.displays.settle();
+                self.printer.end_line();
+                self.printer.take(usize::MAX, &self.turn)
+            }
+        }
+    }
+
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the burst")]
     fn flush_displays(&mut self, calls: &ToolCalls, room: f64) -> Vec<OutputMessage> {
         let mut shown = Vec::new();

@@ -394,7 +394,7 @@ fn companion(folder: &std::path::Path) -> CompanionSetup {
         link: ZmqLink::Auto,
         gateways: Gateways::Invalid("no gateway in tests".to_owned()),
     };
-    CompanionSetup { tools, sessions: SessionSettings::new(launcher), daemon: None }
+    CompanionSetup { tools, sessions: SessionSettings::new(launcher), daemon: None, door: None }
 }
 
 fn setup(workspace: &std::path::Path, args: &[&str]) -> KernelSetup {

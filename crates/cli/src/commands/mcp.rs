@@ -1,5 +1,7 @@
 //! `cellwright mcp`
 
+mod attach;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -45,6 +47,9 @@ pub(crate) struct ServeMcp {
     /// Do not check Python or start a kernel before a call needs it
     #[arg(long)]
     no_warm_up: bool,
+    /// Pass everything on to the notebook that started this agent; the agent kernel uses it
+    #[arg(long, hide = true)]
+    attach: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -56,6 +61,9 @@ impl ServeMcp {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if let Some(McpCommand::Install(install)) = self.command {
             return install.run();
+        }
+        if self.attach {
+            return attach::run();
         }
         let runtime = host::runtime()?;
         let served = host::block_on(&runtime, self.serve());
@@ -84,6 +92,7 @@ impl ServeMcp {
             names: self.offer.names(),
             warm_up: !self.no_warm_up && !config.settings.python.skip_check,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            attached: None,
         };
         let stop = stopped_by_signal()?;
         match self.http {

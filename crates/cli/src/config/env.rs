@@ -79,6 +79,7 @@ pub(super) const VARIABLES: &[SettingVariable] = &[
     variable("CELLWRIGHT_AGENT_ARGS", "agent.args", words),
     variable("ACP_AGENT_ARGS", "agent.args", words),
     variable("CELLWRIGHT_PERMISSIONS", "agent.permissions", text),
+    variable("CELLWRIGHT_AGENT_TOOLS", "agent.tools", text),
     variable("CELLWRIGHT_AGENT_LOG", "agent.log", log_level),
     variable("ACP_LOG_LEVEL", "agent.log", log_level),
     variable("CELLWRIGHT_DEBUG_UPDATES", "agent.debug_updates", list),

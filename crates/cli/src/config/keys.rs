@@ -89,6 +89,11 @@ pub(crate) const KEYS: &[SettingKey] = &[
         "what to do when an agent asks for permission: ask you, auto (allow) or deny",
     ),
     key("agent.files", User, "let agents read and write files through the kernel"),
+    key(
+        "agent.tools",
+        User,
+        "the tools that agents get: notebook (run code in its kernel, change its cells) or none",
+    ),
     key("agent.log", Project, "what the agent kernel logs: error, warn, info or debug"),
     key("agent.debug_updates", Project, "names of the agents' updates to log, or all"),
 ];

@@ -105,7 +105,7 @@ async fn target(
     Ok(EvalTarget {
         session: client.names.session(named.session)?,
         cwd,
-        kernel: Some(eval::kernel(named.language)?.unwrap_or_else(|| shared.settings.kernel.clone())),
+        kernel: Some(eval::kernel(named.language)?.unwrap_or_else(|| client.names.kernel(&shared.settings))),
         only_here: named.cwd.is_some(),
     })
 }

@@ -14,6 +14,7 @@ use cellwright_acp::companion::CompanionSetup;
 use cellwright_acp::kernel::{self, KernelSetup, NotebookPlace, OwnServers};
 use cellwright_acp::page::PageBridge;
 use cellwright_acp::permission::ApprovalMode;
+use cellwright_acp::tool_door::DoorSetup;
 use cellwright_jupyter::ConnectionInfo;
 use cellwright_tools::{DaemonDoor, ToolSettings};
 use futures_util::FutureExt as _;
@@ -26,7 +27,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::{AgentKernel, LoadedConfig, LogLevel, PermissionMode};
+use crate::config::{AgentKernel, LoadedConfig, LogLevel, NotebookTools, PermissionMode};
 use crate::host::SessionKeeping;
 use crate::offer::ToolOptions;
 use crate::{agents, host};
@@ -145,7 +146,12 @@ fn companion(config: &LoadedConfig, workspace: &Path, page: &PageBridge) -> anyh
     let tools = ToolSettings { live: Some(Arc::new(page.clone())), ..tools };
     let settings = Some(host::call_settings(config, workspace, SessionKeeping::Named)?);
     let daemon = Some(DaemonDoor { settings, ..host::daemon_door(config)? });
-    Ok(CompanionSetup { tools, sessions, daemon })
+    let program = std::env::current_exe().context("could not find this program")?;
+    let door = match config.settings.agent.tools {
+        NotebookTools::Notebook => Some(DoorSetup { program, runtime: config.places.runtime.clone() }),
+        NotebookTools::None => None,
+    };
+    Ok(CompanionSetup { tools, sessions, daemon, door })
 }
 
 /// The notebook that Jupyter Server started this kernel for. Consoles and runs without a server
