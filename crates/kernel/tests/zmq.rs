@@ -310,6 +310,7 @@ manager.start_kernel()
 print(manager.connection_file, flush=True)
 for line in sys.stdin:
     manager.restart_kernel(now=line.strip() == 'now')
+    print('restarted', flush=True)
 manager.shutdown_kernel(now=True)
 ";
 
@@ -323,11 +324,11 @@ async fn a_cell_ends_at_once_when_the_owner_of_its_kernel_restarts_it() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut file = String::new();
-    BufReader::new(owner.stdout.take().unwrap()).read_line(&mut file).unwrap();
+    let mut said = BufReader::new(owner.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let file = said.next().unwrap();
     let mut orders = owner.stdin.take().unwrap();
     for how in ["gently", "now"] {
-        let guest = ZmqAttach::new(file.trim_end()).start().await.unwrap();
+        let guest = ZmqAttach::new(&file).start().await.unwrap();
         let code = "print('running', flush=True)\nimport time\ntime.sleep(600)";
         let mut execution = guest.kernel.execute(KernelCell::new(code)).await;
         loop {
@@ -342,9 +343,11 @@ async fn a_cell_ends_at_once_when_the_owner_of_its_kernel_restarts_it() {
         let Outcome::Died(death) = finished.outcome else { panic!("{how}: {finished:?}") };
         assert_eq!(death.exit, Exit::Lost("the kernel was restarted by its owner".to_owned()), "{how}");
         assert!(death.started, "{how}");
+        // Until then the old kernel, which is shutting down, may still take a cell.
+        assert_eq!(said.next().unwrap(), "restarted");
     }
     // The one in its place is as good.
-    let guest = ZmqAttach::new(file.trim_end()).start().await.unwrap();
+    let guest = ZmqAttach::new(&file).start().await.unwrap();
     assert_eq!(run(&guest, "print('new')").await.0, "new\n");
     drop(orders);
     owner.wait().unwrap();
