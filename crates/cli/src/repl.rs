@@ -21,6 +21,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use cellwright_cell::with_causes;
 use cellwright_kernel::{AboutKernel, CodeCompleteness, KernelChoice};
+use cellwright_output::Artifacts;
 use cellwright_session::{
     CallHandle, CallUpdate, FollowFrom, Force, InputRequest, InterruptResult, JobId, SessionEvent,
     SessionFollower,
@@ -32,10 +33,13 @@ use self::answers::{BackgroundAnswer, QuestionTask};
 use self::console::ReplConsole;
 use self::record::ReplRecord;
 use self::view::SessionView;
+use crate::config::LoadedConfig;
 use crate::draw::style::{TextPen, TextStyle};
 use crate::draw::terminal::{ImageProtocol, TerminalSize, protocol_named};
 use crate::exit::CommandExit;
+use crate::host;
 use crate::line::{KeyEffect, LineEditor, LineHistory, LineMode, LinePrompt, TypedKey};
+use crate::render::{CallRender, CellRender};
 
 pub(crate) use self::console::restore as restore_terminal;
 pub(crate) use self::following::{FollowStyle, follow_session};
@@ -59,6 +63,10 @@ pub(crate) struct ReplLoop {
     editor: LineEditor,
     history: LineHistory,
     view: SessionView,
+    /// Draws the cell that runs.
+    drawing: Option<CellRender>,
+    /// Where the rest of long outputs is kept.
+    artifacts: Artifacts,
     record: ReplRecord,
     /// The number of the next cell, as far as it is known.
     count: u64,
@@ -104,6 +112,8 @@ enum ReplWake {
     Own(CallUpdate),
     Session(Option<Arc<SessionEvent>>),
     Answer(BackgroundAnswer),
+    /// What is drawn may have changed.
+    Frame,
     Resized,
     Interrupted,
     Terminated,
@@ -142,7 +152,7 @@ impl ReplLoop {
     pub(crate) fn open(
         session: ReplSession,
         entry: ReplEntry,
-        history: &Path,
+        config: &LoadedConfig,
         greeting: &str,
     ) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -157,15 +167,17 @@ impl ReplLoop {
                 String::new()
             },
             images: protocol.zip(size),
-            labels: true,
         };
+        let artifacts = host::artifacts(config);
         let mut repl = Self {
             session,
             entry,
             console: ReplConsole::open()?,
             editor: LineEditor::new(LineMode::Code),
-            history: LineHistory::in_file(history.to_owned()),
+            history: LineHistory::in_file(config.places.state.join("repl_history")),
             view,
+            drawing: None,
+            artifacts,
             record: ReplRecord::default(),
             count: 1,
             starting: None,
@@ -214,6 +226,7 @@ impl ReplLoop {
                 update = next_of(self.starting.as_mut()) => ReplWake::Start(update),
                 update = next_of(self.own.as_mut().map(|own| &mut own.handle)) => ReplWake::Own(update),
                 event = next_event(self.follower.as_mut()) => ReplWake::Session(event),
+                () = frame(self.drawing.as_ref()) => ReplWake::Frame,
                 Some(Ok(answer)) = self.tasks.join_next() => ReplWake::Answer(answer),
             };
             match wake {
@@ -225,6 +238,11 @@ impl ReplLoop {
                 ReplWake::Start(update) => self.started(update)?,
                 ReplWake::Own(update) => self.own(update)?,
                 ReplWake::Session(event) => self.session_event(event)?,
+                ReplWake::Frame => {
+                    if let Some(drawing) = &mut self.drawing {
+                        drawing.tick()?;
+                    }
+                }
                 ReplWake::Answer(answer) => self.answered(answer).await?,
             }
         }
@@ -322,15 +340,14 @@ impl ReplLoop {
         match question.editor.press(key, &LineHistory::default()) {
             KeyEffect::Redraw | KeyEffect::Complete | KeyEffect::Explain => {}
             KeyEffect::Enter => {
-                self.console.leave_prompt()?;
-                if let Some(PersonQuestion { request, mut editor, .. }) = self.question.take() {
-                    request.answer(editor.take());
+                let line = question.editor.text().to_owned();
+                if let Some(request) = self.take_question()? {
+                    request.answer(line);
                 }
             }
             KeyEffect::End => {
-                self.console.leave_prompt()?;
-                if let Some(question) = self.question.take() {
-                    question.request.refuse("end of file on standard input");
+                if let Some(request) = self.take_question()? {
+                    request.refuse("end of file on standard input");
                 }
             }
             KeyEffect::Interrupt => self.interrupt(),
@@ -338,6 +355,16 @@ impl ReplLoop {
             KeyEffect::ClearScreen => self.console.clear_screen()?,
         }
         Ok(())
+    }
+
+    fn take_question(&mut self) -> anyhow::Result<Option<InputRequest>> {
+        self.refresh()?;
+        self.console.leave_prompt()?;
+        let request = self.question.take().map(|question| question.request);
+        if let Some(drawing) = &mut self.drawing {
+            drawing.resume()?;
+        }
+        Ok(request)
     }
 
     /// Enter was pressed at the end of a text.
@@ -452,6 +479,9 @@ impl ReplLoop {
     }
 
     fn note(&mut self, text: &str) -> anyhow::Result<()> {
+        if let Some(drawing) = &mut self.drawing {
+            return drawing.note(text);
+        }
         let line = self.view.note(text);
         Ok(self.console.print_line(&line)?)
     }
@@ -462,6 +492,14 @@ fn saved_path(command: &str) -> Option<&str> {
     let path = command.strip_prefix("%save ")?.trim();
     let is_notebook = Path::new(path).extension().is_some_and(|extension| extension == "ipynb");
     is_notebook.then_some(path)
+}
+
+/// Waits until a frame is due.
+async fn frame(drawing: Option<&CellRender>) {
+    match drawing.and_then(CallRender::due) {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => pending().await,
+    }
 }
 
 async fn next_of(call: Option<&mut CallHandle>) -> CallUpdate {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use cellwright_editing::FileKind;
 use cellwright_session::{Reset, SessionClient, SessionInfo};
 
-use super::repl::history;
 use super::session::{list, of_name};
 use crate::config::LoadedConfig;
 use crate::exit::CommandExit;
@@ -68,7 +67,7 @@ impl AttachCommand {
         );
         let session =
             ReplSession { client: Arc::new(client), key, surroundings: Some(surroundings), reset: Reset::No };
-        ReplLoop::open(session, ReplEntry::Attach, &history(&config.places), &greeting)?.run().await
+        ReplLoop::open(session, ReplEntry::Attach, &config, &greeting)?.run().await
     }
 }
 

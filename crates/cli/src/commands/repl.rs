@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use cellwright_kernel::KernelChoice;
 use cellwright_session::{Reset, SessionClient, SessionId, SessionKey, Sessions, StoredOutputs};
 
-use crate::config::{LoadedConfig, UserFolders};
+use crate::config::LoadedConfig;
 use crate::exit::CommandExit;
 use crate::host::{self, ClientSurroundings};
 use crate::repl::{PlainRepl, ReplEntry, ReplLoop, ReplSession, restore_terminal};
@@ -90,7 +90,7 @@ impl ReplCommand {
                 host::VERSION
             );
             let name = self.session.as_ref().map(ToString::to_string);
-            let repl = ReplLoop::open(session, ReplEntry::Start, &history(&config.places), &greeting)?;
+            let repl = ReplLoop::open(session, ReplEntry::Start, &config, &greeting)?;
             let exit = repl.run().await;
             if let Some(name) = name {
                 restore_terminal();
@@ -105,11 +105,6 @@ impl ReplCommand {
         }
         exit
     }
-}
-
-/// Where what was typed is kept.
-pub(super) fn history(places: &UserFolders) -> PathBuf {
-    places.state.join("repl_history")
 }
 
 /// The session of this name that is there already, whatever its kernel, or else the one that would be.

@@ -97,6 +97,11 @@ impl CellLook {
         }
     }
 
+    /// With images drawn this way, whatever the terminal would say if it were asked.
+    pub(crate) fn drawing(self, images: Option<ImageProtocol>) -> Self {
+        Self { images: OnceCell::from(images), ..self }
+    }
+
     /// One that is told all, for tests.
     #[cfg(test)]
     pub(crate) fn fixed(pen: TextPen, preview: PreviewLines, images: Option<ImageProtocol>) -> Self {

@@ -105,11 +105,6 @@ impl ReplConsole {
         self.keys = keys.into_iter().chain(later).collect();
     }
 
-    /// What was printed since the last line's end: a prompt that is drawn next stands behind it.
-    pub(crate) fn take_open_line(&mut self) -> String {
-        std::mem::take(&mut self.open_line)
-    }
-
     /// Prints, above a text that is typed. Draw that again afterwards.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {

@@ -1,17 +1,26 @@
 //! What the session says: to the call that was made here, and to everybody who watches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use cellwright_cell::with_causes;
+use cellwright_cell::{OutputChange, with_causes};
 use cellwright_kernel::AboutKernel;
-use cellwright_output::visible;
-use cellwright_session::{CallEvent, CallReport, CallUpdate, JobId, SessionEvent};
+use cellwright_session::{CallEvent, CallReport, CallUpdate, CellStatus, JobId, KernelFate, SessionEvent};
 
 use super::view::CellAuthor;
 use super::{PersonQuestion, ReplLoop};
+use crate::draw::look::{LookArguments, variable};
+use crate::draw::style::TextPen;
+use crate::draw::terminal::{BlockColours, ImageProtocol};
 use crate::exit::CommandExit;
 use crate::line::{LineEditor, LineMode};
-use crate::render::without_colours;
+use crate::render::{
+    CallRender as _, CellHeadings, CellLook, CellRender, FullOutputs, PreviewLines, StatusMark,
+    without_colours,
+};
+
+/// Cells that take no longer say nothing of it.
+const QUICK: Duration = Duration::from_secs(1);
 
 impl ReplLoop {
     pub(super) fn started(&mut self, update: CallUpdate) -> anyhow::Result<()> {
@@ -43,34 +52,40 @@ impl ReplLoop {
                 if let Some(own) = &mut self.own {
                     own.runs = true;
                 }
+                self.begin_drawing(CellHeadings::counted(vec![None]), PreviewLines::All)?;
             }
             CallEvent::Output { change, .. } => {
                 self.record.change(&change);
-                self.console.print(&self.view.change(&change, CellAuthor::Person))?;
+                self.draw(&change, CellAuthor::Person)?;
             }
-            CallEvent::Late(change) => self.console.print(&self.view.change(&change, CellAuthor::Person))?,
+            CallEvent::Late(change) => self.draw(&change, CellAuthor::Person)?,
             CallEvent::Input { request, .. } => {
                 let mode = if request.password { LineMode::Secret } else { LineMode::Answer };
-                // What was printed without a line's end is the beginning of the question.
-                let open = self.console.take_open_line();
-                let prompt = without_colours(&format!("{open}{}", request.prompt));
-                let (above, prompt) = match prompt.rsplit_once('\n') {
-                    Some((above, prompt)) => (format!("\r\x1b[K{above}\n"), prompt.to_owned()),
-                    None => ("\r\x1b[K".to_owned(), prompt),
-                };
-                self.console.print(&above)?;
-                self.console.take_open_line();
+                if let Some(drawing) = &mut self.drawing {
+                    drawing.pause()?;
+                }
+                let prompt = without_colours(&request.prompt);
+                let (above, prompt) = prompt.rsplit_once('\n').unwrap_or(("", &prompt));
+                if !above.is_empty() {
+                    self.console.print_line(above)?;
+                }
+                let prompt = prompt.to_owned();
                 self.console.give_back(std::mem::take(&mut self.early));
                 self.question = Some(PersonQuestion { request, prompt, editor: LineEditor::new(mode) });
             }
             CallEvent::Stopping { .. } => {
-                self.console.leave_prompt()?;
-                self.question = None;
+                self.end_question()?;
             }
             CallEvent::CellFinished(report) => {
                 self.count = report.execution_count.map_or(self.count + 1, |count| count + 1);
                 self.record.end(report.execution_count);
-                if let Some(ending) = self.view.ending(&report.status, report.duration) {
+                // A traceback says enough of a cell that was quick.
+                let mark = match report.status {
+                    CellStatus::Error(_) if report.duration < QUICK => StatusMark::Ok(report.duration),
+                    _ => StatusMark::of(&report.status, report.duration, false),
+                };
+                self.end_drawing(&mark)?;
+                if let Some(ending) = self.view.ending(&report.status) {
                     self.console.print_line(&ending)?;
                 }
             }
@@ -89,7 +104,11 @@ impl ReplLoop {
     }
 
     fn own_ended(&mut self, report: &CallReport) -> anyhow::Result<()> {
-        (self.own, self.question) = (None, None);
+        self.end_question()?;
+        self.own = None;
+        if let Some(mut drawing) = self.drawing.take() {
+            drawing.close()?;
+        }
         match &report.error {
             Some(error) => self.note(&format!("error: {}", with_causes(error))),
             None => Ok(()),
@@ -129,31 +148,80 @@ impl ReplLoop {
             _ if self.is_within => Ok(()),
             SessionEvent::CellStarted { code, title, .. } => {
                 self.record.begin(code);
-                let label = self.view.note(&format!("In [{}]", self.count));
-                self.console.print_line(&label)?;
-                Ok(self.console.print(&self.view.code(code, title.as_deref()))?)
+                // Between two cells of a call the prompt was there for a moment.
+                self.console.hide_prompt()?;
+                let headings = CellHeadings {
+                    places: vec![format!("In [{}]", self.count)],
+                    are_shown: true,
+                    code: Some(vec![code.clone()]),
+                    ..CellHeadings::counted(vec![title.clone()])
+                };
+                self.begin_drawing(headings, PreviewLines::INTERACTIVE)
             }
             SessionEvent::Output { change, .. } => {
                 self.record.change(change);
-                Ok(self.console.print(&self.view.change(change, CellAuthor::Other))?)
+                self.draw(change, CellAuthor::Other)
             }
             SessionEvent::CellFinished { status, duration, execution_count, .. } => {
                 self.count = execution_count.map_or(self.count, |count| count + 1);
                 self.record.end(*execution_count);
-                match self.view.ending(status, *duration) {
+                self.end_drawing(&StatusMark::of(status, *duration, false))?;
+                match self.view.ending(status) {
                     Some(ending) => Ok(self.console.print_line(&ending)?),
                     None => Ok(()),
                 }
             }
             SessionEvent::InputAsked { prompt, .. } => {
-                self.console.print(&visible(prompt))?;
-                self.note("(whoever runs it is asked for a line)")
+                self.note(&format!("{prompt} (whoever runs it is asked for a line)"))
             }
             SessionEvent::Missed { events } => self.note(&format!("{events} events are not shown")),
             SessionEvent::Notice(notice) => self.note(&format!("note: {notice}")),
             SessionEvent::KernelStarted(about) => self.kernel_started(about.clone()),
             SessionEvent::Stopping { .. } | SessionEvent::Comm(_) | SessionEvent::Present => Ok(()),
         }
+    }
+
+    /// A cell begins: what it shows is drawn from here on, and drawn again while it changes.
+    fn begin_drawing(&mut self, headings: CellHeadings, preview: PreviewLines) -> anyhow::Result<()> {
+        let full = FullOutputs::Artifacts(self.artifacts.clone());
+        let images = match (self.view.images, self.view.pen) {
+            (Some((protocol, _)), _) => Some(protocol),
+            (None, TextPen::Plain) => None,
+            (None, TextPen::Colours | TextPen::DarkColours) => {
+                Some(ImageProtocol::Blocks(BlockColours::named(variable)))
+            }
+        };
+        let mut look = CellLook::new(LookArguments::default(), preview, full).drawing(images);
+        look.language.clone_from(&self.view.language);
+        let mut drawing = CellRender::at_terminal(look, headings, KernelFate::Stays);
+        drawing.begin(0)?;
+        self.drawing = Some(drawing);
+        Ok(())
+    }
+
+    /// Shows what a cell shows, or what came of one that is over.
+    fn draw(&mut self, change: &OutputChange, author: CellAuthor) -> anyhow::Result<()> {
+        match &mut self.drawing {
+            Some(drawing) => drawing.change(change),
+            None => Ok(self.console.print(&self.view.change(change, author))?),
+        }
+    }
+
+    fn end_drawing(&mut self, mark: &StatusMark) -> anyhow::Result<()> {
+        let Some(mut drawing) = self.drawing.take() else { return Ok(()) };
+        drawing.finish(0, mark)?;
+        drawing.close()
+    }
+
+    /// Nobody has to answer any more.
+    pub(super) fn end_question(&mut self) -> anyhow::Result<()> {
+        if self.question.take().is_some() {
+            self.console.leave_prompt()?;
+            if let Some(drawing) = &mut self.drawing {
+                drawing.resume()?;
+            }
+        }
+        Ok(())
     }
 
     /// A kernel runs. The call that started it and the journal both say so.

@@ -30,7 +30,6 @@ pub(crate) async fn follow_session(
         pen: if is_coloured { TextPen::Colours } else { TextPen::Plain },
         language: "python".to_owned(),
         images: None,
-        labels: true,
     };
     let mut follower = client.follow(key, FollowFrom::Beginning).await?;
     let mut is_line_open = false;

@@ -40,8 +40,7 @@ impl PlainRepl {
                 }
             }
         });
-        let view =
-            SessionView { pen: TextPen::Plain, language: "python".to_owned(), images: None, labels: false };
+        let view = SessionView { pen: TextPen::Plain, language: "python".to_owned(), images: None };
         let has_person = io::stdin().is_terminal();
         Self { session, lines, view, record: ReplRecord::default(), has_person }
     }
@@ -116,7 +115,7 @@ impl PlainRepl {
                 }
                 CallUpdate::Event(CallEvent::CellFinished(report)) => {
                     self.record.end(report.execution_count);
-                    if let Some(ending) = self.view.ending(&report.status, std::time::Duration::ZERO) {
+                    if let Some(ending) = self.view.ending(&report.status) {
                         print::note(&ending);
                     }
                 }

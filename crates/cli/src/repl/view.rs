@@ -2,21 +2,17 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use cellwright_cell::{MimeBundle, Output, OutputChange, Stream};
 use cellwright_kernel::{Fate, StopReason};
 use cellwright_output::{Display, json_text, visible, visible_coloured};
-use cellwright_session::{CellStatus, KernelFate, duration_words};
+use cellwright_session::{CellStatus, KernelFate};
 
 use crate::draw::code;
 use crate::draw::picture::drawn;
 use crate::draw::style::{TextPen, TextStyle};
 use crate::draw::terminal::{ImageProtocol, TerminalSize};
 use crate::render::without_colours;
-
-/// Cells that take no longer say nothing of it.
-const QUICK: Duration = Duration::from_secs(2);
 
 /// Who runs a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +30,6 @@ pub(crate) struct SessionView {
     pub(crate) language: String,
     /// How pictures are drawn, if they are.
     pub(crate) images: Option<(ImageProtocol, TerminalSize)>,
-    /// Say of each result which cell's it is.
-    pub(crate) labels: bool,
 }
 
 impl SessionView {
@@ -70,14 +64,8 @@ impl SessionView {
             OutputChange::Added(Output::Text { stream: Stream::Stdout | Stream::Stderr, text }) => {
                 self.text(text, author)
             }
-            OutputChange::Added(Output::Result { content, count }) => {
-                let label = count.filter(|_| self.labels).map(|count| format!("[{count}] "));
-                let label = label.map(|label| self.pen.paint(TextStyle::RED, &label).into_owned());
-                self.bundle(content, &label.unwrap_or_default(), author)
-            }
-            OutputChange::Added(Output::Display { content, .. }) | OutputChange::Updated { content, .. } => {
-                self.bundle(content, "", author)
-            }
+            OutputChange::Added(Output::Result { content, .. } | Output::Display { content, .. })
+            | OutputChange::Updated { content, .. } => self.bundle(content, author),
             OutputChange::Added(Output::Error(exception)) if exception.traceback.is_empty() => {
                 self.text(&format!("{}: {}\n", exception.name, exception.message), author)
             }
@@ -91,15 +79,15 @@ impl SessionView {
     }
 
     /// What there is to say of a cell's end; nothing of most.
-    pub(crate) fn ending(&self, status: &CellStatus, duration: Duration) -> Option<String> {
+    pub(crate) fn ending(&self, status: &CellStatus) -> Option<String> {
         match status {
-            // Its traceback says it.
-            CellStatus::Stopped {
+            // What is drawn says it.
+            CellStatus::Ok
+            | CellStatus::Error(_)
+            | CellStatus::Stopped {
                 reason: StopReason::Interrupted | StopReason::Cancelled,
                 kernel: Fate::Survived,
             } => None,
-            CellStatus::Ok | CellStatus::Error(_) if duration < QUICK => None,
-            CellStatus::Ok | CellStatus::Error(_) => Some(self.dim(&duration_words(duration))),
             _ => Some(self.note(&format!("the cell {}", status.ending(KernelFate::Stays)))),
         }
     }
@@ -127,7 +115,7 @@ impl SessionView {
         }
     }
 
-    fn bundle(&self, content: &MimeBundle, label: &str, author: CellAuthor) -> String {
+    fn bundle(&self, content: &MimeBundle, author: CellAuthor) -> String {
         let display = Display::from_bundle(&content.data);
         let image = display.image.map(|image| {
             let drawing = self.images.map(|(by, terminal)| drawn(&image, by, terminal, terminal.columns));
@@ -140,11 +128,6 @@ impl SessionView {
         // A picture says what its text stands for: `<Figure size 640x480 with 1 Axes>`.
         let text = text.filter(|_| image.is_none() || self.images.is_none());
         let text = text.map(|text| self.text(&text, author) + "\n").unwrap_or_default();
-        let first = if text.contains('\n') && text.trim_end().contains('\n') && !label.is_empty() {
-            format!("{}\n", label.trim_end())
-        } else {
-            label.to_owned()
-        };
-        format!("{first}{text}{}", image.unwrap_or_default())
+        format!("{text}{}", image.unwrap_or_default())
     }
 }

@@ -19,7 +19,7 @@ fn code_is_edited_indented_and_run_and_a_name_is_completed_and_explained() {
     // The body is indented by the editor, an empty line ends it.
     person.enters(1, "def twice(number):\rreturn 2 * numbr\x1b[De\x05\r");
     person.enters(2, "twice(21)");
-    person.sees("[2] 42");
+    person.sees("\n42\nIn [");
     person.enters(3, "import sys");
     person.sees("In [4]:");
     person.types("sys.getrec\t");
@@ -56,7 +56,7 @@ fn the_prompt_keeps_what_is_typed_while_a_thread_prints() {
     door.let_in_blocking();
     person.looks_until("both", |screen| screen.ends_with("from a thread\nand more\nIn [4]: x = 'half typed"));
     person.types("'; x\r");
-    person.sees("[4] 'half typed'");
+    person.sees("\n'half typed'\nIn [");
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn ctrl_c_interrupts_the_cell_and_keeps_variables_and_what_was_typed_ahead() {
     door.knocked_blocking();
     person.types("x + 1\r\x03");
     person.sees("KeyboardInterrupt");
-    person.sees("[3] 6");
+    person.sees("\n6\nIn [");
     // At the prompt it drops the text.
     person.sees("In [4]:");
     person.types("nonsense\x03");
     person.sees("^C");
     person.enters(4, "x + 2");
-    person.sees("[4] 7");
+    person.sees("\n7\nIn [");
 }
 
 #[test]
@@ -82,12 +82,12 @@ fn input_getpass_and_pdb_ask_the_person() {
     let home = UserHome::new();
     let mut person = Person::at(&home, &["repl"], &[]);
     person.enters(1, "print('your', end=' '); name = input('name? ')");
-    person.sees("your name?");
+    person.sees("your\nname?");
     person.types("Adx\x7fa\r");
     person.enters(2, "import getpass; len(getpass.getpass('secret? ')), name");
     person.sees("secret?");
     person.types("hunter2\r");
-    person.sees("[2] (7, 'Ada')");
+    person.sees("\n(7, 'Ada')\nIn [");
     assert!(!person.screen().contains("hunter"), "{}", person.screen());
     person.enters(3, "import pdb; pdb.run('y = 1\\nz = 2')");
     person.sees("(Pdb)");
@@ -114,7 +114,7 @@ fn history_is_there_in_the_next_run_and_is_private() {
     second.sees("(earlier `+ 3`) value = 20 + 3");
     second.types("\r");
     second.enters(2, "value");
-    second.sees("[2] 23");
+    second.sees("\n23\nIn [");
     let file = home.folder.path().join(".local/state/cellwright/repl_history");
     let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(file).unwrap());
     assert_eq!(mode & 0o777, 0o600);
