@@ -13,6 +13,7 @@ name=cellwright-$version-$machine
 
 python3 scripts/packages.py --check
 scripts/wheel.sh
+python3 scripts/wheel_test.py target/wheels/*.whl
 program=${CARGO_TARGET_DIR:-target}/release/cellwright
 
 rm -rf "$files"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the Python package: a wheel and a source package in target/wheels/, from the toolchain that is pinned.
 #
-# The wheel carries the program, the agent kernel for Jupyter, completions for shells and man pages. auditwheel checks
-# that it runs on the systems that its name promises, and this script that it is at most 8 MB.
+# The wheel carries the program, what Jupyter needs (the agent kernel and the extension), completions for shells and man
+# pages. auditwheel checks that it runs on the systems that its name promises, and this script that it is at most 8 MB.
 #
 # Needs Rust and Python 3.9 or newer with pip. What else it needs is installed in target/wheel-venv as pinned.
 set -euo pipefail
@@ -13,6 +13,7 @@ venv=target/wheel-venv
 python=$PWD/$venv/bin/python
 wheels=target/wheels
 man=packaging/wheel.data/data/share/man/man1
+extensions=packaging/wheel.data/data/share/jupyter/labextensions
 
 stamp=$venv/pins.sha256
 if ! sha256sum --check --status "$stamp" 2>/dev/null; then
@@ -29,7 +30,10 @@ fi
 
 cargo build --locked --release --package cellwright-cli
 rm -rf "$man"
-"$python" scripts/man.py "${CARGO_TARGET_DIR:-target}/release/cellwright" "$man"
+program=${CARGO_TARGET_DIR:-target}/release/cellwright
+"$python" scripts/man.py "$program" "$man"
+rm -rf "$extensions"
+"$program" lab install --prefix packaging/wheel.data/data
 
 rm -rf "$wheels"
 PATH=$PWD/$venv/bin:$PATH "$python" -m maturin build --locked --release --out "$wheels"
