@@ -140,6 +140,25 @@ fn an_install_shows_the_changed_lines() {
 }
 
 #[test]
+fn a_dry_run_shows_the_change_and_writes_nothing() {
+    let text = "{\n  \"theme\": \"dark\"\n}\n";
+    let home = Home::with(".claude.json", text);
+    let output = home.command(&["claude", "--dry-run"]).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.starts_with("would change "), "{shown}");
+    assert!(shown.contains("  +   \"mcpServers\": {\n"), "{shown}");
+    assert_eq!(home.read(".claude.json"), text);
+    // What was shown is what is then done.
+    let output = home.command(&["claude"]).output().unwrap();
+    let done = String::from_utf8(output.stdout).unwrap();
+    let lines = |text: &str| {
+        text.lines().filter(|line| line.starts_with("  ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&shown), lines(&done));
+}
+
+#[test]
 fn an_install_shows_nothing_of_other_servers() {
     for others in [
         r#"{"mcpServers": {"other": {"command": "x", "env": {"KEY": "secret"}}}}"#,

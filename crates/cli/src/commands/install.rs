@@ -30,10 +30,12 @@ const LONG: usize = 300;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 #[command(after_help = "\
 Examples:
+  cellwright mcp install claude --dry-run
   cellwright mcp install claude
   cellwright mcp install codex --print
   cellwright mcp install vscode --project
   cellwright mcp install zed --remove")]
+#[expect(clippy::struct_excessive_bools, reason = "a table of flags")]
 pub(crate) struct InstallCommand {
     /// Which program
     #[arg(value_enum)]
@@ -44,6 +46,9 @@ pub(crate) struct InstallCommand {
     /// Only print the entry, so that you can add it by hand
     #[arg(long, conflicts_with = "remove")]
     print: bool,
+    /// Show which lines would change, and write nothing
+    #[arg(long, conflicts_with_all = ["print", "trust"])]
+    dry_run: bool,
     /// Remove the entry
     #[arg(long)]
     remove: bool,
@@ -55,7 +60,7 @@ pub(crate) struct InstallCommand {
 impl InstallCommand {
     /// The command that removes the entry from the user's file of a client.
     pub(crate) fn removal(client: McpClient) -> Self {
-        Self { client, project: false, print: false, remove: true, trust: false }
+        Self { client, project: false, print: false, dry_run: false, remove: true, trust: false }
     }
 
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -65,6 +70,7 @@ impl InstallCommand {
             trusting::trust(&folder)?;
         } else if !self.remove
             && !self.print
+            && !self.dry_run
             // The entry does not depend on settings, so neither does adding it.
             && let Ok(config) = LoadedConfig::load(&folder, Vec::new())
         {
@@ -88,6 +94,10 @@ impl InstallCommand {
             return print::plain(&self.nothing_to_do(&path, text));
         }
         self.changes_nothing_else(text, &after).map_err(|why| self.by_hand(&path, &why))?;
+        if self.dry_run {
+            let lines = changed_lines(text, &after);
+            return print::plain(&format!("would change {}\n{lines}", path.display()));
+        }
         settings_file::replace(&path, before.as_deref(), &after, scope)?;
         print::plain(&self.done(&path, text, &after))
     }
@@ -145,23 +155,7 @@ impl InstallCommand {
         } else {
             format!("{title} has it: `{NAME}` in {path}\n{}", self.switched_off(after))
         };
-        // Only what changed: what is around it, on the same line too, may be other servers' secrets.
-        let before: Vec<_> = before.split_inclusive('\n').collect();
-        let after: Vec<_> = after.split_inclusive('\n').collect();
-        for run in line_runs(&before, &after).into_iter().filter(|run| !run.is_kept) {
-            let (old, new) = (before[run.old].concat(), after[run.new].concat());
-            let (old, new) = differing(&old, &new);
-            for (sign, text) in [('-', old), ('+', new)] {
-                for line in text.lines() {
-                    let line = match line.trim_end() {
-                        line if line.len() > LONG => format!("(a line of {} bytes)", line.len()),
-                        line => line.to_owned(),
-                    };
-                    message.push_str(format!("  {sign} {line}").trim_end());
-                    message.push('\n');
-                }
-            }
-        }
+        message.push_str(&changed_lines(before, after));
         if self.remove {
             return message;
         }
@@ -172,6 +166,29 @@ impl InstallCommand {
         }
         message
     }
+}
+
+/// What a change removes and adds, line by line.
+fn changed_lines(before: &str, after: &str) -> String {
+    let mut shown = String::new();
+    // Only what changed: what is around it, on the same line too, may be other servers' secrets.
+    let before: Vec<_> = before.split_inclusive('\n').collect();
+    let after: Vec<_> = after.split_inclusive('\n').collect();
+    for run in line_runs(&before, &after).into_iter().filter(|run| !run.is_kept) {
+        let (old, new) = (before[run.old].concat(), after[run.new].concat());
+        let (old, new) = differing(&old, &new);
+        for (sign, text) in [('-', old), ('+', new)] {
+            for line in text.lines() {
+                let line = match line.trim_end() {
+                    line if line.len() > LONG => format!("(a line of {} bytes)", line.len()),
+                    line => line.to_owned(),
+                };
+                shown.push_str(format!("  {sign} {line}").trim_end());
+                shown.push('\n');
+            }
+        }
+    }
+    shown
 }
 
 /// What is left of two texts without what they begin and end with in common. With nothing in common they are whole.
