@@ -35,7 +35,6 @@ Examples:
   cellwright mcp install codex --print
   cellwright mcp install vscode --project
   cellwright mcp install zed --remove")]
-#[expect(clippy::struct_excessive_bools, reason = "a table of flags")]
 pub(crate) struct InstallCommand {
     /// Which program
     #[arg(value_enum)]
