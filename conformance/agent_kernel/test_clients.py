@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import papermill
 import pexpect
-from kernels import FAULTS, TIMEOUT, execute, running
+from kernels import FAULTS, ROOT, TIMEOUT, execute, running
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -102,6 +102,18 @@ class Clients(unittest.TestCase):
         self.assertEqual(outcome.text, "y" * 5_000_000 + " end")
         # Paced, it would be more than 50.
         self.assertLess(len(streams), 12)
+
+    def test_the_tour_of_the_agent_runs_from_top_to_bottom(self):
+        tour = nbformat.read(ROOT / "examples/agent-tour.ipynb", as_version=4)
+        nbformat.validate(tour)
+        self.assertFalse([cell for cell in tour.cells if cell.get("outputs")], "it is kept without outputs")
+        # The agent of the tests says what it reads.
+        NotebookClient(tour, kernel_name=FAULTS, timeout=TIMEOUT).execute()
+        cells = {cell.id: cell for cell in tour.cells}
+        self.assertEqual(text(cells["agent-tour-02"]), "4")
+        self.assertIn("Which region sold more", text(cells["agent-tour-04"]))
+        self.assertEqual(cells["agent-tour-06"].outputs[0]["ename"], "KeyError")
+        self.assertIn("corrected line", text(cells["agent-tour-07"]))
 
     def test_the_console_streams_asks_and_is_interrupted(self):
         command = ["-m", "jupyter_console", "--kernel", FAULTS, "--simple-prompt"]

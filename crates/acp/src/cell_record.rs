@@ -25,6 +25,8 @@ pub(crate) struct CellOutputRecord {
     /// In bytes.
     size: usize,
     left_out: bool,
+    /// The id of the cell in its notebook, if the client names it.
+    pub(crate) cell: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +69,7 @@ impl CellOutputRecord {
 
     /// Forgets all of it: the cell shows nothing any more.
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self { cell: self.cell.take(), ..Self::default() };
     }
 
     /// Takes in a display that is never updated. False if there is no room for it.

@@ -65,6 +65,8 @@ pub(crate) enum FailureKind {
     NoSuchValue,
     /// The agent cannot do this.
     NotSupported,
+    /// The agent ran no code that could be kept.
+    NothingToKeep,
     SessionExists,
 }
 
@@ -90,6 +92,7 @@ impl FailureKind {
             Self::NoSuchSession => "NoSuchSession",
             Self::NoSuchValue => "NoSuchValue",
             Self::NotSupported => "NotSupported",
+            Self::NothingToKeep => "NothingToKeep",
             Self::SessionExists => "SessionExists",
         }
     }

@@ -9,6 +9,7 @@ mod cell_run;
 mod code_cell;
 mod context;
 mod introspect;
+mod keep;
 mod kernel_magics;
 mod magics;
 mod menu;

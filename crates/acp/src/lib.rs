@@ -22,6 +22,7 @@ mod notebook_calls;
 mod notebook_context;
 pub mod page;
 pub mod permission;
+pub mod plain;
 pub mod spec;
 mod task;
 mod tool_calls;

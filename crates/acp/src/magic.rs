@@ -97,6 +97,8 @@ pub(crate) enum MagicCommand {
     Kernel(KernelMagic),
     /// Set what a cell is that does not say so, or show it.
     Cells(Option<CellMode>),
+    /// Turn the code that the agent ran in its last cell, or in this one, into code cells.
+    Keep(Option<u32>),
     /// Set whether prompts take along what the person did, or show what they would.
     Context(Option<bool>),
     /// Set the mode of the agent, or show the modes.
@@ -400,7 +402,10 @@ fn line_magic(line: &str) -> Result<MagicCommand, MagicError> {
     if let Some(command) = tested_command(line) {
         return Ok(MagicCommand::Permissions(PermissionsMagic::Test(command.to_owned())));
     }
-    let written = split(line, line)?;
+    // `#3` is a cell here and not a comment.
+    let is_keep = line.starts_with("%keep");
+    let written =
+        if is_keep { line.split_whitespace().map(str::to_owned).collect() } else { split(line, line)? };
     let words: Vec<_> = written.iter().map(String::as_str).collect();
     let words = commands::full(&words).ok_or_else(|| MagicError::Unknown(written[0].clone()))?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();

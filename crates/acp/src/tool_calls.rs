@@ -31,6 +31,8 @@ pub(crate) struct ToolCallEntry {
     asks_about: Option<ToolCallId>,
     /// The turn ended before the call did.
     left_open: bool,
+    /// The code that it ran in the kernel of the notebook, and its language.
+    pub(crate) code: Option<(String, String)>,
 }
 
 /// The permission of a tool call.
@@ -125,6 +127,11 @@ impl ToolCalls {
         self.entry(id).permission = PermissionState::Decided { allowed, how };
     }
 
+    /// Notes the code that a call runs in the kernel of the notebook.
+    pub(crate) fn runs(&mut self, id: &ToolCallId, language: &str, source: &str) {
+        self.entry(id).code = Some((language.to_owned(), source.to_owned()));
+    }
+
     /// Notes that nobody was asked about a call, although the permissions required it.
     pub(crate) fn bypassed(&mut self, id: &ToolCallId) {
         self.entry(id).permission = PermissionState::Bypassed;
@@ -199,6 +206,7 @@ impl ToolCalls {
                 asker: PermissionAsker::Agent,
                 asks_about: None,
                 left_open: false,
+                code: None,
             });
             self.entries.len() - 1
         });

@@ -14,6 +14,7 @@ mod diff;
 mod displays;
 mod forms;
 mod html;
+mod origin;
 mod pace;
 mod plan;
 mod printer;
@@ -45,6 +46,7 @@ use crate::tool_calls::ToolCalls;
 pub(crate) use diff::LineDiff;
 pub(crate) use forms::{FormPiece, widget_view};
 pub(crate) use html::widget_text;
+pub(crate) use origin::is_of_agent;
 pub(crate) use show::{OutputData, OutputMessage, TurnEnding, ViewStyle};
 
 /// After this much silence, a turn shows that it is alive.

@@ -179,6 +179,36 @@ fn markdown_has_pictures_in_a_folder_beside_it() {
 }
 
 #[test]
+fn a_notebook_of_prompts_becomes_one_that_runs_without_an_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = json!({"language": "python", "source": "y = x + 1\nprint(y)"});
+    let card = shown(
+        &json!({"text/html": "<div>", "text/plain": "card", "application/vnd.cellwright.code+json": ran}),
+    );
+    let printed = json!({"output_type": "stream", "name": "stdout", "text": "42\n"});
+    let answer = shown(&json!({"text/markdown": "It is 42.", "text/plain": "It is 42."}));
+    let prompt = code("What is x + 1?", &[], &[card, printed, answer]);
+    let cells =
+        [prose("# Title"), code("%permissions auto", &[], &[]), code("%%python\nx = 41", &[], &[]), prompt];
+    write(folder.path(), "nb.ipynb", "agent", &cells);
+    let (status, told, error) = export(folder.path(), &["nb.ipynb", "--plain"]);
+    assert_eq!(
+        (status, &*told),
+        (0, "nb-plain.ipynb: 1 prompt became text, with 1 cell of the agent's code\n"),
+        "{error}"
+    );
+    let plain: Value =
+        serde_json::from_slice(&fs::read(folder.path().join("nb-plain.ipynb")).unwrap()).unwrap();
+    let sources: Vec<_> =
+        plain["cells"].as_array().unwrap().iter().map(|cell| cell["source"].as_str().unwrap()).collect();
+    assert_eq!(sources, ["# Title", "x = 41", "> What is x + 1?", "y = x + 1\nprint(y)", "It is 42."]);
+    assert_eq!(plain["cells"][3]["outputs"][0]["text"], "42\n");
+    assert_eq!(plain["metadata"]["kernelspec"]["name"], "python3");
+    let (status, _, error) = export(folder.path(), &["nb.ipynb", "--plain"]);
+    assert!(status != 0 && error.contains("--force replaces it"), "{error}");
+}
+
+#[test]
 fn a_file_that_is_there_is_only_replaced_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "a.ipynb", "python", &[code("x = 1", &[], &[])]);

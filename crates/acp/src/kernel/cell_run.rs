@@ -134,6 +134,7 @@ pub(crate) async fn run(kernel: &PromptKernel, mut request: ClientRequest) -> Ce
     if count > 0 && !execute.silent && execute.store_history {
         lock(&kernel.state.history).keep(count, Arc::clone(cell.record()));
     }
+    lock(cell.record()).cell.clone_from(&id);
     let work = CellRun { kernel, cell: Arc::clone(&cell), client, stop, count, id };
     // When a cell is dropped, as with a deleted subshell, everything it started stops.
     let given_up = work.stop.ask_on_drop();

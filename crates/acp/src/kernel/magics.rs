@@ -43,6 +43,11 @@ impl CellRun<'_> {
             MagicCommand::Config(Some(words)) => self.configure(words).await?,
             MagicCommand::Env(env) => self.env(env).await?,
             MagicCommand::Kernel(kernel) => self.kernel_magic(kernel).await?,
+            MagicCommand::Keep(count) => {
+                let (text, payload) = self.keep(count).await?;
+                self.result(text, last).await;
+                return Ok(payload);
+            }
             MagicCommand::Cells(mode) => self.cells(mode),
             MagicCommand::Context(setting) => self.context(setting).await,
             MagicCommand::Commands => {

@@ -49,6 +49,8 @@ pub(crate) enum UsageError {
     NoSuchCells(String),
     #[error("`%context` takes `on`, `off` or nothing, not `{0}`")]
     NoSuchContext(String),
+    #[error("`{0}` is not the number of a cell, as in `%keep 3` for In[3]")]
+    NotACellNumber(String),
     #[error("name one session")]
     NameOneSession,
     #[error("name one server")]
@@ -99,6 +101,13 @@ pub(super) fn magic(words: &[&str]) -> Result<MagicCommand, UsageError> {
         ["context", "on"] => MagicCommand::Context(Some(true)),
         ["context", "off"] => MagicCommand::Context(Some(false)),
         ["context", other, ..] => return Err(UsageError::NoSuchContext((*other).to_owned())),
+        ["keep", rest @ ..] => MagicCommand::Keep(match optional(rest)? {
+            Some(count) => {
+                let number = count.trim_start_matches('#').parse();
+                Some(number.map_err(|_| UsageError::NotACellNumber(count))?)
+            }
+            None => None,
+        }),
         ["cells"] => MagicCommand::Cells(None),
         ["cells", "code"] => MagicCommand::Cells(Some(CellMode::Code)),
         ["cells", "prompt"] => MagicCommand::Cells(Some(CellMode::Prompt)),

@@ -165,6 +165,12 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
         ArgumentKind::Words(&["on", "off"]),
         "show what the next prompt takes along of what you did since the last turn, or switch that",
     ),
+    row(
+        &["keep"],
+        "[N]",
+        ArgumentKind::Nothing,
+        "turn the code that the agent ran in its last cell, or in In[N], into code cells",
+    ),
     row(&["login"], "[METHOD]", ArgumentKind::Nothing, "show how to sign in, or sign in"),
     row(&["log"], "[LINES]", ArgumentKind::Nothing, "show what the agent wrote to its standard error"),
     row(
@@ -179,7 +185,8 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
 pub(super) const SHORT: [&str; 3] = ["mcp", "session", "permissions"];
 
 /// Magics that are written without `%agent`, with the first of their words after it.
-pub(super) const OWN: [(&str, &str); 3] = [("kernel", "kernel"), ("mode", "cells"), ("context", "context")];
+pub(super) const OWN: [(&str, &str); 4] =
+    [("kernel", "kernel"), ("mode", "cells"), ("context", "context"), ("keep", "keep")];
 
 /// The magic as people write it, without its arguments.
 pub(super) fn written(words: &[&str]) -> String {

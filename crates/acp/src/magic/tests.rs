@@ -122,6 +122,8 @@ fn every_magic_is_read() {
         ("%context", MagicCommand::Context(None)),
         ("%context on", MagicCommand::Context(Some(true))),
         ("%context off", MagicCommand::Context(Some(false))),
+        ("%keep", MagicCommand::Keep(None)),
+        ("%keep #3", MagicCommand::Keep(Some(3))),
         ("%mode", MagicCommand::Cells(None)),
         ("%mode code", MagicCommand::Cells(Some(CellMode::Code))),
         ("%mode prompt", MagicCommand::Cells(Some(CellMode::Prompt))),

@@ -5,6 +5,7 @@ use std::time::Instant;
 use agent_client_protocol_schema::v1::{TerminalId, ToolCallId};
 
 use super::card::{self, ToolCard, line};
+use super::displays::DisplaySharing;
 use super::forms::widget_view;
 use super::printer::PrintSection;
 use super::{TurnView, ViewPiece, ViewStyle};
@@ -90,7 +91,10 @@ impl TurnView {
         let known = self.cards.get(id).copied();
         let at = known.unwrap_or_else(|| {
             self.close();
-            let at = self.add(ViewPiece::Card(Box::new(ToolCard::new(id.clone()))));
+            // The code beside a card belongs to this display.
+            let company =
+                if entry.code.is_some() { DisplaySharing::Unwanted } else { DisplaySharing::Welcome };
+            let at = self.put(ViewPiece::Card(Box::new(ToolCard::new(id.clone()))), company);
             self.cards.insert(id.clone(), at);
             at
         });

@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
+use agent_client_protocol_schema::v1::ToolCallStatus;
 use cellwright_cell::Stream;
 use serde_json::Value;
 
 use super::content::RenderedContent;
 use super::words::{TextRole, dim, thousands};
 use super::{OutputData, OutputMessage, QUIET, TurnView, ViewPiece, ViewStyle};
+use crate::plain::CODE_MIME;
 use crate::tool_calls::ToolCalls;
 
 impl TurnView {
@@ -93,14 +95,17 @@ impl TurnView {
             self.displays.weighs(display, html.len());
             return data;
         }
-        let (mut html, mut plain) = (String::new(), Vec::new());
+        let (mut html, mut plain, mut code) = (String::new(), Vec::new(), None);
         for at in pieces {
             let data = self.bundle(calls, at);
             html.push_str(data.get("text/html").and_then(Value::as_str).unwrap_or_default());
+            code = code.or_else(|| data.get(CODE_MIME).cloned());
             plain.push(data.get("text/plain").and_then(Value::as_str).unwrap_or_default().to_owned());
         }
         self.displays.weighs(display, html.len());
-        RenderedContent { html, plain: plain.join("\n") }.bundle()
+        let mut data = RenderedContent { html, plain: plain.join("\n") }.bundle();
+        data.extend(code.map(|code| (CODE_MIME.to_owned(), code)));
+        data
     }
 
     /// The current content of a piece. The text of a frozen block is moved out, because it is never
@@ -119,7 +124,14 @@ impl TurnView {
             }
             ViewPiece::Card(card) => {
                 let entry = calls.get(&card.id).expect("a card is made of a call");
-                card.rendered(entry, &mut self.terminals).bundle()
+                let mut data = card.rendered(entry, &mut self.terminals).bundle();
+                // What was refused or failed is not worth keeping.
+                let ran = entry.code.as_ref().filter(|_| entry.call.status == ToolCallStatus::Completed);
+                if let Some((language, source)) = ran {
+                    let code = serde_json::json!({"language": language, "source": source});
+                    data.insert(CODE_MIME.to_owned(), code);
+                }
+                data
             }
             ViewPiece::Fixed(data) => data.clone(),
         }

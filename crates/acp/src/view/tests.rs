@@ -172,6 +172,54 @@ fn a_card_grows_by_id_and_titles_are_patched_later() {
 }
 
 #[test]
+fn what_a_turn_shows_is_told_from_what_code_shows() {
+    let mut cell = TestCell::new(ViewStyle::Rich);
+    cell.update(SessionUpdate::AgentThoughtChunk(ContentChunk::new("Hm.".into()))).say("An answer.");
+    cell.update(SessionUpdate::ToolCall(call("1", "Run"))).say("<think>More</think>");
+    cell.update(SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, "Slow")));
+    let entry = PlanEntry::new("x", PlanEntryPriority::Low, PlanEntryStatus::Pending);
+    cell.update(SessionUpdate::Plan(Plan::new(vec![entry])));
+    let picture = ContentBlock::Image(ImageContent::new("iVBORw0KGgo=", "image/png"));
+    cell.update(SessionUpdate::AgentMessageChunk(ContentChunk::new(picture)));
+    cell.view.aside("mode: act");
+    cell.end(StopReason::MaxTokens);
+    for (_, data) in &cell.outputs {
+        assert!(is_of_agent(data), "{data:?}");
+    }
+    for data in [
+        json!({"text/plain": "42"}),
+        json!({"text/html": "<table></table>", "text/plain": "  a"}),
+        json!({"text/html": ["<div>\n", "<style scoped>"], "text/plain": "  a"}),
+        json!({"image/png": "iVBORw0KGgo=", "text/plain": "<Figure size 640x480 with 1 Axes>"}),
+        json!({"text/markdown": "# T", "text/plain": "<IPython.core.display.Markdown object>"}),
+    ] {
+        assert!(!is_of_agent(data.as_object().unwrap()), "{data:?}");
+    }
+}
+
+#[test]
+fn the_code_that_a_call_ran_is_kept_beside_its_card() {
+    let mut cell = TestCell::new(ViewStyle::Rich);
+    for number in 0..60 {
+        let id = ToolCallId::new(format!("{number}"));
+        if number % 2 == 0 {
+            cell.calls.runs(&id, "python", &format!("x = {number}"));
+        }
+        let status = if number % 6 == 4 { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+        let call = ToolCall::new(id, "Run").status(status);
+        cell.update(SessionUpdate::ToolCall(call)).wait(Duration::from_secs(1));
+    }
+    cell.end(StopReason::EndTurn);
+    let kept = cell
+        .outputs
+        .iter()
+        .filter_map(|(_, data)| Some(data.get(crate::plain::CODE_MIME)?["source"].clone()));
+    let ran = (0..60).step_by(2).filter(|number| number % 6 != 4);
+    let expected: Vec<_> = ran.map(|number| json!(format!("x = {number}"))).collect();
+    assert_eq!(kept.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn an_edit_card_names_its_file_once() {
     let path = "/home/me/work/a.py";
     let diff = || vec![Diff::new(path, "new\n").old_text("old\n".to_owned()).into()];

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
+use cellwright_acp::plain::{self, PlainNotebook};
 use cellwright_notebook::file;
 use cellwright_output::Counted;
 use clap::ValueEnum;
+use serde::Serialize as _;
 
 use crate::export::{MarkdownText, NotebookPageHtml, PictureStore, python_script};
 use crate::print;
@@ -22,7 +24,8 @@ Examples:
   cellwright export analysis.ipynb
   cellwright export analysis.ipynb --no-code -o report.html
   cellwright export analysis.ipynb --to md
-  cellwright export analysis.ipynb --to py -o -")]
+  cellwright export analysis.ipynb --to py -o -
+  cellwright export prompts.ipynb --plain")]
 pub(crate) struct ExportCommand {
     /// The notebooks
     #[arg(required = true, value_name = "NOTEBOOK")]
@@ -30,6 +33,10 @@ pub(crate) struct ExportCommand {
     /// What to make of them [default: by the name of the output, else html]
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<ExportFormat>,
+    /// Make a notebook that runs without an agent: prompts and answers become text, and the code that the agent ran
+    /// becomes code cells
+    #[arg(long, conflicts_with_all = ["to", "no_code"])]
+    plain: bool,
     /// Where to write it; `-` is stdout [default: beside the notebook]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -73,6 +80,9 @@ impl ExportCommand {
             "--output takes one notebook; {} were given",
             self.notebooks.len()
         );
+        if self.plain {
+            return self.notebooks.iter().try_for_each(|path| self.export_plain(path));
+        }
         let format =
             self.to.or_else(|| ExportFormat::of_name(self.output.as_ref()?)).unwrap_or(ExportFormat::Html);
         ensure!(
@@ -135,6 +145,36 @@ impl ExportCommand {
             format!(", with {}", Counted(pictures.len() as u64, "picture"))
         };
         print::plain(&format!("{}{beside}\n", target.display()))
+    }
+}
+
+impl ExportCommand {
+    fn export_plain(&self, path: &Path) -> anyhow::Result<()> {
+        let notebook = file::read(path)?;
+        let json = serde_json::from_str(notebook.text()).with_context(|| path.display().to_string())?;
+        let PlainNotebook { notebook, prompts, kept } = plain::without_agent(&json);
+        let mut text = Vec::new();
+        let indent = serde_json::ser::PrettyFormatter::with_indent(b" ");
+        notebook.serialize(&mut serde_json::Serializer::with_formatter(&mut text, indent))?;
+        text.push(b'\n');
+        if self.output.as_deref() == Some(Path::new("-")) {
+            return print::plain(&String::from_utf8(text)?);
+        }
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let target =
+            self.output.clone().unwrap_or_else(|| path.with_file_name(format!("{stem}-plain.ipynb")));
+        ensure!(
+            self.output.is_some() || self.force || !target.exists(),
+            "{} exists; --force replaces it, and --output names another file",
+            target.display()
+        );
+        written(&target, &text)?;
+        print::plain(&format!(
+            "{}: {} became text, with {} of the agent's code\n",
+            target.display(),
+            Counted(prompts as u64, "prompt"),
+            Counted(kept as u64, "cell")
+        ))
     }
 }
 
