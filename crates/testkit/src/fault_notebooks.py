@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from pathlib import Path
 
-from fault_wire import ask, cancelled, say
+from fault_wire import ask, cancelled, say, sessions
 
 
 def change(session: str, path: str, work: dict) -> dict:
@@ -94,3 +95,32 @@ def order_obey(session: str, folder: str) -> None:
         answer.write_text(json.dumps(change(session, work["path"], work)))
         os.replace(answer, order.with_suffix(".done"))
         number += 1
+
+
+def order_eval(session, rest):
+    """Runs code by the tools of the notebook: its code, with `\\n` for a line feed."""
+    variables = [pair for server in sessions[session]["servers"] for pair in server.get("env", [])]
+    env = {pair["name"]: pair["value"] for pair in variables}
+    with socket.socket(socket.AF_UNIX) as door:
+        door.connect(env["CELLWRIGHT_ATTACH"])
+        lines = door.makefile("rw")
+
+        def send(**message):
+            lines.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            lines.flush()
+
+        def call(number, method, **params):
+            send(id=number, method=method, params=params)
+            while (answer := json.loads(lines.readline())).get("id") != number:
+                pass
+            return answer["result"]
+
+        lines.write(env["CELLWRIGHT_ATTACH_TOKEN"] + "\n")
+        lines.flush()
+        lines.readline()
+        info = {"name": "fault-agent", "version": "1"}
+        call(1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=info)
+        send(method="notifications/initialized")
+        call(2, "tools/list")
+        answer = call(3, "tools/call", name="eval", arguments={"code": rest.replace("\\n", "\n")})
+    say(session, f"eval failed: {answer.get('isError', False)}\n")

@@ -8,6 +8,7 @@ use cellwright_acp::agent::{AgentFiles, AgentLaunch};
 use cellwright_acp::companion::CompanionSetup;
 use cellwright_acp::kernel::{self, KernelSetup, NotebookPlace, OwnServers};
 use cellwright_acp::permission::ApprovalMode;
+use cellwright_acp::tool_door::DoorSetup;
 use cellwright_cell::MimeData;
 use cellwright_editing::HistoryStore;
 use cellwright_jupyter::content::{
@@ -74,6 +75,16 @@ impl TestKernel {
         let place = NotebookPlace { notebook: home.join("nb.ipynb"), conversations: home.join("state") };
         let setup = KernelSetup { notebook: Some(place), ..setup(home, args) };
         Self::with(setup, tempfile::tempdir().expect("a folder")).await
+    }
+
+    /// Starts a kernel whose agent gets the tools of the notebook.
+    pub(crate) async fn start_with_tools(args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut setup = setup(folder.path(), args);
+        // The agent connects to the door itself.
+        let door = DoorSetup { program: "/bin/false".into(), runtime: folder.path().join("run") };
+        setup.companion.iter_mut().for_each(|companion| companion.door = Some(door.clone()));
+        Self::with(setup, folder).await
     }
 
     async fn with(setup: KernelSetup, folder: tempfile::TempDir) -> Self {
@@ -313,6 +324,11 @@ impl ShownCell {
             if last || text.ends_with('\n') { text.clone() } else { format!("{text}\n") }
         };
         self.outputs.iter().map(ended).collect()
+    }
+
+    /// Its reply.
+    pub(crate) fn reply(&self) -> &ExecuteReply {
+        self.reply.as_ref().expect("it has ended")
     }
 
     /// The exception in the reply.

@@ -5,6 +5,7 @@ mod code_cells;
 mod context;
 mod conversations;
 mod endings;
+mod keep;
 mod looks;
 mod questions;
 mod references;
