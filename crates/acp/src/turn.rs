@@ -322,7 +322,12 @@ impl AgentTurn {
     /// Shows a call of our tools that begins.
     pub(crate) fn begin_call(&mut self, begun: BegunCall) {
         let BegunCall { number, tool, arguments, id, deed, stop } = begun;
+        let language = arguments.get("language").and_then(serde_json::Value::as_str).unwrap_or("python");
+        let language = if matches!(language, "py" | "python3") { "python" } else { language }.to_owned();
         let card = self.notebook.begin(number, &tool, arguments, id.as_deref(), stop);
+        if let Some(code) = deed.text.as_ref().filter(|_| tool == "eval") {
+            self.calls.runs(&card, &language, code);
+        }
         let fields = deed.fields().status(ToolCallStatus::InProgress).content(Vec::new());
         self.show_call(card, fields);
     }

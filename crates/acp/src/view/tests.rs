@@ -206,8 +206,8 @@ fn the_code_that_a_call_ran_is_kept_beside_its_card() {
             cell.calls.runs(&id, "python", &format!("x = {number}"));
         }
         let status = if number % 6 == 4 { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        let call = ToolCall::new(id, "Run").status(status);
-        cell.update(SessionUpdate::ToolCall(call)).wait(Duration::from_secs(1));
+        let run = ToolCall::new(id, "Run").status(status);
+        cell.update(SessionUpdate::ToolCall(run)).wait(Duration::from_secs(1));
     }
     cell.end(StopReason::EndTurn);
     let kept = cell
