@@ -15,11 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// What the heartbeat channel last showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeartbeatState {
-    /// Nothing was heard yet: the kernel may be starting.
+    /// The first question is not answered yet.
     Unknown,
     /// The kernel answered.
     Beating,
-    /// It did not answer in time. It may be stopped, gone, or out of reach; an answer makes it beating again.
+    /// It did not answer in time. It may be starting, stopped, gone, or out of reach; an answer makes it beating again.
     Silent {
         /// When the unanswered question was asked.
         since: Instant,
@@ -41,8 +41,10 @@ pub(crate) fn watch_pulse(
                 let next = match (answered, *states.borrow()) {
                     (Ok(Ok(_)), _) => HeartbeatState::Beating,
                     (Ok(Err(_)), _) => return, // closed
-                    (Err(_), HeartbeatState::Beating) => HeartbeatState::Silent { since: asked },
-                    (Err(_), unchanged) => unchanged,
+                    (Err(_), HeartbeatState::Unknown | HeartbeatState::Beating) => {
+                        HeartbeatState::Silent { since: asked }
+                    }
+                    (Err(_), silent @ HeartbeatState::Silent { .. }) => silent,
                 };
                 states.send_if_modified(|pulse| std::mem::replace(pulse, next) != next);
                 sleep(INTERVAL).await;
@@ -51,4 +53,19 @@ pub(crate) fn watch_pulse(
         .boxed(),
     );
     (pulse, AbortOnDropHandle::new(task))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kernel_that_stops_before_its_first_heartbeat_is_silent() {
+        let nobody = Endpoint::Ipc("/nowhere/heartbeat".into());
+        let (mut pulse, _task) = watch_pulse(&nobody, SocketOptions::default());
+        let asked = Instant::now();
+        let silent = pulse.wait_for(|pulse| matches!(pulse, HeartbeatState::Silent { .. }));
+        let silent = timeout(10 * PATIENCE, silent).await.expect("nobody answers").expect("watched");
+        assert!(matches!(*silent, HeartbeatState::Silent { since } if since <= asked + INTERVAL));
+    }
 }

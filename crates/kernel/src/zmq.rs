@@ -56,6 +56,8 @@ enum KernelProcess {
         pulse: watch::Receiver<HeartbeatState>,
         /// For how long its heartbeat may stay unanswered.
         silence: Duration,
+        /// When it answered for the first time.
+        attached: Instant,
         /// Whether the connections were lost when they were looked at last.
         is_lost: bool,
     },
@@ -288,18 +290,19 @@ impl KernelProcess {
     async fn ended(&mut self) -> Exit {
         match self {
             Self::Ours(owned) => Exit::Process(owned.child.wait().await),
-            Self::Theirs { pulse, silence, .. } => silent(pulse, *silence).await,
+            Self::Theirs { pulse, silence, attached, .. } => silent(pulse, *silence, *attached).await,
         }
     }
 }
 
 /// Waits until a heartbeat has been silent for long. A kernel that is stopped, or cut off, is as silent as one that ended.
-async fn silent(pulse: &mut watch::Receiver<HeartbeatState>, silence: Duration) -> Exit {
+/// What it did not answer before it was `attached` to does not count: it has answered something else since.
+async fn silent(pulse: &mut watch::Receiver<HeartbeatState>, silence: Duration, attached: Instant) -> Exit {
     loop {
         let last = *pulse.borrow_and_update();
         let given_up = async {
             match last {
-                HeartbeatState::Silent { since } => sleep_until(since + silence).await,
+                HeartbeatState::Silent { since } => sleep_until(since.max(attached) + silence).await,
                 HeartbeatState::Beating | HeartbeatState::Unknown => future::pending().await,
             }
         };

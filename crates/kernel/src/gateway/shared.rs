@@ -2,6 +2,9 @@
 //!
 //! The first process that needs it starts it, and it outlives that process. `gateway.json` says where it is. A process
 //! that finds it working uses it; one that does not takes the lock, looks again, and starts another.
+//!
+//! Few users need it. It is kept because one of the founding documents asks for it, and because kernels on it outlive
+//! every process of ours without a daemon.
 
 mod process;
 

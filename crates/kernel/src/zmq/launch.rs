@@ -355,7 +355,12 @@ impl ZmqAttach {
             let pulse = client.pulse();
             let zmq = ZmqTransport::new(
                 client,
-                KernelProcess::Theirs { pulse, silence: self.silence, is_lost: false },
+                KernelProcess::Theirs {
+                    pulse,
+                    silence: self.silence,
+                    attached: Instant::now(),
+                    is_lost: false,
+                },
             );
             let (kernel, background) = Kernel::start(zmq, self.graces, None);
             Ok(ZmqKernel { kernel, background, info, spec: None, pid: None })
