@@ -24,6 +24,20 @@ LEAVING = 1.0
 LOOKS_EVERY = 2.0
 
 
+def _descendants(pid: int) -> list:
+    """The processes below one, parents first, as far as `/proc` shows."""
+    found = [pid]
+    for parent in found:  # which grows meanwhile
+        folder = "/proc/%d/task" % parent
+        try:
+            for thread in os.listdir(folder):
+                with open("%s/%s/children" % (folder, thread)) as children:
+                    found.extend(map(int, children.read().split()))
+        except OSError:
+            continue  # it has ended
+    return found[1:]
+
+
 class Spare:
     """Descriptors kept back: a cell that has used up all others could not be reported without loading modules."""
 
@@ -105,8 +119,15 @@ class Kernel:
     # Ends
 
     def host_gone(self) -> None:
-        """Nobody is left to run for: ends the process and everything it started."""
+        """Nobody is left to run for: ends the process and everything it started, also in sessions of its own. Whoever
+        comes after us would not find those: they have no parent then."""
         if os.getpgrp() == self.pid:
+            for pid in reversed(_descendants(self.pid)):
+                try:
+                    if os.getpgid(pid) != self.pid:
+                        os.kill(pid, _signal.SIGKILL)
+                except OSError:
+                    pass  # it has ended, or is another user's
             os.killpg(self.pid, _signal.SIGKILL)
         os._exit(1)
 

@@ -220,6 +220,22 @@ class End(RunnerTest):
         while os.read(host.lanes["stdout"].fd, 1 << 16):
             pass
 
+    def test_a_host_that_goes_ends_what_left_the_group(self):
+        for ending in ("while True: pass", ""):
+            host = self.launch()
+            host.greet()
+            code = (
+                "import subprocess\n"
+                "child = subprocess.Popen(['sh', '-c', 'sleep 600 & echo here; wait'], start_new_session=True)\n"
+            )
+            host.start(code + ending)
+            host.wait_for_text("here")
+            host.hang_up()
+            host.process.wait(30)
+            # Both hold the pipe open; their end ends the pipe.
+            while os.read(host.lanes["stdout"].fd, 1 << 16):
+                pass
+
     def test_a_host_that_goes_while_idle_ends_the_runner(self):
         host = self.host
         host.run("1")
