@@ -17,4 +17,5 @@ mod run_notebooks;
 mod sessions;
 mod shared_host;
 mod show;
+mod terminal;
 mod tool;

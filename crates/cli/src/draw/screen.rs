@@ -41,9 +41,12 @@ impl PartialEq for LiveRow {
     }
 }
 
-/// The rows of a picture.
-pub(crate) fn picture_rows(picture: PlacedPicture) -> Vec<LiveRow> {
+/// The rows of a picture that stands after so many columns.
+pub(crate) fn picture_rows(mut picture: PlacedPicture, indent: usize) -> Vec<LiveRow> {
     let rows = picture.rows.max(1);
+    if indent > 0 {
+        picture.sequence.insert_str(0, &format!("\x1b[{indent}C"));
+    }
     let mut taken = vec![LiveRow::Covered; rows];
     taken[0] = LiveRow::Picture(Arc::new(picture));
     taken

@@ -337,7 +337,7 @@ impl<W: Write> CellRender<W> {
     fn room(&self, cell: Option<usize>, state: DrawState) -> DrawRoom {
         let terminal = (self.terminal)();
         let indent = if self.headings.are_shown && cell.is_some() { INDENT.len() } else { 0 };
-        DrawRoom { terminal, columns: terminal.columns.saturating_sub(indent).max(1), cell, state }
+        DrawRoom { terminal, columns: terminal.columns.saturating_sub(indent).max(1), indent, cell, state }
     }
 
     /// The rows of a cell that is over.

@@ -178,3 +178,49 @@ impl EditLook {
         clipped(&format!("  {sign}{line}"), self.columns)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(preview: PreviewLines) -> EditLook {
+        EditLook { pen: TextPen::Plain, columns: 40, preview, language: "python".to_owned() }
+    }
+
+    fn cell(source: &str, before: Option<&str>) -> TouchedCell {
+        TouchedCell {
+            change: if before.is_some() { CellChange::Edited } else { CellChange::Inserted },
+            index: 0,
+            id: None,
+            kind: CellKind::Code,
+            source: source.to_owned(),
+            before: before.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_long_source_is_cut_to_twice_the_lines_of_an_output() {
+        let lines: Vec<_> = (1..=50).map(|number| format!("x = {number}")).collect();
+        let cell = cell(&lines.join("\n"), None);
+        let rows = source_rows(&cell, &look(PreviewLines::RUN), true);
+        assert_eq!((rows.len(), rows[20].as_str()), (21, "  … 30 more lines; --expand shows all"));
+        assert_eq!(rows[19], "  + x = 20");
+        assert_eq!(source_rows(&cell, &look(PreviewLines::All), true).len(), 50);
+    }
+
+    #[test]
+    fn a_difference_has_lines_around_it_and_gaps_between() {
+        let old: Vec<_> = (1..=30).map(|number| number.to_string()).collect();
+        let mut new = old.clone();
+        new[4] = "five".to_owned();
+        new.remove(20);
+        let rows = source_rows(&cell(&new.join("\n"), Some(&old.join("\n"))), &look(PreviewLines::RUN), true);
+        assert_eq!(
+            rows,
+            [
+                "  │ 2", "  │ 3", "  │ 4", "  - 5", "  + five", "  │ 6", "  │ 7", "  │ 8", "  ⋯", "  │ 18",
+                "  │ 19", "  │ 20", "  - 21", "  │ 22", "  │ 23", "  │ 24"
+            ]
+        );
+    }
+}

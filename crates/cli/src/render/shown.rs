@@ -31,6 +31,8 @@ pub(super) struct DrawRoom {
     pub(super) terminal: TerminalSize,
     /// Columns for it.
     pub(super) columns: usize,
+    /// Columns before it.
+    pub(super) indent: usize,
     /// Its cell's place in the call.
     pub(super) cell: Option<usize>,
     pub(super) state: DrawState,
@@ -97,7 +99,7 @@ fn previewed(rows: Vec<String>, content: &MimeBundle, look: &CellLook, room: Dra
 fn image_rows(image: &Image, look: &CellLook, room: DrawRoom, number: u32) -> Vec<LiveRow> {
     let most = (room.columns, room.terminal.rows.saturating_sub(FREE_ROWS).max(1));
     let why = match look.images().map(|by| placed(image, by, room.terminal, most, number)) {
-        Some(Ok(PictureRows::Placed(picture))) => return picture_rows(picture),
+        Some(Ok(PictureRows::Placed(picture))) => return picture_rows(picture, room.indent),
         Some(Ok(PictureRows::Characters(lines))) => return lines.into_iter().map(LiveRow::Text).collect(),
         Some(Err(reason)) => reason.to_string(),
         None => image.to_string(),

@@ -98,7 +98,7 @@ impl StatusMark {
             Self::Stopped(took, why) => (took, Some((TextStyle::YELLOW, why.clone()))),
         };
         let mut detail = vec![(TextStyle::DIM, seconds(*took))];
-        if let Some((style, what)) = what {
+        if let Some((style, what)) = what.filter(|(_, what)| !what.is_empty()) {
             detail.push((TextStyle::PLAIN, "  ".to_owned()));
             detail.push((style, visible(&what).replace('\n', " ")));
         }

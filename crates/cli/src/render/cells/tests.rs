@@ -310,6 +310,20 @@ fn a_question_stands_below_what_was_printed() {
 }
 
 #[test]
+fn where_a_person_answers_twenty_lines_are_shown() {
+    let mut call = DrawnCall::new(40, 60, look(TextPen::Plain), &[""]);
+    call.render.begin(0).unwrap();
+    call.render.pause().unwrap();
+    call.render.resume().unwrap();
+    let lines: Vec<_> = (1..=50).map(|number| format!("line {number}\n")).collect();
+    call.print(&lines.concat());
+    call.finish(0);
+    let shown = call.screen();
+    assert_eq!(shown.lines().filter(|line| line.starts_with("line")).count(), 20, "{shown}");
+    assert!(shown.starts_with("… 30 lines above hidden"), "{shown}");
+}
+
+#[test]
 fn pictures_reach_the_terminal_byte_for_byte() {
     for (by, start, end) in
         [(ImageProtocol::Kitty, "m=0;", "\x1b\\"), (ImageProtocol::Iterm, "preserveAspectRatio=1:", "\x07")]

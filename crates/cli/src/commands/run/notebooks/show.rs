@@ -414,17 +414,20 @@ impl RunDisplay {
         trouble: &[String],
     ) -> anyhow::Result<()> {
         let done = report.cells.iter().filter(|cell| cell.succeeded()).count();
-        let (summary, traceback) = match report.failed() {
+        let (mark, summary, traceback) = match report.failed() {
             Some(failed) => {
                 let index = self.cells[failed.index].index;
                 let how = format!("cell {index} {}", failed.status.ending(self.style.kernel));
-                (how, Some(details(failed)))
+                (StatusMark::Failed(report.duration, how), String::new(), Some(details(failed)))
             }
-            None => (format!("{done} of {} cells", self.cells.len()), None),
-        };
-        let mark = match report.failed() {
-            _ if report.succeeded() && trouble.is_empty() => StatusMark::Ok(report.duration),
-            _ => StatusMark::Failed(report.duration, String::new()),
+            None => {
+                let mark = if report.succeeded() && trouble.is_empty() {
+                    StatusMark::Ok(report.duration)
+                } else {
+                    StatusMark::Failed(report.duration, String::new())
+                };
+                (mark, format!("{done} of {} cells", self.cells.len()), None)
+            }
         };
         seat.finish(&mark, &summary, traceback.as_deref())?;
         trouble.iter().try_for_each(|line| seat.note(line, TextStyle::RED))
@@ -442,7 +445,7 @@ impl RunDisplay {
         let printed = if self.style.verbosity == RunVerbosity::Json {
             self.json(json!({ "event": "finished", "ok": false, "error": why }))
         } else if let RunDrawing::Seat(seat) = &self.drawn {
-            seat.finish(&StatusMark::Failed(Duration::ZERO, String::new()), why, None)
+            seat.finish(&StatusMark::Failed(Duration::ZERO, why.to_owned()), "", None)
         } else {
             self.error(&format!("error: {why}"))
         };

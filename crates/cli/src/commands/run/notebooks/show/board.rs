@@ -207,7 +207,8 @@ impl BoardSeat {
         let columns = TerminalSize::on_stdout().unwrap_or_default().columns;
         let heading = CellHeading { place: "", title: &self.name };
         let line = heading.line(mark, columns, board.pen);
-        let summary = board.pen.paint(TextStyle::DIM, &format!("  {}", visible(summary))).into_owned();
+        let gap = if summary.is_empty() { "" } else { "  " };
+        let summary = board.pen.paint(TextStyle::DIM, &format!("{gap}{}", visible(summary))).into_owned();
         board
             .settled
             .extend(wrapped_line(&format!("{line}{summary}"), columns).into_iter().map(LiveRow::Text));
