@@ -90,7 +90,8 @@ fn notebook(folder: &TempDir, name: &str, sources: &[&str]) {
     fs::write(folder.path().join(name), notebook.to_string()).unwrap();
 }
 
-const CELLS: &str = "print('one')
+const CELLS: &str = "# %% first
+print('one')
 # %% bar
 for i in range(101): print(f'\\r{i:3}%', end='', flush=True)
 # %% value

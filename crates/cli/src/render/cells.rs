@@ -66,8 +66,10 @@ pub(crate) struct CellRender<W: Write = io::Stdout> {
     drawn: Option<Instant>,
     is_dirty: bool,
     is_paused: bool,
-    /// Wants no line on what is waited for.
+    /// Nothing is waited for any more.
     is_over: bool,
+    /// A cell has begun, so there is a kernel.
+    has_kernel: bool,
 }
 
 /// Which cells there are.
@@ -176,12 +178,14 @@ impl<W: Write> CellRender<W> {
             is_dirty: true,
             is_paused: false,
             is_over: false,
+            has_kernel: false,
         }
     }
 
     /// A cell begins. What the one before left stays.
     pub(crate) fn begin(&mut self, cell: usize) -> anyhow::Result<()> {
         self.close_late();
+        self.has_kernel = true;
         self.pending.retain(|pending| *pending > cell);
         self.open = Some(OpenCell::new(Some(cell)));
         self.refresh()
@@ -546,7 +550,7 @@ impl<W: Write> CellRender<W> {
                 }
             }
             self.open = Some(open);
-        } else if !self.is_over && self.began.elapsed() >= SHORT && self.drawn.is_some() {
+        } else if !self.is_over && !self.has_kernel && self.began.elapsed() >= SHORT && self.drawn.is_some() {
             clock = Some((self.began.elapsed(), "waiting for the kernel"));
         }
         if let Some((elapsed, what)) = clock {
