@@ -21,6 +21,7 @@ pub(crate) use cells::{CellHeadings, CellRender};
 pub(crate) use json::{JsonRender, event as event_json};
 pub(crate) use plain::{PlainRender, without_colours};
 pub(crate) use preview::{CellLook, FullOutputs, PreviewLines};
+pub(crate) use shown::value_lines;
 pub(crate) use status::{CellHeading, StatusMark, seconds};
 
 /// Shows a call.

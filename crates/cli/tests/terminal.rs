@@ -45,7 +45,7 @@ fn at_terminal(folder: &TempDir, columns: u16, variables: &[(&str, &str)], argum
     let mut child = command.stdout(theirs()).stderr(theirs()).spawn().unwrap();
     // The terminal's other side is the child's alone: its end is our end of file.
     drop((command, pty.slave));
-    let (mut terminal, mut bytes, mut chunk) = (File::from(pty.master), Vec::new(), [0; 65536]);
+    let (mut terminal, mut bytes, mut chunk) = (File::from(pty.master), Vec::new(), [0; 8192]);
     while let Ok(length @ 1..) = terminal.read(&mut chunk) {
         bytes.extend_from_slice(&chunk[..length]);
     }

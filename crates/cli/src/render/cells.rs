@@ -66,10 +66,18 @@ pub(crate) struct CellRender<W: Write = io::Stdout> {
     drawn: Option<Instant>,
     is_dirty: bool,
     is_paused: bool,
-    /// Nothing is waited for any more.
-    is_over: bool,
-    /// A cell has begun, so there is a kernel.
-    has_kernel: bool,
+    awaited: AwaitedNext,
+}
+
+/// What a call waits for when no cell runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AwaitedNext {
+    /// A kernel: no cell has begun.
+    Kernel,
+    /// Its next cell, or its end.
+    Cells,
+    /// It is over.
+    Nothing,
 }
 
 /// Which cells there are.
@@ -177,15 +185,14 @@ impl<W: Write> CellRender<W> {
             drawn: None,
             is_dirty: true,
             is_paused: false,
-            is_over: false,
-            has_kernel: false,
+            awaited: AwaitedNext::Kernel,
         }
     }
 
     /// A cell begins. What the one before left stays.
     pub(crate) fn begin(&mut self, cell: usize) -> anyhow::Result<()> {
         self.close_late();
-        self.has_kernel = true;
+        self.awaited = AwaitedNext::Cells;
         self.pending.retain(|pending| *pending > cell);
         self.open = Some(OpenCell::new(Some(cell)));
         self.refresh()
@@ -224,7 +231,7 @@ impl<W: Write> CellRender<W> {
     /// All is over: nothing is waited for any more.
     pub(crate) fn close(&mut self) -> anyhow::Result<()> {
         self.close_late();
-        self.is_over = true;
+        self.awaited = AwaitedNext::Nothing;
         let unrun: Vec<_> = self.pending.drain(..).collect();
         self.unrun(&unrun, "not run");
         self.draw()
@@ -550,7 +557,8 @@ impl<W: Write> CellRender<W> {
                 }
             }
             self.open = Some(open);
-        } else if !self.is_over && !self.has_kernel && self.began.elapsed() >= SHORT && self.drawn.is_some() {
+        } else if self.awaited == AwaitedNext::Kernel && self.began.elapsed() >= SHORT && self.drawn.is_some()
+        {
             clock = Some((self.began.elapsed(), "waiting for the kernel"));
         }
         if let Some((elapsed, what)) = clock {
@@ -561,7 +569,7 @@ impl<W: Write> CellRender<W> {
                 self.look.pen,
             )));
         }
-        if has_lines && !self.is_over {
+        if has_lines && self.awaited != AwaitedNext::Nothing {
             rows.extend(self.pending_rows(terminal));
         }
         rows
@@ -675,7 +683,7 @@ impl<W: Write> CallRender for CellRender<W> {
     }
 
     fn due(&self) -> Option<Instant> {
-        if self.is_paused || self.is_over {
+        if self.is_paused || self.awaited == AwaitedNext::Nothing {
             return None;
         }
         let wait = if self.is_dirty { FRAME } else { CLOCK };

@@ -64,11 +64,7 @@ pub(crate) enum FullOutputs {
     Artifacts(Artifacts),
     /// They are in this notebook. Cells of a call are cells with these indices.
     Notebook { path: String, cells: Vec<usize> },
-    /// Nothing is stored, so that what is shown is the same each time.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "names of artifacts are random, which snapshots cannot have")
-    )]
+    /// All is shown, or nothing is stored of what is not.
     Nowhere,
 }
 

@@ -6,9 +6,11 @@ use cellwright_output::{
 };
 
 use super::preview::{CellLook, FullOutputs, PreviewLines, clamped, ends_of, hidden};
+use crate::draw::look::LookArguments;
 use crate::draw::markdown;
 use crate::draw::picture::{PictureRows, placed};
 use crate::draw::screen::{LiveRow, picture_rows};
+use crate::draw::style::TextPen;
 use crate::draw::table::TableExtent;
 use crate::draw::terminal::TerminalSize;
 use crate::draw::tree;
@@ -56,6 +58,18 @@ pub(super) fn text_of(content: &MimeBundle) -> String {
     let image = display.image.map(|image| format!("[{image}]"));
     let json = display.json.filter(|_| display.text.is_none()).map(|json| json.text().to_owned());
     [display.text, json, image].into_iter().flatten().map(|text| text + "\n").collect()
+}
+
+/// The text of a value, whole, where no frame follows: a table, prose, a tree or text, in lines that fit.
+pub(crate) fn value_lines(
+    content: &MimeBundle,
+    display: &Display,
+    pen: TextPen,
+    columns: usize,
+) -> Vec<String> {
+    let mut look = CellLook::new(LookArguments::default(), PreviewLines::All, FullOutputs::Nowhere);
+    look.pen = pen;
+    text_rows(content, display, &look, columns)
 }
 
 fn text_rows(content: &MimeBundle, display: &Display, look: &CellLook, room: usize) -> Vec<String> {

@@ -12,7 +12,8 @@ use crate::draw::code;
 use crate::draw::picture::drawn;
 use crate::draw::style::{TextPen, TextStyle};
 use crate::draw::terminal::{ImageProtocol, TerminalSize};
-use crate::render::without_colours;
+use crate::draw::traceback;
+use crate::render::{value_lines, without_colours};
 
 /// Who runs a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,10 @@ impl SessionView {
             }
             OutputChange::Added(Output::Error(exception)) => {
                 let traceback = exception.traceback.join("\n");
+                if !self.pen.is_plain() {
+                    return traceback::lines(&traceback, &self.language, usize::MAX, self.pen).join("\n")
+                        + "\n";
+                }
                 self.text(&(traceback.trim_end_matches('\n').to_owned() + "\n"), author)
             }
             // What a terminal has scrolled cannot be taken back.
@@ -117,6 +122,10 @@ impl SessionView {
 
     fn bundle(&self, content: &MimeBundle, author: CellAuthor) -> String {
         let display = Display::from_bundle(&content.data);
+        let drawn_text = (!self.pen.is_plain()).then(|| {
+            let columns = TerminalSize::on_stdout().unwrap_or_default().columns;
+            value_lines(content, &display, self.pen, columns).join("\n")
+        });
         let image = display.image.map(|image| {
             let drawing = self.images.map(|(by, terminal)| drawn(&image, by, terminal, terminal.columns));
             match drawing {
@@ -125,9 +134,34 @@ impl SessionView {
             }
         });
         let text = display.text.or_else(|| display.json.as_ref().map(|value| json_text(value, None).text));
+        let text = drawn_text.filter(|text| !text.is_empty()).or(text);
         // A picture says what its text stands for: `<Figure size 640x480 with 1 Axes>`.
         let text = text.filter(|_| image.is_none() || self.images.is_none());
         let text = text.map(|text| self.text(&text, author) + "\n").unwrap_or_default();
         format!("{text}{}", image.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_drawn_as_cells_of_a_run_are() {
+        let view = |pen| SessionView { pen, language: "python".to_owned(), images: None };
+        let shown = |pen, data: serde_json::Value| {
+            let serde_json::Value::Object(data) = data else { panic!("a bundle is an object") };
+            let content = std::sync::Arc::new(data.into());
+            let change = OutputChange::Added(Output::Display { content, display_id: None });
+            view(pen).change(&change, CellAuthor::Other)
+        };
+        let table = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>";
+        let drawn = shown(TextPen::Colours, json!({"text/html": table, "text/plain": "a b"}));
+        assert!(drawn.contains("\x1b[2m──┼──\x1b[0m\n"), "{drawn:?}");
+        let tree = shown(TextPen::Colours, json!({"application/json": {"n": 1}}));
+        assert_eq!(tree, "\x1b[34mn: \x1b[0m\x1b[36m1\x1b[0m\n");
+        assert_eq!(shown(TextPen::Plain, json!({"application/json": {"n": 1}})), "{\n  \"n\": 1\n}\n");
     }
 }

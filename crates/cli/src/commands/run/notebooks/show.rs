@@ -414,20 +414,17 @@ impl RunDisplay {
         trouble: &[String],
     ) -> anyhow::Result<()> {
         let done = report.cells.iter().filter(|cell| cell.succeeded()).count();
-        let (mark, summary, traceback) = match report.failed() {
-            Some(failed) => {
-                let index = self.cells[failed.index].index;
-                let how = format!("cell {index} {}", failed.status.ending(self.style.kernel));
-                (StatusMark::Failed(report.duration, how), String::new(), Some(details(failed)))
-            }
-            None => {
-                let mark = if report.succeeded() && trouble.is_empty() {
-                    StatusMark::Ok(report.duration)
-                } else {
-                    StatusMark::Failed(report.duration, String::new())
-                };
-                (mark, format!("{done} of {} cells", self.cells.len()), None)
-            }
+        let (mark, summary, traceback) = if let Some(failed) = report.failed() {
+            let index = self.cells[failed.index].index;
+            let how = format!("cell {index} {}", failed.status.ending(self.style.kernel));
+            (StatusMark::Failed(report.duration, how), String::new(), Some(details(failed)))
+        } else {
+            let mark = if report.succeeded() && trouble.is_empty() {
+                StatusMark::Ok(report.duration)
+            } else {
+                StatusMark::Failed(report.duration, String::new())
+            };
+            (mark, format!("{done} of {} cells", self.cells.len()), None)
         };
         seat.finish(&mark, &summary, traceback.as_deref())?;
         trouble.iter().try_for_each(|line| seat.note(line, TextStyle::RED))
