@@ -14,7 +14,8 @@ from kernels import FAULT_AGENT, TIMEOUT, collect, execute, install, running
 
 def bare(home: str) -> dict[str, str]:
     """An environment without any agent in it."""
-    return {"HOME": home, "PATH": home, "LANG": "C.UTF-8"}
+    # Its agents use no MCP servers, and would be waited for.
+    return {"HOME": home, "PATH": home, "LANG": "C.UTF-8", "CELLWRIGHT_AGENT_TOOLS": "none"}
 
 
 class Magics(unittest.TestCase):

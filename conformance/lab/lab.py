@@ -33,14 +33,14 @@ def cell(number: int) -> str:
 
 
 class Lab:
-    def __init__(self) -> None:
+    def __init__(self, agent: list[str] | None = None) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="cellwright-lab-", ignore_cleanup_errors=True)
         self.home = Path(self.folder.name)
         settings = self.home / ".config/cellwright/config.toml"
         settings.parent.mkdir(parents=True)
-        arguments = [*AGENT[1:], "--store", str(self.home / "sessions.json")]
+        command, *arguments = agent or [*AGENT, "--store", str(self.home / "sessions.json")]
         settings.write_text(
-            f"[agents.fault]\ncommand = {json.dumps(AGENT[0])}\nargs = {json.dumps(arguments)}\n"
+            f"[agents.fault]\ncommand = {json.dumps(command)}\nargs = {json.dumps(arguments)}\n"
         )
         environment = {
             **os.environ,
@@ -50,7 +50,7 @@ class Lab:
         for name in [name for name in environment if name.startswith(("XDG_", "CELLWRIGHT_", "ACP_"))]:
             del environment[name]
         # Most agents of these tests use no MCP servers, and would be waited for.
-        environment["CELLWRIGHT_AGENT_TOOLS"] = "none"
+        environment["CELLWRIGHT_AGENT_TOOLS"] = "notebook" if agent else "none"
         self.environment = environment
         install = [CELLWRIGHT, "kernel", "install", "--agent", "fault", "--name", "agent"]
         subprocess.run(install, check=True, env=environment, stdout=subprocess.DEVNULL)

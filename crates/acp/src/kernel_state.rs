@@ -27,8 +27,8 @@ pub(crate) struct KernelState {
     pub(crate) page: PageBridge,
     /// The kernel of code cells. `None` if the settings cannot be used.
     pub(crate) companion: Option<CompanionKernel>,
-    /// The notebook, if it is known.
-    pub(crate) notebook: Option<PathBuf>,
+    /// The notebook that the agent's tools mean, if it is known.
+    pub(crate) notebook: Mutex<Option<PathBuf>>,
     pub(crate) own_servers: OwnServers,
     /// What a cell is that does not say so.
     pub(crate) cells: Mutex<CellMode>,
@@ -78,7 +78,7 @@ impl KernelState {
                 .companion
                 .clone()
                 .map(|companion| CompanionKernel::new(companion, &setup.workspace)),
-            notebook: setup.notebook.as_ref().map(|place| place.notebook.clone()),
+            notebook: Mutex::new(setup.notebook.as_ref().map(|place| place.notebook.clone())),
             own_servers: setup.own_servers.clone(),
             cells: Mutex::new(cells),
             policy: Mutex::new(PermissionPolicy { mode: setup.approval, ..PermissionPolicy::default() }),

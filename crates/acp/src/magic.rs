@@ -95,6 +95,8 @@ pub(crate) enum MagicCommand {
     Page(PageMagic),
     /// The kernel of code cells.
     Kernel(KernelMagic),
+    /// Set the notebook that the agent's tools mean, or show it.
+    Notebook(Option<PathBuf>),
     /// Set what a cell is that does not say so, or show it.
     Cells(Option<CellMode>),
     /// Turn the code that the agent ran in its last cell, or in this one, into code cells.

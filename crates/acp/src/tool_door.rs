@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use self::served::{BegunCall, ServedSession, ToolEvent, introduction};
+pub(crate) use self::served::{BegunCall, INTRODUCES, ServedSession, ToolEvent, introduction};
 use crate::kernel_state::lock;
 use crate::task;
 

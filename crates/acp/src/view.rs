@@ -42,6 +42,7 @@ use printer::{PrintSection, StreamPrinter};
 use words::{TextRole, dim, headings_of};
 
 use crate::tool_calls::ToolCalls;
+use crate::tool_door::INTRODUCES;
 
 pub(crate) use diff::LineDiff;
 pub(crate) use forms::{FormPiece, widget_view};
@@ -95,6 +96,11 @@ enum ViewPiece {
     Text(TextRole, String, MostHeadings),
     Card(Box<ToolCard>),
     Fixed(OutputData),
+}
+
+/// Whether it is what the kernel told the agent of its place, and no word of the user.
+fn is_introduction(chunk: &ContentChunk) -> bool {
+    matches!(&chunk.content, ContentBlock::Text(text) if text.text.starts_with(INTRODUCES))
 }
 
 /// The text that grows.
@@ -173,7 +179,9 @@ impl TurnView {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => self.chunk(TextRole::Agent, chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => self.chunk(TextRole::Thought, chunk),
-            SessionUpdate::UserMessageChunk(chunk) if self.replaying => self.chunk(TextRole::User, chunk),
+            SessionUpdate::UserMessageChunk(chunk) if self.replaying && !is_introduction(&chunk) => {
+                self.chunk(TextRole::User, chunk);
+            }
             SessionUpdate::Plan(plan) => self.plan(String::new(), plan::checklist(&plan.entries)),
             SessionUpdate::PlanUpdate(update) => match update.plan {
                 PlanUpdateContent::Items(items) => {

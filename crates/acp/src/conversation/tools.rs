@@ -8,7 +8,8 @@ use cellwright_session::CallEvent;
 use tokio::time::timeout;
 
 use super::{AgentConversation, AgentTurn, questions};
-use crate::tool_door::{DoorPass, NAME, OTHER_NAME, ServedSession, ToolEvent, introduction};
+use crate::kernel_state::lock;
+use crate::tool_door::{DoorPass, INTRODUCES, NAME, OTHER_NAME, ServedSession, ToolEvent, introduction};
 
 /// How long the first prompt waits for the agent to read the list of tools.
 const LISTED_WITHIN: Duration = Duration::from_secs(3);
@@ -33,8 +34,7 @@ impl AgentConversation {
             return servers;
         };
         let name = self.server_name();
-        let notebook = self.state.notebook.clone();
-        let session = ServedSession::new(&self.state, self.calls.clone(), notebook, name);
+        let session = ServedSession::new(&self.state, self.calls.clone(), name);
         match door.admit(Arc::clone(&session), name) {
             Ok(pass) => {
                 servers.push(pass.server.clone());
@@ -82,8 +82,8 @@ impl AgentConversation {
     pub(crate) fn introduction(&mut self) -> Option<ContentBlock> {
         let pass = self.pass.as_ref().filter(|pass| !self.introduced && pass.session.is_listed())?;
         self.introduced = true;
-        let text = introduction(self.state.notebook.as_deref(), pass.name);
-        Some(ContentBlock::Text(TextContent::new(format!("<cellwright>\n{text}\n</cellwright>\n\n"))))
+        let text = introduction(lock(&self.state.notebook).as_deref(), pass.name);
+        Some(ContentBlock::Text(TextContent::new(format!("{INTRODUCES}\n{text}\n</cellwright>\n\n"))))
     }
 
     /// Takes what a call does between two turns: it may run on from the last one.

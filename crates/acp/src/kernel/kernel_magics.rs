@@ -1,5 +1,7 @@
 //! `%kernel` and `%mode`: what runs code, and which cells are code.
 
+use std::path::PathBuf;
+
 use cellwright_session::{Activity, SessionError, SessionInfo, duration_words};
 
 use super::cell_run::CellRun;
@@ -25,6 +27,19 @@ impl CellRun<'_> {
             CellMode::Prompt => "a cell is a prompt; `%%python` or `%%run` on its first line makes it code",
         };
         text.to_owned()
+    }
+
+    /// Carries out `%notebook`.
+    pub(super) fn notebook(&self, path: Option<PathBuf>) -> String {
+        let state = &self.kernel.state;
+        let mut notebook = lock(&state.notebook);
+        if let Some(path) = path {
+            *notebook = Some(state.workspace.join(path));
+        }
+        notebook.as_ref().map_or_else(
+            || "no notebook is known; `%notebook PATH` sets it".to_owned(),
+            |notebook| notebook.display().to_string(),
+        )
     }
 
     /// Carries out `%kernel`.

@@ -49,6 +49,7 @@ impl CellRun<'_> {
                 return Ok(payload);
             }
             MagicCommand::Cells(mode) => self.cells(mode),
+            MagicCommand::Notebook(path) => self.notebook(path),
             MagicCommand::Context(setting) => self.context(setting).await,
             MagicCommand::Commands => {
                 self.perform(AgentCommand::Ready).await?;

@@ -97,6 +97,7 @@ pub(super) fn magic(words: &[&str]) -> Result<MagicCommand, UsageError> {
         }
         ["env", rest @ ..] => MagicCommand::Env(env(rest)?),
         ["kernel", rest @ ..] => MagicCommand::Kernel(kernel(rest)?),
+        ["notebook", rest @ ..] => MagicCommand::Notebook(optional(rest)?.map(PathBuf::from)),
         ["context"] => MagicCommand::Context(None),
         ["context", "on"] => MagicCommand::Context(Some(true)),
         ["context", "off"] => MagicCommand::Context(Some(false)),

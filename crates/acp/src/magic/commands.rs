@@ -137,6 +137,12 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
     row(&["mcp", "clear"], "", ArgumentKind::Nothing, "forget all servers added here"),
     row(&["mcp", "enable"], "NAME", ArgumentKind::Server, "offer a server again"),
     row(&["mcp", "disable"], "NAME", ArgumentKind::Server, "keep a server, but do not offer it"),
+    row(
+        &["notebook"],
+        "[PATH]",
+        ArgumentKind::Nothing,
+        "show or set the notebook that the agent's tools mean where they name none",
+    ),
     row(&["commands"], "", ArgumentKind::Nothing, "show the agent's slash commands"),
     row(
         &["page"],
@@ -185,8 +191,13 @@ pub(super) const COMMANDS: &[MagicEntry] = &[
 pub(super) const SHORT: [&str; 3] = ["mcp", "session", "permissions"];
 
 /// Magics that are written without `%agent`, with the first of their words after it.
-pub(super) const OWN: [(&str, &str); 4] =
-    [("kernel", "kernel"), ("mode", "cells"), ("context", "context"), ("keep", "keep")];
+pub(super) const OWN: [(&str, &str); 5] = [
+    ("kernel", "kernel"),
+    ("mode", "cells"),
+    ("notebook", "notebook"),
+    ("context", "context"),
+    ("keep", "keep"),
+];
 
 /// The magic as people write it, without its arguments.
 pub(super) fn written(words: &[&str]) -> String {

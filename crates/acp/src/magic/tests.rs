@@ -124,6 +124,8 @@ fn every_magic_is_read() {
         ("%context off", MagicCommand::Context(Some(false))),
         ("%keep", MagicCommand::Keep(None)),
         ("%keep #3", MagicCommand::Keep(Some(3))),
+        ("%notebook", MagicCommand::Notebook(None)),
+        ("%notebook a/b.ipynb", MagicCommand::Notebook(Some("a/b.ipynb".into()))),
         ("%mode", MagicCommand::Cells(None)),
         ("%mode code", MagicCommand::Cells(Some(CellMode::Code))),
         ("%mode prompt", MagicCommand::Cells(Some(CellMode::Prompt))),

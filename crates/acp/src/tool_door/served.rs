@@ -70,7 +70,6 @@ pub(crate) struct BegunCall {
 pub(crate) struct ServedSession {
     state: Weak<KernelState>,
     events: mpsc::Sender<ToolEvent>,
-    notebook: Option<PathBuf>,
     /// What the server is called.
     name: String,
     calls: AtomicU64,
@@ -82,22 +81,21 @@ pub(crate) struct ServedSession {
 }
 
 impl ServedSession {
-    pub(crate) fn new(
-        state: &Arc<KernelState>,
-        events: mpsc::Sender<ToolEvent>,
-        notebook: Option<PathBuf>,
-        name: &str,
-    ) -> Arc<Self> {
+    pub(crate) fn new(state: &Arc<KernelState>, events: mpsc::Sender<ToolEvent>, name: &str) -> Arc<Self> {
         Arc::new(Self {
             state: Arc::downgrade(state),
             events,
-            notebook,
             name: name.to_owned(),
             calls: AtomicU64::new(0),
             listed: watch::Sender::new(false),
             unanswered: Mutex::default(),
             continuing: Mutex::default(),
         })
+    }
+
+    /// The notebook that is meant where a call names none.
+    fn notebook(&self) -> Option<PathBuf> {
+        lock(&self.state.upgrade()?.notebook).clone()
     }
 
     /// Whether the agent has read the list of tools.
@@ -193,7 +191,7 @@ impl ServedSession {
         for name in ELSEWHERE {
             arguments.remove(name);
         }
-        if let (true, Some(notebook)) = (matches!(tool, "notebook" | "read"), &self.notebook) {
+        if let (true, Some(notebook)) = (matches!(tool, "notebook" | "read"), self.notebook()) {
             let path = || Value::from(notebook.to_string_lossy().into_owned());
             arguments.entry("path").or_insert_with(path);
         }
@@ -229,7 +227,7 @@ impl AttachedHost for ServedSession {
                     properties.remove(name);
                 }
             }
-            if self.notebook.is_some()
+            if self.notebook().is_some()
                 && matches!(spec.name, "notebook" | "read")
                 && let Some(Value::Array(required)) = spec.schema.get_mut("required")
             {
@@ -242,7 +240,7 @@ impl AttachedHost for ServedSession {
     }
 
     fn instructions(&self) -> String {
-        introduction(self.notebook.as_deref(), &self.name)
+        introduction(self.notebook().as_deref(), &self.name)
     }
 
     fn listed(&self) {
@@ -348,6 +346,9 @@ async fn follow_on(
         }
     }
 }
+
+/// How the text begins that tells an agent where it is.
+pub(crate) const INTRODUCES: &str = "<cellwright>";
 
 /// What an agent needs to know of where it is, in a few lines.
 pub(crate) fn introduction(notebook: Option<&std::path::Path>, server: &str) -> String {
