@@ -90,6 +90,7 @@ impl CliCommand {
 }
 
 fn main() -> ExitCode {
+    keep_environment_private();
     cellwright_kernel::startup::begin(config::asks_for_startup_times());
     let mut command = CommandLine::command();
     // The arguments of a command are looked at when it is called. Without one, the help is about all of them.
@@ -114,6 +115,13 @@ fn main() -> ExitCode {
         Err(error) => return exit::misused(&error, format).into(),
     };
     arguments.command.run().unwrap_or_else(|error| exit::report(&error, format)).into()
+}
+
+/// Keeps cells, which run as the same user, from reading the variables that they do not get, and our memory.
+fn keep_environment_private() {
+    #[cfg(target_os = "linux")]
+    // Where the system refuses, it is as it would be without.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
 /// Whether the command, or the one below it, was given `--json`.

@@ -3,6 +3,8 @@
 //! Two users are needed for most of this, and only root can act as both. Tests that need them say so when they cannot run.
 
 mod folders;
+mod secrets;
+mod strangers;
 mod terminals;
 mod trust;
 mod untrusted_trees;

@@ -151,6 +151,10 @@ const SECRET_WORDS: &[&str] = &[
     "TOKENS",
 ];
 
+/// Variables whose values hold tokens, or whole commands that do.
+const SECRET_NAMES: &[&str] =
+    &["CELLWRIGHT_AGENT_ARGS", "JUPYTER_GATEWAY_HEADERS", "JUPYTER_GATEWAY_HTTP_PWD"];
+
 /// Names that look like a secret but are not.
 const HARMLESS: &[&str] = &["PWD", "SSH_AUTH_SOCK", "XAUTHORITY"];
 
@@ -169,9 +173,19 @@ impl VariableRules {
     pub fn pass(&self, variables: &EnvVars) -> EnvVars {
         variables
             .iter()
-            .filter(|(name, _)| name.to_str().is_some_and(|name| self.passes(name)))
+            .filter(|(name, value)| {
+                let passes = |name| self.passes(name) && !(has_secret(value) && self.is_for_servers(name));
+                name.to_str().is_some_and(passes)
+            })
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
+    }
+
+    /// Whether a variable names a server of ours or of Jupyter's, which cells need not know: proxies and package indexes
+    /// are for their programs. A whole name that the user allows is deliberate.
+    fn is_for_servers(&self, name: &str) -> bool {
+        let is_ours = ["CELLWRIGHT_", "PI_", "JUPYTER_"].iter().any(|prefix| name.starts_with(prefix));
+        is_ours && !self.allow.iter().any(|allowed| allowed == name)
     }
 
     /// Whether a variable of this name passes.
@@ -187,6 +201,15 @@ impl VariableRules {
     }
 }
 
+/// Whether a value is a URL with a password or a token in it.
+fn has_secret(value: &OsStr) -> bool {
+    let Some((_, rest)) = value.to_str().and_then(|value| value.split_once("://")) else { return false };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let host = place.split('/').next().unwrap_or_default();
+    let names = query.split(['&', '#', ';']).filter_map(|pair| Some(pair.split_once('=')?.0));
+    host.contains('@') || names.into_iter().any(looks_secret)
+}
+
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
@@ -194,10 +217,12 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-fn looks_secret(name: &str) -> bool {
+/// Whether what has this name is a secret, by the words in it.
+pub fn looks_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     !HARMLESS.contains(&name)
-        && (upper.split('_').any(|word| SECRET_WORDS.contains(&word))
+        && (SECRET_NAMES.contains(&name)
+            || upper.split('_').any(|word| SECRET_WORDS.contains(&word))
             || ["APIKEY", "PASSWORD", "SECRET", "TOKEN", "CREDENTIAL"]
                 .iter()
                 .any(|word| upper.contains(word)))

@@ -10,6 +10,7 @@ mod address;
 mod connect;
 mod launch;
 mod link;
+mod listener;
 mod lock;
 mod rest;
 mod seen;

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cellwright_ownership::{DoorVisitor, Doorway};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http_body_util::combinators::BoxBody;
@@ -32,7 +33,6 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use subtle::ConstantTimeEq as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -49,8 +49,9 @@ use crate::wire::{self, RefusedMessage};
 /// Largest request.
 const LARGEST: usize = 64 * 1024 * 1024;
 
-/// Connections at once; one more waits to be accepted.
+/// Connections at once of those who have shown the token, and of those who have not.
 const CONNECTIONS: usize = 256;
+const STRANGERS: usize = 64;
 
 /// Clients at once. One more replaces the client that has been silent for longest and has no stream open: many clients
 /// leave without saying so.
@@ -58,6 +59,9 @@ const CLIENTS: usize = 64;
 
 /// How long a client may take to send its headers, and how long for its body.
 const SENDING: Duration = Duration::from_secs(30);
+
+/// The longest headers.
+const HEADERS: usize = 32 << 10;
 
 /// How long a client may be silent before its session ends. Long, because an agent that thinks for an hour still wants
 /// its variables.
@@ -145,29 +149,30 @@ impl HttpServer {
             });
             let trial = AbortOnDropHandle::new(tokio::spawn(trial.boxed()));
             let gate = Arc::new(HttpGate::new(&self, host, &stop));
-            let room = Arc::new(Semaphore::new(CONNECTIONS));
+            let doorway = Doorway::new(STRANGERS, CONNECTIONS);
             let connections = TaskTracker::new();
             loop {
                 let accepted = tokio::select! {
                     () = stop.cancelled() => break,
-                    accepted = async {
-                        let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
-                        (self.listener.accept().await, room)
-                    } => accepted,
+                    accepted = self.listener.accept() => accepted,
                 };
                 match accepted {
-                    (Ok((stream, _)), room) => {
+                    Ok((stream, _)) => {
                         let (gate, stop) = (Arc::clone(&gate), stop.clone());
+                        let (visitor, turned_away) = doorway.enter();
                         connections.spawn(
                             async move {
-                                gate.connection(stream, stop).await;
-                                drop(room);
+                                let served = gate.connection(stream, stop, &visitor);
+                                tokio::select! {
+                                    () = served => {}
+                                    _ = turned_away => tracing::debug!("a stranger made room for another"),
+                                }
                             }
                             .boxed(),
                         );
                     }
                     // Out of descriptors, most likely; clients that go make room.
-                    (Err(error), _) => {
+                    Err(error) => {
                         tracing::warn!(%error, "could not accept a connection");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
@@ -217,15 +222,16 @@ impl HttpGate {
         Self { token: server.token.text.clone(), service, clients, guests: HttpClients::default() }
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, stop: CancellationToken, visitor: &DoorVisitor) {
         drop(stream.set_nodelay(true)); // slower without, but no worse
         let service = service_fn(|request| {
             let gate = Arc::clone(&self);
-            async move { Ok::<_, Infallible>(gate.answer(request).await) }
+            async move { Ok::<_, Infallible>(gate.answer(request, visitor).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(SENDING)
+            .max_buf_size(HEADERS)
             .serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
         let ended = tokio::select! {
@@ -240,7 +246,7 @@ impl HttpGate {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> HttpAnswer {
+    async fn answer(&self, request: Request<Incoming>, visitor: &DoorVisitor) -> HttpAnswer {
         if !self.is_authorized(&request) {
             let mut answer = refusal(
                 StatusCode::UNAUTHORIZED,
@@ -248,6 +254,9 @@ impl HttpGate {
             );
             answer.headers_mut().insert(WWW_AUTHENTICATE, "Bearer".parse().expect("a valid header"));
             return answer;
+        }
+        if !visitor.recognise() {
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many connections are open; close one");
         }
         if request.uri().path() != "/mcp" {
             return refusal(StatusCode::NOT_FOUND, "the only path is /mcp");

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use super::cell_run::CellRun;
 use super::sessions::{MAIN, McpEntry};
+use cellwright_kernel::environment::looks_secret;
+use cellwright_kernel::gateway::without_secrets;
+
 use crate::agent::AgentLaunch;
 use crate::conversation::{AgentChoice, AgentCommand, SessionFacts, SessionScope, bypass, select_values};
 use crate::failure::{CellFailure, FailureKind};
@@ -158,7 +161,8 @@ impl CellRun<'_> {
             EnvMagic::Show => {
                 let set = environment.iter().filter(|pair| !ours.contains(pair));
                 let set = set.map(|(name, value)| {
-                    (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+                    // Cells and their outputs are saved and shared, and values may be keys.
+                    (name.to_string_lossy().into_owned(), format!("set, {} characters", value.len()))
                 });
                 return Ok(rows(set).unwrap_or_else(|| "nothing was set for this agent".to_owned()));
             }
@@ -409,14 +413,33 @@ pub(crate) fn command_line(launch: &AgentLaunch) -> String {
 
 fn address(server: &McpServer) -> String {
     match server {
-        McpServer::Http(server) => server.url.clone(),
-        McpServer::Sse(server) => format!("{} (sse)", server.url),
+        McpServer::Http(server) => without_secrets(&server.url),
+        McpServer::Sse(server) => format!("{} (sse)", without_secrets(&server.url)),
         McpServer::Stdio(server) => {
             let program = server.command.to_string_lossy().into_owned();
-            shell_words::join(std::iter::once(&program).chain(&server.args))
+            shell_words::join(std::iter::once(program).chain(without_values(&server.args)))
         }
         _ => String::new(),
     }
+}
+
+/// Arguments as an output may hold them, which is saved and shared: keys and tokens are left out.
+fn without_values(arguments: &[String]) -> Vec<String> {
+    let mut after_secret = false;
+    let shown = arguments.iter().map(|argument| {
+        let (name, value) =
+            argument.split_once('=').map_or((&**argument, None), |(name, value)| (name, Some(value)));
+        let names_secret = looks_secret(&name.trim_start_matches('-').replace('-', "_"));
+        let is_value =
+            std::mem::replace(&mut after_secret, names_secret && value.is_none() && name.starts_with('-'));
+        match value {
+            Some(_) if names_secret => format!("{name}=…"),
+            None if is_value => "…".to_owned(),
+            Some(_) | None if argument.contains("://") => without_secrets(argument),
+            Some(_) | None => argument.clone(),
+        }
+    });
+    shown.collect()
 }
 
 /// Two columns, or `None` without rows.
@@ -484,5 +507,18 @@ pub(crate) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
             described.collect()
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_tokens_among_arguments_are_not_shown() {
+        let arguments =
+            ["-v", "--api-key", "s3cret", "--token=s3cret", "KEY=s3cret", "https://h/x?token=s3cret", "path"];
+        let shown = without_values(&arguments.map(str::to_owned));
+        assert_eq!(shown, ["-v", "--api-key", "…", "--token=…", "KEY=…", "https://h/x", "path"]);
     }
 }

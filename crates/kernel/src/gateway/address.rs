@@ -11,6 +11,7 @@ use http::header::InvalidHeaderValue;
 use percent_encoding::percent_decode_str;
 use url::{ParseError, Url};
 
+use super::listener::ListeningProcess;
 use super::rest::{GatewayError, RestClient};
 
 /// A Jupyter Kernel Gateway, Jupyter Server or Enterprise Gateway.
@@ -18,6 +19,8 @@ use super::rest::{GatewayError, RestClient};
 pub struct Address {
     url: Url,
     token: Option<String>,
+    /// The process that has to listen there, if we know it.
+    process: Option<ListeningProcess>,
 }
 
 /// The text is not the address of a server.
@@ -53,7 +56,18 @@ impl Address {
             path.push('/');
         }
         parsed.set_path(&path);
-        Ok(Self { url: parsed, token: token.or(in_query).filter(|token| !token.is_empty()) })
+        Ok(Self { url: parsed, token: token.or(in_query).filter(|token| !token.is_empty()), process: None })
+    }
+
+    /// The same address, for connections to this process alone.
+    pub(super) fn of_process(self, process: ListeningProcess) -> Self {
+        Self { process: Some(process), ..self }
+    }
+
+    /// Whether what listens there now is the process that should, as far as it is known.
+    pub(super) fn is_its_process(&self) -> bool {
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        self.process.is_none_or(|process| process.listens_at(port))
     }
 
     /// Where it is.

@@ -67,7 +67,18 @@ impl HttpConnection {
         };
         let (mut stream, forwarder) = match proxy::route(proxy::of_environment(), url, purpose) {
             Route::Direct => {
+                let foreign = || {
+                    let why = "another process listens there than the gateway that was started";
+                    ConnectionFailure::Broken(why.to_owned()).at(address)
+                };
+                // Asked twice: a socket that was there before and after is the one that took the connection.
+                if !address.is_its_process() {
+                    return Err(foreign());
+                }
                 let stream = tcp(url).await;
+                if !address.is_its_process() {
+                    return Err(foreign());
+                }
                 (stream.map_err(|error| ConnectionFailure::of(&error).at(address))?, None)
             }
             Route::Forwarded(proxy) => {

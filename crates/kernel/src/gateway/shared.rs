@@ -8,6 +8,7 @@
 
 mod process;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,16 +17,18 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use cellwright_jupyter::JupyterEnvironment;
 use cellwright_ownership::{PrivateFolderError, private_folder};
 use cellwright_process::{ChildCommand, Signal, StderrTarget};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::address::Address;
+use super::listener::started;
 use super::lock::{GatewayLock, LockError};
-use crate::environment::VariableRules;
+use crate::environment::{EnvVars, VariableRules};
 use crate::interpreter::{Candidate, PythonSearch};
 use crate::token::random_token;
-use process::{GatewayInfo, started};
+use process::GatewayInfo;
 
 const READY: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
@@ -42,6 +45,9 @@ const OPTIONS: [&str; 4] = [
     "--KernelGatewayApp.ip=127.0.0.1",
     "--KernelGatewayApp.port_retries=0",
 ];
+
+/// How long the path of Jupyter's runtime folder may be if `kernel-UUID-ipc-5` in it is to be a socket.
+const DEEPEST_SOCKETS: usize = 100 - "/kernel-01234567-89ab-cdef-0123-456789abcdef-ipc-5".len();
 
 /// Leaves our session, so that closing a terminal does not end it, and runs the gateway.
 const RUN: &str = "import os, runpy, sys; os.setsid(); sys.argv[0] = 'kernel_gateway'; \
@@ -285,6 +291,7 @@ impl SharedGateway {
         let child = std::process::Command::new(&candidate.python)
             .args(["-c", RUN])
             .args(OPTIONS)
+            .args(link(&variables))
             .arg(format!("--KernelGatewayApp.port={port}"))
             .env_clear()
             .envs(variables)
@@ -349,6 +356,14 @@ impl SharedGateway {
         let lines: Vec<_> = said.lines().filter(|line| !line.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
+}
+
+/// How the gateway speaks with its kernels. Every user of the machine could listen at their ports; where Jupyter puts
+/// sockets in too deep a folder there is no other way.
+fn link(variables: &EnvVars) -> Option<&'static str> {
+    let variable = |name: &str| variables.get(OsStr::new(name)).cloned();
+    let folder = JupyterEnvironment::new(&variable, Vec::new()).runtime_dir();
+    (folder.as_os_str().len() <= DEEPEST_SOCKETS).then_some("--KernelManager.transport=ipc")
 }
 
 fn not_started(why: &str) -> SharedError {

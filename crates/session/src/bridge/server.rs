@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cellwright_ownership::{DoorVisitor, Doorway};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
@@ -20,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use subtle::ConstantTimeEq as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,8 +32,12 @@ const PATH: &str = "/v1/tool";
 /// The longest request: arguments may hold whole files.
 const LONGEST_REQUEST: usize = 64 << 20;
 
-/// Connections at once; one more waits to be accepted. Cells may call tools from many threads.
+/// Connections at once of cells, which may call tools from many threads, and of those who have shown no token.
 const CONNECTIONS: usize = 256;
+const STRANGERS: usize = 64;
+
+/// The longest headers.
+const HEADERS: usize = 32 << 10;
 
 /// How long a cell may take to send its headers, and how long for its body.
 const SENDING: Duration = Duration::from_secs(30);
@@ -77,23 +81,23 @@ impl BridgeRefusal {
 impl BridgeServer {
     /// Serves until it is stopped; then what is under way is dropped.
     pub(super) async fn serve(self: Arc<Self>, listener: TcpListener) {
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let doorway = Doorway::new(STRANGERS, CONNECTIONS);
         loop {
-            let accepted = async {
-                let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
-                (listener.accept().await, room)
-            };
-            match self.stop.run_until_cancelled(accepted).await {
+            match self.stop.run_until_cancelled(listener.accept()).await {
                 None => return,
-                Some((Ok((stream, _)), room)) => {
+                Some(Ok((stream, _))) => {
                     let server = Arc::clone(&self);
+                    let (visitor, turned_away) = doorway.enter();
                     self.tasks.spawn(async move {
-                        server.stop.run_until_cancelled(server.connection(stream)).await;
-                        drop(room);
+                        let connection = server.connection(stream, &visitor);
+                        tokio::select! {
+                            _ = server.stop.run_until_cancelled(connection) => {}
+                            _ = turned_away => tracing::debug!("a stranger made room for another"),
+                        }
                     });
                 }
                 // Out of descriptors, most likely; cells that are done make room.
-                Some((Err(error), _)) => {
+                Some(Err(error)) => {
                     tracing::warn!(%error, "the tool bridge could not accept a connection");
                     sleep(Duration::from_millis(100)).await;
                 }
@@ -102,19 +106,25 @@ impl BridgeServer {
     }
 
     /// Serves one connection. A call whose caller hangs up is dropped.
-    async fn connection(&self, stream: TcpStream) {
+    async fn connection(&self, stream: TcpStream, visitor: &DoorVisitor) {
         drop(stream.set_nodelay(true)); // slower without, but no worse
-        let service = service_fn(async |request| Ok::<_, Infallible>(respond(self.answer(request).await)));
+        let service =
+            service_fn(async |request| Ok::<_, Infallible>(respond(self.answer(request, visitor).await)));
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(SENDING)
+            .max_buf_size(HEADERS)
             .serve_connection(TokioIo::new(stream), service);
         if let Err(error) = served.await {
             tracing::debug!(%error, "a connection to the tool bridge ended");
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Result<BridgeAnswer, BridgeRefusal> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        visitor: &DoorVisitor,
+    ) -> Result<BridgeAnswer, BridgeRefusal> {
         let (head, mut body) = request.into_parts();
         let (key, pass) = match self.admit(&head) {
             Ok(admitted) => admitted,
@@ -123,6 +133,10 @@ impl BridgeServer {
                 return Err(refusal);
             }
         };
+        if !visitor.recognise() {
+            let why = "too many calls are open; try again";
+            return Err(BridgeRefusal::new(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
         let request = match received(&mut body).await {
             Ok(request) => read(&head, &request)?,
             Err(refusal) => {

@@ -1,7 +1,6 @@
 //! The gateway's process: what is written down about it, and whether it is there and well.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_process::Signal;
@@ -11,6 +10,7 @@ use tokio::time::sleep;
 
 use super::LOOK;
 use crate::gateway::address::Address;
+use crate::gateway::listener::{ListeningProcess, started};
 use crate::gateway::rest::{GatewayError, RestClient};
 
 const HEALTH: Duration = Duration::from_secs(3);
@@ -30,7 +30,9 @@ pub(super) struct GatewayInfo {
 
 impl GatewayInfo {
     pub(super) fn address(&self) -> Address {
-        Address::new(&self.url, Some(self.token.clone())).expect("checked when it was read or made")
+        let address = Address::new(&self.url, Some(self.token.clone()));
+        let process = ListeningProcess { pid: self.pid, started: self.started };
+        address.expect("checked when it was read or made").of_process(process)
     }
 
     pub(super) async fn is_well(&self) -> Result<(), GatewayError> {
@@ -81,12 +83,4 @@ impl GatewayInfo {
 
 fn pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
-}
-
-/// When a process started, in the system's ticks; `None` if there is no such process, or the system does not show it.
-pub(super) fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
-    // The name, in parentheses, may contain anything. A zombie counts as gone.
-    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    (!["Z", "X"].contains(fields.first()?)).then(|| fields.get(19)?.parse().ok())?
 }
