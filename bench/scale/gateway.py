@@ -69,6 +69,8 @@ def main() -> None:
             "CELLWRIGHT_KERNEL": "gateway:python3",
             "CELLWRIGHT_GATEWAY_URL": f"http://127.0.0.1:{gateway.port}",
             "CELLWRIGHT_GATEWAY_TOKEN": TOKEN,
+            # An Enterprise Gateway starts nothing for root.
+            "KERNEL_USERNAME": "ada",
         }
         server = Server(folder, count, variables)
         try:
