@@ -13,8 +13,8 @@ mod python;
 mod record;
 mod session;
 mod view;
+mod waking;
 
-use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,20 +26,20 @@ use cellwright_session::{
     CallHandle, CallUpdate, FollowFrom, Force, InputRequest, InterruptResult, JobId, SessionEvent,
     SessionFollower,
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use self::answers::{BackgroundAnswer, QuestionTask};
 use self::console::ReplConsole;
 use self::record::ReplRecord;
 use self::view::SessionView;
+use self::waking::{ReplSignals, frame, next_event, next_of};
 use crate::config::LoadedConfig;
 use crate::draw::style::{TextPen, TextStyle};
 use crate::draw::terminal::{ImageProtocol, TerminalSize, protocol_named};
 use crate::exit::CommandExit;
 use crate::host;
 use crate::line::{KeyEffect, LineEditor, LineHistory, LineMode, LinePrompt, TypedKey};
-use crate::render::{CallRender, CellRender};
+use crate::render::{CallRender as _, CellRender};
 
 pub(crate) use self::console::restore as restore_terminal;
 pub(crate) use self::following::{FollowStyle, follow_session};
@@ -85,6 +85,8 @@ pub(crate) struct ReplLoop {
     tasks: JoinSet<BackgroundAnswer>,
     /// Enter was pressed, and the kernel is asked whether the text is a whole.
     judged: bool,
+    /// Enter and what was typed after it, until there is a kernel that knows whether the text is a whole.
+    held: Option<Vec<TypedKey>>,
     /// What was typed while something ran.
     early: Vec<TypedKey>,
     left: Option<CommandExit>,
@@ -117,34 +119,6 @@ enum ReplWake {
     Resized,
     Interrupted,
     Terminated,
-}
-
-struct ReplSignals {
-    resized: Signal,
-    interrupted: Signal,
-    terminated: Signal,
-    hung_up: Signal,
-}
-
-impl ReplSignals {
-    fn listen() -> anyhow::Result<Self> {
-        let of = |kind| signal(kind).context("could not listen for signals");
-        Ok(Self {
-            resized: of(SignalKind::window_change())?,
-            interrupted: of(SignalKind::interrupt())?,
-            terminated: of(SignalKind::terminate())?,
-            hung_up: of(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> ReplWake {
-        tokio::select! {
-            _ = self.resized.recv() => ReplWake::Resized,
-            _ = self.interrupted.recv() => ReplWake::Interrupted,
-            _ = self.terminated.recv() => ReplWake::Terminated,
-            _ = self.hung_up.recv() => ReplWake::Terminated,
-        }
-    }
 }
 
 impl ReplLoop {
@@ -190,6 +164,7 @@ impl ReplLoop {
             question: None,
             tasks: JoinSet::new(),
             judged: false,
+            held: None,
             early: Vec::new(),
             left: None,
         };
@@ -304,11 +279,19 @@ impl ReplLoop {
             }
             return Ok(());
         }
+        if let Some(held) = &mut self.held {
+            if key != TypedKey::Control('c') {
+                held.push(key);
+                return Ok(());
+            }
+            self.held = None;
+        }
         match self.editor.press(key, &self.history) {
             KeyEffect::Redraw => {}
             KeyEffect::Enter if self.view.is_python() => {
                 self.enter(python::completeness(self.editor.text())).await?;
             }
+            KeyEffect::Enter if self.starting.is_some() => self.held = Some(vec![TypedKey::Enter]),
             KeyEffect::Enter => {
                 self.judged = true;
                 let code = self.editor.text().to_owned();
@@ -492,26 +475,4 @@ fn saved_path(command: &str) -> Option<&str> {
     let path = command.strip_prefix("%save ")?.trim();
     let is_notebook = Path::new(path).extension().is_some_and(|extension| extension == "ipynb");
     is_notebook.then_some(path)
-}
-
-/// Waits until a frame is due.
-async fn frame(drawing: Option<&CellRender>) {
-    match drawing.and_then(CallRender::due) {
-        Some(due) => tokio::time::sleep_until(due.into()).await,
-        None => pending().await,
-    }
-}
-
-async fn next_of(call: Option<&mut CallHandle>) -> CallUpdate {
-    match call {
-        Some(call) => call.next().await,
-        None => pending().await,
-    }
-}
-
-async fn next_event(follower: Option<&mut SessionFollower>) -> Option<Arc<SessionEvent>> {
-    match follower {
-        Some(follower) => follower.read().await,
-        None => pending().await,
-    }
 }

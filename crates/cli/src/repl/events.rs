@@ -30,6 +30,7 @@ impl ReplLoop {
             CallUpdate::Event(_) => Ok(()),
             CallUpdate::Finished(report) => {
                 self.starting = None;
+                self.console.give_back(self.held.take().unwrap_or_default());
                 match &report.error {
                     // Nothing can be run, and the next start would fail the same way.
                     Some(error) if self.own.is_none() => {

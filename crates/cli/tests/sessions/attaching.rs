@@ -58,6 +58,24 @@ fn without_a_name_the_only_session_is_meant_and_several_are_listed() {
 }
 
 #[test]
+fn sessions_of_agents_are_there_if_the_user_shares_them() {
+    let home = UserHome::new();
+    let settings = home.folder.path().join(".config/cellwright");
+    fs::create_dir_all(&settings).unwrap();
+    let attach = || home.run(&["attach"]);
+    let mut private = home.mcp(&[]);
+    private.call("eval", json!({"code": "x = 'unseen'"}));
+    assert!(attach().2.contains("there is no session to attach to"));
+    fs::write(settings.join("config.toml"), "[session]\nshared = true\n").unwrap();
+    let mut shared = home.mcp(&[]);
+    shared.call("eval", json!({"code": "x = 'seen'"}));
+    let mut person = Person::at(&home, &["attach"], &[]);
+    person.sees("│ x = 'seen'");
+    person.enters(2, "x");
+    person.sees("\n'seen'\nIn [");
+}
+
+#[test]
 fn detached_code_outlives_its_command_and_its_log_is_read() {
     let (home, reached, door) = (UserHome::new(), Door::new(), Door::new());
     let wait = format!("{}\ndoor = {}\ndoor.recv(1); door.send(b'.')", reached.knock(), door.knock());

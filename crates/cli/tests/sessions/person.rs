@@ -44,6 +44,17 @@ impl Person {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Makes the window narrower or wider.
+    pub(super) fn resizes(&mut self, columns: u16) {
+        let size = rustix::termios::Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 800, ws_ypixel: 800 };
+        // First the window, as terminals do it: what comes then is drawn for its new width.
+        self.terminal.resize(columns.into(), 40);
+        rustix::termios::tcsetwinsize(&self.keyboard, size).unwrap();
+        // The signal goes to those in the terminal's foreground, which a test's child is not in.
+        let child = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(child, rustix::process::Signal::WINCH).unwrap();
+    }
+
     /// Types a line when the prompt with this number is there.
     pub(super) fn enters(&mut self, number: usize, line: &str) {
         self.sees(&format!("In [{number}]:"));

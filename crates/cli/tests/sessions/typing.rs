@@ -101,6 +101,47 @@ fn input_getpass_and_pdb_ask_the_person() {
 }
 
 #[test]
+fn a_narrower_window_shows_the_text_once() {
+    let home = UserHome::new();
+    let mut person = Person::at(&home, &["repl"], &[]);
+    person.enters(1, "x = 1");
+    person.sees("In [2]:");
+    let text = "print('a text that is longer than half of a window')";
+    person.types(text);
+    person.sees(text);
+    person.resizes(40);
+    person.types(" # seen");
+    person
+        .looks_until("the text on two rows", |screen| screen.replace('\n', "").ends_with("window') # seen"));
+    assert_eq!(person.screen().matches("In [2]:").count(), 1, "{}", person.screen());
+    person.types("\r");
+    person.sees("a text that is longer than half of a win");
+}
+
+#[test]
+fn a_jupyter_kernel_is_typed_at_too() {
+    let home = UserHome::new();
+    let folder = home.work().join("kernels/spoken");
+    fs::create_dir_all(&folder).unwrap();
+    let spec = serde_json::json!({
+        "argv": [cellwright_testkit::python(), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": "Spoken", "language": "spoken",
+    });
+    fs::write(folder.join("kernel.json"), spec.to_string()).unwrap();
+    let variables = [("JUPYTER_PATH", home.work().to_str().unwrap().to_owned())];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let mut person = Person::at(&home, &["repl", "--kernel", "jupyter:spoken"], &variables);
+    person.enters(1, "def f():\rreturn 6 * 7\r");
+    person.enters(2, "f()");
+    person.sees("\n42\nIn [");
+    person.enters(3, "name = input('who? ')");
+    person.sees("who?");
+    person.types("Ada\r");
+    person.enters(4, "name");
+    person.sees("\n'Ada'\nIn [");
+}
+
+#[test]
 fn history_is_there_in_the_next_run_and_is_private() {
     let home = UserHome::new();
     let mut first = Person::at(&home, &["repl"], &[]);
