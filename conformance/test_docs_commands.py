@@ -31,6 +31,7 @@ LEFT_OUT = {
     "npm install -g": "installs an agent for the machine",
     "cellwright self uninstall --yes": "removes what other tests use; tests of `self` do it in a home of their own",
     "cellwright kernel install     #": "README; the page on JupyterLab runs it",
+    "cellwright attach  ": "watches until a person leaves; tests at a terminal drive it",
     "export CELLWRIGHT_GATEWAY_URL": "an example's address; tests of gateways start real ones",
     "cellwright run --kernel gateway": "needs that gateway",
 }
@@ -90,6 +91,7 @@ class Commands(unittest.TestCase):
         self.addCleanup(folder.close)
         self.addCleanup(folder.end_daemon)
         notebook(folder.path / "analysis.ipynb", ("n = 10\nprint(n)", "10\n"))
+        (folder.path / "x.py").write_text("print(6 * 7)\n")
         (folder.path / "notebooks").mkdir()
         for name in ("one", "two"):
             notebook(folder.path / f"notebooks/{name}.ipynb", ("n = 10\nprint(n)", "10\n"), ("n + 1", ""))
