@@ -209,7 +209,7 @@ impl ReplLoop {
                 ReplWake::Key(Ok(None)) | ReplWake::Terminated => self.left = Some(CommandExit::Done),
                 ReplWake::Key(Err(error)) => return Err(error).context("could not read the terminal"),
                 ReplWake::Interrupted => self.press(TypedKey::Control('c')).await?,
-                ReplWake::Resized => self.console.resized()?,
+                ReplWake::Resized => self.console.hide_prompt()?,
                 ReplWake::Start(update) => self.started(update)?,
                 ReplWake::Own(update) => self.own(update)?,
                 ReplWake::Session(event) => self.session_event(event)?,

@@ -174,17 +174,6 @@ impl ReplConsole {
         write_out(&out)
     }
 
-    /// The terminal has another size: what is shown may have been broken into other rows.
-    pub(crate) fn resized(&mut self) -> io::Result<()> {
-        let (columns, _) = Self::size();
-        let Some(shown) = &mut self.shown else { return Ok(()) };
-        let rows_of = |wide: usize| wide.saturating_sub(1) / columns;
-        let (row, column) = shown.cursor;
-        let above: usize = shown.rows.iter().take(row).map(|row| rows_of(row.columns) + 1).sum();
-        shown.cursor = (above + rows_of(column + 1), column % columns);
-        self.hide_prompt()
-    }
-
     pub(crate) fn clear_screen(&mut self) -> io::Result<()> {
         (self.shown, self.is_above, self.open_line) = (None, false, String::new());
         write_out("\x1b[H\x1b[2J")
@@ -215,7 +204,7 @@ impl ReplConsole {
     /// From the cursor to the first column of the first row, which is emptied with all below it.
     fn to_start(&self) -> String {
         let mut out = String::from("\r");
-        go(&mut out, self.shown.as_ref().map_or(0, |shown| shown.cursor.0), 'A');
+        go(&mut out, self.shown.as_ref().map_or(0, |shown| rows_above(shown, Self::size().0)), 'A');
         out.push_str("\x1b[J");
         out
     }
@@ -225,6 +214,14 @@ impl Drop for ReplConsole {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Rows above the cursor. A window that is narrower now than when they were drawn has broken them into more, and a key
+/// may come before the signal that says so.
+fn rows_above(shown: &PromptLayout, columns: usize) -> usize {
+    let (row, column) = shown.cursor;
+    let above = shown.rows.iter().take(row).map(|row| row.columns.saturating_sub(1) / columns + 1);
+    above.sum::<usize>() + column / columns
 }
 
 /// The rows around the cursor that fit on the screen.
