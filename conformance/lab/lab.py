@@ -33,7 +33,7 @@ def cell(number: int) -> str:
 
 
 class Lab:
-    def __init__(self, agent: list[str] | None = None) -> None:
+    def __init__(self, agent: list[str] | None = None, *, tools: str = "none") -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="cellwright-lab-", ignore_cleanup_errors=True)
         self.home = Path(self.folder.name)
         settings = self.home / ".config/cellwright/config.toml"
@@ -50,7 +50,7 @@ class Lab:
         for name in [name for name in environment if name.startswith(("XDG_", "CELLWRIGHT_", "ACP_"))]:
             del environment[name]
         # Most agents of these tests use no MCP servers, and would be waited for.
-        environment["CELLWRIGHT_AGENT_TOOLS"] = "notebook" if agent else "none"
+        environment["CELLWRIGHT_AGENT_TOOLS"] = "notebook" if agent else tools
         self.environment = environment
         install = [CELLWRIGHT, "kernel", "install", "--agent", "fault", "--name", "agent"]
         subprocess.run(install, check=True, env=environment, stdout=subprocess.DEVNULL)
@@ -145,9 +145,12 @@ class Lab:
 class LabTest(unittest.TestCase):
     """Tests that share one JupyterLab."""
 
+    # Whether agents get the tools of the notebook, which makes their first prompt wait.
+    TOOLS = "none"
+
     @classmethod
     def setUpClass(cls) -> None:
-        cls.lab = Lab()
+        cls.lab = Lab(tools=cls.TOOLS)
         cls.addClassCleanup(cls.lab.close)
 
     def look(self, name: str) -> None:

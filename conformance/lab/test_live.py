@@ -129,6 +129,36 @@ class LiveNotebook(LivePageTest):
         self.assertEqual(told["length"], len(text) + 2)
 
 
+class KeptCode(LivePageTest):
+    """The agent has the tools of the notebook, which other tests of pages do without."""
+
+    TOOLS = "notebook"
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.lab.extension("install")
+
+    def test_kept_code_appears_below_its_prompt_with_its_outputs(self):
+        lab, browser = self.lab, self.lab.browser
+        code = "eval y = 41 + 1\\nprint(y)"
+        self.open("keep", code, "%keep")
+        lab.start(1)
+        lab.shows("42", 1)
+        lab.finished(1)
+        lab.start(2)
+        browser.until(
+            f"{PANEL}.content.widgets.length >= 4 && {PANEL}.content.widgets[2].model.id.length == 8"
+        )
+        self.assertEqual(self.cells()[2][1], "%%python\ny = 41 + 1\nprint(y)")
+        lab.shows("42", 2)
+        saved = lab.saved("keep").cells[2]
+        self.assertEqual([output["text"] for output in saved.outputs], ["42\n"])
+        lab.start(2)
+        lab.finished(2)
+        lab.shows("42", 2)
+
+
 class WithoutExtension(LivePageTest):
     """In a page without the extension the file is not written, until the person lets the agent into the page."""
 
