@@ -131,6 +131,22 @@ fn a_script_ends_as_python_would_end_it() {
 }
 
 #[test]
+fn a_script_imports_files_beside_it_from_every_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let beside = folder.path().join("beside");
+    std::fs::create_dir(&beside).unwrap();
+    std::fs::write(beside.join("helper.py"), "value = 41").unwrap();
+    let script = beside.join("script.py");
+    std::fs::write(&script, "import helper\nprint(helper.value + 1)").unwrap();
+    let link = folder.path().join("link.py");
+    std::os::unix::fs::symlink(&script, &link).unwrap();
+    for file in [script, link] {
+        let output = cellwright(&["run", file.to_str().unwrap()]).current_dir("/").output().unwrap();
+        assert_eq!(told(output), ok("42\n"));
+    }
+}
+
+#[test]
 fn json_has_every_event() {
     let (code, stdout, _) =
         run(&["run", "--json", "-c", "print('hi')\nimport sys; print('err', file=sys.stderr)\n{'a': 1}"]);

@@ -31,7 +31,11 @@ def configure(kernel, message: dict) -> list:
             os.environ["PWD"] = cwd
         except OSError as error:
             warnings.append("the working folder is still %s: %s" % (os.getcwd(), error))
-    for folder in reversed(message.get("path") or []):
+    folders = message.get("path") or []
+    if message.get("file"):
+        # As Python does: files beside a script can be imported wherever it is run.
+        folders = [os.path.dirname(os.path.realpath(message["file"])), *folders]
+    for folder in reversed(folders):
         if folder in sys.path:
             sys.path.remove(folder)
         sys.path.insert(0, folder)
