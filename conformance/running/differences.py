@@ -172,13 +172,13 @@ DIFFERENCES: list[Difference] = [
         ("a-syntax-error", "broken", "complex_parameters"),
     ),
     Difference(
-        "An unfinished statement is reported in the words of Python",
+        "An unfinished statement is reported in Python's words",
         replaced(r"incomplete input|'\(' was never closed", "UNFINISHED"),
         RUNNER,
         ("a-syntax-error",),
     ),
     Difference(
-        "A magic that nobody knows is an error",
+        "An unknown magic is an error",
         without(is_usage_error),
         BOTH,
         ("a-magic-nobody-knows", "line_magic_error"),
@@ -209,7 +209,7 @@ DIFFERENCES: list[Difference] = [
         ("input-is-refused",),
     ),
     Difference(
-        "Text of descriptors stands where it was written",
+        "Text written to file descriptors appears where it was written",
         without(lambda output: output["output_type"] == "stream"),
         BOTH,
         ("bytes-written-to-the-descriptor", "a-child-writes-to-our-stdout"),

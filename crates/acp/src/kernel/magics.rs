@@ -519,6 +519,6 @@ mod tests {
         let arguments =
             ["-v", "--api-key", "s3cret", "--token=s3cret", "KEY=s3cret", "https://h/x?token=s3cret", "path"];
         let shown = without_values(&arguments.map(str::to_owned));
-        assert_eq!(shown, ["-v", "--api-key", "…", "--token=…", "KEY=…", "https://h/x", "path"]);
+        assert_eq!(shown, ["-v", "--api-key", "…", "--token=…", "KEY=…", "https://h/x?token=…", "path"]);
     }
 }
