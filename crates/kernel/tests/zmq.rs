@@ -329,7 +329,9 @@ async fn a_cell_ends_at_once_when_the_owner_of_its_kernel_restarts_it() {
     let mut orders = owner.stdin.take().unwrap();
     for how in ["gently", "now"] {
         let guest = ZmqAttach::new(&file).start().await.unwrap();
-        let code = "print('running', flush=True)\nimport time\ntime.sleep(600)";
+        // A gentle owner interrupts first, which could end the cell by itself.
+        let code = "import time\nfor turn in range(600):\n    try:\n        print('running', flush=True)\n        \
+                    time.sleep(600)\n    except KeyboardInterrupt:\n        pass";
         let mut execution = guest.kernel.execute(KernelCell::new(code)).await;
         loop {
             match execution.next().await {
