@@ -1,6 +1,6 @@
 //! The companion: the kernel that the person's code cells and the agent's calls share.
 //!
-//! It is a session like any other, in this process or in the user's daemon. [`CompanionKernel`] says which one, runs
+//! It is a session like any other, in this process or in the user's daemon. `CompanionKernel` says which one, runs
 //! cells in it, and passes on what its threads and widgets say between cells.
 
 mod follow;
