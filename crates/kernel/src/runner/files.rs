@@ -49,12 +49,14 @@ pub(super) fn temporary() -> PathBuf {
 /// The runner's script, in `folder`; writes there what is missing or differs.
 fn unpack_in(folder: &Path) -> io::Result<PathBuf> {
     private_folder(folder)?;
+    let mut checked = folder.to_path_buf(); // files of one folder come one after the other
     for (name, content) in FILES {
         let path = folder.join(name);
         let within = path.parent().expect("it is in the folder");
-        if within != folder {
+        if within != folder && within != checked {
             private_folder(within)?;
             private_folder(&within.join("__pycache__"))?;
+            checked = within.to_path_buf();
         }
         // Bytecode is trusted for being in a private folder; a source costs nothing to compare.
         if !is_reliable_entry(&path) || fs::read(&path).ok().as_deref() != Some(content.as_bytes()) {
