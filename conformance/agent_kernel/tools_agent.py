@@ -27,7 +27,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import Implementation as ClientInfo
 
-# What the server is told that its client is called.
+# The name that the client gives to the server.
 CLIENT = sys.argv[1] if len(sys.argv) > 1 else "tools-agent"
 
 

@@ -175,7 +175,7 @@ struct AgentConversation {
     calls: mpsc::Sender<ToolEvent>,
     /// The right of the open session to our tools.
     pass: Option<SessionPass>,
-    /// The session was told where it is.
+    /// The session has got its introduction: where it is.
     introduced: bool,
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct OutlineCell {
 /// What an agent has been told of a notebook, or saw in its turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownNotebook {
-    /// The session that was told. Another one knows nothing.
+    /// The session that got the outline. Another one knows nothing.
     pub(crate) session: Option<SessionId>,
     /// The number of the last cell that ran by then.
     pub(crate) count: u32,

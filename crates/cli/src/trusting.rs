@@ -66,7 +66,7 @@ pub(crate) fn trust(folder: &Path) -> anyhow::Result<PathBuf> {
         records.store([root.as_path()], TrustAnswer::Trusted).context("it could not be stored")?;
         root
     };
-    // A project whose settings are wrong is told so now, and not by the next command.
+    // Wrong settings of the project are reported now, and not by the next command.
     load(&folder)?;
     Ok(root)
 }

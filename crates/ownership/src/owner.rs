@@ -1,4 +1,4 @@
-//! Who a file belongs to, and who else may write it.
+//! The owner of a file, and whether others may write it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

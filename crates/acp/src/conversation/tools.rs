@@ -78,7 +78,7 @@ impl AgentConversation {
         turn.view.notice(&NoticeSeverity::Warning, &notice, None);
     }
 
-    /// What a session is told with its first prompt.
+    /// The introduction that goes with the first prompt of a session.
     pub(crate) fn introduction(&mut self) -> Option<ContentBlock> {
         let pass = self.pass.as_ref().filter(|pass| !self.introduced && pass.session.is_listed())?;
         self.introduced = true;

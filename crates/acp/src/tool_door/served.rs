@@ -144,7 +144,7 @@ impl ServedSession {
         (reply, true)
     }
 
-    /// Waits for the permission to do it. The reply to give if there is none.
+    /// Waits for the permission to do it. Returns the reply to a call that is not permitted.
     async fn permitted(&self, number: u64, deed: &ToolDeed, call: &AttachedCall) -> Result<(), ToolReply> {
         let Some(usual) = deed.question() else { return Ok(()) };
         let same = Value::Object(call.arguments.clone());

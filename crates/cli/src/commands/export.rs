@@ -99,7 +99,7 @@ impl ExportCommand {
         let notebook = file::read(path)?;
         let to_stdout = self.output.as_deref() == Some(Path::new("-"));
         let target = self.output.clone().unwrap_or_else(|| path.with_extension(format.extension()));
-        // Who names the file means it. A name of ours may be that of the user's own script.
+        // A file that the user named may be replaced. A name that we chose may be that of the user's own script.
         ensure!(
             self.output.is_some() || self.force || !target.exists(),
             "{} exists; --force replaces it, and --output names another file",

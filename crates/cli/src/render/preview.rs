@@ -98,7 +98,7 @@ impl CellLook {
         Self { images: OnceCell::from(images), ..self }
     }
 
-    /// One that is told all, for tests.
+    /// A preview that shows everything, for tests.
     #[cfg(test)]
     pub(crate) fn fixed(pen: TextPen, preview: PreviewLines, images: Option<ImageProtocol>) -> Self {
         Self {

@@ -15,10 +15,10 @@ use crate::draw::terminal::{ImageProtocol, TerminalSize};
 use crate::draw::traceback;
 use crate::render::{value_lines, without_colours};
 
-/// Who runs a cell.
+/// The origin of a cell: this prompt or another client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellAuthor {
-    /// Who looks: their terminal gets what their program prints.
+    /// The person at this prompt: their terminal gets what their program prints.
     Person,
     /// An agent or another terminal.
     Other,

@@ -17,7 +17,7 @@ pub(super) struct ListeningProcess {
 impl ListeningProcess {
     /// Whether the socket that listens at this port of 127.0.0.1 is the user's, and this very process holds it.
     pub(super) fn listens_at(self, port: u16) -> bool {
-        // Where the system does not show it, nobody else could be told apart.
+        // Where the system does not show the owner of a listener, there is nothing to compare.
         let Ok(table) = fs::read_to_string("/proc/net/tcp") else { return true };
         if self.started.is_some() && started(self.pid) != self.started {
             return false;
